@@ -1,0 +1,45 @@
+// Installs what is missing, and nothing when all is there. Plain JavaScript without a dependency:
+// it runs on whatever Node the machine has, before the pinned one is in node_modules.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+export const pinnedNode = `${root}node_modules/.bin/node`;
+const mark = `${root}node_modules/.tocsin-installed`;
+
+const wanted = () => createHash("sha256").update(readFileSync(`${root}package-lock.json`)).digest("hex");
+
+export function isInstalled() {
+  return existsSync(pinnedNode) && existsSync(mark) && readFileSync(mark, "utf8") === wanted();
+}
+
+export function ensureInstalled() {
+  if (isInstalled()) return;
+  process.stderr.write("Installing what is missing (once; takes about a minute)...\n");
+  // Dev dependencies come along whatever NODE_ENV says: `npm test` must work in the same folder.
+  const npm = spawnSync(
+    "npm",
+    ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"],
+    // Standard output stays clean for commands whose answer a script reads.
+    { cwd: root, stdio: ["ignore", 2, 2], shell: process.platform === "win32" },
+  );
+  if (npm.error) throw new Error(`npm could not be started: ${npm.error.message}. Install npm 11, then try again.`);
+  if (npm.status !== 0) throw new Error("npm ci failed; the lines above say why. Mend that, then try again.");
+  if (!existsSync(pinnedNode)) {
+    throw new Error(
+      `No pinned Node 26 for ${process.platform} ${process.arch}. Install Node 26 and run: node src/main.ts serve`,
+    );
+  }
+  writeFileSync(mark, wanted());
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    ensureInstalled();
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+// The command. On the pinned Node it is the program; on an older one it installs what is missing and hands over.
+import { spawn } from "node:child_process";
+import { ensureInstalled, isInstalled, pinnedNode, root } from "./install.mjs";
+
+if (Number(process.versions.node.split(".")[0]) >= 26 && isInstalled()) {
+  await import("../src/main.ts");
+} else {
+  try {
+    ensureInstalled();
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+  const child = spawn(pinnedNode, [`${root}src/main.ts`, ...process.argv.slice(2)], { stdio: "inherit" });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 143)));
+}
