@@ -9,7 +9,10 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 export const pinnedNode = `${root}node_modules/.bin/node`;
 const mark = `${root}node_modules/.tocsin-installed`;
 
-const wanted = () => createHash("sha256").update(readFileSync(`${root}package-lock.json`)).digest("hex");
+const wanted = () =>
+  createHash("sha256")
+    .update(readFileSync(`${root}package-lock.json`))
+    .digest("hex");
 
 export function isInstalled() {
   return existsSync(pinnedNode) && existsSync(mark) && readFileSync(mark, "utf8") === wanted();

@@ -1,0 +1,25 @@
+import { randomBytes } from "node:crypto";
+
+/** Makes ids of one kind: a prefix and a UUIDv7 in lower-case hex, each greater than the one before. */
+export function idMaker(prefix: string, now: () => number = Date.now): () => string {
+  let lastMs = 0;
+  let counter = 0;
+  return () => {
+    const ms = now();
+    if (ms > lastMs) {
+      lastMs = ms;
+      counter = 0;
+    } else if (++counter > 0xfff) {
+      // A clock that stands still or goes back must not repeat or reorder ids: borrow the next millisecond.
+      lastMs++;
+      counter = 0;
+    }
+    return prefix + uuid7(lastMs, counter, randomBytes(8));
+  };
+}
+
+/** The 32 hex digits of a UUIDv7 whose 12-bit counter stands where RFC 9562 puts `rand_a`. */
+function uuid7(ms: number, counter: number, random: Buffer): string {
+  random[0] = 0x80 | (random[0]! & 0x3f);
+  return ms.toString(16).padStart(12, "0") + "7" + counter.toString(16).padStart(3, "0") + random.toString("hex");
+}

@@ -1,0 +1,52 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+/** An address as 128 bits, IPv4 in its mapped place, so that two spellings of one address are one number. */
+export function parseAddress(text: string): bigint | undefined {
+  // isIP first: ipaddr.js also takes octal, hexadecimal and short forms that no log means as an address.
+  if (isIP(text) === 0) return undefined;
+  const zone = text.indexOf("%");
+  const parsed = ipaddr.process(zone < 0 ? text : text.slice(0, zone));
+  return parsed.kind() === "ipv4" ? 0xffff00000000n + toNumber(parsed.toByteArray()) : toNumber(parsed.toByteArray());
+}
+
+/** The one spelling of an address: dotted IPv4 (mapped IPv4 included), RFC 5952 for IPv6. */
+export function canonicalAddress(text: string): string | undefined {
+  if (isIP(text) === 0) return undefined;
+  const zone = text.indexOf("%");
+  const parsed = ipaddr.process(zone < 0 ? text : text.slice(0, zone));
+  return parsed.kind() === "ipv4" ? parsed.toString() : (parsed as ipaddr.IPv6).toRFC5952String();
+}
+
+export interface AddressRange {
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+/** `10.0.0.0/8`, `2001:db8::/32`, or a single address. */
+export function parseCidr(text: string): AddressRange | undefined {
+  const slash = text.indexOf("/");
+  const address = slash < 0 ? text : text.slice(0, slash);
+  const family = isIP(address);
+  const base = parseAddress(address);
+  if (base === undefined) return undefined;
+  if (slash < 0) return { from: base, to: base };
+  const bits = text.slice(slash + 1);
+  if (!/^(0|[1-9]\d{0,2})$/.test(bits)) return undefined;
+  const length = Number(bits);
+  if (length > (family === 4 ? 32 : 128)) return undefined;
+  const free = BigInt((family === 4 ? 32 : 128) - length);
+  const from = (base >> free) << free;
+  return { from, to: from + (1n << free) - 1n };
+}
+
+export function rangeContains(range: AddressRange, text: string): boolean {
+  const address = parseAddress(text);
+  return address !== undefined && address >= range.from && address <= range.to;
+}
+
+function toNumber(bytes: number[]): bigint {
+  let value = 0n;
+  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
+  return value;
+}

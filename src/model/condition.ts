@@ -1,0 +1,289 @@
+import { RE2JS } from "re2js";
+import { z } from "zod";
+import { parseCidr, rangeContains } from "../lib/ip.ts";
+import { foldCase } from "../lib/text.ts";
+import { parseTime } from "../lib/time.ts";
+import { CLASSES, SEVERITIES, type Event } from "./event.ts";
+import { fieldReader, pathFault, type FieldValue } from "./field.ts";
+
+// The condition language: what a filter of a search and a condition of a rule say about one event.
+// This file is the meaning; a store that evaluates conditions in its own engine must agree with it.
+
+export type Scalar = string | number | boolean;
+
+export const LIST_VALUES_MAX = 1000;
+export const TEXT_VALUE_CHARACTERS_MAX = 8192;
+export const PATTERN_CHARACTERS_MAX = 2048;
+export const CONDITION_DEPTH_MAX = 8;
+export const CONDITIONS_MAX = 256;
+
+const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], {
+  error: "a string, a number or a boolean",
+});
+const scalars = z.array(scalar).min(1).max(LIST_VALUES_MAX);
+const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
+const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
+
+const TIME_WORDS = "an ISO 8601 time with an offset or Z";
+
+type Test = (value: FieldValue) => boolean;
+
+interface TestOptions {
+  readonly fold: (text: string) => string;
+  readonly ignoreCase: boolean;
+  readonly field: string;
+}
+
+interface Operator<Schema extends z.ZodType = z.ZodType> {
+  readonly value: Schema;
+  readonly about: string;
+  /** What is wrong with a value of the right type, in words. */
+  fault?(value: z.infer<Schema>, field: string): string | undefined;
+  /** True for one value that the path reached; the condition holds when it is true for any. */
+  test(value: z.infer<Schema>, options: TestOptions): Test;
+  /** The condition holds when the path reaches something and the test is true for none of it. */
+  readonly negated?: true;
+  readonly ignoresCase?: true;
+}
+
+/** Only here so that `test` and `fault` get the type of their value from its schema. */
+const operator = <Schema extends z.ZodType>(spec: Operator<Schema>): Operator<Schema> => spec;
+
+const onText =
+  (wanted: string, fold: (text: string) => string, compare: (value: string, wanted: string) => boolean): Test =>
+  (value) =>
+    typeof value === "string" && compare(fold(value), fold(wanted));
+
+const isAnyOf = (wanted: readonly Scalar[], fold: (text: string) => string): Test => {
+  const set = new Set<FieldValue>(wanted.map((item) => (typeof item === "string" ? fold(item) : item)));
+  return (value) => set.has(typeof value === "string" ? fold(value) : value);
+};
+
+const compares = (about: string, holds: (value: number, bound: number) => boolean) =>
+  operator({
+    value: bound,
+    about,
+    fault: (value, field) => {
+      if (field === "timestamp") return boundOfTime(value) === undefined ? TIME_WORDS : undefined;
+      return typeof value === "string" ? "a number (only timestamp is compared with a time)" : undefined;
+    },
+    test: (value, { field }) => {
+      if (field === "timestamp") {
+        const wanted = boundOfTime(value)!;
+        return (at) => holds(parseTime(at as string)!, wanted);
+      }
+      return (number) => typeof number === "number" && holds(number, value as number);
+    },
+  });
+
+function boundOfTime(value: number | string): number | undefined {
+  return typeof value === "string" ? parseTime(value) : undefined;
+}
+
+const equals = operator({
+  value: scalar,
+  about: "the value is this one; numbers never equal strings",
+  ignoresCase: true,
+  fault: (value, field) => topFieldFault(field, [value]),
+  test: (value, { fold }) => isAnyOf([value], fold),
+});
+
+const among = operator({
+  value: scalars,
+  about: "the value is one of these",
+  ignoresCase: true,
+  fault: (value, field) => topFieldFault(field, value),
+  test: (value, { fold }) => isAnyOf(value, fold),
+});
+
+const startsWith = operator({
+  value: text,
+  about: "the value begins with this text",
+  ignoresCase: true,
+  test: (value, { fold }) => onText(value, fold, (a, b) => a.startsWith(b)),
+});
+
+/** Every operator there is. One entry here makes it a filter, a condition and a line in the docs. */
+export const OPERATORS = {
+  equals,
+  not_equals: { ...equals, about: "there is a value, and none is this one", negated: true },
+  in: among,
+  not_in: { ...among, about: "there is a value, and none is one of these", negated: true },
+  contains: operator({
+    value: text,
+    about: "the value has this text in it",
+    ignoresCase: true,
+    test: (value, { fold }) => onText(value, fold, (a, b) => a.includes(b)),
+  }),
+  starts_with: startsWith,
+  prefix: { ...startsWith, about: "the same as starts_with" },
+  ends_with: operator({
+    value: text,
+    about: "the value ends with this text",
+    ignoresCase: true,
+    test: (value, { fold }) => onText(value, fold, (a, b) => a.endsWith(b)),
+  }),
+  regex: operator({
+    value: z.string().min(1).max(PATTERN_CHARACTERS_MAX),
+    about: "the pattern (RE2 syntax: no look-around, no back-references) is found in the value",
+    ignoresCase: true,
+    fault: patternFault,
+    test: (value, { ignoreCase }) => {
+      const pattern = RE2JS.compile(value, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
+      return (tested) => typeof tested === "string" && pattern.test(tested);
+    },
+  }),
+  cidr: operator({
+    value: z.string(),
+    about: "the value is an address in this network",
+    fault: (value) => (parseCidr(value) ? undefined : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address"),
+    test: (value) => {
+      const range = parseCidr(value)!;
+      return (address) => typeof address === "string" && rangeContains(range, address);
+    },
+  }),
+  gt: compares("the number (or the timestamp) is greater", (a, b) => a > b),
+  gte: compares("the number (or the timestamp) is greater or the same", (a, b) => a >= b),
+  lt: compares("the number (or the timestamp) is less", (a, b) => a < b),
+  lte: compares("the number (or the timestamp) is less or the same", (a, b) => a <= b),
+  exists: operator({
+    value: z.boolean(),
+    about: "true: the path reaches a value other than null; false: it does not",
+    test: () => () => true,
+  }),
+} as const;
+
+export type OperatorName = keyof typeof OPERATORS;
+export const OPERATOR_NAMES = Object.keys(OPERATORS) as OperatorName[];
+
+export interface FieldTest {
+  readonly kind: "test";
+  readonly field: string;
+  readonly operator: OperatorName;
+  /** Of the type that the operator's schema says. */
+  readonly value: Scalar | readonly Scalar[];
+  readonly ignoreCase: boolean;
+}
+
+export type Condition =
+  | FieldTest
+  | { readonly kind: "all"; readonly of: readonly Condition[] }
+  | { readonly kind: "any"; readonly of: readonly Condition[] }
+  | { readonly kind: "not"; readonly of: Condition };
+
+export const ALWAYS: Condition = { kind: "all", of: [] };
+
+const operatorFields = Object.fromEntries(
+  OPERATOR_NAMES.map((name) => [name, OPERATORS[name].value.describe(OPERATORS[name].about).optional()]),
+) as { [Name in OperatorName]: z.ZodOptional<(typeof OPERATORS)[Name]["value"]> };
+
+/** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
+export const fieldTestSchema = z
+  .strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() })
+  .superRefine((input, context) => {
+    const fault = pathFault(input.field);
+    if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
+    const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
+    if (given.length !== 1) {
+      const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
+      context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
+      return;
+    }
+    const name = given[0]!;
+    const operator = OPERATORS[name] as Operator;
+    const valueFault = fault ? undefined : operator.fault?.(input[name], input.field);
+    if (valueFault) context.addIssue({ code: "custom", path: [name], message: valueFault });
+    if (input.ignore_case && !operator.ignoresCase) {
+      context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
+    }
+  })
+  .meta({ id: "FieldTest" });
+
+export function toFieldTest(input: z.infer<typeof fieldTestSchema>): FieldTest {
+  const operator = OPERATOR_NAMES.find((name) => input[name] !== undefined)!;
+  const value = input[operator] as Scalar | Scalar[];
+  return {
+    kind: "test",
+    field: input.field,
+    operator,
+    value: Array.isArray(value)
+      ? value.map((item) => onField(input.field, item))
+      : onField(input.field, value, operator),
+    ignoreCase: input.ignore_case ?? false,
+  };
+}
+
+/** Compiles a condition to the plain function that says what it means. */
+export function compileCondition(condition: Condition): (event: Event) => boolean {
+  switch (condition.kind) {
+    case "all": {
+      const parts = condition.of.map(compileCondition);
+      return (event) => parts.every((part) => part(event));
+    }
+    case "any": {
+      const parts = condition.of.map(compileCondition);
+      return (event) => parts.some((part) => part(event));
+    }
+    case "not": {
+      const part = compileCondition(condition.of);
+      return (event) => !part(event);
+    }
+    case "test":
+      return compileFieldTest(condition);
+  }
+}
+
+function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTest): (event: Event) => boolean {
+  const read = fieldReader(field);
+  if (name === "exists") return (event) => read(event).length > 0 === value;
+  const operator = OPERATORS[name] as Operator;
+  const test = operator.test(value, { fold: ignoreCase ? foldCase : (text) => text, ignoreCase, field });
+  if (operator.negated) {
+    return (event) => {
+      const values = read(event);
+      return values.length > 0 && !values.some(test);
+    };
+  }
+  return (event) => read(event).some(test);
+}
+
+/** How many field tests a condition holds and how deep it is nested. */
+export function measureCondition(condition: Condition): { tests: number; depth: number } {
+  if (condition.kind === "test") return { tests: 1, depth: 0 };
+  const parts = condition.kind === "not" ? [measureCondition(condition.of)] : condition.of.map(measureCondition);
+  return {
+    tests: parts.reduce((sum, part) => sum + part.tests, 0),
+    depth: 1 + Math.max(0, ...parts.map((part) => part.depth)),
+  };
+}
+
+/** A time compared with `timestamp` is brought into the spelling that events are stored in. */
+function onField(field: string, value: Scalar, operator: OperatorName = "equals"): Scalar {
+  if (field !== "timestamp" || typeof value !== "string") return value;
+  if (!["equals", "not_equals", "in", "not_in"].includes(operator)) return value;
+  const ms = parseTime(value);
+  return ms === undefined ? value : new Date(ms).toISOString();
+}
+
+const CLOSED_FIELDS: Record<string, readonly string[]> = { severity: SEVERITIES, class: CLASSES };
+
+/** A value that a field of a closed set can never have is a mistake to point out, not an empty answer. */
+function topFieldFault(field: string, values: readonly Scalar[]): string | undefined {
+  const allowed = CLOSED_FIELDS[field];
+  if (allowed && values.some((value) => typeof value !== "string" || !allowed.includes(value.toLowerCase()))) {
+    return `one of ${allowed.join(", ")}`;
+  }
+  if (field === "timestamp" && values.some((value) => typeof value !== "string" || parseTime(value) === undefined)) {
+    return TIME_WORDS;
+  }
+  return undefined;
+}
+
+function patternFault(pattern: string): string | undefined {
+  try {
+    RE2JS.compile(pattern);
+    return undefined;
+  } catch (error) {
+    return `not a pattern that RE2 takes: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import { pathFault } from "./field.ts";
+import { querySchema, timeSchema, refuseBackwards, type TimeRange } from "./query.ts";
+import type { Condition } from "./condition.ts";
+
+export const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+export const EXPORT_STATUSES = ["pending", "running", "completed", "failed"] as const;
+export type ExportStatus = (typeof EXPORT_STATUSES)[number];
+export const EXPORT_FIELDS_MAX = 100;
+
+export const exportRequestSchema = z
+  .strictObject({
+    format: z.enum(EXPORT_FORMATS),
+    time_range: z.strictObject({ from: timeSchema, to: timeSchema }).superRefine(refuseBackwards),
+    query: querySchema.optional(),
+    fields: z
+      .array(
+        z.string().superRefine((path, context) => {
+          const fault = pathFault(path);
+          if (fault) context.addIssue({ code: "custom", message: fault });
+        }),
+      )
+      .min(1)
+      .max(EXPORT_FIELDS_MAX)
+      .refine((fields) => new Set(fields).size === fields.length, "names a field twice")
+      .optional()
+      .describe("the fields to give, in this order; default: all"),
+  })
+  .meta({ id: "ExportRequest" });
+
+/** What is to be exported. Plain data: it is kept with the export, which may start again after a restart. */
+export interface ExportQuestion extends TimeRange {
+  readonly condition: Condition;
+  readonly fields: readonly string[] | null;
+}
+
+export interface ExportJob {
+  readonly id: string;
+  readonly status: ExportStatus;
+  readonly format: ExportFormat;
+  readonly question: ExportQuestion;
+  readonly rowCount: number | null;
+  readonly sizeBytes: number | null;
+  readonly createdAt: number;
+  readonly completedAt: number | null;
+  readonly expiresAt: number;
+  readonly error: string | null;
+}
+
+export const exportSchema = z
+  .object({
+    id: z.string(),
+    status: z.enum(EXPORT_STATUSES),
+    format: z.enum(EXPORT_FORMATS),
+    row_count: z.int().nullable(),
+    size_bytes: z.int().nullable(),
+    created_at: z.string(),
+    completed_at: z.string().nullable(),
+    expires_at: z.string(),
+    download_url: z.string().describe("relative to the base address; usable once status is completed"),
+    error: z.string().nullable(),
+  })
+  .meta({ id: "Export" });

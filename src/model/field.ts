@@ -1,0 +1,76 @@
+import type { Event, JsonValue } from "./event.ts";
+
+// Field paths: `type`, `raw.src_ip`, `enrichment.geo.country`. Dots separate; an array on the way is looked
+// through, every element of it; a key that has a dot in it is found by the same path as the nested form.
+
+export const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
+export type TopField = (typeof TOP_FIELDS)[number];
+
+export const PATH_SEGMENTS_MAX = 32;
+export const PATH_CHARACTERS_MAX = 512;
+
+export function isTopField(path: string): path is TopField {
+  return (TOP_FIELDS as readonly string[]).includes(path);
+}
+
+/** Why a path cannot be used, in words, or undefined when it can. */
+export function pathFault(path: string): string | undefined {
+  if (isTopField(path)) return undefined;
+  if (path.length > PATH_CHARACTERS_MAX) return `at most ${PATH_CHARACTERS_MAX} characters`;
+  const segments = path.split(".");
+  if (segments.length > PATH_SEGMENTS_MAX) return `at most ${PATH_SEGMENTS_MAX} segments`;
+  if ((segments[0] !== "raw" && segments[0] !== "enrichment") || segments.includes("")) {
+    return `not a field: use ${TOP_FIELDS.join(", ")}, raw.<path> or enrichment.<path>`;
+  }
+  return undefined;
+}
+
+/** A value that a path reaches. Null is no value; an object is one, without content. */
+export type FieldValue = string | number | boolean | typeof OBJECT;
+export const OBJECT = Symbol("object");
+
+export type FieldReader = (event: Event) => FieldValue[];
+
+/** Compiles a path to a function that gives every value it reaches in an event. */
+export function fieldReader(path: string): FieldReader {
+  if (isTopField(path)) return (event) => [event[path]];
+  const segments = path.split(".");
+  // keys[i][n]: the key made of n + 1 segments from segment i on.
+  const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));
+  const walk = (value: JsonValue | undefined, at: number, found: FieldValue[]): void => {
+    if (Array.isArray(value)) {
+      for (const element of value) walk(element, at, found);
+    } else if (at === segments.length) {
+      if (value !== null && value !== undefined) found.push(typeof value === "object" ? OBJECT : value);
+    } else if (value !== null && typeof value === "object") {
+      for (const [n, key] of keys[at]!.entries()) {
+        if (Object.hasOwn(value, key)) walk(value[key], at + n + 1, found);
+      }
+    }
+  };
+  const top = segments[0] as "raw" | "enrichment";
+  return (event) => {
+    const found: FieldValue[] = [];
+    walk(event[top], 1, found);
+    return found;
+  };
+}
+
+/** Visits every value of an event's `raw` and `enrichment` with its path: the other way round from a reader. */
+export function visitFields(
+  event: Pick<Event, "raw" | "enrichment">,
+  visit: (path: string, value: FieldValue) => void,
+): void {
+  const walk = (value: JsonValue | undefined, path: string): void => {
+    if (value === null || value === undefined) return;
+    if (typeof value !== "object") return visit(path, value);
+    if (Array.isArray(value)) {
+      for (const element of value) walk(element, path);
+      return;
+    }
+    visit(path, OBJECT);
+    for (const key of Object.keys(value)) walk(value[key], `${path}.${key}`);
+  };
+  walk(event.raw, "raw");
+  walk(event.enrichment, "enrichment");
+}

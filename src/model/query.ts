@@ -1,0 +1,236 @@
+import { z } from "zod";
+import { parseDuration } from "../lib/duration.ts";
+import { parseTime } from "../lib/time.ts";
+import {
+  ALWAYS,
+  CONDITION_DEPTH_MAX,
+  CONDITIONS_MAX,
+  fieldTestSchema,
+  measureCondition,
+  toFieldTest,
+  type Condition,
+} from "./condition.ts";
+import { pathFault } from "./field.ts";
+
+// Questions about events, as they come in a search or an export, and as a store is asked.
+
+export const SEARCH_LIMIT_MAX = 1000;
+export const TERMS_SIZE_MAX = 1000;
+export const AGGREGATIONS_MAX = 20;
+export const SORT_FIELDS_MAX = 5;
+export const HISTOGRAM_BUCKETS_MAX = 10_000;
+
+/** A time in a request: refused in words, handed on in milliseconds. */
+export const timeSchema = z
+  .string()
+  .transform((text, context) => {
+    const ms = parseTime(text);
+    if (ms !== undefined) return ms;
+    context.addIssue({
+      code: "custom",
+      message: "a time in ISO 8601 with an offset or Z, or a date: 2026-11-15T08:30:00Z",
+    });
+    return z.NEVER;
+  })
+  .meta({ type: "string", format: "date-time" });
+
+export const timeRangeSchema = z
+  .strictObject({ from: timeSchema.optional(), to: timeSchema.optional() })
+  .superRefine(refuseBackwards)
+  .describe("from inclusive, to exclusive");
+
+export function refuseBackwards(
+  range: { from?: number | undefined; to?: number | undefined },
+  context: z.RefinementCtx,
+): void {
+  if (range.from !== undefined && range.to !== undefined && range.from > range.to) {
+    context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
+  }
+}
+
+type FilterInput = z.infer<typeof fieldTestSchema> | { bool: BoolInput };
+interface BoolInput {
+  must?: FilterInput[] | undefined;
+  must_not?: FilterInput[] | undefined;
+  should?: FilterInput[] | undefined;
+}
+
+/** A filter is a test on a field or, nested, a bool of filters. Told apart by hand so that faults name the exact place. */
+const filterSchema: z.ZodType<FilterInput> = z
+  .lazy(() =>
+    z.unknown().transform((input, context): FilterInput => {
+      const isBool = typeof input === "object" && input !== null && "bool" in input;
+      const parsed = (isBool ? z.strictObject({ bool: boolSchema }) : fieldTestSchema).safeParse(input);
+      if (parsed.success) return parsed.data as FilterInput;
+      for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+      return z.NEVER;
+    }),
+  )
+  .meta({ id: "Filter", description: "a field test, or { bool } nested" });
+
+const boolSchema: z.ZodType<BoolInput> = z
+  .strictObject({
+    must: z.array(filterSchema).max(CONDITIONS_MAX).optional().describe("every one holds"),
+    must_not: z.array(filterSchema).max(CONDITIONS_MAX).optional().describe("none holds"),
+    should: z.array(filterSchema).max(CONDITIONS_MAX).optional().describe("at least one holds"),
+  })
+  .meta({ id: "Bool" });
+
+/** `{ bool, time_range }` of a search or an export. */
+export const querySchema = z
+  .strictObject({ bool: boolSchema.optional(), time_range: timeRangeSchema.optional() })
+  .superRefine((query, context) => {
+    const { tests, depth } = measureCondition(toCondition(query.bool));
+    if (tests > CONDITIONS_MAX)
+      context.addIssue({ code: "custom", path: ["bool"], message: `at most ${CONDITIONS_MAX} filters in all` });
+    if (depth > CONDITION_DEPTH_MAX * 2) {
+      context.addIssue({ code: "custom", path: ["bool"], message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
+    }
+  });
+
+export function toCondition(bool: BoolInput | undefined): Condition {
+  if (!bool) return ALWAYS;
+  const parts: Condition[] = (bool.must ?? []).map(toFilterCondition);
+  for (const filter of bool.must_not ?? []) parts.push({ kind: "not", of: toFilterCondition(filter) });
+  if (bool.should && bool.should.length > 0) parts.push({ kind: "any", of: bool.should.map(toFilterCondition) });
+  return { kind: "all", of: parts };
+}
+
+function toFilterCondition(filter: FilterInput): Condition {
+  return "bool" in filter ? toCondition(filter.bool) : toFieldTest(filter);
+}
+
+export interface TimeRange {
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+}
+
+const fieldSchema = z.string().superRefine((path, context) => {
+  const fault = pathFault(path);
+  if (fault) context.addIssue({ code: "custom", message: fault });
+});
+
+const metricShapes = {
+  count: z.strictObject({ field: fieldSchema.optional() }).optional(),
+  stats: z.strictObject({ field: fieldSchema }).optional(),
+  cardinality: z.strictObject({ field: fieldSchema }).optional(),
+  terms: z.strictObject({ field: fieldSchema, size: z.int().min(1).max(TERMS_SIZE_MAX).default(10) }).optional(),
+  histogram: z
+    .strictObject({ field: fieldSchema, interval: z.union([z.string(), z.number().positive()]) })
+    .superRefine(({ field, interval }, context) => {
+      if (field === "timestamp" && (typeof interval !== "string" || parseDuration(interval) === undefined)) {
+        context.addIssue({ code: "custom", path: ["interval"], message: "a duration such as 5m, 1h or 1d" });
+      }
+      if (field !== "timestamp" && typeof interval !== "number") {
+        context.addIssue({
+          code: "custom",
+          path: ["interval"],
+          message: "a number greater than 0 (durations are for timestamp)",
+        });
+      }
+    })
+    .optional(),
+};
+
+const KINDS = ["terms", "count", "histogram", "stats", "cardinality"] as const;
+
+function refuseSeveralKinds(input: object, context: z.RefinementCtx): void {
+  const given = KINDS.filter((kind) => input[kind as keyof typeof input] !== undefined);
+  if (given.length !== 1) context.addIssue({ code: "custom", path: [], message: `takes one of ${KINDS.join(", ")}` });
+}
+
+const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds);
+const namedLeaves = z
+  .record(z.string().min(1).max(64), leafAggregation)
+  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
+
+export const aggregationSchema = z
+  .strictObject({ ...metricShapes, aggs: namedLeaves.optional() })
+  .superRefine((input, context) => {
+    refuseSeveralKinds(input, context);
+    if (input.aggs && !input.terms && !input.histogram) {
+      context.addIssue({ code: "custom", path: ["aggs"], message: "stands inside terms and histogram only" });
+    }
+  })
+  .meta({ id: "Aggregation" });
+
+export const aggregationsSchema = z
+  .record(z.string().min(1).max(64), aggregationSchema)
+  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
+
+export type Aggregation =
+  | { readonly kind: "terms"; readonly field: string; readonly size: number; readonly aggs: Aggregations }
+  | { readonly kind: "histogram"; readonly field: string; readonly interval: number; readonly aggs: Aggregations }
+  | { readonly kind: "count"; readonly field?: string | undefined }
+  | { readonly kind: "stats"; readonly field: string }
+  | { readonly kind: "cardinality"; readonly field: string };
+export type Aggregations = readonly { readonly name: string; readonly aggregation: Aggregation }[];
+
+type AggregationInput = Omit<z.infer<typeof aggregationSchema>, "aggs"> & {
+  aggs?: Record<string, z.infer<typeof leafAggregation>> | undefined;
+};
+
+export function toAggregations(input: Record<string, AggregationInput> | undefined): Aggregations {
+  return Object.entries(input ?? {}).map(([name, agg]) => ({ name, aggregation: toAggregation(agg) }));
+}
+
+function toAggregation(input: AggregationInput): Aggregation {
+  if (input.terms) return { kind: "terms", ...input.terms, aggs: toAggregations(input.aggs) };
+  if (input.histogram) {
+    const { field, interval } = input.histogram;
+    return {
+      kind: "histogram",
+      field,
+      interval: typeof interval === "string" ? parseDuration(interval)! : interval,
+      aggs: toAggregations(input.aggs),
+    };
+  }
+  if (input.stats) return { kind: "stats", field: input.stats.field };
+  if (input.cardinality) return { kind: "cardinality", field: input.cardinality.field };
+  return { kind: "count", field: input.count?.field };
+}
+
+/** Field to direction, in the order given. */
+export const sortSchema = z
+  .record(fieldSchema, z.enum(["asc", "desc"]))
+  .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, `at most ${SORT_FIELDS_MAX} fields`);
+
+export interface SortKey {
+  readonly field: string;
+  readonly descending: boolean;
+}
+
+export const searchSchema = z
+  .strictObject({
+    query: querySchema,
+    aggs: aggregationsSchema.optional(),
+    sort: sortSchema.optional().describe("default: timestamp, newest first"),
+    limit: z.int().min(0).max(SEARCH_LIMIT_MAX).default(50),
+  })
+  .meta({ id: "Search" });
+
+export interface SearchQuery extends TimeRange {
+  readonly condition: Condition;
+  readonly sort: readonly SortKey[];
+  readonly limit: number;
+  readonly aggs: Aggregations;
+}
+
+export function toSearchQuery(input: z.infer<typeof searchSchema>): SearchQuery {
+  return {
+    condition: toCondition(input.query.bool),
+    fromMs: input.query.time_range?.from,
+    toMs: input.query.time_range?.to,
+    sort: Object.entries(input.sort ?? {}).map(([field, order]) => ({ field, descending: order === "desc" })),
+    limit: input.limit,
+    aggs: toAggregations(input.aggs),
+  };
+}
+
+export type Bucket = { readonly key: string | number | boolean; readonly count: number } & {
+  readonly [subAggregation: string]: unknown;
+};
+export type AggregationResult =
+  | { readonly buckets: readonly Bucket[]; readonly other_count?: number }
+  | { readonly value: number }
+  | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number };
