@@ -1,0 +1,17 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+
+const SECRET_BYTES = 32;
+
+/** 256 random bits, as 64 hex digits. */
+export function makeSecret(): string {
+  return randomBytes(SECRET_BYTES).toString("hex");
+}
+
+export function hashSecret(secret: string): Uint8Array {
+  return createHash("sha256").update(secret).digest();
+}
+
+/** Compares in a time that does not tell how much of the two is the same. */
+export function hashesEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b);
+}
