@@ -1,0 +1,67 @@
+import type { Event, JsonValue } from "../model/event.ts";
+import { WELL_KNOWN_FIELDS } from "../model/event.ts";
+import { isTopField } from "../model/field.ts";
+
+// What an export takes out of an event: one value per column.
+
+/** The columns of an export whose request names none. An order that scripts rely on: new ones go before `raw`. */
+export const DEFAULT_COLUMNS: readonly string[] = [
+  "id",
+  "timestamp",
+  "type",
+  "class",
+  "source",
+  "severity",
+  ...Object.keys(WELL_KNOWN_FIELDS),
+  "raw",
+  "enrichment",
+];
+
+/** What a path reaches: undefined where there is nothing, an array where it met one, else the value as it stands. */
+export type ColumnReader = (event: Event) => JsonValue | undefined;
+
+/** Follows a path by the rules of model/field.ts, but keeps what it finds whole: objects and nulls included. */
+export function columnReader(path: string): ColumnReader {
+  if (isTopField(path)) return (event) => event[path];
+  const [top, ...segments] = path.split(".") as ["raw" | "enrichment", ...string[]];
+  if (segments.length === 0) return (event) => event[top];
+  if (segments.length === 1) {
+    const key = segments[0]!;
+    return (event) => {
+      const value = event[top];
+      return Object.hasOwn(value, key) ? settled(value[key]) : undefined;
+    };
+  }
+  // keys[i][n]: the key made of n + 1 segments from segment i on.
+  const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));
+  const walk = (value: JsonValue | undefined, at: number, found: Found): void => {
+    if (Array.isArray(value)) {
+      found.several = true;
+      for (const element of value) walk(element, at, found);
+    } else if (at === segments.length) {
+      if (value !== null && value !== undefined) found.values.push(value);
+    } else if (value !== null && typeof value === "object") {
+      for (const [n, key] of keys[at]!.entries()) {
+        if (Object.hasOwn(value, key)) walk(value[key], at + n + 1, found);
+      }
+    }
+  };
+  return (event) => {
+    const found: Found = { values: [], several: false };
+    walk(event[top], 0, found);
+    return found.several || found.values.length > 1 ? found.values : found.values[0];
+  };
+}
+
+interface Found {
+  readonly values: JsonValue[];
+  several: boolean;
+}
+
+function settled(value: JsonValue | undefined): JsonValue | undefined {
+  if (!Array.isArray(value)) return value ?? undefined;
+  return value.flatMap((element) => {
+    const inner = settled(element);
+    return inner === undefined ? [] : inner;
+  });
+}

@@ -1,0 +1,105 @@
+import type { Event, JsonValue } from "../model/event.ts";
+import type { ExportFormat } from "../model/export.ts";
+import { columnReader, DEFAULT_COLUMNS } from "./column.ts";
+
+// How each format looks, in its file and on its way to the client.
+
+interface Format {
+  readonly mediaType: string;
+  readonly extension: string;
+  shape(fields: readonly string[] | null): Shape;
+}
+
+/** A file is the head, the rows with the separator between them, and the tail. */
+export interface Shape {
+  readonly head: string;
+  readonly separator: string;
+  readonly tail: string;
+  /** The row of one event, which comes as its JSON text. */
+  row(event: string): string;
+}
+
+export const FORMATS: Record<ExportFormat, Format> = {
+  csv: { mediaType: "text/csv; charset=utf-8; header=present", extension: "csv", shape: csvShape },
+  json: { mediaType: "application/json; charset=utf-8", extension: "json", shape: jsonShape },
+  ndjson: { mediaType: "application/x-ndjson; charset=utf-8", extension: "ndjson", shape: ndjsonShape },
+  // Rows with one key per column, which the store then turns into Parquet.
+  parquet: {
+    mediaType: "application/vnd.apache.parquet",
+    extension: "parquet",
+    shape: (fields) => ndjsonShape(columnsOf(fields)),
+  },
+};
+
+export function columnsOf(fields: readonly string[] | null): readonly string[] {
+  return fields ?? DEFAULT_COLUMNS;
+}
+
+function jsonShape(fields: readonly string[] | null): Shape {
+  return { head: "[", separator: ",\n", tail: "]\n", row: jsonRow(fields) };
+}
+
+function ndjsonShape(fields: readonly string[] | null): Shape {
+  const row = jsonRow(fields);
+  return { head: "", separator: "", tail: "", row: (event) => `${row(event)}\n` };
+}
+
+/** The event as it is stored or, where fields are named, an object with just these paths as its keys. */
+function jsonRow(fields: readonly string[] | null): (event: string) => string {
+  if (!fields) return (event) => event;
+  const columns = fields.map((field) => ({ key: `${JSON.stringify(field)}:`, read: columnReader(field) }));
+  return (text) => {
+    const event = JSON.parse(text) as Event;
+    let row = "{";
+    for (const { key, read } of columns) {
+      if (row.length > 1) row += ",";
+      row += key + JSON.stringify(read(event) ?? null);
+    }
+    return `${row}}`;
+  };
+}
+
+function csvShape(fields: readonly string[] | null): Shape {
+  const columns = columnsOf(fields);
+  const readers = columns.map(columnReader);
+  return {
+    head: `${columns.map(quoted).join(",")}\r\n`,
+    separator: "",
+    tail: "",
+    row: (text) => {
+      const event = JSON.parse(text) as Event;
+      let row = "";
+      for (let i = 0; i < readers.length; i++) {
+        if (i > 0) row += ",";
+        row += csvCell(readers[i]!(event));
+      }
+      return `${row}\r\n`;
+    },
+  };
+}
+
+function csvCell(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return quoted(neutralised(textOf(value)));
+}
+
+function textOf(value: JsonValue): string {
+  if (typeof value === "string") return value;
+  return Array.isArray(value) ? value.map(textOf).join("; ") : JSON.stringify(value);
+}
+
+// A spreadsheet runs a cell that begins with one of these, or with its full-width form, as a formula.
+const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+/** The apostrophe is how a spreadsheet is told that what follows is text. */
+function neutralised(text: string): string {
+  return FORMULA_START.test(text) ? `'${text}` : text;
+}
+
+// More than RFC 4180 asks for: some spreadsheets also split at semicolons and tabs.
+const NEEDS_QUOTES = /[",;\t\r\n]/;
+
+function quoted(text: string): string {
+  return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
