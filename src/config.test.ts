@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { loadSettings, settingEntries, type LoadedSettings, type SettingFault, type SettingSources } from "./config.ts";
+
+let folder: string;
+beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "tocsin-config-"))));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const load = (sources: Partial<SettingSources> & { yaml?: string }) => {
+  if (sources.yaml !== undefined) writeFileSync(join(folder, "tocsin.yaml"), sources.yaml);
+  return loadSettings({ environment: {}, workingFolder: folder, ...sources });
+};
+const faultsOf = (sources: Parameters<typeof load>[0]): readonly SettingFault[] => {
+  const outcome = load(sources);
+  return "faults" in outcome ? outcome.faults : [];
+};
+const settingsOf = (sources: Parameters<typeof load>[0]) => {
+  const outcome = load(sources);
+  expect("faults" in outcome ? outcome.faults : []).toEqual([]);
+  return (outcome as LoadedSettings).settings;
+};
+
+test("with nothing given, every setting has its default", () => {
+  expect(settingsOf({})).toEqual({
+    host: "127.0.0.1",
+    port: 8080,
+    dataDir: join(folder, "data"),
+    platform: "platform",
+    indexPrefix: "tocsin",
+    retention: { eventsDays: 365, flowsDays: 30 },
+    plans: {
+      starter: { perMinute: 60, perDay: 10_000 },
+      pro: { perMinute: 300, perDay: 100_000 },
+      enterprise: { perMinute: 1000, perDay: null },
+    },
+    rateLimits: true,
+    anonymousPerMinute: 60,
+    bodyLimits: { submitBytes: 1_048_576, batchBytes: 33_554_432 },
+    trustedProxies: [],
+    logLevel: "info",
+  });
+});
+
+test("the file wins over defaults, variables over the file, flags over variables", () => {
+  const yaml = "host: 10.0.0.1\nport: 1001\nplatform: yard\nretention: { events_days: 14 }\n";
+  const environment = { TOCSIN_PORT: "1002", TOCSIN_PLATFORM: "gate" };
+  const settings = settingsOf({ yaml, environment, flags: { platform: "tower" } });
+  expect(settings).toMatchObject({ host: "10.0.0.1", port: 1002, platform: "tower", retention: { eventsDays: 14 } });
+  expect((load({ yaml, environment }) as LoadedSettings).used).toContainEqual({
+    path: "port",
+    value: 1002,
+    origin: "variable TOCSIN_PORT",
+  });
+});
+
+test("a file named by the flag wins over the one of the variable, and both over tocsin.yaml", () => {
+  writeFileSync(join(folder, "a.yaml"), "port: 1");
+  writeFileSync(join(folder, "b.yaml"), "port: 2");
+  const yaml = "port: 3";
+  expect(settingsOf({ yaml }).port).toBe(3);
+  expect(settingsOf({ yaml, environment: { TOCSIN_CONFIG: "a.yaml" } }).port).toBe(1);
+  expect(settingsOf({ yaml, environment: { TOCSIN_CONFIG: "a.yaml" }, configFile: "b.yaml" }).port).toBe(2);
+});
+
+test("every setting can be given as a variable and as a flag, in text", () => {
+  const texts: Record<string, [string, unknown]> = {
+    host: ["::1", "::1"],
+    port: ["0", 0],
+    data_dir: ["/srv/tocsin", "/srv/tocsin"],
+    platform: ["yard", "yard"],
+    index_prefix: ["site1", "site1"],
+    rate_limits: ["off", false],
+    trusted_proxies: ["loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
+    log_level: ["debug", "debug"],
+    "plans.starter.per_day": ["unlimited", null],
+  };
+  for (const { path, variable } of settingEntries()) {
+    const [text, value] = texts[path] ?? ["4096", 4096];
+    for (const sources of [{ environment: { [variable]: text } }, { flags: { [path]: text } }]) {
+      let reached: unknown = settingsOf(sources);
+      for (const name of path.split(".")) {
+        reached = (reached as Record<string, unknown>)[name.replace(/_(.)/g, (_, letter) => letter.toUpperCase())];
+      }
+      expect(reached, path).toEqual(value);
+    }
+  }
+});
+
+test("every fault of every source is reported at once, with its path, its origin and what is allowed", () => {
+  const faults = faultsOf({
+    yaml: "prot: 1\nlog_level: loud\nretention:\n  events_days: 0\n  event_days: 3\nplans: 5\ntrusted_proxies: [nowhere]\n",
+    environment: { TOCSIN_PORT: "70000", TOCSIN_HOTS: "x", TOCSIN_RATE_LIMITS: "maybe" },
+    flags: { platform: "Not Good" },
+  });
+  const file = `file ${join(folder, "tocsin.yaml")}`;
+  expect(faults).toEqual([
+    { path: "prot", origin: file, message: "is not a setting; did you mean port?" },
+    { path: "retention.event_days", origin: file, message: "is not a setting; did you mean events_days?" },
+    { path: "plans", origin: file, message: "must hold starter, pro, enterprise; it is 5" },
+    { path: "TOCSIN_HOTS", origin: "variable TOCSIN_HOTS", message: "is not a setting; did you mean TOCSIN_HOST?" },
+    {
+      path: "log_level",
+      origin: file,
+      message: 'must be one of fatal, error, warn, info, debug, trace, silent; it is "loud"',
+    },
+    { path: "retention.events_days", origin: file, message: "must be a whole number from 1 to 36500; it is 0" },
+    {
+      path: "trusted_proxies",
+      origin: file,
+      message: expect.stringMatching(/addresses, networks, loopback.*nowhere/),
+    },
+    { path: "port", origin: "variable TOCSIN_PORT", message: "must be a whole number from 0 to 65535; it is 70000" },
+    { path: "rate_limits", origin: "variable TOCSIN_RATE_LIMITS", message: 'must be on or off; it is "maybe"' },
+    { path: "platform", origin: "flag --platform", message: expect.stringContaining("lower-case letters") },
+  ]);
+});
+
+test.each([
+  ["a: [", /is not YAML/],
+  ["port: 1\nport: 2", /is not YAML: .*unique/],
+  ["- port", /must hold host, port/],
+  ["just words", /must hold host, port/],
+  ["port:", /whole number from 0 to 65535; it is null/],
+  ["port: 80.5", /whole number/],
+  ["port: '80'", /whole number/],
+  ["__proto__: { port: 1 }", /is not a setting/],
+])("the file %j is refused with the reason", (yaml, reason) => {
+  const faults = faultsOf({ yaml });
+  expect(faults).toHaveLength(1);
+  expect(faults[0]!.message).toMatch(reason);
+});
+
+test("an empty file and an empty variable say nothing", () => {
+  expect(settingsOf({ yaml: "# nothing\n", environment: { TOCSIN_PORT: "" } }).port).toBe(8080);
+});
+
+test("a named file that is not there is a fault; the default one may be missing", () => {
+  expect(faultsOf({ configFile: "gone.yaml" })).toEqual([
+    { path: "config", origin: "flag --config", message: `there is no file gone.yaml in ${folder}` },
+  ]);
+  expect(faultsOf({})).toEqual([]);
+});
