@@ -1,0 +1,164 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { findFaults, isDeeperThan, numberFault, parseJson, parseJsonText } from "./json.ts";
+
+const DEPTH = 32;
+const parse = (text: string, depthMax = DEPTH) => parseJsonText(text, { depthMax });
+const faultsOf = (text: string, depthMax = DEPTH) => {
+  const result = parse(text, depthMax);
+  return result.kind === "faults" ? result.faults.map(({ path, message }) => `${path}: ${message}`) : [result.kind];
+};
+const nested = (levels: number, open = '{"a":', close = "}") => open.repeat(levels) + "1" + close.repeat(levels);
+
+/** JSON texts as no one writes them: keys twice, spaces anywhere, half surrogates, numbers of any length. */
+const strangeText = fc.letrec<{ value: string; leaf: string; string: string }>((tie) => ({
+  string: fc.oneof(
+    { weight: 6, arbitrary: fc.string({ unit: "binary", maxLength: 6 }).map((text) => JSON.stringify(text)) },
+    fc.constantFrom('"\\ud800"', '"\\uD83D\\uDE00"', '"\\udfff x"', '"\\u0061"', '"a"', '"__proto__"', '"\\\\ud800"'),
+  ),
+  leaf: fc.oneof(
+    tie("string"),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => JSON.stringify(number)),
+    fc.maxSafeInteger().map(String),
+    fc.bigInt().map(String),
+    fc.constantFrom("true", "false", "null", "-0", "1.0", "1e400", "1e-400", "9007199254740993", "1E5", "1e23"),
+  ),
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    tie("leaf"),
+    fc.array(tie("value"), { maxLength: 4 }).map((items) => `[${items.join(",")}]`),
+    fc
+      .tuple(fc.constantFrom("", " ", "\n\t"), fc.array(fc.tuple(tie("string"), tie("value")), { maxLength: 4 }))
+      .map(
+        ([space, entries]) =>
+          `{${space}${entries.map(([key, value]) => `${key}${space}:${space}${value}`).join(`${space},`)}${space}}`,
+      ),
+  ),
+})).value;
+
+describe("strict JSON", () => {
+  test("takes any value that JSON can say, written compactly or spread out, and gives it back the same", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
+        const meant = JSON.parse(JSON.stringify(value)) as unknown;
+        expect(parse(JSON.stringify(value))).toEqual({ kind: "value", value: meant });
+        expect(parse(JSON.stringify(value, null, 2))).toEqual({ kind: "value", value: meant });
+      }),
+    );
+  });
+
+  test("the quick way takes nothing that the thorough way refuses", () => {
+    fc.assert(
+      fc.property(strangeText, fc.integer({ min: 1, max: 5 }), (text, depthMax) => {
+        const result = parse(text, depthMax);
+        const faults = findFaults(text, depthMax);
+        expect(result.kind).toBe(faults.length > 0 ? "faults" : "value");
+        const value = JSON.parse(text) as unknown;
+        if (isDeeperThan(value, depthMax)) expect(faults.map(({ message }) => message)).toContain("nested too deep");
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("what it takes survives being written and read again", () => {
+    fc.assert(
+      fc.property(strangeText, (text) => {
+        const result = parse(text);
+        if (result.kind !== "value") return;
+        expect(JSON.stringify(JSON.parse(JSON.stringify(result.value)))).toBe(JSON.stringify(result.value));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("never throws, whatever the bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+        expect(["value", "malformed", "faults"]).toContain(parseJson(Buffer.from(bytes), { depthMax: DEPTH }).kind);
+      }),
+    );
+  });
+
+  test("refuses a key that stands twice, at its place, however it is spelled", () => {
+    expect(faultsOf('{"a":1,"a":1}')).toEqual(["a: the key stands twice in its object"]);
+    expect(faultsOf('{"x":[{"a":1,"\\u0061":2}]}')).toEqual(["x[0].a: the key stands twice in its object"]);
+    const many = Array.from({ length: 50 }, (_, i) => `"k${i}":0`).join();
+    expect(faultsOf(`{${many},"k30":1}`)).toEqual(["k30: the key stands twice in its object"]);
+  });
+
+  test("keeps __proto__ and constructor as plain data", () => {
+    const result = parse('{"__proto__": {"polluted": true}, "constructor": 1}');
+    if (result.kind !== "value") throw new Error(result.kind);
+    expect(Object.keys(result.value as object)).toEqual(["__proto__", "constructor"]);
+    expect(JSON.stringify(result.value)).toBe('{"__proto__":{"polluted":true},"constructor":1}');
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+    expect(faultsOf('{"__proto__":1,"__proto__":2}')).toEqual(["__proto__: the key stands twice in its object"]);
+  });
+
+  test("takes as many levels as allowed and not one more, in objects and in arrays", () => {
+    expect(parse(nested(32)).kind).toBe("value");
+    expect(faultsOf(nested(33))).toEqual([`${Array(32).fill("a").join(".")}: nested too deep`]);
+    expect(parse(nested(32, "[", "]")).kind).toBe("value");
+    expect(faultsOf(nested(33, "[ ", "]"))).toEqual([`${"[0]".repeat(32)}: nested too deep`]);
+    expect(faultsOf(nested(400_000, "[", "]"))).toEqual([`${"[0]".repeat(32)}: nested too deep`]);
+  });
+
+  test("refuses half a surrogate pair in keys and values and takes whole ones", () => {
+    expect(faultsOf('{"a":"\\ud800"}')).toEqual(["a: the text has half a surrogate pair"]);
+    expect(faultsOf('{"a":"\\uDFFF\\uD800"}')).toEqual(["a: the text has half a surrogate pair"]);
+    expect(faultsOf('["\\ud83d\\ude00"]')).toEqual(["value"]);
+    expect(faultsOf('{"\\udc00":1}')[0]).toContain("half a surrogate pair");
+  });
+
+  test.each([
+    "9007199254740993",
+    "-9007199254740993",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "123456789012345678.0",
+    "18446744073709551615",
+  ])("refuses %s, which would be changed", (token) => {
+    expect(numberFault(token)).toBeDefined();
+    expect(faultsOf(`{"n":[0,${token}]}`)[0]).toMatch(/^n\[1\]: the (number|integer) is too/);
+  });
+
+  test.each([
+    "0",
+    "-0",
+    "9007199254740991",
+    "9007199254740992",
+    "0.1",
+    "0.12345678901234567890",
+    "1.0",
+    "1e22",
+    "1E+5",
+    "0e-999",
+  ])("takes %s", (token) => {
+    expect(parse(`[${token}]`)).toEqual({ kind: "value", value: [Number(token)] });
+  });
+
+  test("takes NUL and long strings", () => {
+    expect(parse('{"a":"\\u0000"}')).toEqual({ kind: "value", value: { a: "\0" } });
+    const long = "x".repeat(100_000);
+    expect(parse(`{ "a": "${long}" }`)).toEqual({ kind: "value", value: { a: long } });
+  });
+
+  test("says what is malformed", () => {
+    for (const text of ["", "{", '{"a":}', "nope", "\ufeff{}", "[1,]", '"\u0001"']) {
+      expect(parse(text).kind, text).toBe("malformed");
+    }
+    expect(parseJson(Buffer.from([0x22, 0xff, 0x22]), { depthMax: 1 })).toEqual({
+      kind: "malformed",
+      message: "the text is not valid UTF-8",
+    });
+  });
+
+  test("reports each element of an array, and no end of faults for none", () => {
+    const element = `{${Array.from({ length: 50 }, () => '"a":1').join()}}`;
+    const result = parse(`[${element},${element}]`);
+    if (result.kind !== "faults") throw new Error(result.kind);
+    expect(new Set(result.faults.map(({ path }) => path))).toEqual(new Set(["[0].a", "[1].a"]));
+    expect(result.faults.length).toBe(40);
+  });
+});

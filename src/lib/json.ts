@@ -1,0 +1,225 @@
+import { isUtf8 } from "node:buffer";
+
+// JSON that is taken as it was meant or not at all. JSON.parse alone drops the first of two equal keys, rounds
+// large integers and lets half a surrogate pair through: here each of these is a fault with its place.
+
+export interface JsonFault {
+  /** `data.items[3].name`; empty for the whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export type JsonResult =
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "malformed"; readonly message: string }
+  | { readonly kind: "faults"; readonly value: unknown; readonly faults: readonly JsonFault[] };
+
+export interface JsonOptions {
+  /** How many objects and arrays may stand inside each other, the outermost included. */
+  readonly depthMax: number;
+}
+
+/** Of the faults of one value; of each element apart, where the value is an array. */
+export const JSON_FAULTS_MAX = 20;
+
+export function parseJson(bytes: Buffer, options: JsonOptions): JsonResult {
+  if (!isUtf8(bytes)) return { kind: "malformed", message: "the text is not valid UTF-8" };
+  return parseJsonText(bytes.toString("utf8"), options);
+}
+
+export function parseJsonText(text: string, { depthMax }: JsonOptions): JsonResult {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { kind: "malformed", message: (error as SyntaxError).message };
+  }
+  // What comes back out as the very same text has lost nothing: no key was dropped, no number rounded.
+  // Half a surrogate pair also comes back the same, as its escape.
+  if (!isDeeperThan(value, depthMax) && !text.includes("\\ud") && JSON.stringify(value) === text) {
+    return { kind: "value", value };
+  }
+  const faults = findFaults(text, depthMax);
+  return faults.length === 0 ? { kind: "value", value } : { kind: "faults", value, faults };
+}
+
+export function isDeeperThan(value: unknown, depthMax: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (depthMax === 0) return true;
+  if (Array.isArray(value)) return value.some((element) => isDeeperThan(element, depthMax - 1));
+  for (const key in value) {
+    if (isDeeperThan((value as Record<string, unknown>)[key], depthMax - 1)) return true;
+  }
+  return false;
+}
+
+/** `a.b[0]` from its segments. */
+export function formatPath(segments: readonly PropertyKey[]): string {
+  let path = "";
+  for (const segment of segments) {
+    if (typeof segment === "number") path += `[${segment}]`;
+    else path += path === "" ? String(segment) : `.${String(segment)}`;
+  }
+  return path;
+}
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_ARRAY = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
+// Few keys are compared one by one: that is cheaper than a set for the objects one meets.
+const KEYS_WITHOUT_SET_MAX = 12;
+
+/** What JSON.parse changed. The text is known to be JSON, so that only faults of meaning are left to find. */
+export function findFaults(text: string, depthMax: number): JsonFault[] {
+  const faults: JsonFault[] = [];
+  const path: (string | number)[] = [];
+  const checkSurrogates = SURROGATE_ESCAPE.test(text);
+  let room = JSON_FAULTS_MAX;
+  let at = 0;
+
+  const report = (message: string): void => {
+    if (room-- > 0) faults.push({ path: formatPath(path), message });
+  };
+  const skipSpace = (): void => {
+    while (text.charCodeAt(at) <= 0x20) at++;
+  };
+  /** From an opening quote to after the closing one; gives what stands between, escapes as they are. */
+  const readString = (): string => {
+    const start = at + 1;
+    let end = text.indexOf('"', start);
+    while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
+    at = end + 1;
+    return text.slice(start, end);
+  };
+  const wellFormed = (raw: string): boolean =>
+    !checkSurrogates || !raw.includes("\\u") || (JSON.parse(`"${raw}"`) as string).isWellFormed();
+
+  const scanNumber = (): void => {
+    const start = at;
+    while (isNumberCharacter(text.charCodeAt(at))) at++;
+    const fault = numberFault(text.slice(start, at));
+    if (fault) report(fault);
+  };
+
+  const scanObject = (depth: number): void => {
+    at++;
+    const keys: string[] = [];
+    let set: Set<string> | undefined;
+    for (skipSpace(); text.charCodeAt(at) !== CLOSE_OBJECT; skipSpace()) {
+      if (text.charCodeAt(at) === COMMA) {
+        at++;
+        skipSpace();
+      }
+      const raw = readString();
+      const key = raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
+      path.push(key);
+      if (checkSurrogates && !key.isWellFormed()) report("the key has half a surrogate pair");
+      if (set ? set.has(key) : keys.includes(key)) report("the key stands twice in its object");
+      if (set) set.add(key);
+      else if (keys.push(key) > KEYS_WITHOUT_SET_MAX) set = new Set(keys);
+      skipSpace();
+      at++;
+      scanValue(depth);
+      path.pop();
+    }
+    at++;
+  };
+
+  const scanArray = (depth: number): void => {
+    at++;
+    const outermost = path.length === 0;
+    let index = 0;
+    for (skipSpace(); text.charCodeAt(at) !== CLOSE_ARRAY; skipSpace()) {
+      if (text.charCodeAt(at) === COMMA) at++;
+      if (outermost) room = JSON_FAULTS_MAX;
+      path.push(index++);
+      scanValue(depth);
+      path.pop();
+    }
+    at++;
+  };
+
+  /** Passes over an object or array that is too deep to look into, however deep it goes. */
+  const skipContainer = (): void => {
+    let open = 0;
+    do {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        readString();
+        continue;
+      }
+      if (code === OPEN_OBJECT || code === OPEN_ARRAY) open++;
+      else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) open--;
+      at++;
+    } while (open > 0);
+  };
+
+  const scanValue = (depth: number): void => {
+    skipSpace();
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      if (!wellFormed(readString())) report("the text has half a surrogate pair");
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (depth === depthMax) {
+        report("nested too deep");
+        skipContainer();
+      } else if (code === OPEN_OBJECT) {
+        scanObject(depth + 1);
+      } else {
+        scanArray(depth + 1);
+      }
+    } else if (isNumberCharacter(code)) {
+      scanNumber();
+    } else {
+      at += code === 0x66 ? "false".length : "true".length;
+    }
+  };
+
+  scanValue(0);
+  return faults;
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++;
+  return backslashes % 2 === 1;
+}
+
+/** Digits, sign, point and exponent; a value's first character is never `e`, so that no word is taken for a number. */
+function isNumberCharacter(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2e || code === 0x2b || (code | 0x20) === 0x65;
+}
+
+const INTEGER = /^-?\d+$/;
+
+/** Why a number cannot be taken: what is kept would not be what was sent. */
+export function numberFault(token: string): string | undefined {
+  // Up to 15 digits always survive.
+  if (token.length <= 15 && INTEGER.test(token)) return undefined;
+  const value = Number(token);
+  if (!Number.isFinite(value)) return "the number is too large";
+  if (INTEGER.test(token)) {
+    return String(value) === token ? undefined : "the integer is too large to be kept exactly: send it as a string";
+  }
+  if (value === 0 && /[1-9]/.test(token.split(/[eE]/, 1)[0]!)) return "the number is too small";
+  // Fractions are approximate by nature; a whole number written with a point or an exponent is not.
+  if (Math.abs(value) > Number.MAX_SAFE_INTEGER && digitsOf(token) !== digitsOf(String(value))) {
+    return "the number is too large to be kept exactly: send it as a string";
+  }
+  return undefined;
+}
+
+/** The significant digits of a number and the power of ten they stand at, whatever way it is written. */
+function digitsOf(token: string): string {
+  const [mantissa = "", exponent = "0"] = token.toLowerCase().replace("-", "").split("e");
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  return `${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`;
+}
