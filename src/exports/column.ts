@@ -41,7 +41,9 @@ export function columnReader(path: string): ColumnReader {
     } else if (at === segments.length) {
       if (value !== null && value !== undefined) found.values.push(value);
     } else if (value !== null && typeof value === "object") {
-      for (const [n, key] of keys[at]!.entries()) {
+      const candidates = keys[at]!;
+      for (let n = 0; n < candidates.length; n++) {
+        const key = candidates[n]!;
         if (Object.hasOwn(value, key)) walk(value[key], at + n + 1, found);
       }
     }

@@ -1,5 +1,6 @@
 import { closeSync, fsyncSync, openSync, statfsSync, writeSync } from "node:fs";
-import { parentPort, workerData } from "node:worker_threads";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../lib/thread.ts";
 import type { ExportFormat } from "../model/export.ts";
 import { FORMATS } from "./format.ts";
 
@@ -11,11 +12,7 @@ export interface WriterTask {
   readonly fields: readonly string[] | null;
 }
 
-/** Events as JSON texts, or null when there are no more. */
-export type WriterInput = readonly string[] | null;
-
-/** Sent after each input has been written; after the last one the file is safe on disk. */
-export interface WriterProgress {
+export interface Written {
   readonly rowCount: number;
   readonly sizeBytes: number;
 }
@@ -26,58 +23,55 @@ const ROOM_CHECK_BYTES = 16 * 1024 * 1024;
 const ROOM_KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const ROOM_KEPT_SHARE = 0.05;
 
-function writeRows({ path, format, fields }: WriterTask) {
-  const shape = FORMATS[format].shape(fields);
-  const file = openSync(path, "w", 0o600);
-  let rowCount = 0;
-  let sizeBytes = 0;
-  let checkRoomAt = 0;
+const { path, format, fields } = workerData as WriterTask;
+const shape = FORMATS[format].shape(fields);
+const file = openSync(path, "w", 0o600);
+let rowCount = 0;
+let sizeBytes = 0;
+let checkRoomAt = 0;
 
-  const write = (text: string): void => {
-    const bytes = Buffer.from(text);
-    let written = 0;
-    while (written < bytes.length) written += writeSync(file, bytes, written);
-    sizeBytes += bytes.length;
-    if (sizeBytes < checkRoomAt) return;
-    checkRoomAt = sizeBytes + ROOM_CHECK_BYTES;
-    refuseToFillDisk(path);
-  };
-  write(shape.head);
-
-  return {
-    add(events: readonly string[]): WriterProgress {
-      let text = "";
-      for (const event of events) {
-        if (rowCount++ > 0) text += shape.separator;
-        text += shape.row(event);
-        if (text.length > WRITE_CHARACTERS) {
-          write(text);
-          text = "";
-        }
-      }
-      write(text);
-      return { rowCount, sizeBytes };
-    },
-    end(): WriterProgress {
-      write(shape.tail);
-      fsyncSync(file);
-      closeSync(file);
-      return { rowCount, sizeBytes };
-    },
-  };
+function write(text: string): void {
+  const bytes = Buffer.from(text);
+  let written = 0;
+  while (written < bytes.length) written += writeSync(file, bytes, written);
+  sizeBytes += bytes.length;
+  if (sizeBytes < checkRoomAt) return;
+  checkRoomAt = sizeBytes + ROOM_CHECK_BYTES;
+  refuseToFillDisk();
 }
 
-function refuseToFillDisk(path: string): void {
+function refuseToFillDisk(): void {
   const { bavail, blocks, bsize } = statfsSync(path);
   if (bavail * bsize >= Math.min(ROOM_KEPT_BYTES_MAX, blocks * bsize * ROOM_KEPT_SHARE)) return;
   throw Object.assign(new Error("too little room left on the disk"), { code: "ENOSPC" });
 }
 
-if (parentPort) {
-  const port = parentPort;
-  const rows = writeRows(workerData as WriterTask);
-  port.on("message", (input: WriterInput) => {
-    port.postMessage(input ? rows.add(input) : rows.end());
-    if (!input) port.close();
-  });
-}
+write(shape.head);
+
+const api = {
+  /** Events as their JSON texts. */
+  add(events: readonly string[]): void {
+    let text = "";
+    for (const event of events) {
+      if (rowCount++ > 0) text += shape.separator;
+      text += shape.row(event);
+      if (text.length > WRITE_CHARACTERS) {
+        write(text);
+        text = "";
+      }
+    }
+    write(text);
+  },
+
+  /** The file is whole and on the disk when it returns. */
+  end(): Written {
+    write(shape.tail);
+    fsyncSync(file);
+    closeSync(file);
+    return { rowCount, sizeBytes };
+  },
+};
+
+export type WriterApi = typeof api;
+
+serveThread(api);

@@ -1,6 +1,7 @@
-import { Worker } from "node:worker_threads";
-import type { WriterInput, WriterProgress, WriterTask } from "./writer-thread.ts";
+import { Thread } from "../lib/thread.ts";
+import type { WriterApi, WriterTask, Written } from "./writer-thread.ts";
 
+// Rows are short-lived: a small nursery costs little time and keeps what an export adds to memory small.
 const THREAD_MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 256 };
 
 /** Writes the events to a file in another thread, no faster than the disk takes them. Rejects when the signal says so. */
@@ -8,44 +9,26 @@ export async function writeExport(
   task: WriterTask,
   events: AsyncIterable<readonly string[]>,
   signal: AbortSignal,
-): Promise<WriterProgress> {
+): Promise<Written> {
   signal.throwIfAborted();
-  const thread = new Worker(new URL("./writer-thread.ts", import.meta.url), {
-    workerData: task,
-    resourceLimits: THREAD_MEMORY,
-  });
-  const unanswered: PromiseWithResolvers<WriterProgress>[] = [];
-  let failure: Error | undefined;
-  const fail = (reason: Error) => {
-    failure ??= reason;
-    for (const answer of unanswered.splice(0)) answer.reject(failure);
-  };
-  const abort = () => fail(signal.reason as Error);
-  const send = (input: WriterInput): Promise<WriterProgress> => {
-    const answer = Promise.withResolvers<WriterProgress>();
-    // Nobody may be waiting for this one when an earlier one fails, and then the earlier one tells.
-    answer.promise.catch(() => undefined);
-    if (failure) answer.reject(failure);
-    else unanswered.push(answer);
-    thread.postMessage(input);
-    return answer.promise;
-  };
-  thread.on("message", (progress: WriterProgress) => unanswered.shift()?.resolve(progress));
-  thread.on("error", fail);
-  thread.on("exit", () => fail(new Error("the writing thread ended early")));
-  signal.addEventListener("abort", abort, { once: true });
+  // A thread that dies makes the call that waits for it reject: nobody else needs to hear of it.
+  const file = new URL("./writer-thread.ts", import.meta.url);
+  const thread = new Thread<WriterApi>(file, task, () => undefined, THREAD_MEMORY);
   try {
     // One chunk is being written while the next one is fetched: never more in memory, however many rows.
     let writing: Promise<unknown> = Promise.resolve();
     for await (const chunk of events) {
-      const next = send(chunk);
+      signal.throwIfAborted();
       await writing;
-      writing = next;
+      writing = thread.call("add", chunk);
+      // The next turn awaits it; until then a failure must not count as one that nobody has taken.
+      writing.catch(() => undefined);
     }
     await writing;
-    return await send(null);
+    // A scan may end quietly when it is told to stop: what is there then is not the whole export.
+    signal.throwIfAborted();
+    return await thread.call("end");
   } finally {
-    signal.removeEventListener("abort", abort);
-    await thread.terminate();
+    await thread.end();
   }
 }
