@@ -208,12 +208,14 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
     winners.set(item.entry.path, item);
   }
   if (faults.length > 0) return { faults };
-  const settings = settingsSchema.parse(nest(settingsSchema as Group, winners));
-  return {
-    settings: { ...settings, dataDir: resolve(sources.workingFolder, settings.dataDir) },
-    file,
-    used: [...winners.values()].map(({ entry, value, origin }) => ({ path: entry.path, value, origin })),
-  };
+  const parsed = settingsSchema.parse(nest(settingsSchema as Group, winners));
+  const settings = { ...parsed, dataDir: resolve(sources.workingFolder, parsed.dataDir) };
+  const used = [...winners.values()].map(({ entry: { path }, value, origin }) => ({
+    path,
+    value: path === "data_dir" ? settings.dataDir : value,
+    origin,
+  }));
+  return { settings, file, used };
 }
 
 function nest(group: Group, values: ReadonlyMap<string, Given>, above = ""): Record<string, unknown> {

@@ -1,0 +1,101 @@
+import type { AddressInfo } from "node:net";
+import type { Logger } from "pino";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { createServer } from "./api/server.ts";
+import type { Settings } from "./config.ts";
+import { openExporter } from "./exports/exporter.ts";
+import { openIntake } from "./intake/intake.ts";
+import { DAY_MS, startOfDay } from "./lib/time.ts";
+import { openStore } from "./store/index.ts";
+import type { Store } from "./store/store.ts";
+
+// The map: every part of the service, opened in the order in which data flows through them and closed in reverse.
+// Nothing else connects parts with each other; to see who gets what, read startApp from top to bottom.
+
+const RETENTION_EVERY_MS = 3_600_000;
+
+export interface App {
+  /** Where a client on this machine reaches it. */
+  readonly address: string;
+  readonly store: Store;
+  /** Stops accepting, finishes what is acknowledged, releases everything. */
+  close(): Promise<void>;
+}
+
+export async function startApp(settings: Settings, log: Logger): Promise<App> {
+  const opened: Part[] = [];
+  const opens = <Opened extends { close(): unknown }>(name: string, part: Opened): Opened => {
+    opened.push({ name, close: () => part.close() });
+    return part;
+  };
+  const close = () => closeInReverse(opened, log);
+
+  return closeOnFailure(close, async () => {
+    const registry = new Registry();
+    collectDefaultMetrics({ register: registry });
+    const { dataDir, platform, indexPrefix, retention } = settings;
+    const retentionDays = retention.eventsDays;
+
+    const store = opens("store", await openStore({ dataDir, platform, indexPrefix, retentionDays, registry, log }));
+    opens("retention", await startRetention(store, retentionDays, log));
+    const intake = opens("intake", openIntake({ store, registry, retentionDays }));
+    const exporter = opens("exporter", await openExporter({ store, registry, log }));
+    const server = opens("server", await createServer({ settings, store, intake, exporter, registry, log }));
+
+    await server.listen({ host: settings.host, port: settings.port });
+    const { port } = server.server.address() as AddressInfo;
+    return { address: localAddress(settings.host, port), store, close };
+  });
+}
+
+interface Part {
+  readonly name: string;
+  readonly close: () => unknown;
+}
+
+/** A part that does not open takes those before it down with it, and its own error is the one that is told. */
+async function closeOnFailure<Value>(close: () => Promise<void>, open: () => Promise<Value>): Promise<Value> {
+  try {
+    return await open();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** A part that fails to close must not keep the store from closing. */
+async function closeInReverse(opened: Part[], log: Logger): Promise<void> {
+  for (let part = opened.pop(); part; part = opened.pop()) {
+    try {
+      await part.close();
+    } catch (error) {
+      log.error({ err: error, part: part.name }, "not closed cleanly");
+    }
+  }
+}
+
+/** Removes whole days that are older than they may be: now, and every hour. */
+async function startRetention(store: Store, days: number, log: Logger): Promise<{ close(): Promise<void> }> {
+  const removeExpired = async () => {
+    try {
+      const removed = await store.events.removeBefore(startOfDay(Date.now()) - days * DAY_MS);
+      if (removed.days > 0) log.info(removed, "old days removed");
+    } catch (error) {
+      log.error({ err: error }, "old days not removed; the next hour tries again");
+    }
+  };
+  await removeExpired();
+  let running = Promise.resolve();
+  const timer = setInterval(() => void (running = running.then(removeExpired)), RETENTION_EVERY_MS);
+  return {
+    close: async () => {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}
+
+function localAddress(host: string, port: number): string {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}

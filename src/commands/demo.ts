@@ -1,0 +1,119 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { Registry } from "prom-client";
+import { createLog } from "../lib/log.ts";
+import { DAY_MS, formatTime } from "../lib/time.ts";
+import { demoEvents } from "../demo/demo.ts";
+import type { EventDraft } from "../model/event.ts";
+import type { Store } from "../store/store.ts";
+import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
+import { print, printJson, startProgress } from "./terminal.ts";
+
+const DAYS_MAX = 366;
+const EVENTS_MAX = 50_000_000;
+const SEED_MAX = 4_294_967_295;
+const GROUP_EVENTS = 500;
+const GROUPS_AT_ONCE = 8;
+
+interface DemoOptions {
+  days: number;
+  events: number;
+  seed: number;
+  json?: true;
+}
+
+export function addDemo(program: Command): void {
+  const command = program
+    .command("demo")
+    .description("fill the store with a believable week of events of all sources")
+    .option("--days <number>", "days up to now that the events spread over", readNumber(1, DAYS_MAX), 7)
+    .option("--events <number>", "how many events", readNumber(1, EVENTS_MAX), 50_000)
+    .option("--seed <number>", "another number gives other events, the same one the same", readNumber(0, SEED_MAX), 1)
+    .option("--json", "the summary as one JSON object");
+  addSettingFlags(command, ["data_dir", "platform", "index_prefix"])
+    .addHelpText(
+      "after",
+      `
+Works on the data folder itself: stop the server first, or give another folder. Run twice, it adds twice.
+
+Examples:
+  tocsin demo
+  tocsin demo --days 30 --events 500000 --data-dir ./demo-data`,
+    )
+    .action(async ({ days, events, seed, json }: DemoOptions) => {
+      const { settings } = requireSettings(command);
+      const retentionDays = settings.retention.eventsDays;
+      if (days > retentionDays) {
+        throw new CommandFailure(
+          `Events are kept for ${countOf(retentionDays, "day")} (retention.events_days): --days ${days} would be removed at the next start.`,
+          EXIT_WRONG_USE,
+        );
+      }
+      const log = createLog({ level: "error", destination: process.stderr });
+      const { openStore } = await import("../store/index.ts");
+      const startedAt = performance.now();
+      const to = Date.now();
+      const from = to - days * DAY_MS;
+      try {
+        const { dataDir, platform, indexPrefix } = settings;
+        const store = await openStore({ dataDir, platform, indexPrefix, retentionDays, registry: new Registry(), log });
+        try {
+          await appendAll(store, demoEvents({ seed, from, to, count: events, platform }), events);
+        } finally {
+          await store.close();
+        }
+      } catch (error) {
+        throw explainFailure(error, settings);
+      }
+      const seconds = (performance.now() - startedAt) / 1000;
+      const span = { from: formatTime(from), to: formatTime(to) };
+      if (json) printJson({ events, ...span, seed, data_dir: settings.dataDir, seconds: Number(seconds.toFixed(2)) });
+      else print(nextSteps(events, days, seconds, settings.dataDir));
+    });
+}
+
+/** Several groups are under way at once, never more: the store commits while the next ones are made. */
+async function appendAll(store: Store, drafts: Iterable<EventDraft>, total: number): Promise<void> {
+  const progress = startProgress("Storing events");
+  const underWay: Promise<void>[] = [];
+  let done = 0;
+  const append = async (group: readonly EventDraft[]) => {
+    await store.events.append(group.map((draft) => ({ draft })));
+    done += group.length;
+    progress.report(done, total);
+  };
+  let group: EventDraft[] = [];
+  for (const draft of drafts) {
+    group.push(draft);
+    if (group.length < GROUP_EVENTS) continue;
+    underWay.push(append(group));
+    group = [];
+    if (underWay.length >= GROUPS_AT_ONCE) await underWay.shift();
+  }
+  if (group.length > 0) underWay.push(append(group));
+  await Promise.all(underWay);
+  progress.end();
+}
+
+function nextSteps(events: number, days: number, seconds: number, dataDir: string): string {
+  return `Stored ${countOf(events, "event")} over ${countOf(days, "day")} in ${dataDir} (${seconds.toFixed(1)} s).
+
+Try next:
+
+  npm start                                                       # if it does not run yet, with the same data folder
+  KEY=$(npx tocsin keys create --name me --scopes all --plan enterprise --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
+  curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8080/v1/events?severity=critical"
+  curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8080/v1/events?search=203.0.113.66&per_page=5"
+  curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "http://127.0.0.1:8080/v1/events/search" \\
+    -d '{"query":{"bool":{"must":[{"field":"type","equals":"login_failure"}]}},"aggs":{"who":{"terms":{"field":"raw.src_ip"}}},"limit":0}'
+
+Hidden in it: a guessed password, a port scan, a stranger who walked in, a telephone misused at night.`;
+}
+
+function readNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`);
+  };
+}

@@ -1,0 +1,59 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { loadSettings, type LoadedSettings } from "../config.ts";
+import { apiPage, type OpenApiDocument } from "../docs/api-page.ts";
+import { configurationPage } from "../docs/configuration-page.ts";
+import { createLog } from "../lib/log.ts";
+import { CommandFailure } from "./failure.ts";
+import { print } from "./terminal.ts";
+
+export function addDocs(program: Command): void {
+  program
+    .command("docs")
+    .description("print docs/api.md and docs/configuration.md from the tables of the code")
+    .option("--check", "write nothing, fail when a page is not what the code says")
+    .addHelpText("after", "\nExamples:\n  tocsin docs\n  tocsin docs --check")
+    .action(async ({ check }: { check?: true }) => {
+      const pages = { "api.md": apiPage(await askForOpenApi()), "configuration.md": configurationPage() };
+      const folder = fileURLToPath(new URL("../../docs/", import.meta.url));
+      const stale = Object.entries(pages).filter(([name, text]) => {
+        const path = join(folder, name);
+        return !existsSync(path) || readFileSync(path, "utf8") !== text;
+      });
+      if (check && stale.length > 0) {
+        const names = stale.map(([name]) => `docs/${name}`).join(" and ");
+        throw new CommandFailure(
+          `Not what the code says any more: ${names}.\nRun npm run docs and commit what it writes.`,
+        );
+      }
+      for (const [name, text] of stale) writeFileSync(join(folder, name), text);
+      const what =
+        stale.length === 0
+          ? "docs/ is what the code says."
+          : `Wrote ${stale.map(([name]) => `docs/${name}`).join(", ")}.`;
+      print(what);
+    });
+}
+
+/** The document as a client gets it: from a service of its own, on a folder that is gone afterwards. */
+async function askForOpenApi(): Promise<OpenApiDocument> {
+  const dataDir = mkdtempSync(join(tmpdir(), "tocsin-docs-"));
+  try {
+    const flags = { data_dir: dataDir, port: "0", log_level: "silent" };
+    const { settings } = loadSettings({ flags, environment: {}, workingFolder: dataDir }) as LoadedSettings;
+    const { startApp } = await import("../app.ts");
+    const app = await startApp(settings, createLog({ level: settings.logLevel }));
+    try {
+      const answer = await fetch(`${app.address}/openapi.json`);
+      if (!answer.ok) throw new Error(`/openapi.json answered ${answer.status}`);
+      return (await answer.json()) as OpenApiDocument;
+    } finally {
+      await app.close();
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

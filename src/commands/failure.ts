@@ -1,0 +1,52 @@
+/** What a command can end with. docs/operating.md has the same list. */
+export const EXIT_FAILED = 1;
+export const EXIT_WRONG_USE = 2;
+
+/** The command cannot do what it was asked to, for a reason a person can act on: shown without a stack. */
+export class CommandFailure extends Error {
+  readonly exitCode: number;
+  constructor(message: string, exitCode = EXIT_FAILED, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "CommandFailure";
+    this.exitCode = exitCode;
+  }
+}
+
+/** The failures of a machine that a person can mend, in words that say how; anything else stays what it is. */
+export function explainFailure(error: unknown, { dataDir }: { dataDir: string }): unknown {
+  const code = (error as NodeJS.ErrnoException)?.code;
+  const refuse = (message: string) => new CommandFailure(message, EXIT_FAILED, { cause: error });
+  const { name, address, port } = error as { name?: string; address?: string; port?: number };
+  if (name === "DataFolderInUse") {
+    return refuse(
+      `The data folder ${dataDir} is in use by another Tocsin.\nStop that one first, or use another folder with --data-dir.`,
+    );
+  }
+  if (code === "EADDRINUSE") {
+    return refuse(
+      `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
+    );
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return refuse(
+      `This machine has no address ${address ?? "of that name"}.\nChoose one it has with --host, for example 127.0.0.1.`,
+    );
+  }
+  if (code === "EACCES" && port !== undefined) {
+    return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
+  }
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+    return refuse(
+      `The data folder ${dataDir} cannot be written (${code}).\nGive this user the right to, or use another folder with --data-dir.`,
+    );
+  }
+  if (code === "ENOTDIR" || code === "EEXIST") {
+    return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
+  }
+  if (code === "ENOSPC") {
+    return refuse(
+      `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
+    );
+  }
+  return error;
+}

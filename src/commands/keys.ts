@@ -1,0 +1,186 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { parseDuration } from "../lib/duration.ts";
+import { formatTime, parseTime } from "../lib/time.ts";
+import {
+  GRACE_SECONDS_MAX,
+  keyNameSchema,
+  keyView,
+  createKey,
+  PLANS,
+  revokeKey,
+  rotateKey,
+  SCOPES,
+  type ApiKey,
+  type Plan,
+  type Scope,
+} from "../model/key.ts";
+import type { KeyStore } from "../store/store.ts";
+import { CommandFailure, explainFailure } from "./failure.ts";
+import { addSettingFlags, requireSettings } from "./settings.ts";
+import { formatTable, plain, print, printJson } from "./terminal.ts";
+
+const HELP = `
+The keys of the data folder are changed whether a server runs on it or not; a running one sees the change at once.
+
+Examples:
+  tocsin keys create --name ci --scopes events:read,events:write --plan enterprise --json
+  tocsin keys create --name console --scopes all --expires 90d
+  tocsin keys list
+  tocsin keys rotate key_0199... --grace 1h
+  tocsin keys revoke key_0199...`;
+
+export function addKeys(program: Command): void {
+  const keys = program.command("keys").description("make, list, rotate and revoke API keys").addHelpText("after", HELP);
+
+  const create = keys
+    .command("create")
+    .description("make a key and show it, this once")
+    .requiredOption("--name <name>", "who or what uses it", readName)
+    .requiredOption("--scopes <list>", `separated by commas: all, or out of ${SCOPES.join(", ")}`, readScopes)
+    .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, readPlan, "starter")
+    .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01", readExpiry)
+    .option("--json", "as one JSON object");
+  withKeyStore(create, (store, _, { name, scopes, plan, expires, json }: CreateOptions) => {
+    const now = Date.now();
+    const made = createKey({ name, scopes, plan, expiresAt: expires?.(now) ?? null, now });
+    store.put(made.key);
+    showSecret(made.key, made.secret, json);
+  });
+
+  const list = keys
+    .command("list")
+    .description("list the keys, never their secrets")
+    .option("--json", "as one JSON array");
+  withKeyStore(list, (store, _, { json }: { json?: true }) => {
+    const usage = new Map(store.usage().map((used) => [used.keyId, used]));
+    const views = store.list().map((key) => keyView(key, usage.get(key.id)));
+    if (json) return printJson(views);
+    if (views.length === 0)
+      return print("There is no key yet. Make one: tocsin keys create --name <name> --scopes all");
+    const now = Date.now();
+    const rows = views.map((key) => [
+      key.id,
+      plain(key.name),
+      key.plan,
+      key.scopes.length === SCOPES.length ? "all" : key.scopes.join(","),
+      key.created_at,
+      key.last_used_at ?? "never",
+      key.revoked_at
+        ? `revoked ${key.revoked_at}`
+        : key.expires_at && parseTime(key.expires_at)! <= now
+          ? `expired ${key.expires_at}`
+          : key.expires_at
+            ? `until ${key.expires_at}`
+            : "active",
+    ]);
+    print(formatTable(["id", "name", "plan", "scopes", "created", "last used", "state"], rows));
+  });
+
+  const rotate = keys
+    .command("rotate")
+    .argument("<id>", "the key's id, as tocsin keys list shows it")
+    .description("give a key a new secret and show it, this once")
+    .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
+    .option("--json", "as one JSON object");
+  withKeyStore(rotate, (store, [id], { grace, json }: { grace: number; json?: true }) => {
+    const made = rotateKey(usableKey(store, id!), { graceMs: grace, now: Date.now() });
+    store.put(made.key);
+    showSecret(made.key, made.secret, json);
+  });
+
+  const revoke = keys
+    .command("revoke")
+    .argument("<id>", "the key's id, as tocsin keys list shows it")
+    .description("refuse a key from now on")
+    .option("--json", "as one JSON object");
+  withKeyStore(revoke, (store, [id], { json }: { json?: true }) => {
+    const revoked = revokeKey(knownKey(store, id!), Date.now());
+    store.put(revoked);
+    if (json) printJson(keyView(revoked, undefined));
+    else print(`Revoked ${revoked.id} (${plain(revoked.name)}). It is refused from the next request on.`);
+  });
+}
+
+interface CreateOptions {
+  name: string;
+  scopes: Scope[];
+  plan: Plan;
+  expires?: (now: number) => number;
+  json?: true;
+}
+
+function withKeyStore<Options>(
+  command: Command,
+  run: (store: KeyStore, ids: string[], options: Options) => void,
+): void {
+  addSettingFlags(command, ["data_dir"]).action(async () => {
+    const { settings } = requireSettings(command);
+    const { openKeyStore } = await import("../store/index.ts");
+    try {
+      const store = openKeyStore(settings.dataDir);
+      try {
+        run(store, command.args, command.opts<Options & object>());
+      } finally {
+        store.close();
+      }
+    } catch (error) {
+      throw explainFailure(error, settings);
+    }
+  });
+}
+
+function showSecret(key: ApiKey, secret: string, json: true | undefined): void {
+  if (json) return printJson({ ...keyView(key, undefined), key: secret });
+  const rest = key.previousUntil === null ? "" : `\nThe old secret works until ${formatTime(key.previousUntil)}.`;
+  print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}`);
+}
+
+function knownKey(store: KeyStore, id: string): ApiKey {
+  const key = store.find(id);
+  if (key) return key;
+  throw new CommandFailure(`There is no key ${id} in this data folder. tocsin keys list shows those there are.`);
+}
+
+function usableKey(store: KeyStore, id: string): ApiKey {
+  const key = knownKey(store, id);
+  if (key.revokedAt === null) return key;
+  throw new CommandFailure(
+    `The key ${id} is revoked for good. Make a new one: tocsin keys create --name <name> --scopes <list>`,
+  );
+}
+
+function readName(text: string): string {
+  const name = keyNameSchema.safeParse(text);
+  if (name.success) return name.data;
+  throw new InvalidArgumentError("It must have 1 to 100 characters.");
+}
+
+function readScopes(text: string): Scope[] {
+  if (text === "all") return [...SCOPES];
+  const given = text.split(",").map((scope) => scope.trim());
+  const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope));
+  if (unknown.length === 0) return given as Scope[];
+  throw new InvalidArgumentError(`Not a scope: ${unknown.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
+}
+
+function readPlan(text: string): Plan {
+  const plan = PLANS.find((plan) => plan === text);
+  if (plan) return plan;
+  throw new InvalidArgumentError(`There are ${PLANS.join(", ")}.`);
+}
+
+function readExpiry(text: string): (now: number) => number {
+  const duration = parseDuration(text);
+  const time = parseTime(text);
+  if (duration !== undefined) return (now) => now + duration;
+  if (time !== undefined && time > Date.now()) return () => time;
+  throw new InvalidArgumentError("It must be a duration such as 90d, or a time to come such as 2027-01-01T00:00:00Z.");
+}
+
+function readGrace(text: string): number {
+  const duration = text === "0" ? 0 : parseDuration(text);
+  if (duration !== undefined && duration <= GRACE_SECONDS_MAX * 1000) return duration;
+  throw new InvalidArgumentError(
+    `It must be a duration such as 30s, 10m or 24h, of at most ${GRACE_SECONDS_MAX / 86_400} days.`,
+  );
+}

@@ -1,0 +1,44 @@
+import { Command, CommanderError } from "commander";
+import { addCheck } from "./check.ts";
+import { addDemo } from "./demo.ts";
+import { addDocs } from "./docs.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
+import { addKeys } from "./keys.ts";
+import { addRebuild } from "./rebuild.ts";
+import { addServe } from "./serve.ts";
+import { addVersion, readVersion } from "./version.ts";
+
+/** Runs one command and gives its exit code. */
+export async function runCommandLine(args: readonly string[]): Promise<number> {
+  try {
+    await buildProgram().parseAsync(args, { from: "user" });
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_WRONG_USE;
+    const expected = error instanceof CommandFailure;
+    process.stderr.write(`${expected ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
+    return expected ? error.exitCode : EXIT_FAILED;
+  }
+}
+
+function buildProgram(): Command {
+  const program = new Command("tocsin")
+    .description("Security monitoring for one site: events behind one REST API.")
+    .version(readVersion(), "-V, --version", "say which version this is")
+    .exitOverride()
+    .showHelpAfterError("Add --help to see what there is.")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  tocsin serve --port 8080                          run the service
+  tocsin demo                                       fill it with a week of events
+  tocsin keys create --name me --scopes all         make a key
+  tocsin check                                      see what the configuration says
+
+Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
+    );
+  // Sub-commands take over what is set above, so they are added last.
+  for (const add of [addServe, addKeys, addCheck, addDemo, addRebuild, addDocs, addVersion]) add(program);
+  return program;
+}

@@ -1,0 +1,53 @@
+import type { Command } from "commander";
+import { Registry } from "prom-client";
+import { createLog } from "../lib/log.ts";
+import { explainFailure } from "./failure.ts";
+import { addSettingFlags, requireSettings } from "./settings.ts";
+import { print, printJson, startProgress } from "./terminal.ts";
+
+export function addRebuild(program: Command): void {
+  const command = program
+    .command("rebuild")
+    .description("make the columns anew from the journal")
+    .option("--json", "the summary as one JSON object");
+  addSettingFlags(command, ["data_dir", "platform", "index_prefix"])
+    .addHelpText(
+      "after",
+      `
+The journal holds everything; the columns, which answer counts and aggregations, are derived from it. The service mends
+damaged columns by itself when it starts: this is for when you want it done before. Stop the server first.
+
+Example:
+  tocsin rebuild --data-dir /srv/tocsin`,
+    )
+    .action(async ({ json }: { json?: true }) => {
+      const { settings } = requireSettings(command);
+      const { dataDir, platform, indexPrefix, retention } = settings;
+      const { rebuildColumns } = await import("../store/index.ts");
+      const log = createLog({ level: "error", destination: process.stderr });
+      const progress = startProgress("Rebuilding columns");
+      const startedAt = performance.now();
+      let events = 0;
+      try {
+        await rebuildColumns({
+          dataDir,
+          platform,
+          indexPrefix,
+          retentionDays: retention.eventsDays,
+          registry: new Registry(),
+          log,
+          onProgress: (done: number, total: number) => {
+            events = total;
+            progress.report(done, total);
+          },
+        });
+      } catch (error) {
+        throw explainFailure(error, settings);
+      } finally {
+        progress.end();
+      }
+      const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
+      if (json) printJson({ events, seconds, data_dir: dataDir });
+      else print(`The columns of ${dataDir} hold ${events.toLocaleString("en-US")} events again (${seconds} s).`);
+    });
+}

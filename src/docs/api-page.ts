@@ -1,0 +1,184 @@
+import { PROBLEMS } from "../api/problems.ts";
+import { settingEntries } from "../config.ts";
+import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
+import { CLASSES, SEVERITIES, sourceNames, WELL_KNOWN_FIELDS } from "../model/event.ts";
+import { PLANS, SCOPES } from "../model/key.ts";
+import { code, markdownTable } from "./markdown.ts";
+
+// docs/api.md, from the OpenAPI document of the service and from the tables it is built on.
+
+type Schema = { readonly [keyword: string]: unknown };
+
+interface Operation {
+  readonly summary?: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content?: Record<string, { schema?: Schema }>; readonly required?: boolean };
+  readonly responses?: Record<string, { description?: string; content?: Record<string, { schema?: Schema }> }>;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema?: Schema;
+}
+
+export interface OpenApiDocument {
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components?: { readonly schemas?: Record<string, Schema> };
+}
+
+export function apiPage(document: OpenApiDocument): string {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ title: `${method.toUpperCase()} ${path}`, operation })),
+  );
+  return `# The API
+
+Printed by \`npm run docs\` from the code; change that, not this page. A running service has the same as OpenAPI 3.1 at
+\`/openapi.json\` and as a page to try things on at \`/docs\`.
+
+Every request to \`/v1\` carries \`Authorization: Bearer <key>\`. Answers are JSON: \`data\`, \`meta\` (the request id and the
+time) and on lists \`pagination\`. Times are ISO 8601; those that are returned are UTC. An unknown parameter or field is
+refused, never ignored.
+
+## Calls
+
+${markdownTable(
+  ["call", "what it does"],
+  operations.map(({ title, operation }) => [`[${title}](#${anchor(title)})`, operation.summary ?? ""]),
+)}
+
+${operations.map(({ title, operation }) => operationSection(title, operation, document)).join("\n\n")}
+
+## Errors
+
+Every error has the same body: \`error.code\`, \`error.message\`, \`error.details\` (one entry for each fault of the request,
+with its \`field\` as a path) and \`meta\`.
+
+${markdownTable(
+  ["status", "code", "meaning"],
+  Object.entries(PROBLEMS).map(([name, { status, meaning }]) => [String(status), code(name), meaning]),
+)}
+
+## Fields and operators
+
+An event has ${code("id")}, ${code("type")}, ${code("source")}, ${code("class")} (${CLASSES.join(", ")}), ${code("severity")}
+(${SEVERITIES.join(", ")}), ${code("timestamp")}, ${code("raw")} and ${code("enrichment")}. Sources are ${sourceNames(
+    "<platform>",
+  )
+    .map(code)
+    .join(
+      ", ",
+    )}. A path such as ${code("raw.src_ip")} reaches into ${code("raw")} and ${code("enrichment")} at any depth and
+looks at every element of an array on its way.
+
+A filter is \`{ "field": <path>, <operator>: <value> }\`:
+
+${markdownTable(
+  ["operator", "holds when", "`ignore_case`"],
+  OPERATOR_NAMES.map((name) => [code(name), OPERATORS[name].about, "ignoresCase" in OPERATORS[name] ? "yes" : "no"]),
+)}
+
+These paths are kept as columns of their own, so that filters and aggregations on them answer fastest:
+${Object.keys(WELL_KNOWN_FIELDS).map(code).join(", ")}.
+
+## Keys, scopes and limits
+
+Scopes: ${SCOPES.map(code).join(", ")}. A call that lacks one is answered with 403, and the message names it.
+
+${markdownTable(
+  ["plan", "requests a minute", "requests a UTC day"],
+  PLANS.map((plan) => [plan, defaultOf(`plans.${plan}.per_minute`), defaultOf(`plans.${plan}.per_day`)]),
+)}
+
+These are the defaults of the settings \`plans\`. \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\`
+(epoch seconds) on every answer describe the window with the least left; 429 adds \`Retry-After\`.
+`;
+}
+
+function operationSection(title: string, operation: Operation, document: OpenApiDocument): string {
+  const parts = [`### ${title}`, operation.summary ?? "", operation.description ?? ""];
+  const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in !== "header");
+  if (parameters.length > 0) {
+    parts.push(
+      markdownTable(
+        ["parameter", "in", "value", "notes"],
+        parameters.map(({ name, in: place, required, schema = {}, description }) => [
+          code(name),
+          place + (required ? ", required" : ""),
+          valueWords(schema),
+          description ?? String(schema["description"] ?? ""),
+        ]),
+      ),
+    );
+  }
+  for (const [type, { schema }] of Object.entries(operation.requestBody?.content ?? {})) {
+    const rows = schema ? fieldRows(schema, document) : [];
+    parts.push(`Body (${code(type)})${rows.length > 0 ? ":" : `: ${schema ? valueWords(schema) : "any"}`}`);
+    if (rows.length > 0) parts.push(markdownTable(["field", "value", "notes"], rows));
+  }
+  const answers = Object.entries(operation.responses ?? {}).map(([status, { description }]) =>
+    description && description !== "Default Response" ? `${status} (${description})` : status,
+  );
+  if (answers.length > 0) parts.push(`Answers: ${answers.join(", ")}.`);
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+function fieldRows(schema: Schema, document: OpenApiDocument): string[][] {
+  const resolved = resolve(schema, document);
+  const required = (resolved["required"] ?? []) as string[];
+  return Object.entries((resolved["properties"] ?? {}) as Record<string, Schema>).map(([name, field]) => [
+    code(name),
+    valueWords(field) + (required.includes(name) && field["default"] === undefined ? ", required" : ""),
+    String(field["description"] ?? resolve(field, document)["description"] ?? ""),
+  ]);
+}
+
+function resolve(schema: Schema, document: OpenApiDocument): Schema {
+  const name = referenceName(schema);
+  return (name && document.components?.schemas?.[name]) || schema;
+}
+
+function referenceName(schema: Schema): string | undefined {
+  return typeof schema["$ref"] === "string"
+    ? schema["$ref"]
+        .split("/")
+        .at(-1)!
+        .replace(/Input$/, "")
+    : undefined;
+}
+
+function valueWords(schema: Schema): string {
+  const name = referenceName(schema);
+  if (name) return name;
+  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
+  if (alternatives) return alternatives.map(valueWords).join(" or ");
+  const words: string[] = [];
+  if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
+  else if (Array.isArray(schema["enum"])) words.push(schema["enum"].map((value) => code(String(value))).join(", "));
+  else if (schema["type"] === "array") words.push(`list of ${valueWords((schema["items"] ?? {}) as Schema)}`);
+  else words.push(String(schema["format"] ?? schema["type"] ?? "any"));
+  const least = schema["minimum"];
+  const most = schema["maximum"];
+  if (typeof least === "number" && typeof most === "number" && most < Number.MAX_SAFE_INTEGER) {
+    words.push(`${least} to ${most}`);
+  } else if (typeof least === "number" && least > Number.MIN_SAFE_INTEGER) {
+    words.push(`at least ${least}`);
+  }
+  if (schema["default"] !== undefined) words.push(`default ${code(String(schema["default"]))}`);
+  return words.join(", ");
+}
+
+function anchor(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 _-]/g, "")
+    .replaceAll(" ", "-");
+}
+
+function defaultOf(path: string): string {
+  return String(settingEntries().find((entry) => entry.path === path)!.fallback);
+}

@@ -1,0 +1,69 @@
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+
+// Who may import whom. Data flows from the top of this list to the bottom; an import may only point upward in it.
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  lib: [],
+  model: ["lib"],
+  demo: ["lib", "model"],
+  config: ["lib", "model"],
+  store: ["lib", "model"],
+  exports: ["lib", "model", "store/store.ts"],
+  intake: ["lib", "model", "store/store.ts"],
+  api: ["lib", "model", "config", "store/store.ts", "exports", "intake"],
+  docs: ["lib", "model", "config", "api/problems.ts"],
+  app: ["lib", "model", "config", "store", "exports", "intake", "api"],
+  commands: ["lib", "model", "demo", "config", "store", "docs", "app"],
+  main: ["commands"],
+};
+
+const root = fileURLToPath(new URL("../src/", import.meta.url));
+const sources = globSync("**/*.ts", { cwd: root }).filter((file) => !/\.test\.ts$|(^|\/)contract\.ts$/.test(file));
+
+/** The part of the house that a file belongs to: its folder under src, or its own name. */
+const partOf = (file: string) => file.split("/")[0]!.replace(/\.ts$/, "");
+
+const imports = sources.flatMap((file) =>
+  [...readFileSync(join(root, file), "utf8").matchAll(/(?:from|import\(|import)\s*"(\.[^"]+)"/g)].map((match) => ({
+    file,
+    target: relative(root, join(root, dirname(file), match[1]!)),
+  })),
+);
+
+test("every part of the house has its line in the table", () => {
+  const unknown = [...new Set(sources.map(partOf))].filter((part) => !(part in MAY_IMPORT));
+  expect(unknown, "add the part to MAY_IMPORT in test/house.test.ts, with what it may import").toEqual([]);
+});
+
+test("imports point one way: from what is told to what is known", () => {
+  const wrong = imports
+    .filter(({ file, target }) => partOf(file) !== partOf(target))
+    .filter(({ file, target }) => {
+      const allowed = MAY_IMPORT[partOf(file)] ?? [];
+      return !allowed.includes(partOf(target)) && !allowed.includes(target);
+    })
+    .map(({ file, target }) => {
+      const allowed = MAY_IMPORT[partOf(file)]?.join(", ") || "nothing of ours";
+      return `src/${file} imports src/${target}, but ${partOf(file)} may import ${allowed}. Move what is shared up into model or lib, or have app.ts pass it in.`;
+    });
+  expect(wrong).toEqual([]);
+});
+
+test("the engines of the embedded store are known to nobody but the store", () => {
+  const wrong = sources.filter(
+    (file) =>
+      partOf(file) !== "store" && /from "(node:sqlite|@duckdb\/node-api)"/.test(readFileSync(join(root, file), "utf8")),
+  );
+  expect(wrong, "ask for it through src/store/store.ts").toEqual([]);
+});
+
+test("importing a file does nothing: only main.ts and the code of a thread act by themselves", () => {
+  const wrong = sources.filter((file) => {
+    const text = readFileSync(join(root, file), "utf8");
+    const acts = /^(await |void |process\.|[a-zA-Z.]+\(.*\);$)/m.test(text);
+    return acts && file !== "main.ts" && !/^serveThread\(/m.test(text);
+  });
+  expect(wrong, "put it in a function that app.ts or a command calls").toEqual([]);
+});
