@@ -1,9 +1,10 @@
-import { open, readdir, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
+import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
 import { QuestionRefused, StoreUnavailable, type Store } from "../store/store.ts";
@@ -145,7 +146,8 @@ class QueueOfExports implements Exporter {
     const job = this.get(id);
     if (job?.status !== "completed") return undefined;
     const { mediaType, extension } = FORMATS[job.format];
-    const file = await open(this.#path(job));
+    const file = await openIfThere(this.#path(job));
+    if (!file) return undefined;
     const { size } = await file.stat();
     return {
       stream: file.createReadStream({ highWaterMark: 256 * 1024 }),
@@ -281,6 +283,16 @@ class QueueOfExports implements Exporter {
   }
 }
 
+/** The export may have been cancelled a moment ago. */
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
 async function syncFile(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -290,12 +302,18 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
+/** The code of a system error, also of one that came from another thread. */
+function codeOf(error: unknown): string {
+  if (error instanceof ThreadError) return String(error.details.code);
+  return error instanceof Error && "code" in error ? String(error.code) : "";
+}
+
 const NO_ROOM_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** For the one who asked for the export: no path, no word of the machine. The log has the rest. */
 function inWords(error: unknown): string {
   if (error instanceof StoreUnavailable || error instanceof QuestionRefused) return error.message;
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const code = codeOf(error);
   if (NO_ROOM_CODES.has(code) || /no space left/i.test(String(error))) {
     return "there is not enough room on the disk of the server";
   }

@@ -1,0 +1,78 @@
+import { readFileSync } from "node:fs";
+import { makeKey, startServer, type ServerProcess } from "../test/server-process.ts";
+import { Connection } from "./connection.ts";
+import { copyDataset, type Dataset } from "./dataset.ts";
+import type { Answer } from "./figures.ts";
+
+// What every question is given.
+
+export interface Bench {
+  readonly dataset: Dataset;
+  /** A copy of the data that may be written to; the same for all questions of a run. */
+  readonly writable: () => Promise<string>;
+}
+
+export type Question = (bench: Bench) => Promise<readonly Answer[]>;
+
+export function openBench(dataset: Dataset): Bench {
+  let copy: Promise<string> | undefined;
+  return { dataset, writable: () => (copy ??= copyDataset(dataset)) };
+}
+
+export interface Serving extends ServerProcess {
+  readonly key: string;
+  get<T>(path: string): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+}
+
+/** Runs the real server on the folder for as long as the work takes. */
+export async function withServer<T>(folder: string, work: (server: Serving) => Promise<T>): Promise<T> {
+  const key = await makeKey(folder);
+  const server = await startServer({ dataDir: folder });
+  const connection = await Connection.open(server.port);
+  try {
+    return await work({
+      ...server,
+      key,
+      get: (path) => connection.ask({ method: "GET", path, key }),
+      post: (path, body) => connection.ask({ method: "POST", path, key, body: JSON.stringify(body) }),
+    });
+  } finally {
+    connection.close();
+    await server.end();
+  }
+}
+
+export async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; value: T }> {
+  const startedAt = performance.now();
+  const value = await work();
+  return { ms: performance.now() - startedAt, value };
+}
+
+export interface Memory {
+  /** All that is resident, pages of mapped files included. */
+  readonly total: number;
+  /** Without pages of files, which the system takes back when it needs them. */
+  readonly own: number;
+}
+
+export function memoryOf(pid: number): Memory {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1] ?? 0) * 1024;
+  return { total: bytes("VmRSS"), own: bytes("RssAnon") };
+}
+
+/** Looks at the memory ten times a second until told to stop, and gives the most there was. */
+export function watchMemory(pid: number): { stop(): Memory } {
+  let most = memoryOf(pid);
+  const timer = setInterval(() => {
+    const now = memoryOf(pid);
+    most = { total: Math.max(most.total, now.total), own: Math.max(most.own, now.own) };
+  }, 100);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return most;
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { timed, withServer, type Bench } from "./bench.ts";
+import { ms, spreadOf, type Answer } from "./figures.ts";
+
+// A walk of 100,000 events, page after page: the last pages must cost what the first ones cost.
+
+const WALK_EVENTS = 100_000;
+const PAGE_SIZE = 100;
+const COMPARED_PAGES = 50;
+const RATIO_MAX = 1.5;
+
+interface Page {
+  data: { id: string }[];
+  pagination: { next_cursor: string | null };
+}
+
+export async function cursor({ dataset }: Bench): Promise<readonly Answer[]> {
+  return withServer(dataset.folder, async (server) => {
+    const answers: Answer[] = [];
+    for (const [name, filter] of [
+      ["no filter", ""],
+      ["a filter", "&class=security"],
+    ] as const) {
+      // The first request after the start opens files; that is not what this question is about.
+      await server.get(`/v1/events?limit=${PAGE_SIZE}${filter}`);
+      const took: number[] = [];
+      let walked = 0;
+      let after = "";
+      while (walked < WALK_EVENTS) {
+        const path = `/v1/events?limit=${PAGE_SIZE}${filter}${after && `&after=${after}`}`;
+        const page = await timed(() => server.get<Page>(path));
+        took.push(page.ms);
+        walked += page.value.data.length;
+        const next = page.value.pagination.next_cursor;
+        if (!next) break;
+        after = next;
+      }
+      const first = spreadOf(took.slice(0, COMPARED_PAGES)).p50;
+      const last = spreadOf(took.slice(-COMPARED_PAGES)).p50;
+      answers.push({
+        question: `cursor walk of ${walked.toLocaleString("en")} events with ${name}, pages of ${PAGE_SIZE}`,
+        figure: `${ms(last)} for one of the last ${COMPARED_PAGES} pages`,
+        baseline: `${ms(first)} for one of the first ${COMPARED_PAGES}`,
+        ratio: last / first,
+        reach: `at most ${RATIO_MAX}`,
+        met: last / first <= RATIO_MAX,
+        values: { first, last, slowest: spreadOf(took).max, walked },
+      });
+    }
+    return answers;
+  });
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { timed, memoryOf, watchMemory, withServer, type Bench, type Serving } from "./bench.ts";
+import type { Dataset } from "./dataset.ts";
+import { megabytes, perSecond, type Answer } from "./figures.ts";
+
+// A million events as CSV: how fast, and how much memory it takes on top.
+
+const ROWS = 1_000_000;
+const GROWTH_MAX = 100e6;
+const SETTLE_MS = 5000;
+const POLL_MS = 50;
+
+interface Job {
+  data: {
+    id: string;
+    status: string;
+    row_count: number;
+    size_bytes: number;
+    download_url: string;
+    error: string | null;
+  };
+}
+
+export async function exportCsv({ dataset }: Bench): Promise<readonly Answer[]> {
+  return withServer(dataset.folder, async (server) => {
+    const to = await timeOfRow(server, dataset);
+    await sleep(SETTLE_MS);
+    const before = memoryOf(server.pid);
+    const memory = watchMemory(server.pid);
+    const run = await timed(() => runExport(server, { from: new Date(dataset.fromMs).toISOString(), to }));
+    const written = memory.stop();
+    const { data } = run.value;
+
+    const downloadMemory = watchMemory(server.pid);
+    const download = await timed(() => fetchAll(server, data.download_url));
+    const most = downloadMemory.stop();
+    if (download.value !== data.size_bytes) throw new Error(`fetched ${download.value} of ${data.size_bytes} bytes`);
+
+    const growth = Math.max(written.total, most.total) - before.total;
+    const ownGrowth = Math.max(written.own, most.own) - before.own;
+    const rate = data.row_count / (run.ms / 1000);
+    return [
+      {
+        question: `memory growth of an export of ${data.row_count.toLocaleString("en")} events as CSV, download included`,
+        figure: `${megabytes(growth)} (${megabytes(ownGrowth)} without file pages)`,
+        baseline: `${megabytes(before.total)} before`,
+        reach: `under ${megabytes(GROWTH_MAX)}`,
+        met: growth < GROWTH_MAX,
+        values: { growth, ownGrowth, before: before.total, rows: data.row_count },
+      },
+      {
+        question: "speed of that export",
+        figure: `${perSecond(rate)}; download ${megabytes(data.size_bytes / (download.ms / 1000))}/s`,
+        reach: "at least 50,000/s (our own)",
+        met: rate >= 50_000,
+        values: { rowsPerSecond: rate, sizeBytes: data.size_bytes, downloadMs: download.ms },
+      },
+    ];
+  });
+}
+
+/** The time before which about a million events lie, by the hour. */
+async function timeOfRow(server: Serving, { toMs }: Dataset): Promise<string> {
+  interface Hours {
+    data: { aggregations: { hours: { buckets: { key: string; count: number }[] } } };
+  }
+  const aggs = { hours: { histogram: { field: "timestamp", interval: "1h" } } };
+  const { data } = await server.post<Hours>("/v1/events/search", { query: {}, aggs, limit: 0 });
+  let rows = 0;
+  for (const { key, count } of data.aggregations.hours.buckets) {
+    if (rows >= ROWS) return key;
+    rows += count;
+  }
+  return new Date(toMs).toISOString();
+}
+
+async function runExport(server: Serving, range: { from: string; to: string }): Promise<Job> {
+  let job = await server.post<Job>("/v1/events/export", { format: "csv", time_range: range });
+  while (job.data.status !== "completed") {
+    if (job.data.status === "failed") throw new Error(`the export failed: ${job.data.error}`);
+    await sleep(POLL_MS);
+    job = await server.get<Job>(`/v1/events/exports/${job.data.id}`);
+  }
+  return job;
+}
+
+async function fetchAll({ address, key }: Serving, path: string): Promise<number> {
+  const response = await fetch(address + path, { headers: { authorization: `Bearer ${key}` } });
+  if (!response.ok || !response.body) throw new Error(`${path}: ${response.status}`);
+  let bytes = 0;
+  for await (const chunk of response.body) bytes += chunk.length;
+  return bytes;
+}

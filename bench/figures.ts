@@ -1,0 +1,88 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import { dirname, join } from "node:path";
+import { stripVTControlCharacters, styleText } from "node:util";
+
+// What a question gives back, and how it is shown and kept.
+
+export interface Answer {
+  readonly question: string;
+  readonly figure: string;
+  /** What the same work costs without the service, measured in the same run. */
+  readonly baseline?: string;
+  readonly ratio?: number;
+  readonly reach: string;
+  readonly met: boolean;
+  /** The numbers behind the words, for whoever compares runs. */
+  readonly values: Record<string, number>;
+}
+
+export interface Results {
+  readonly events: number;
+  readonly machine: string;
+  readonly answers: Record<string, { readonly measuredAt: string; readonly answers: readonly Answer[] }>;
+}
+
+export const DATA_FOLDER = join(import.meta.dirname, ".data");
+const RESULTS_FILE = join(DATA_FOLDER, "results.json");
+const GIB = 2 ** 30;
+
+export function readResults(): Results | undefined {
+  try {
+    return JSON.parse(readFileSync(RESULTS_FILE, "utf8")) as Results;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** Results of another size of data are another table: they are replaced, not mixed. */
+export function saveAnswers(events: number, name: string, answers: readonly Answer[]): void {
+  const before = readResults();
+  const machine = `${availableParallelism()} cores, ${Math.round(totalmem() / GIB)} GiB, Node ${process.versions.node}`;
+  const kept = before?.events === events ? before.answers : {};
+  const results: Results = {
+    events,
+    machine,
+    answers: { ...kept, [name]: { measuredAt: new Date().toISOString(), answers } },
+  };
+  mkdirSync(dirname(RESULTS_FILE), { recursive: true });
+  writeFileSync(RESULTS_FILE, `${JSON.stringify(results, undefined, 2)}\n`);
+}
+
+export const COLUMNS = ["question", "figure", "baseline in the same run", "ratio", "reach", "met"] as const;
+
+export function cellsOf({ question, figure, baseline, ratio, reach, met }: Answer): string[] {
+  return [question, figure, baseline ?? "", ratio === undefined ? "" : ratio.toFixed(2), reach, met ? "yes" : "NO"];
+}
+
+export function showTable(answers: readonly Answer[]): string {
+  const rows = [[...COLUMNS] as string[], ...answers.map(cellsOf)];
+  const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows
+    .map((row, at) => {
+      const line = row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ");
+      if (at === 0) return styleText("bold", line);
+      return row.at(-1) === "yes" ? line : styleText("red", line);
+    })
+    .map((line) => (process.stdout.isTTY ? line : stripVTControlCharacters(line)))
+    .join("\n");
+}
+
+export interface Spread {
+  readonly count: number;
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+export function spreadOf(values: readonly number[]): Spread {
+  const sorted = Float64Array.from(values).sort();
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+  return { count: sorted.length, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: at(1) };
+}
+
+export const ms = (value: number) => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+export const perSecond = (value: number) => `${Math.round(value).toLocaleString("en")}/s`;
+export const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;

@@ -1,0 +1,67 @@
+import { rm } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { aggregate } from "./aggregate.ts";
+import { openBench, type Question } from "./bench.ts";
+import { cursor } from "./cursor.ts";
+import { prepareDataset } from "./dataset.ts";
+import { exportCsv } from "./export.ts";
+import { readResults, saveAnswers, showTable } from "./figures.ts";
+import { ingest } from "./ingest.ts";
+import { list } from "./list.ts";
+import { memory } from "./memory.ts";
+import { readers } from "./readers.ts";
+import { reportMarkdown } from "./report.ts";
+import { submit } from "./submit.ts";
+import { text } from "./text.ts";
+
+// `npm run bench` asks every question, `npm run bench -- list text` these two.
+
+const QUESTIONS: Record<string, Question> = {
+  memory,
+  list,
+  cursor,
+  text,
+  aggregate,
+  export: exportCsv,
+  ingest,
+  submit,
+  readers,
+};
+
+const EVENTS_DEFAULT = 5_000_000;
+const EXIT_WRONG_USE = 2;
+
+const usage = `npm run bench -- [--events N] [question ...]
+questions: ${Object.keys(QUESTIONS).join(", ")}; default: all
+--events N: size of the data, over 7 days; default ${EVENTS_DEFAULT}. It is built once and kept in bench/.data.
+--report: prints what was measured last as Markdown, and measures nothing.\n`;
+
+async function run(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { events: { type: "string" }, report: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+  });
+  const events = Number(values.events ?? EVENTS_DEFAULT);
+  const unknown = positionals.filter((name) => !Object.hasOwn(QUESTIONS, name));
+  if (values.help || unknown.length > 0 || !Number.isSafeInteger(events) || events < 1) {
+    process.stdout.write(usage);
+    return values.help ? 0 : EXIT_WRONG_USE;
+  }
+  if (values.report) {
+    const results = readResults();
+    process.stdout.write(results ? reportMarkdown(results) : "nothing has been measured yet\n");
+    return 0;
+  }
+  const bench = openBench(await prepareDataset(events));
+  const names = positionals.length > 0 ? positionals : Object.keys(QUESTIONS);
+  for (const name of names) {
+    process.stderr.write(`${name} ...\n`);
+    const answers = await QUESTIONS[name]!(bench);
+    saveAnswers(events, name, answers);
+    process.stdout.write(`${showTable(answers)}\n\n`);
+  }
+  await rm(`${bench.dataset.folder}-copy`, { recursive: true, force: true });
+  return 0;
+}
+
+process.exitCode = await run();

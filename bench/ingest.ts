@@ -1,0 +1,121 @@
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { startOfDay } from "../src/lib/time.ts";
+import { openDayForWriting } from "../src/store/embedded/journal/day-file.ts";
+import { dayFile, eventsFolder } from "../src/store/embedded/layout.ts";
+import { eventWords } from "../src/store/embedded/words.ts";
+import { timed, watchMemory, withServer, type Bench } from "./bench.ts";
+import { benchEvents, INDEX_PREFIX } from "./dataset.ts";
+import { DATA_FOLDER, megabytes, ms, perSecond, type Answer } from "./figures.ts";
+import { startLoad, type LoadReport } from "./load.ts";
+
+// Durable batches through HTTP, against the journal's own tables filled with the same rows by nothing but SQLite.
+
+export const BATCH_SIZE = 500;
+export const CONNECTIONS = 4;
+const WARM_UP_MS = 5000;
+const DURATION_MS = 30_000;
+const STALL_MS_MAX = 250;
+const SHARE_MIN = 0.5;
+const MEMORY_MAX = 1.2e9;
+const JOURNAL_ROWS = 50_000;
+const JOURNAL_MS = 8000;
+const CHECKPOINT_PAGES = 1000;
+
+export async function ingest(bench: Bench): Promise<readonly Answer[]> {
+  const folder = await bench.writable();
+  const before = await rawJournal(folder);
+  const { report, visible, most } = await withServer(folder, async (server) => {
+    const memory = watchMemory(server.pid);
+    const total = async () =>
+      (await server.get<{ pagination: { total: number } }>("/v1/events?per_page=1")).pagination.total;
+    const totalBefore = await total();
+    const report = await startLoad({
+      port: server.port,
+      key: server.key,
+      connections: CONNECTIONS,
+      warmUpMs: WARM_UP_MS,
+      durationMs: DURATION_MS,
+      work: { kind: "batch", size: BATCH_SIZE },
+    }).report;
+    const last = await timed(total);
+    return { report, visible: { rows: last.value - totalBefore, ms: last.ms }, most: memory.stop() };
+  });
+  const after = await rawJournal(folder);
+  refuseLoss(report, visible.rows);
+
+  const baseline = (before + after) / 2;
+  const ratio = report.eventsPerSecond / baseline;
+  const stalls = report.stalls.length;
+  return [
+    {
+      question: `durable batches of ${BATCH_SIZE} through HTTP, ${CONNECTIONS} connections`,
+      figure: perSecond(report.eventsPerSecond),
+      baseline: `${perSecond(baseline)} into the journal's tables alone`,
+      ratio,
+      reach: `at least ${SHARE_MIN}`,
+      met: ratio >= SHARE_MIN,
+      values: { eventsPerSecond: report.eventsPerSecond, baselineBefore: before, baselineAfter: after },
+    },
+    {
+      question: "slowest answer to a batch",
+      figure: `${ms(report.answers.max)}; p99 ${ms(report.answers.p99)}; ${stalls} above ${STALL_MS_MAX} ms`,
+      reach: `none above ${STALL_MS_MAX} ms`,
+      met: report.answers.max <= STALL_MS_MAX,
+      values: { ...report.answers, stalls },
+    },
+    {
+      question: "memory under that load",
+      figure: `${megabytes(most.total)} (${megabytes(most.own)} without file pages)`,
+      reach: `at most ${megabytes(MEMORY_MAX)}`,
+      met: most.total <= MEMORY_MAX,
+      values: { ...most, firstTotalMs: visible.ms },
+    },
+  ];
+}
+
+/** Every event that was acknowledged is in the total that is asked for right afterwards. */
+function refuseLoss(report: LoadReport, visibleRows: number): void {
+  const refused = Object.entries(report.refused).map(([status, count]) => `${count} times ${status}`);
+  if (refused.length > 0) process.stderr.write(`the server refused: ${refused.join(", ")}\n`);
+  if (visibleRows < report.events) {
+    throw new Error(`${report.events} events were acknowledged, only ${visibleRows} more are visible`);
+  }
+}
+
+/** Rows a second that SQLite takes with the journal's schema and settings, on top of what the day already holds. */
+async function rawJournal(folder: string): Promise<number> {
+  const scratch = join(DATA_FOLDER, "raw-journal");
+  const layout = { dataDir: scratch, indexPrefix: INDEX_PREFIX };
+  const day = startOfDay(Date.now());
+  await rm(scratch, { recursive: true, force: true });
+  await mkdir(eventsFolder(scratch), { recursive: true });
+  const today = dayFile({ dataDir: folder, indexPrefix: INDEX_PREFIX }, day);
+  if (existsSync(today)) await copyFile(today, dayFile(layout, day));
+
+  const toMs = Date.now();
+  const drafts = benchEvents({ seed: 7, fromMs: toMs - 3_600_000, toMs, count: JOURNAL_ROWS });
+  const rows = Array.from(drafts, (draft) => ({ body: JSON.stringify(draft), words: eventWords(draft).text }));
+
+  const db = openDayForWriting(layout, day);
+  db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  const insertEvent = db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, NULL)");
+  const insertWords = db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)");
+  let { seq } = db.prepare("SELECT coalesce(max(seq), 0) AS seq FROM events").get() as { seq: number };
+  const first = seq;
+  const startedAt = performance.now();
+  while (performance.now() - startedAt < JOURNAL_MS) {
+    db.exec("BEGIN IMMEDIATE");
+    for (let n = 0; n < BATCH_SIZE; n++) {
+      const { body, words } = rows[++seq % rows.length]!;
+      insertEvent.run(seq, toMs + n, body);
+      insertWords.run(seq, words);
+    }
+    db.exec("COMMIT");
+  }
+  const rate = (seq - first) / ((performance.now() - startedAt) / 1000);
+  db.close();
+  await rm(scratch, { recursive: true, force: true });
+  return rate;
+}

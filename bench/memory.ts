@@ -1,0 +1,28 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { memoryOf, withServer, type Bench } from "./bench.ts";
+import { megabytes, type Answer } from "./figures.ts";
+
+// What the server holds when nobody asks anything. Under load: see ingest.
+
+const REST_MS = 15_000;
+const MEMORY_MAX = 400e6;
+
+export async function memory({ dataset }: Bench): Promise<readonly Answer[]> {
+  return withServer(dataset.folder, async (server) => {
+    // A server that has answered once is at rest; one that has never been asked has not loaded anything yet.
+    await server.get("/v1/events?severity=high");
+    await server.get("/v1/events?search=admin");
+    await server.post("/v1/events/search", { query: {}, aggs: { types: { terms: { field: "type" } } }, limit: 0 });
+    await sleep(REST_MS);
+    const { total, own } = memoryOf(server.pid);
+    return [
+      {
+        question: `memory at rest with ${dataset.events.toLocaleString("en")} events`,
+        figure: `${megabytes(total)} (${megabytes(own)} without file pages)`,
+        reach: `at most ${megabytes(MEMORY_MAX)}`,
+        met: total <= MEMORY_MAX,
+        values: { total, own, startedInMs: server.startedInMs },
+      },
+    ];
+  });
+}
