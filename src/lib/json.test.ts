@@ -6,7 +6,7 @@ const DEPTH = 32;
 const parse = (text: string, depthMax = DEPTH) => parseJsonText(text, { depthMax });
 const faultsOf = (text: string, depthMax = DEPTH) => {
   const result = parse(text, depthMax);
-  return result.kind === "faults" ? result.faults.map(({ path, message }) => `${path}: ${message}`) : [result.kind];
+  return result.kind === "faults" ? result.faults.map(({ field, message }) => `${field}: ${message}`) : [result.kind];
 };
 const nested = (levels: number, open = '{"a":', close = "}") => open.repeat(levels) + "1" + close.repeat(levels);
 
@@ -158,7 +158,7 @@ describe("strict JSON", () => {
     const element = `{${Array.from({ length: 50 }, () => '"a":1').join()}}`;
     const result = parse(`[${element},${element}]`);
     if (result.kind !== "faults") throw new Error(result.kind);
-    expect(new Set(result.faults.map(({ path }) => path))).toEqual(new Set(["[0].a", "[1].a"]));
+    expect(new Set(result.faults.map(({ field }) => field))).toEqual(new Set(["[0].a", "[1].a"]));
     expect(result.faults.length).toBe(40);
   });
 });

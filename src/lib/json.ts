@@ -1,18 +1,13 @@
 import { isUtf8 } from "node:buffer";
+import { formatPath, type Fault } from "./fault.ts";
 
 // JSON that is taken as it was meant or not at all. JSON.parse alone drops the first of two equal keys, rounds
 // large integers and lets half a surrogate pair through: here each of these is a fault with its place.
 
-export interface JsonFault {
-  /** `data.items[3].name`; empty for the whole. */
-  readonly path: string;
-  readonly message: string;
-}
-
 export type JsonResult =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "malformed"; readonly message: string }
-  | { readonly kind: "faults"; readonly value: unknown; readonly faults: readonly JsonFault[] };
+  | { readonly kind: "faults"; readonly value: unknown; readonly faults: readonly Fault[] };
 
 export interface JsonOptions {
   /** How many objects and arrays may stand inside each other, the outermost included. */
@@ -53,16 +48,6 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false;
 }
 
-/** `a.b[0]` from its segments. */
-export function formatPath(segments: readonly PropertyKey[]): string {
-  let path = "";
-  for (const segment of segments) {
-    if (typeof segment === "number") path += `[${segment}]`;
-    else path += path === "" ? String(segment) : `.${String(segment)}`;
-  }
-  return path;
-}
-
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const OPEN_ARRAY = 0x5b;
@@ -76,15 +61,15 @@ const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 const KEYS_WITHOUT_SET_MAX = 12;
 
 /** What JSON.parse changed. The text is known to be JSON, so that only faults of meaning are left to find. */
-export function findFaults(text: string, depthMax: number): JsonFault[] {
-  const faults: JsonFault[] = [];
+export function findFaults(text: string, depthMax: number): Fault[] {
+  const faults: Fault[] = [];
   const path: (string | number)[] = [];
   const checkSurrogates = SURROGATE_ESCAPE.test(text);
   let room = JSON_FAULTS_MAX;
   let at = 0;
 
   const report = (message: string): void => {
-    if (room-- > 0) faults.push({ path: formatPath(path), message });
+    if (room-- > 0) faults.push({ field: formatPath(path), message });
   };
   const skipSpace = (): void => {
     while (text.charCodeAt(at) <= 0x20) at++;

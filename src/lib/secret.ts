@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 
 const SECRET_BYTES = 32;
 
@@ -8,7 +8,7 @@ export function makeSecret(): string {
 }
 
 export function hashSecret(secret: string): Uint8Array {
-  return createHash("sha256").update(secret).digest();
+  return hash("sha256", secret, "buffer");
 }
 
 /** Compares in a time that does not tell how much of the two is the same. */

@@ -1,0 +1,120 @@
+import { BATCH_ITEMS_MAX, type BatchItem } from "../intake/intake.ts";
+import type { Fault } from "../lib/fault.ts";
+import { parseJson, type JsonResult } from "../lib/json.ts";
+import { NDJSON_TYPE, type Body } from "./body.ts";
+import { invalid, Problem } from "./problems.ts";
+
+// A batch's submissions, each with its own faults, whichever way the batch is written.
+
+export interface BatchRules {
+  /** Levels of objects and arrays in one submission. */
+  readonly depthMax: number;
+  readonly itemBytesMax: number;
+}
+
+/** The submissions of a batch. Those of NDJSON are parsed as they are asked for. */
+export function batchItems(body: Body, rules: BatchRules): Iterable<BatchItem> {
+  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : itemsOfArray(body.bytes, rules);
+}
+
+function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
+  const lines = splitLines(bytes);
+  requireSize(lines.length);
+  return {
+    *[Symbol.iterator]() {
+      for (const { start, end } of lines) {
+        if (end - start > rules.itemBytesMax) yield tooLarge(rules);
+        else yield itemOf(parseJson(bytes.subarray(start, end), rules));
+      }
+    },
+  };
+}
+
+interface Line {
+  readonly start: number;
+  readonly end: number;
+}
+
+const NEWLINE = 0x0a;
+
+/** The lines that have something on them; one more than allowed is enough to refuse them all. */
+function splitLines(bytes: Buffer): Line[] {
+  const lines: Line[] = [];
+  for (let start = 0; start < bytes.length && lines.length <= BATCH_ITEMS_MAX;) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const end = newline < 0 ? bytes.length : newline;
+    if (!isBlank(bytes, start, end)) lines.push({ start, end });
+    start = end + 1;
+  }
+  return lines;
+}
+
+function isBlank(bytes: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at];
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false;
+  }
+  return true;
+}
+
+function itemOf(result: JsonResult): BatchItem {
+  switch (result.kind) {
+    case "value":
+      return { value: result.value };
+    case "faults":
+      return { faults: result.faults };
+    case "malformed":
+      return { faults: [{ field: "", message: `is not JSON: ${result.message}` }] };
+  }
+}
+
+function itemsOfArray(bytes: Buffer, rules: BatchRules): BatchItem[] {
+  const result = parseJson(bytes, { depthMax: rules.depthMax + 1 });
+  if (result.kind === "malformed") throw new Problem("malformed_json", `the body is not JSON: ${result.message}`);
+  if (!Array.isArray(result.value)) throw invalid([{ field: "body", message: "must be an array of submissions" }]);
+  requireSize(result.value.length);
+  const faults = result.kind === "faults" ? faultsByIndex(result.faults) : undefined;
+  const mayBeTooLarge = bytes.length > rules.itemBytesMax;
+  return result.value.map((value: unknown, index): BatchItem => {
+    const own = faults?.get(index);
+    if (own) return { faults: own };
+    return mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
+  });
+}
+
+/** `[3].data.x` is a fault of the fourth submission, at `data.x`. */
+function faultsByIndex(faults: readonly Fault[]): Map<number, Fault[]> {
+  const byIndex = new Map<number, Fault[]>();
+  for (const { field, message } of faults) {
+    const close = field.indexOf("]");
+    const index = Number(field.slice(1, close));
+    const own = byIndex.get(index) ?? [];
+    own.push({ field: field.slice(close + 1).replace(/^\./, ""), message });
+    byIndex.set(index, own);
+  }
+  return byIndex;
+}
+
+/** About how many bytes a value takes as JSON; stops counting once it is more than the limit. */
+function weigh(value: unknown, max: number): number {
+  if (typeof value === "string") return value.length + 2;
+  if (typeof value !== "object" || value === null) return 4;
+  let weight = 2;
+  for (const key in value) {
+    weight +=
+      (Array.isArray(value) ? 1 : key.length + 4) + weigh((value as Record<string, unknown>)[key], max - weight);
+    if (weight > max) break;
+  }
+  return weight;
+}
+
+function tooLarge({ itemBytesMax }: BatchRules): BatchItem {
+  return { faults: [{ field: "", message: `is larger than ${itemBytesMax} bytes` }] };
+}
+
+function requireSize(items: number): void {
+  if (items === 0) throw invalid([{ field: "body", message: "has no submissions" }]);
+  if (items > BATCH_ITEMS_MAX) {
+    throw invalid([{ field: "body", message: `has more than ${BATCH_ITEMS_MAX} submissions` }]);
+  }
+}

@@ -1,0 +1,248 @@
+import type { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { faultsOf, type Fault } from "../lib/fault.ts";
+import { formatTime } from "../lib/time.ts";
+import type { ApiKey, Scope } from "../model/key.ts";
+import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
+import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
+import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
+
+// One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
+// envelope and the OpenAPI document.
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The valid key that the request carries. */
+    apiKey: ApiKey | null;
+  }
+  interface FastifyContextConfig {
+    /** What a key needs for the route; a route without is open to anyone and outside the limits. */
+    scopes?: readonly Scope[];
+  }
+}
+
+export type Answer =
+  | {
+      readonly kind: "data";
+      readonly status: number;
+      /** The JSON text of `data`. */
+      readonly text: string;
+      readonly pagination?: Pagination;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
+
+export const paginationSchema = z
+  .object({
+    total: z.int().describe("all matching items"),
+    page: z.int(),
+    per_page: z.int(),
+    total_pages: z.int(),
+    next_cursor: z.string().nullable().optional().describe("in cursor mode: what to send as after; null at the end"),
+  })
+  .meta({ id: "Pagination" });
+export type Pagination = z.infer<typeof paginationSchema>;
+
+export function data(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { kind: "data", status, text: JSON.stringify(value), headers };
+}
+
+/** Data that is JSON text already: what is stored is sent without being read. */
+export function dataText(text: string, status = 200, headers: Readonly<Record<string, string>> = {}): Answer {
+  return { kind: "data", status, text, headers };
+}
+
+export function list(items: readonly string[], pagination: Pagination): Answer {
+  return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
+}
+
+export interface Call<Query, Params, Body> {
+  readonly query: Query;
+  readonly params: Params;
+  readonly body: Body;
+  readonly key: ApiKey;
+  readonly request: FastifyRequest;
+}
+
+type Shape = z.ZodType<object>;
+type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
+
+/** What an answer holds in the OpenAPI document: the schema of `data`, or of other content by media type. */
+export type AnswerSchema =
+  | { readonly about: string; readonly data: z.ZodType; readonly paginated?: true }
+  | { readonly about: string; readonly content: Readonly<Record<string, z.ZodType>> };
+
+export interface Endpoint<
+  Query extends Shape | undefined = Shape | undefined,
+  Params extends Shape | undefined = Shape | undefined,
+  Body extends z.ZodType | undefined = z.ZodType | undefined,
+> {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: `/${string}`;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly about?: string;
+  readonly scopes: readonly Scope[];
+  readonly query?: Query;
+  readonly params?: Params;
+  readonly body?: Body;
+  /** The body may be left out: every field of it is optional. */
+  readonly bodyOptional?: true;
+  /** The handler reads the body by itself; the schema only documents it, for these media types. */
+  readonly bodyTypes?: readonly string[];
+  readonly requestHeaders?: z.ZodType;
+  readonly answers: Readonly<Record<number, AnswerSchema>>;
+  /** Beyond those that any call may answer with. */
+  readonly problems?: readonly ProblemCode[];
+  handle(call: Call<Output<Query>, Output<Params>, Output<Body>>): Promise<Answer> | Answer;
+}
+
+/** Only here so that `handle` gets its types from the schemas beside it. */
+export function endpoint<
+  Query extends Shape | undefined = undefined,
+  Params extends Shape | undefined = undefined,
+  Body extends z.ZodType | undefined = undefined,
+>(spec: Endpoint<Query, Params, Body>): Endpoint {
+  return spec as unknown as Endpoint;
+}
+
+export interface EndpointOptions {
+  readonly bodyBytesMax: number;
+  readonly now: () => number;
+}
+
+export function addEndpoint(app: FastifyInstance, spec: Endpoint, { bodyBytesMax, now }: EndpointOptions): void {
+  const query = spec.query ?? z.strictObject({});
+  app.route({
+    method: spec.method,
+    url: spec.path,
+    config: { scopes: spec.scopes },
+    schema: openapiOf(spec),
+    handler: async (request, reply) => {
+      const faults: Fault[] = [];
+      const call = {
+        key: request.apiKey,
+        request,
+        query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
+        params: spec.params ? check(spec.params, request.params, faults) : undefined,
+        body:
+          spec.body && !spec.bodyTypes
+            ? check(spec.body, await jsonBody(request, spec, bodyBytesMax), faults)
+            : undefined,
+      };
+      if (faults.length > 0) throw invalid(faults);
+      return send(request, reply, await spec.handle(call as never), now);
+    },
+  });
+}
+
+async function jsonBody(request: FastifyRequest, spec: Endpoint, bytesMax: number): Promise<unknown> {
+  const body = await readBody(request.raw, { bytesMax, types: [JSON_TYPE] });
+  if (body) return readJson(body.bytes, BODY_DEPTH_MAX);
+  if (spec.bodyOptional) return {};
+  throw invalid([{ field: "body", message: "is required" }]);
+}
+
+function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  for (const fault of faultsOf(parsed.error)) faults.push({ ...fault, field: fault.field || "body" });
+  return undefined;
+}
+
+/** The query without the parameters that are given twice: which of the two was meant cannot be known. */
+function onceEach(query: Record<string, unknown>, faults: Fault[]): Record<string, unknown> {
+  const once: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(query)) {
+    if (Array.isArray(value)) faults.push({ field: name, message: "is given more than once" });
+    else Object.defineProperty(once, name, { value, enumerable: true });
+  }
+  return once;
+}
+
+export function metaOf(request: FastifyRequest, now: () => number): z.infer<typeof metaSchema> {
+  return { request_id: request.id, timestamp: formatTime(now()) };
+}
+
+export function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, now: () => number): FastifyReply {
+  if (answer.kind === "stream") return reply.code(200).headers(answer.headers).send(answer.stream);
+  const pagination = answer.pagination ? `,"pagination":${JSON.stringify(answer.pagination)}` : "";
+  return reply
+    .code(answer.status)
+    .headers(answer.headers ?? {})
+    .type("application/json; charset=utf-8")
+    .send(`{"data":${answer.text},"meta":${JSON.stringify(metaOf(request, now))}${pagination}}`);
+}
+
+/** A whole number in a query: refused in words, handed on as a number. */
+export function integerParameter(min: number, max: number, about: string) {
+  const message = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .transform((text, context) => {
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      if (value >= min && value <= max) return value;
+      context.addIssue({ code: "custom", message });
+      return z.NEVER;
+    })
+    .optional()
+    .describe(about)
+    .meta({ type: "integer", minimum: min, maximum: max });
+}
+
+export const PAGE_MAX = 1_000_000_000;
+export const pageParameter = integerParameter(1, PAGE_MAX, "page number, from 1 (default)");
+export const perPageParameter = integerParameter(1, PER_PAGE_MAX, `items on a page, default ${PER_PAGE_DEFAULT}`);
+
+export function paginate(total: number, page: number, perPage: number): Pagination {
+  return { total, page, per_page: perPage, total_pages: Math.ceil(total / perPage) };
+}
+
+const COMMON_PROBLEMS: readonly ProblemCode[] = [
+  "validation_error",
+  "unauthorized",
+  "forbidden",
+  "rate_limited",
+  "internal_error",
+  "unavailable",
+];
+const BODY_PROBLEMS: readonly ProblemCode[] = ["malformed_json", "payload_too_large", "unsupported_media_type"];
+
+function openapiOf(spec: Endpoint): object {
+  const codes = [...COMMON_PROBLEMS, ...(spec.body ? BODY_PROBLEMS : []), ...(spec.problems ?? [])];
+  const response: Record<string, object> = {};
+  for (const [status, answer] of Object.entries(spec.answers)) response[status] = contentOf(answer);
+  for (const code of codes.sort((a, b) => PROBLEMS[a].status - PROBLEMS[b].status)) {
+    const { status, meaning } = PROBLEMS[code];
+    const above = response[status] as { description: string } | undefined;
+    const description = `${above ? `${above.description}\n\n` : ""}\`${code}\`: ${meaning}`;
+    response[status] = { description, content: { [JSON_TYPE]: { schema: errorSchema } } };
+  }
+  return {
+    operationId: spec.operationId,
+    tags: [spec.tag],
+    summary: spec.summary,
+    description: [spec.about, `Scope: ${spec.scopes.map((scope) => `\`${scope}\``).join(" and ")}.`]
+      .filter((part) => part !== undefined)
+      .join("\n\n"),
+    security: [{ key: [...spec.scopes] }],
+    ...(spec.query && { querystring: spec.query }),
+    ...(spec.params && { params: spec.params }),
+    ...(spec.requestHeaders && { headers: spec.requestHeaders }),
+    ...(spec.body && { body: spec.body, consumes: spec.bodyTypes ?? [JSON_TYPE] }),
+    response,
+  };
+}
+
+function contentOf(answer: AnswerSchema): object {
+  if ("content" in answer) {
+    const content = Object.entries(answer.content).map(([type, schema]) => [type, { schema }]);
+    return { description: answer.about, content: Object.fromEntries(content) as object };
+  }
+  const schema = answer.paginated
+    ? z.object({ data: answer.data, meta: metaSchema, pagination: paginationSchema })
+    : z.object({ data: answer.data, meta: metaSchema });
+  return { description: answer.about, content: { [JSON_TYPE]: { schema } } };
+}

@@ -1,0 +1,229 @@
+import { z } from "zod";
+import { BATCH_ITEMS_MAX, type Intake } from "../intake/intake.ts";
+import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
+import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event.ts";
+import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
+import { refuseBackwards, searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
+import type { Store } from "../store/store.ts";
+import { batchItems } from "./batch.ts";
+import { JSON_TYPE, NDJSON_TYPE, readBody, readJson } from "./body.ts";
+import {
+  data,
+  dataText,
+  endpoint,
+  integerParameter,
+  list,
+  pageParameter,
+  paginate,
+  perPageParameter,
+} from "./endpoint.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { invalid, Problem } from "./problems.ts";
+import { sourceFaults, sourceSchema } from "./sources.ts";
+
+export const SEARCH_CHARACTERS_MAX = 1000;
+export const CURSOR_CHARACTERS_MAX = 100;
+export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
+/** The body of a submission holds `data` one level down. */
+const SUBMISSION_DEPTH_MAX = DATA_DEPTH_MAX + 1;
+
+export interface EventEndpointOptions {
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly sources: readonly string[];
+  readonly bodyLimits: { readonly submitBytes: number; readonly batchBytes: number };
+}
+
+export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndpointOptions): Endpoint[] {
+  return [
+    endpoint({
+      method: "GET",
+      path: "/v1/events",
+      operationId: "listEvents",
+      tag: "Events",
+      summary: "List events, newest first",
+      about:
+        "By pages (`page`, `per_page`), or by cursor: `limit` alone begins at the top, `after` goes on below an event. " +
+        "Events that arrive meanwhile neither repeat nor hide a row of a cursor walk.",
+      scopes: ["events:read"],
+      query: listQuery(sources),
+      answers: { 200: { about: "a page of events", data: z.array(eventSchema), paginated: true } },
+      handle: async ({ query }) => {
+        const { page, per_page, after, limit, from, to, ...filter } = query;
+        const position: Position =
+          after !== undefined || limit !== undefined
+            ? { mode: "cursor", after, size: limit ?? PER_PAGE_DEFAULT }
+            : { mode: "page", page: page ?? 1, size: per_page ?? PER_PAGE_DEFAULT };
+        const found = await store.events.list({ ...filter, fromMs: from, toMs: to }, position);
+        const pagination = paginate(found.total, page ?? 1, position.size);
+        return list(
+          found.items,
+          position.mode === "cursor" ? { ...pagination, next_cursor: found.nextCursor } : pagination,
+        );
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/v1/events/:id",
+      operationId: "getEvent",
+      tag: "Events",
+      summary: "One event",
+      scopes: ["events:read"],
+      params: z.object({ id: z.string() }),
+      answers: { 200: { about: "the event", data: eventSchema } },
+      problems: ["not_found"],
+      handle: async ({ params }) => {
+        const text = await store.events.get(params.id);
+        if (text === undefined) throw new Problem("not_found", `there is no event ${params.id}`);
+        return dataText(text);
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/events/search",
+      operationId: "searchEvents",
+      tag: "Events",
+      summary: "Search and aggregate events",
+      scopes: ["events:read"],
+      body: searchSchema.superRefine(({ query }, context) => sourceFaults(query.bool, sources, context)),
+      answers: { 200: { about: "what was found", data: searchAnswerSchema } },
+      handle: async ({ body }) => {
+        const { items, total, aggregations } = await store.events.search(toSearchQuery(body));
+        const found = JSON.stringify(aggregations);
+        return dataText(`{"results":[${items.join(",")}],"total":${total},"aggregations":${found}}`);
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/events",
+      operationId: "submitEvent",
+      tag: "Events",
+      summary: "Submit one event",
+      about:
+        "Answered once the event is durable. With an `Idempotency-Key`, the same key within 24 hours gets the first answer " +
+        "again and stores nothing.",
+      scopes: ["events:write"],
+      requestHeaders: z.object({
+        "idempotency-key": z.string().min(1).max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional(),
+      }),
+      body: submissionSchema,
+      bodyTypes: [JSON_TYPE],
+      answers: { 201: { about: "the stored event", data: eventSchema } },
+      handle: async ({ request, key }) => {
+        const token = idempotencyToken(request.headers["idempotency-key"], key.id);
+        const body = await readBody(request.raw, { bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] });
+        if (!body) throw invalid([{ field: "body", message: "is required" }]);
+        const submitted = await intake.submit(readJson(body.bytes, SUBMISSION_DEPTH_MAX), token);
+        if (submitted.kind === "refused") {
+          throw invalid(submitted.faults.map((fault) => ({ ...fault, field: fault.field || "body" })));
+        }
+        return dataText(submitted.event.text, 201, {
+          Location: `/v1/events/${submitted.event.id}`,
+          ...(submitted.replayed && { "Idempotency-Replayed": "true" }),
+        });
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/events/batch",
+      operationId: "submitEvents",
+      tag: "Events",
+      summary: `Submit up to ${BATCH_ITEMS_MAX.toLocaleString("en")} events at once`,
+      about:
+        `A JSON array, or one submission on each line (\`${NDJSON_TYPE}\`). What is wrong with one does not touch the others: ` +
+        "`rejected` names each that was not stored, by its place in the batch. `ids` are those of the others, in order.",
+      scopes: ["events:write"],
+      body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
+      bodyTypes: [JSON_TYPE, NDJSON_TYPE],
+      answers: { 200: { about: "what was stored and what was not", data: batchAnswerSchema } },
+      handle: async ({ request }) => {
+        const rules = { bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] };
+        const body = await readBody(request.raw, rules);
+        if (!body) throw invalid([{ field: "body", message: "is required" }]);
+        const items = batchItems(body, { depthMax: SUBMISSION_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
+        const { ids, rejected, refusal } = await intake.submitMany(items);
+        if (refusal && ids.length === 0) throw refusal;
+        return data({
+          accepted: ids.length,
+          rejected: rejected.map(({ index, details }) => ({
+            index,
+            details: details.map(({ field, message }) => ({ field: field || "body", message })),
+          })),
+          ids,
+        });
+      },
+    }),
+  ];
+}
+
+function listQuery(sources: readonly string[]) {
+  return z
+    .strictObject({
+      page: pageParameter,
+      per_page: perPageParameter,
+      after: z
+        .string()
+        .min(1)
+        .max(CURSOR_CHARACTERS_MAX)
+        .optional()
+        .describe("cursor mode: go on below the event with this id"),
+      limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items in an answer, default ${PER_PAGE_DEFAULT}`),
+      source: sourceSchema(sources).optional(),
+      severity: severitySchema.optional(),
+      type: typeSchema.optional(),
+      class: classSchema.optional(),
+      from: timeSchema.optional().describe("inclusive"),
+      to: timeSchema.optional().describe("exclusive"),
+      search: z
+        .string()
+        .trim()
+        .min(1)
+        .max(SEARCH_CHARACTERS_MAX)
+        .optional()
+        .describe('words that must all occur, each from its beginning; an address or a "phrase" as a whole'),
+    })
+    .superRefine((query, context) => {
+      refuseBackwards(query, context);
+      const cursor = query.after !== undefined ? "after" : "limit";
+      if (query[cursor] === undefined) return;
+      for (const name of ["page", "per_page"] as const) {
+        if (query[name] === undefined) continue;
+        context.addIssue({
+          code: "custom",
+          path: [name],
+          message: `cannot stand beside ${cursor}, which is cursor mode`,
+        });
+      }
+    });
+}
+
+/** One client's key must not find another's event. */
+function idempotencyToken(header: string | string[] | undefined, keyId: string): string | undefined {
+  if (header === undefined) return undefined;
+  if (typeof header !== "string" || !/^[\x21-\x7e]+$/.test(header) || header.length > IDEMPOTENCY_KEY_CHARACTERS_MAX) {
+    const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
+    throw invalid([{ field: "Idempotency-Key", message }]);
+  }
+  return `${keyId}/${header}`;
+}
+
+const searchAnswerSchema = z
+  .object({
+    results: z.array(eventSchema),
+    total: z.int().describe("all matching events"),
+    aggregations: z.record(z.string(), z.looseObject({})).describe("the answer to each aggregation, by its name"),
+  })
+  .meta({ id: "SearchAnswer" });
+
+const batchAnswerSchema = z
+  .object({
+    accepted: z.int(),
+    rejected: z.array(
+      z.object({
+        index: z.int().describe("place in the batch, from 0; empty lines do not count"),
+        details: z.array(z.object({ field: z.string(), message: z.string() })),
+      }),
+    ),
+    ids: z.array(z.string()),
+  })
+  .meta({ id: "BatchAnswer" });

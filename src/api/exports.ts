@@ -1,0 +1,131 @@
+import { z } from "zod";
+import type { Exporter } from "../exports/exporter.ts";
+import { formatTime } from "../lib/time.ts";
+import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuestion } from "../model/export.ts";
+import { toCondition } from "../model/query.ts";
+import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import { Problem } from "./problems.ts";
+import { sourceFaults } from "./sources.ts";
+
+const DOWNLOAD_RETRY_SECONDS = 2;
+
+const idParams = z.object({ id: z.string() });
+
+export function exportEndpoints(exporter: Exporter, sources: readonly string[]): Endpoint[] {
+  const find = (id: string): ExportJob => {
+    const job = exporter.get(id);
+    if (!job) throw new Problem("not_found", `there is no export ${id}; exports are kept for 24 hours`);
+    return job;
+  };
+  return [
+    endpoint({
+      method: "POST",
+      path: "/v1/events/export",
+      operationId: "exportEvents",
+      tag: "Exports",
+      summary: "Export events to a file",
+      about: "Answers at once; the file is written in the background and kept for 24 hours.",
+      scopes: ["events:read"],
+      body: exportRequestSchema.superRefine(({ query }, context) => sourceFaults(query?.bool, sources, context)),
+      answers: { 201: { about: "the export", data: exportSchema } },
+      handle: ({ body }) => {
+        const job = exporter.create({ format: body.format, question: toQuestion(body) });
+        return data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/v1/events/exports/:id",
+      operationId: "getExport",
+      tag: "Exports",
+      summary: "How far an export is",
+      scopes: ["events:read"],
+      params: idParams,
+      answers: { 200: { about: "the export", data: exportSchema } },
+      problems: ["not_found"],
+      handle: ({ params }) => data(exportView(find(params.id))),
+    }),
+    endpoint({
+      method: "DELETE",
+      path: "/v1/events/exports/:id",
+      operationId: "cancelExport",
+      tag: "Exports",
+      summary: "Cancel an export, or remove it",
+      scopes: ["events:read"],
+      params: idParams,
+      answers: {
+        200: { about: "it is gone", data: z.object({ id: z.string(), deleted: z.literal(true) }) },
+      },
+      problems: ["not_found"],
+      handle: ({ params }) => {
+        const { id } = find(params.id);
+        exporter.cancel(id);
+        return data({ id, deleted: true });
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/v1/events/exports/:id/download",
+      operationId: "downloadExport",
+      tag: "Exports",
+      summary: "The file of a completed export",
+      scopes: ["events:read"],
+      params: idParams,
+      answers: {
+        200: {
+          about: "the file",
+          content: {
+            "text/csv": z.string(),
+            "application/json": z.array(z.looseObject({})),
+            "application/x-ndjson": z.string(),
+            "application/vnd.apache.parquet": z.string(),
+          },
+        },
+      },
+      problems: ["not_found"],
+      handle: async ({ params }) => {
+        const { id, status } = find(params.id);
+        const download = await exporter.openDownload(id);
+        if (!download) throw notReady(id, status);
+        return {
+          kind: "stream",
+          stream: download.stream,
+          headers: {
+            "Content-Type": download.mediaType,
+            "Content-Length": String(download.sizeBytes),
+            "Content-Disposition": `attachment; filename="${download.fileName}"`,
+          },
+        };
+      },
+    }),
+  ];
+}
+
+function notReady(id: string, status: ExportJob["status"]): Problem {
+  if (status === "failed") return new Problem("not_found", `the export ${id} has failed: there is no file`);
+  return new Problem("not_found", `the export ${id} is not completed yet (${status}): try again later`, {
+    headers: { "Retry-After": String(DOWNLOAD_RETRY_SECONDS) },
+  });
+}
+
+/** The range of the export and the one inside its query both hold. */
+function toQuestion({ time_range, query, fields }: z.infer<typeof exportRequestSchema>): ExportQuestion {
+  const fromMs = Math.max(time_range.from, query?.time_range?.from ?? time_range.from);
+  const toMs = Math.min(time_range.to, query?.time_range?.to ?? time_range.to);
+  return { condition: toCondition(query?.bool), fromMs, toMs: Math.max(fromMs, toMs), fields: fields ?? null };
+}
+
+function exportView(job: ExportJob): z.infer<typeof exportSchema> {
+  return {
+    id: job.id,
+    status: job.status,
+    format: job.format,
+    row_count: job.rowCount,
+    size_bytes: job.sizeBytes,
+    created_at: formatTime(job.createdAt),
+    completed_at: job.completedAt === null ? null : formatTime(job.completedAt),
+    expires_at: formatTime(job.expiresAt),
+    download_url: `/v1/events/exports/${job.id}/download`,
+    error: job.error,
+  };
+}

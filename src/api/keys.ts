@@ -1,0 +1,140 @@
+import { z } from "zod";
+import {
+  createKey,
+  GRACE_SECONDS_MAX,
+  keyNameSchema,
+  keySchema,
+  keyView,
+  planSchema,
+  revokeKey,
+  rotateKey,
+  scopeSchema,
+  SCOPES,
+  type ApiKey,
+  type Scope,
+} from "../model/key.ts";
+import { PER_PAGE_DEFAULT } from "../model/page.ts";
+import { timeSchema } from "../model/query.ts";
+import type { KeyStore } from "../store/store.ts";
+import { data, endpoint, list, pageParameter, paginate, perPageParameter, type Endpoint } from "./endpoint.ts";
+import type { Limits } from "./limits.ts";
+import { invalid, Problem } from "./problems.ts";
+
+export interface KeyEndpointOptions {
+  readonly keys: KeyStore;
+  readonly limits: Limits;
+  readonly now: () => number;
+}
+
+const idParams = z.object({ id: z.string() });
+const madeKeySchema = keySchema
+  .extend({ key: z.string().describe("the full key: shown this once, kept nowhere") })
+  .meta({ id: "MadeKey" });
+
+export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoint[] {
+  const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id));
+  const find = (id: string): ApiKey => {
+    const key = keys.find(id);
+    if (!key) throw new Problem("not_found", `there is no key ${id}`);
+    return key;
+  };
+  return [
+    endpoint({
+      method: "GET",
+      path: "/v1/keys",
+      operationId: "listKeys",
+      tag: "Keys",
+      summary: "List keys, oldest first, revoked ones included",
+      scopes: ["keys:manage"],
+      query: z.strictObject({ page: pageParameter, per_page: perPageParameter }),
+      answers: { 200: { about: "a page of keys", data: z.array(keySchema), paginated: true } },
+      handle: ({ query: { page = 1, per_page = PER_PAGE_DEFAULT } }) => {
+        const all = keys.list().sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+        const shown = all.slice((page - 1) * per_page, page * per_page);
+        return list(
+          shown.map((key) => JSON.stringify(view(key))),
+          paginate(all.length, page, per_page),
+        );
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/keys",
+      operationId: "createKey",
+      tag: "Keys",
+      summary: "Make a key",
+      about: "A key cannot give away scopes that it does not have itself.",
+      scopes: ["keys:manage"],
+      body: z
+        .strictObject({
+          name: keyNameSchema,
+          scopes: z.array(scopeSchema).min(1).max(SCOPES.length),
+          plan: planSchema.default("starter"),
+          expires_at: timeSchema.nullable().optional().describe("default: never"),
+        })
+        .meta({ id: "NewKey" }),
+      answers: { 201: { about: "the key", data: madeKeySchema } },
+      handle: ({ body, key: own }) => {
+        const at = now();
+        const expiresAt = body.expires_at ?? null;
+        if (expiresAt !== null && expiresAt <= at) throw invalid([{ field: "expires_at", message: "must lie ahead" }]);
+        requireOwn(own, body.scopes);
+        const { key, secret } = createKey({ ...body, expiresAt, now: at });
+        keys.put(key);
+        return data({ ...view(key), key: secret }, 201);
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/keys/:id/rotate",
+      operationId: "rotateKey",
+      tag: "Keys",
+      summary: "Give a key a new secret",
+      about: "The old secret goes on working for the grace period, if one is given.",
+      scopes: ["keys:manage"],
+      params: idParams,
+      body: z
+        .strictObject({ grace_seconds: z.int().min(0).max(GRACE_SECONDS_MAX).default(0) })
+        .meta({ id: "KeyRotation" }),
+      bodyOptional: true,
+      answers: { 200: { about: "the key with its new secret", data: madeKeySchema } },
+      problems: ["not_found", "conflict"],
+      handle: ({ params, body, key: own }) => {
+        const at = now();
+        const key = find(params.id);
+        if (key.revokedAt !== null) throw new Problem("conflict", `the key ${key.id} is revoked`);
+        if (key.expiresAt !== null && key.expiresAt <= at) {
+          throw new Problem("conflict", `the key ${key.id} has expired`);
+        }
+        // The answer holds the whole key: to rotate it is to be given it.
+        requireOwn(own, key.scopes);
+        const rotated = rotateKey(key, { graceMs: body.grace_seconds * 1000, now: at });
+        keys.put(rotated.key);
+        return data({ ...view(rotated.key), key: rotated.secret });
+      },
+    }),
+    endpoint({
+      method: "DELETE",
+      path: "/v1/keys/:id",
+      operationId: "revokeKey",
+      tag: "Keys",
+      summary: "Revoke a key",
+      about: "It is refused from the very next request on. A revoked key stays in the list.",
+      scopes: ["keys:manage"],
+      params: idParams,
+      answers: { 200: { about: "it is revoked", data: z.object({ id: z.string(), revoked: z.literal(true) }) } },
+      problems: ["not_found"],
+      handle: ({ params }) => {
+        const key = find(params.id);
+        keys.put(revokeKey(key, now()));
+        return data({ id: key.id, revoked: true });
+      },
+    }),
+  ];
+}
+
+function requireOwn(own: ApiKey, scopes: readonly Scope[]): void {
+  const missing = scopes.filter((scope) => !own.scopes.includes(scope));
+  if (missing.length === 0) return;
+  throw new Problem("forbidden", `the key lacks the scope ${missing.join(" and ")} and cannot give it away`);
+}

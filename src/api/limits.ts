@@ -1,0 +1,175 @@
+import { isIPv6 } from "node:net";
+import { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { parseAddress } from "../lib/ip.ts";
+import { DAY_MS, startOfDay } from "../lib/time.ts";
+import type { ApiKey, Plan } from "../model/key.ts";
+import type { KeyStore, KeyUsage } from "../store/store.ts";
+
+// How often one may ask: a minute and a UTC day for each key, a minute for each address without one.
+
+export const MINUTE_MS = 60_000;
+/** Addresses whose minute is remembered; the one that was quiet longest is forgotten first. */
+export const ADDRESSES_MAX = 20_000;
+const SAVE_MS = 1000;
+
+export interface LimitSettings {
+  readonly rateLimits: boolean;
+  readonly anonymousPerMinute: number;
+  readonly plans: Readonly<Record<Plan, { readonly perMinute: number; readonly perDay: number | null }>>;
+}
+
+/** What the rate limit headers say, and whether the request may pass. */
+export interface Verdict {
+  readonly allowed: boolean;
+  readonly limit: number;
+  readonly remaining: number;
+  /** Milliseconds; when the window that is described ends. */
+  readonly resetAt: number;
+}
+
+/** A span of time and what was counted in it. */
+interface Window {
+  endsAt: number;
+  count: number;
+  readonly max: number;
+}
+
+interface Use {
+  minuteEndsAt: number;
+  minuteCount: number;
+  day: number;
+  dayCount: number;
+  lastUsedAt: number;
+}
+
+export interface LimitOptions {
+  readonly settings: LimitSettings;
+  readonly keys: KeyStore;
+  readonly log: Logger;
+  readonly now: () => number;
+}
+
+export class Limits {
+  readonly #settings: LimitSettings;
+  readonly #keys: KeyStore;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #uses = new Map<string, Use>();
+  readonly #changed = new Set<string>();
+  readonly #addresses = new LRUCache<string, Window>({ max: ADDRESSES_MAX });
+  readonly #saver: NodeJS.Timeout;
+
+  constructor({ settings, keys, log, now }: LimitOptions) {
+    this.#settings = settings;
+    this.#keys = keys;
+    this.#log = log;
+    this.#now = now;
+    for (const { keyId, lastUsedAt, day, dayCount } of keys.usage()) {
+      this.#uses.set(keyId, { minuteEndsAt: 0, minuteCount: 0, day, dayCount, lastUsedAt });
+    }
+    this.#saver = setInterval(() => this.save(), SAVE_MS).unref();
+  }
+
+  /** Counts a request of a key, unless it is refused: that costs nothing. */
+  takeForKey(key: ApiKey): Verdict {
+    const now = this.#now();
+    const use = this.#use(key.id, now);
+    const plan = this.#settings.plans[key.plan];
+    const minute: Window = { endsAt: use.minuteEndsAt, count: use.minuteCount, max: plan.perMinute };
+    const windows = [minute];
+    if (plan.perDay !== null) windows.push({ endsAt: use.day + DAY_MS, count: use.dayCount, max: plan.perDay });
+    const verdict = this.#judge(windows);
+    if (verdict.allowed) {
+      if (this.#settings.rateLimits) {
+        use.minuteCount++;
+        use.dayCount++;
+      }
+      use.lastUsedAt = now;
+      this.#changed.add(key.id);
+    }
+    return verdict;
+  }
+
+  takeForAddress(address: string): Verdict {
+    const now = this.#now();
+    const name = networkOf(address);
+    let window = this.#addresses.get(name);
+    if (!window || isOver(window.endsAt, now)) {
+      window = { endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
+      this.#addresses.set(name, window);
+    }
+    const verdict = this.#judge([window]);
+    if (verdict.allowed && this.#settings.rateLimits) window.count++;
+    return verdict;
+  }
+
+  usageOf(keyId: string): { lastUsedAt: number } | undefined {
+    return this.#uses.get(keyId);
+  }
+
+  /** Writes down what has changed, so that a day's count outlives the process. */
+  save(): void {
+    if (this.#changed.size === 0) return;
+    const usage: KeyUsage[] = [];
+    for (const keyId of this.#changed) {
+      const { lastUsedAt, day, dayCount } = this.#uses.get(keyId)!;
+      usage.push({ keyId, lastUsedAt, day, dayCount });
+    }
+    try {
+      this.#keys.saveUsage(usage);
+      this.#changed.clear();
+    } catch (error) {
+      this.#log.warn({ err: error }, "use of keys not saved yet");
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#saver);
+    this.save();
+  }
+
+  #use(keyId: string, now: number): Use {
+    let use = this.#uses.get(keyId);
+    if (!use) {
+      use = { minuteEndsAt: 0, minuteCount: 0, day: 0, dayCount: 0, lastUsedAt: now };
+      this.#uses.set(keyId, use);
+    }
+    if (isOver(use.minuteEndsAt, now)) {
+      use.minuteEndsAt = now + MINUTE_MS;
+      use.minuteCount = 0;
+    }
+    const today = startOfDay(now);
+    if (use.day !== today) {
+      use.day = today;
+      use.dayCount = 0;
+    }
+    return use;
+  }
+
+  #judge(windows: readonly Window[]): Verdict {
+    const limited = this.#settings.rateLimits;
+    const left = ({ max, count }: Window) => (limited ? Math.max(0, max - count) : max);
+    // The one with the least remaining; of two that are used up, the one that keeps the client out longer.
+    const tightest = windows.reduce((a, b) => {
+      const difference = left(a) - left(b);
+      return difference < 0 || (difference === 0 && a.endsAt >= b.endsAt) ? a : b;
+    });
+    const allowed = left(tightest) > 0;
+    const remaining = left(tightest) - (allowed && limited ? 1 : 0);
+    return { allowed, limit: tightest.max, remaining, resetAt: tightest.endsAt };
+  }
+}
+
+/** A window that ends further ahead than it is long was made before the clock was set back. */
+function isOver(endsAt: number, now: number): boolean {
+  return now >= endsAt || endsAt - now > MINUTE_MS;
+}
+
+/** IPv6 hosts have whole networks to themselves: a /64 counts as one client. */
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const bits = parseAddress(address);
+  if (bits === undefined || bits >> 32n === 0xffffn) return address;
+  return `${(bits >> 64n).toString(16)}::/64`;
+}

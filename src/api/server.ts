@@ -1,0 +1,252 @@
+import type { Socket } from "node:net";
+import helmet from "@fastify/helmet";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { Histogram, type Registry } from "prom-client";
+import type { Settings } from "../config.ts";
+import type { Exporter } from "../exports/exporter.ts";
+import type { Intake } from "../intake/intake.ts";
+import { idMaker } from "../lib/id.ts";
+import { formatTime } from "../lib/time.ts";
+import { sourceNames } from "../model/event.ts";
+import type { Store } from "../store/store.ts";
+import { identify, requireScopes } from "./auth.ts";
+import { ClientGone } from "./body.ts";
+import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
+import { eventEndpoints } from "./events.ts";
+import { exportEndpoints } from "./exports.ts";
+import { keyEndpoints } from "./keys.ts";
+import { Limits, type Verdict } from "./limits.ts";
+import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
+import { Problem, problemBody, toProblem } from "./problems.ts";
+import { addStatus } from "./status.ts";
+
+const HEADERS_TIMEOUT_MS = 20_000;
+/** For a whole request, body included: the largest batch over a slow line. */
+const REQUEST_TIMEOUT_MS = 120_000;
+/** A socket on which nothing moves, in either direction. */
+const IDLE_TIMEOUT_MS = 180_000;
+/** Longer than the minute after which common proxies let go, so that it is never we who hang up on a request. */
+const KEEP_ALIVE_TIMEOUT_MS = 72_000;
+const HEADER_BYTES_MAX = 16 * 1024;
+const CONNECTIONS_MAX = 10_000;
+
+const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
+const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export interface ServerOptions {
+  readonly settings: Settings;
+  readonly store: Store;
+  readonly intake: Intake;
+  readonly exporter: Exporter;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+/** The HTTP server, ready to listen. */
+export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
+  const { settings, store, intake, exporter, registry, log, now = Date.now } = options;
+  const app = createApp(settings, log, now);
+  const limits = new Limits({ settings, keys: store.keys, log, now });
+  app.addHook("onClose", () => limits.close());
+  observe(app, registry);
+  admit(app, { store, limits, now });
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"], formAction: ["'none'"] },
+    },
+  });
+  await collectOpenapi(app);
+  const sources = sourceNames(settings.platform);
+  const endpoints: Endpoint[] = [
+    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
+    ...exportEndpoints(exporter, sources),
+    ...keyEndpoints({ keys: store.keys, limits, now }),
+  ];
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: settings.bodyLimits.submitBytes, now });
+  addStatus(app, { store, registry, now });
+  await serveDocs(app);
+  refuse(app, endpoints, now);
+  return app;
+}
+
+function createApp(settings: Settings, log: Logger, now: () => number): FastifyInstance {
+  const app = fastify({
+    loggerInstance: log as never,
+    disableRequestLogging: true,
+    genReqId: idMaker("req_", now),
+    requestIdLogLabel: "request",
+    trustProxy: settings.trustedProxies.length > 0 ? [...settings.trustedProxies] : false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: IDLE_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS },
+    // A request that is in before the doors close is answered.
+    return503OnClosing: false,
+    // A path that cannot be decoded is one that nothing stands at.
+    rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, now),
+  }) as unknown as FastifyInstance;
+  app.server.maxConnections = CONNECTIONS_MAX;
+  // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  return app;
+}
+
+function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url.split("?", 1)[0]!);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** One log line and one measurement for each request, answered or abandoned. */
+function observe(app: FastifyInstance, registry: Registry): void {
+  const durations = new Histogram({
+    name: "http_request_duration_seconds",
+    help: "time from the arrival of a request to the end of its answer",
+    labelNames: ["method", "route", "status"],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  });
+  app.addHook("onRequest", (request, reply, done) => {
+    const startedAt = performance.now();
+    reply.raw.once("close", () => {
+      const ms = performance.now() - startedAt;
+      const route = request.routeOptions.url ?? "unknown";
+      const status = reply.raw.statusCode;
+      const aborted = !reply.raw.writableFinished;
+      durations.observe({ method: request.method, route, status: aborted ? "aborted" : status }, ms / 1000);
+      const line = {
+        method: request.method,
+        route,
+        status,
+        ms: Math.round(ms * 100) / 100,
+        key: request.apiKey?.id,
+        ...(aborted && { aborted }),
+      };
+      if (status >= 500) request.log.warn(line, "request");
+      else request.log.info(line, "request");
+    });
+    done();
+  });
+}
+
+interface Admission {
+  readonly store: Store;
+  readonly limits: Limits;
+  readonly now: () => number;
+}
+
+/** Who asks, how often, and whether they may: before anything of the request is looked at. */
+function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
+  app.decorateRequest("apiKey", null);
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.header("X-Request-Id", request.id);
+    reply.header("Cache-Control", "no-store");
+    if (isOpen(request)) return done();
+    const { authorization } = request.headers;
+    const key = identify(authorization, store.keys, now());
+    request.apiKey = key ?? null;
+    const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
+    tellLimits(reply, verdict);
+    if (!verdict.allowed) return done(tooMany(verdict, now()));
+    const { scopes } = request.routeOptions.config;
+    try {
+      if (scopes) requireScopes(key, scopes, authorization);
+      done();
+    } catch (problem) {
+      done(problem as Problem);
+    }
+  });
+}
+
+function isOpen(request: FastifyRequest): boolean {
+  const route = request.routeOptions.url;
+  if (route === undefined) return false;
+  return STATUS_PATHS.includes(route) || route === DOCS_PATH || route.startsWith(`${DOCS_PATH}/`);
+}
+
+function tellLimits(reply: FastifyReply, { limit, remaining, resetAt }: Verdict): void {
+  reply.header("X-RateLimit-Limit", limit);
+  reply.header("X-RateLimit-Remaining", remaining);
+  reply.header("X-RateLimit-Reset", Math.ceil(resetAt / 1000));
+}
+
+function tooMany({ limit, resetAt }: Verdict, now: number): Problem {
+  const seconds = Math.max(1, Math.ceil((resetAt - now) / 1000));
+  return new Problem("rate_limited", `the limit of ${limit} requests is used up; come back in ${seconds} s`, {
+    headers: { "Retry-After": String(seconds) },
+  });
+}
+
+/** Every refusal in the error body, whether ours or the framework's. */
+function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () => number): void {
+  const answer = (request: FastifyRequest, reply: FastifyReply, problem: Problem) =>
+    reply
+      .code(problem.status)
+      .headers(problem.headers)
+      .type("application/json; charset=utf-8")
+      .send(JSON.stringify(problemBody(problem, metaOf(request, now))));
+
+  app.setErrorHandler((error, request, reply) => {
+    if (error instanceof ClientGone) {
+      // Nobody reads this answer: it only ends the request.
+      reply.raw.destroy();
+      return reply.hijack();
+    }
+    const problem = toProblem(error);
+    if (problem) return answer(request, reply, problem);
+    request.log.error({ err: error }, "request failed");
+    return answer(request, reply, new Problem("internal_error", "the service failed; its log has the request id"));
+  });
+
+  const allowedAt = methodTable(endpoints);
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.originalUrl.split("?", 1)[0]!;
+    const allowed = allowedAt(path);
+    if (allowed.length === 0) return answer(request, reply, new Problem("not_found", "there is nothing at this path"));
+    const headers = { Allow: allowed.join(", ") };
+    const message = `${request.method} is not for this path; it takes ${headers.Allow}`;
+    return answer(request, reply, new Problem("method_not_allowed", message, { headers }));
+  });
+}
+
+/** Which methods a path has: the router only knows that it does not have this one. */
+function methodTable(endpoints: readonly Endpoint[]): (path: string) => string[] {
+  const rows = [
+    ...endpoints.map(({ method, path }) => ({ method: method as string, path: path as string })),
+    ...STATUS_PATHS.map((path) => ({ method: "GET", path })),
+  ].map(({ method, path }) => ({
+    methods: method === "GET" ? ["GET", "HEAD"] : [method],
+    pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`),
+  }));
+  return (path) => [...new Set(rows.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))];
+}
+
+/** What is not HTTP, or has more headers than we read, never becomes a request: it is answered on the bare socket. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket, now: () => number): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const message =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? `the headers are larger than ${HEADER_BYTES_MAX} bytes`
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? "the request took too long to arrive"
+        : "this is not a valid HTTP request";
+  const meta = { request_id: idMaker("req_", now)(), timestamp: formatTime(now()) };
+  const body = JSON.stringify(problemBody(new Problem("validation_error", message), meta));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-store\r\n` +
+      `X-Request-Id: ${meta.request_id}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,208 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { Fault } from "../lib/fault.ts";
+import type { EventDraft } from "../model/event.ts";
+import { StoreUnavailable, type Store, type StoredEvent } from "../store/store.ts";
+import { checkSubmission, clockBounds } from "./submission.ts";
+
+// The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
+
+export const BATCH_ITEMS_MAX = 10_000;
+export const CHUNK_EVENTS_MAX = 500;
+/** Events that were let in and are not yet stored. More than this and senders are told to come back. */
+export const WAITING_EVENTS_MAX = 50_000;
+
+/** One submission of a batch: a value, or why it could not be read. */
+export type BatchItem = { readonly value: unknown } | { readonly faults: readonly Fault[] };
+
+export interface BatchOutcome {
+  readonly ids: string[];
+  readonly rejected: { index: number; details: readonly Fault[] }[];
+  /** Why the store refused some, when it did. */
+  readonly refusal: StoreUnavailable | undefined;
+}
+
+export type Submitted =
+  | { readonly kind: "stored"; readonly event: StoredEvent; readonly replayed: boolean }
+  | { readonly kind: "refused"; readonly faults: readonly Fault[] };
+
+export interface Intake {
+  /** A submission with the same token within a day is the same submission and gets the first one's answer. */
+  submit(value: unknown, token?: string): Promise<Submitted>;
+  /** Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. */
+  submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome>;
+  /** Resolves once everything that was let in is stored or refused. */
+  close(): Promise<void>;
+}
+
+export interface IntakeOptions {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly retentionDays: number;
+  readonly now?: () => number;
+}
+
+export function openIntake(options: IntakeOptions): Intake {
+  return new Door(options);
+}
+
+type Refusal = "invalid" | StoreUnavailable["reason"];
+
+class Door implements Intake {
+  readonly #store: Store;
+  readonly #retentionDays: number;
+  readonly #now: () => number;
+  readonly #accepted: Counter;
+  readonly #refused: Counter<"reason">;
+  readonly #sameToken = new Map<string, Promise<Submitted>>();
+  readonly #appends = new Set<Promise<unknown>>();
+  #waiting = 0;
+
+  constructor({ store, registry, retentionDays, now = Date.now }: IntakeOptions) {
+    this.#store = store;
+    this.#retentionDays = retentionDays;
+    this.#now = now;
+    this.#accepted = new Counter({
+      name: "tocsin_intake_accepted_total",
+      help: "events that were stored",
+      registers: [registry],
+    });
+    this.#refused = new Counter({
+      name: "tocsin_intake_refused_total",
+      help: "submissions that were not stored, by reason",
+      labelNames: ["reason"],
+      registers: [registry],
+    });
+    const waiting = () => this.#waiting;
+    registry.registerMetric(
+      new Gauge({
+        name: "tocsin_intake_waiting",
+        help: "events that were let in and are not yet stored",
+        registers: [],
+        collect() {
+          this.set(waiting());
+        },
+      }),
+    );
+  }
+
+  async submit(value: unknown, token?: string): Promise<Submitted> {
+    const checked = checkSubmission(value, clockBounds(this.#now(), this.#retentionDays));
+    if (checked.faults) {
+      this.#count("invalid", 1);
+      return { kind: "refused", faults: checked.faults };
+    }
+    const { draft } = checked;
+    if (token === undefined) return this.#storeOne(draft, undefined);
+    // Two at once with one token: the second waits for what becomes of the first.
+    const underWay = this.#sameToken.get(token);
+    if (underWay) return asReplay(await underWay);
+    const storing = this.#storeOnce(draft, token);
+    this.#sameToken.set(token, storing);
+    try {
+      return await storing;
+    } finally {
+      this.#sameToken.delete(token);
+    }
+  }
+
+  async submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome> {
+    const bounds = clockBounds(this.#now(), this.#retentionDays);
+    const rejected: BatchOutcome["rejected"] = [];
+    const chunks: Promise<ChunkOutcome>[] = [];
+    let chunk: Chunk = { drafts: [], indexes: [] };
+    let index = 0;
+    let looked = 0;
+    for (const item of items) {
+      const checked = "faults" in item ? item : checkSubmission(item.value, bounds);
+      if ("draft" in checked && checked.draft) {
+        chunk.drafts.push(checked.draft);
+        chunk.indexes.push(index);
+      } else {
+        rejected.push({ index, details: checked.faults! });
+      }
+      index++;
+      if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
+        chunks.push(this.#storeChunk(chunk));
+        chunk = { drafts: [], indexes: [] };
+      }
+      // Others have requests too: a large batch does not hold the thread from beginning to end.
+      if (++looked % CHUNK_EVENTS_MAX === 0) await new Promise(setImmediate);
+    }
+    if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk));
+    this.#count("invalid", rejected.length);
+    const ids: string[] = [];
+    let refusal: StoreUnavailable | undefined;
+    for (const outcome of await Promise.all(chunks)) {
+      if (outcome.stored) {
+        for (const { id } of outcome.stored) ids.push(id);
+        continue;
+      }
+      if (!(outcome.error instanceof StoreUnavailable)) throw outcome.error;
+      refusal = outcome.error;
+      const details = [{ field: "", message: `not stored, try again: ${refusal.message}` }];
+      for (const index of outcome.indexes) rejected.push({ index, details });
+    }
+    return { ids, rejected: rejected.sort((a, b) => a.index - b.index), refusal };
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.#sameToken.values(), ...this.#appends]);
+  }
+
+  async #storeOnce(draft: EventDraft, token: string): Promise<Submitted> {
+    const first = await this.#store.events.findByToken(token);
+    return first ? { kind: "stored", event: first, replayed: true } : this.#storeOne(draft, token);
+  }
+
+  async #storeOne(draft: EventDraft, idempotencyToken: string | undefined): Promise<Submitted> {
+    const [event] = await this.#append([{ draft, idempotencyToken }]);
+    return { kind: "stored", event: event!, replayed: false };
+  }
+
+  async #storeChunk({ drafts, indexes }: Chunk): Promise<ChunkOutcome> {
+    try {
+      return { stored: await this.#append(drafts.map((draft) => ({ draft }))) };
+    } catch (error) {
+      return { error, indexes };
+    }
+  }
+
+  async #append(events: Parameters<Store["events"]["append"]>[0]): Promise<StoredEvent[]> {
+    if (this.#waiting + events.length > WAITING_EVENTS_MAX) {
+      this.#count("queue_full", events.length);
+      throw new StoreUnavailable("queue_full", "too many events are waiting to be stored");
+    }
+    this.#waiting += events.length;
+    const appending = this.#store.events.append(events);
+    this.#appends.add(appending);
+    try {
+      const stored = await appending;
+      this.#accepted.inc(events.length);
+      return stored;
+    } catch (error) {
+      this.#count(error instanceof StoreUnavailable ? error.reason : "failed", events.length);
+      throw error;
+    } finally {
+      this.#appends.delete(appending);
+      this.#waiting -= events.length;
+    }
+  }
+
+  #count(reason: Refusal, events: number): void {
+    if (events > 0) this.#refused.inc({ reason }, events);
+  }
+}
+
+/** Good submissions and their places in the batch. */
+interface Chunk {
+  readonly drafts: EventDraft[];
+  readonly indexes: number[];
+}
+
+type ChunkOutcome =
+  | { readonly stored: readonly StoredEvent[] }
+  | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
+
+function asReplay(submitted: Submitted): Submitted {
+  return submitted.kind === "stored" ? { ...submitted, replayed: true } : submitted;
+}
