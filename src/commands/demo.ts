@@ -1,8 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
-import { Registry } from "prom-client";
 import { createLog } from "../lib/log.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
-import { demoEvents } from "../demo/demo.ts";
 import type { EventDraft } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
@@ -51,6 +49,8 @@ Examples:
       }
       const log = createLog({ level: "error", destination: process.stderr });
       const { openStore } = await import("../store/index.ts");
+      const { demoEvents } = await import("../demo/demo.ts");
+      const { Registry } = await import("prom-client");
       const startedAt = performance.now();
       const to = Date.now();
       const from = to - days * DAY_MS;

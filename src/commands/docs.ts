@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { loadSettings, type LoadedSettings } from "../config.ts";
-import { apiPage, type OpenApiDocument } from "../docs/api-page.ts";
-import { configurationPage } from "../docs/configuration-page.ts";
+import type { OpenApiDocument } from "../docs/api-page.ts";
 import { createLog } from "../lib/log.ts";
 import { CommandFailure } from "./failure.ts";
 import { print } from "./terminal.ts";
@@ -17,6 +16,8 @@ export function addDocs(program: Command): void {
     .option("--check", "write nothing, fail when a page is not what the code says")
     .addHelpText("after", "\nExamples:\n  tocsin docs\n  tocsin docs --check")
     .action(async ({ check }: { check?: true }) => {
+      const { apiPage } = await import("../docs/api-page.ts");
+      const { configurationPage } = await import("../docs/configuration-page.ts");
       const pages = { "api.md": apiPage(await askForOpenApi()), "configuration.md": configurationPage() };
       const folder = fileURLToPath(new URL("../../docs/", import.meta.url));
       const stale = Object.entries(pages).filter(([name, text]) => {

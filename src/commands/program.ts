@@ -8,7 +8,7 @@ import { addRebuild } from "./rebuild.ts";
 import { addServe } from "./serve.ts";
 import { addVersion, readVersion } from "./version.ts";
 
-/** Runs one command and gives its exit code. */
+/** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   try {
     await buildProgram().parseAsync(args, { from: "user" });

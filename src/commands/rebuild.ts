@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { Registry } from "prom-client";
 import { createLog } from "../lib/log.ts";
 import { explainFailure } from "./failure.ts";
 import { addSettingFlags, requireSettings } from "./settings.ts";
@@ -24,6 +23,7 @@ Example:
       const { settings } = requireSettings(command);
       const { dataDir, platform, indexPrefix, retention } = settings;
       const { rebuildColumns } = await import("../store/index.ts");
+      const { Registry } = await import("prom-client");
       const log = createLog({ level: "error", destination: process.stderr });
       const progress = startProgress("Rebuilding columns");
       const startedAt = performance.now();

@@ -1,0 +1,215 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+
+let folder: string;
+let server: Running | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+  server = undefined;
+});
+afterEach(() => {
+  server?.child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const here = (...args: string[]) => tocsin([...args, "--data-dir", folder]);
+const json = async (...args: string[]) => {
+  const { code, stdout, stderr } = await here(...args, "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout.trimEnd().split("\n")).toHaveLength(1);
+  return JSON.parse(stdout);
+};
+const status = async (key: string) => (await fetch(`${server!.address}/v1/events`, authorized(key))).status;
+
+const CREATE = ["keys", "create", "--name", "ci", "--scopes", "events:read,events:write", "--plan", "enterprise"];
+
+describe("keys", () => {
+  test("create prints one JSON object and nothing else, without a server", async () => {
+    const made = await json(...CREATE);
+    expect(made).toMatchObject({
+      id: expect.stringMatching(/^key_[0-9a-f]{32}$/),
+      name: "ci",
+      scopes: ["events:read", "events:write"],
+      plan: "enterprise",
+      expires_at: null,
+    });
+    expect(made.key).toMatch(new RegExp(`^tsn_${made.id}_[0-9a-f]{64}$`));
+    expect(await json("keys", "list")).toEqual([expect.objectContaining({ id: made.id, last_used_at: null })]);
+  });
+
+  test("a key made, rotated and revoked beside a running server counts from the next request on", async () => {
+    server = await startTocsin(folder);
+    const made = await json(...CREATE);
+    expect(await status(made.key)).toBe(200);
+    const rotated = await json("keys", "rotate", made.id);
+    expect(rotated.id).toBe(made.id);
+    expect([await status(made.key), await status(rotated.key)]).toEqual([401, 200]);
+    const graced = await json("keys", "rotate", made.id, "--grace", "1h");
+    expect([await status(rotated.key), await status(graced.key)]).toEqual([200, 200]);
+    await json("keys", "revoke", made.id);
+    expect([await status(rotated.key), await status(graced.key)]).toEqual([401, 401]);
+  });
+
+  test("a key made before the start is the only one: no first key is made", async () => {
+    const made = await json(...CREATE);
+    server = await startTocsin(folder);
+    expect(await status(made.key)).toBe(200);
+    expect(server.output()).not.toContain("tsn_");
+  });
+
+  test("list shows a table, and never a secret", async () => {
+    expect((await here("keys", "list")).stdout).toMatch(/no key yet.*keys create/);
+    const made = await json("keys", "create", "--name", "short", "--scopes", "all", "--expires", "1d");
+    await json("keys", "revoke", made.id);
+    const { stdout } = await here("keys", "list");
+    expect(stdout).toMatch(new RegExp(`^id .*name .*scopes.*\\n${made.id} +short +starter +all .* revoked `));
+    expect(stdout).not.toContain(made.key.split("_").at(-1));
+  });
+
+  test.each([
+    [["keys", "rotate", "key_none"], 1, /no key key_none.*keys list/],
+    [["keys", "revoke", "key_none"], 1, /no key key_none/],
+    [["keys", "create", "--name", "x"], 2, /--scopes/],
+    [
+      ["keys", "create", "--name", "x", "--scopes", "events:reed"],
+      2,
+      /Not a scope: events:reed. There are: all, events:read/,
+    ],
+    [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
+    [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
+    [["keys", "create", "--name", "", "--scopes", "all"], 2, /1 to 100/],
+    [["keys", "rotate", "x", "--grace", "2y"], 2, /30s, 10m or 24h/],
+  ] as const)("%j is refused with what to do", async (args, code, message) => {
+    const outcome = await here(...args);
+    expect(outcome.stderr).toMatch(message);
+    expect(outcome).toMatchObject({ code, stdout: "" });
+  });
+});
+
+describe("help", () => {
+  test.each([
+    "",
+    "serve",
+    "keys",
+    "keys create",
+    "keys list",
+    "keys rotate",
+    "keys revoke",
+    "check",
+    "demo",
+    "rebuild",
+    "docs",
+    "version",
+  ])("tocsin %s --help", async (command) => {
+    const { code, stdout } = await tocsin([...command.split(" ").filter(Boolean), "--help"]);
+    expect(stdout).toMatch(new RegExp(`^Usage: tocsin ${command}`.trimEnd()));
+    expect(code).toBe(0);
+  });
+
+  test.each([
+    [["srve"], /unknown command 'srve'[^]*serve[^]*--help/],
+    [["serve", "--prot", "1"], /unknown option '--prot'[^]*--port[^]*--help/],
+    [["demo", "much"], /too many arguments[^]*--help/],
+    [["demo", "--events", "many"], /whole number from 1/],
+    [[], /Usage: tocsin/],
+  ])("%j is wrong use: exit 2, and what to do next", async (args, message) => {
+    const { code, stderr } = await tocsin(args);
+    expect(stderr).toMatch(message);
+    expect(code).toBe(2);
+  });
+});
+
+describe("check", () => {
+  test("says what would be used and from where, and makes nothing", async () => {
+    const dataDir = join(folder, "none");
+    const { code, stdout } = await tocsin(["check", "--data-dir", dataDir, "--json"], { TOCSIN_PORT: "9000" });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: true,
+      faults: [],
+      settings: {
+        port: { value: 9000, origin: "variable TOCSIN_PORT" },
+        data_dir: { value: dataDir, origin: "flag --data-dir" },
+        host: { value: "127.0.0.1", origin: "default" },
+      },
+    });
+    expect((await tocsin(["check", "--data-dir", dataDir])).stdout).toMatch(
+      /data_dir +\S+none +flag[^]*Nothing is wrong/,
+    );
+  });
+
+  test("gives every fault at once, as text and as JSON", async () => {
+    const env = { TOCSIN_PORT: "no", TOCSIN_RATE_LIMITS: "no" };
+    const text = await tocsin(["check"], env);
+    expect(text.stdout).toMatch(/2 faults[^]*port[^]*rate_limits \(variable TOCSIN_RATE_LIMITS\): must be on or off/);
+    expect(text.code).toBe(2);
+    const { stdout, code } = await tocsin(["check", "--json"], env);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: false, faults: [{ path: "port" }, { path: "rate_limits" }] });
+    expect(code).toBe(2);
+  });
+
+  test("finds a data folder that cannot be one", async () => {
+    writeFileSync(join(folder, "file"), "");
+    const { stdout, code } = await tocsin(["check", "--data-dir", join(folder, "file")]);
+    expect(stdout).toMatch(/data_dir \(flag --data-dir\): .*file is not a folder/);
+    expect(code).toBe(2);
+  });
+});
+
+test("demo fills the store, rebuild makes its columns anew, and a server shows all of it", async () => {
+  const summary = await demoJson("--events", "3000", "--days", "3");
+  expect(summary).toMatchObject({ events: 3000, seed: 1 });
+  const rebuilt = await here("rebuild", "--json");
+  expect(JSON.parse(rebuilt.stdout)).toMatchObject({ events: 3000 });
+  expect(rebuilt.stderr).toMatch(/100%/);
+
+  const { key } = await json("keys", "create", "--name", "x", "--scopes", "events:read");
+  server = await startTocsin(folder);
+  const answer = await fetch(`${server.address}/v1/events/search`, {
+    method: "POST",
+    headers: { ...authorized(key).headers, "content-type": "application/json" },
+    body: JSON.stringify({ query: {}, aggs: { sources: { terms: { field: "source" } } }, limit: 0 }),
+  });
+  const { data } = (await answer.json()) as {
+    data: { total: number; aggregations: { sources: { buckets: unknown[] } } };
+  };
+  expect(data.total).toBe(3000);
+  expect(data.aggregations.sources.buckets).toHaveLength(5);
+});
+
+test("demo and rebuild are refused while a server holds the folder", async () => {
+  server = await startTocsin(folder);
+  for (const command of ["demo", "rebuild"]) {
+    const { code, stderr } = await here(command);
+    expect(stderr).toMatch(/in use by another Tocsin[^]*--data-dir/);
+    expect(code).toBe(1);
+  }
+});
+
+test("demo refuses more days than are kept", async () => {
+  const { code, stderr } = await tocsin(["demo", "--days", "9", "--data-dir", folder], {
+    TOCSIN_RETENTION_EVENTS_DAYS: "8",
+  });
+  expect(stderr).toMatch(/kept for 8 days/);
+  expect(code).toBe(2);
+});
+
+test("version tells it in words and in JSON", async () => {
+  const facts = JSON.parse((await tocsin(["version", "--json"])).stdout);
+  expect(facts).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.versions.node });
+  expect((await tocsin(["version"])).stdout).toContain(`tocsin ${facts.version}`);
+  expect((await tocsin(["--version"])).stdout).toBe(`${facts.version}\n`);
+});
+
+test("docs/api.md and docs/configuration.md are what the code says", async () => {
+  expect(await tocsin(["docs", "--check"])).toMatchObject({ code: 0, stderr: "" });
+});
+
+async function demoJson(...args: string[]) {
+  const { code, stdout, stderr } = await here("demo", ...args, "--json");
+  expect(stderr).toMatch(/^Storing events: \d+%/);
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+}

@@ -1,0 +1,165 @@
+import { execFileSync } from "node:child_process";
+import { rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+
+let folder: string;
+let running: Running[];
+const start = async (...args: Parameters<typeof startTocsin>) => {
+  const started = await startTocsin(...args);
+  running.push(started);
+  return started;
+};
+
+beforeEach(() => {
+  folder = makeFolder();
+  running = [];
+});
+afterEach(() => {
+  for (const { child } of running) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const KEY = /tsn_key_[0-9a-f]{32}_[0-9a-f]{64}/;
+
+describe("the first start", () => {
+  test("prints a key with every right, and a curl line that works as pasted", async () => {
+    const server = await start(folder);
+    await expect.poll(server.output).toMatch(/curl .*\n/);
+    const line = /^ *(curl .*)$/m.exec(server.output())![1]!;
+    const answer = JSON.parse(execFileSync("sh", ["-c", line.replace("curl", "curl -sS")], { encoding: "utf8" }));
+    expect(answer).toMatchObject({ data: [], pagination: { total: 0 } });
+    const keys = await fetch(`${server.address}/v1/keys`, authorized(KEY.exec(server.output())![0]));
+    expect(await keys.json()).toMatchObject({
+      data: [{ plan: "enterprise", scopes: expect.arrayContaining(["keys:manage"]) }],
+    });
+  });
+
+  test("prints the key once: not in the log, not on the next start, not in the data folder", async () => {
+    const first = await start(folder, { args: ["--log-level", "trace"] });
+    await expect.poll(first.output).toMatch(/curl .*\n/);
+    const key = KEY.exec(first.output())![0];
+    await fetch(`${first.address}/v1/events`, authorized(key));
+    expect(await first.stop()).toBe(0);
+    const logged = first
+      .output()
+      .split("\n")
+      .filter((line) => line.startsWith("{"));
+    expect(logged.filter((line) => KEY.test(line))).toEqual([]);
+    const second = await start(folder);
+    expect(await second.stop()).toBe(0);
+    expect(second.output()).not.toMatch(/tsn_/);
+    const secret = key.split("_").at(-1)!;
+    expect(() => execFileSync("grep", ["-rqa", secret, folder])).toThrow();
+  });
+
+  test("makes the data folder where it is missing, with the folders above it", async () => {
+    const server = await start(join(folder, "not", "there", "yet"));
+    expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
+  });
+});
+
+describe("stopping", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)("%s closes the store and ends with 0", async (signal) => {
+    const server = await start(folder);
+    expect(await server.stop(signal)).toBe(0);
+    expect(server.output()).toContain('"msg":"stopped"');
+  });
+
+  test("what was acknowledged before is there after", async () => {
+    const { key } = await makeKey();
+    const server = await start(folder);
+    const body = JSON.stringify({ type: "door_forced", source: "custom", data: { door: "east" } });
+    const headers = { ...authorized(key).headers, "content-type": "application/json" };
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => fetch(`${server.address}/v1/events`, { method: "POST", body, headers })),
+    );
+    const ids = await Promise.all(
+      answers.map(async (answer) => ((await answer.json()) as { data: { id: string } }).data.id),
+    );
+    expect(await server.stop()).toBe(0);
+    const again = await start(folder);
+    for (const id of ids) expect((await fetch(`${again.address}/v1/events/${id}`, authorized(key))).status).toBe(200);
+  });
+
+  test("npm start passes flags and signals on", async () => {
+    const server = await start(folder, { through: ["npm", "start", "--silent", "--"] });
+    expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
+    expect(await server.stop()).toBe(0);
+    await expect.poll(() => tocsin(["demo", "--events", "10", "--data-dir", folder])).toMatchObject({ code: 0 });
+  });
+});
+
+describe("a start that cannot be", () => {
+  const refused = async (args: string[], message: RegExp, code = 1, env = {}) => {
+    const outcome = await tocsin(["serve", "--data-dir", folder, ...args], env);
+    expect(outcome.stderr).toMatch(message);
+    expect(outcome.stderr).not.toMatch(/^ +at /m);
+    expect(outcome.code).toBe(code);
+    return outcome;
+  };
+
+  test("a second instance on the same data folder", async () => {
+    await start(folder);
+    await refused(["--port", "0"], /in use by another Tocsin.*\n.*--data-dir/);
+  });
+
+  test("a port that is taken", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    const { port } = other.address() as AddressInfo;
+    await refused(["--port", String(port)], new RegExp(`Port ${port} .* taken.*\n.*--port`));
+    other.close();
+    const server = await start(folder);
+    expect(await server.stop(), "the folder is free again").toBe(0);
+  });
+
+  test("an address that the machine does not have", async () => {
+    await refused(["--host", "192.0.2.1", "--port", "0"], /no address.*\n.*--host/);
+  });
+
+  test("a data folder that is a file", async () => {
+    const file = join(folder, "file");
+    writeFileSync(file, "");
+    await refused(["--data-dir", file], /not a folder.*\n.*--data-dir/);
+    await refused(["--data-dir", join(file, "below")], /not a folder.*\n.*--data-dir/);
+  });
+
+  test("a wrong configuration: every fault, and nothing is started", async () => {
+    const file = join(folder, "wrong.yaml");
+    writeFileSync(file, "port: high\nretention: { event_days: 1 }\n");
+    const { stderr } = await refused(["--config", file, "--log-level", "loud"], /4 faults/, 2, { TOCSIN_PROT: "1" });
+    expect(stderr).toMatch(/port \(file .*wrong.yaml\)/);
+    expect(stderr).toMatch(/retention.event_days .* did you mean events_days\?/);
+    expect(stderr).toMatch(/TOCSIN_PROT .* did you mean TOCSIN_PORT\?/);
+    expect(stderr).toMatch(/log_level \(flag --log-level\).* one of fatal/);
+  });
+});
+
+test("retention: days that are older than allowed are gone after a start", async () => {
+  await tocsin(["demo", "--events", "400", "--days", "4", "--data-dir", folder]);
+  const { key } = await makeKey();
+  const server = await start(folder, { args: ["--retention-events-days", "1"] });
+  const url = `${server.address}/v1/events?per_page=1`;
+  const { pagination } = (await (await fetch(url, authorized(key))).json()) as { pagination: { total: number } };
+  expect(pagination.total).toBeGreaterThan(0);
+  expect(pagination.total).toBeLessThan(300);
+});
+
+async function makeKey(): Promise<{ id: string; key: string }> {
+  const made = await tocsin([
+    "keys",
+    "create",
+    "--name",
+    "test",
+    "--scopes",
+    "all",
+    "--plan",
+    "enterprise",
+    "--json",
+    "--data-dir",
+    folder,
+  ]);
+  return JSON.parse(made.stdout) as { id: string; key: string };
+}

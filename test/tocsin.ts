@@ -1,0 +1,86 @@
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+// The program as people run it: processes of its own, on data folders of their own.
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+const main = join(root, "src/main.ts");
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
+
+export const makeFolder = () => mkdtempSync(join(tmpdir(), "tocsin-test-"));
+
+/** Variables of the person who runs the tests must not reach the program under test. */
+function environment(extra: Record<string, string> = {}): Record<string, string | undefined> {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith("TOCSIN_") && name !== "FORCE_COLOR",
+  );
+  return { ...Object.fromEntries(inherited), ...extra };
+}
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end, in a folder without a configuration file. */
+export function tocsin(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  return new Promise((resolve) => {
+    const options = { cwd: tmpdir(), env: environment(env), maxBuffer: OUTPUT_BYTES_MAX };
+    const child = execFile(process.execPath, [main, ...args], options, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  readonly address: string;
+  /** Everything that was written to standard output so far. */
+  output(): string;
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts a server and waits until it listens. */
+export async function startTocsin(
+  dataDir: string,
+  {
+    args = [],
+    env = {},
+    through = [process.execPath, main, "serve"],
+  }: { args?: string[]; env?: Record<string, string>; through?: string[] } = {},
+): Promise<Running> {
+  const [command, ...first] = through;
+  const child = spawn(command!, [...first, "--port", "0", "--data-dir", dataDir, ...args], {
+    cwd: root,
+    env: environment(env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  const ended = once(child, "exit");
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      const match = /"address":"([^"]+)".*"msg":"listening"/.exec(output);
+      if (match) resolve(match[1]!);
+    });
+    void ended.then(([code]) => reject(new Error(`ended with ${code} before it listened:\n${errors}\n${output}`)));
+  });
+  return {
+    child,
+    address,
+    output: () => output,
+    stop: async (signal = "SIGTERM") => {
+      child.kill(signal);
+      return ((await ended) as [number | null])[0];
+    },
+  };
+}
+
+export const authorized = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
