@@ -41,7 +41,10 @@ export function startLoad(task: LoadTask): RunningLoad {
   const report = Promise.withResolvers<LoadReport>();
   child.on("message", (message: "started" | LoadReport) => {
     if (message === "started") started.resolve();
-    else report.resolve(message);
+    else {
+      report.resolve(message);
+      child.disconnect();
+    }
   });
   child.on("exit", (code) => {
     const error = new Error(`the load ended with code ${code}`);
@@ -112,5 +115,4 @@ if (import.meta.main && process.send) {
   const send = process.send.bind(process);
   const [task] = (await once(process, "message")) as [LoadTask];
   send(await runTask(task, () => send("started")));
-  process.disconnect();
 }

@@ -1,4 +1,4 @@
-import type { Event, JsonValue } from "../model/event.ts";
+import { WELL_KNOWN_FIELDS, type Event, type JsonObject, type JsonValue } from "../model/event.ts";
 import type { ExportFormat } from "../model/export.ts";
 import { columnReader, DEFAULT_COLUMNS } from "./column.ts";
 
@@ -23,11 +23,11 @@ export const FORMATS: Record<ExportFormat, Format> = {
   csv: { mediaType: "text/csv; charset=utf-8; header=present", extension: "csv", shape: csvShape },
   json: { mediaType: "application/json; charset=utf-8", extension: "json", shape: jsonShape },
   ndjson: { mediaType: "application/x-ndjson; charset=utf-8", extension: "ndjson", shape: ndjsonShape },
-  // Rows with one key per column, which the store then turns into Parquet.
+  // Rows with one key a column, which the store then turns into Parquet.
   parquet: {
     mediaType: "application/vnd.apache.parquet",
     extension: "parquet",
-    shape: (fields) => ndjsonShape(columnsOf(fields)),
+    shape: parquetShape,
   },
 };
 
@@ -59,6 +59,31 @@ function jsonRow(fields: readonly string[] | null): (event: string) => string {
   };
 }
 
+/** Each column has one type, whatever an event holds there: a number where one is expected, else the text of it. */
+function parquetShape(fields: readonly string[] | null): Shape {
+  const columns = columnsOf(fields).map((field) => ({
+    key: field,
+    read: columnReader(field),
+    isNumber: Object.entries(WELL_KNOWN_FIELDS).some(([path, type]) => path === field && type === "number"),
+  }));
+  return {
+    head: "",
+    separator: "",
+    tail: "",
+    row: (text) => {
+      const event = JSON.parse(text) as Event;
+      const row: JsonObject = {};
+      for (const { key, read, isNumber } of columns) {
+        const value = read(event);
+        if (value === undefined || value === null) row[key] = null;
+        else if (isNumber) row[key] = typeof value === "number" ? value : null;
+        else row[key] = textOf(value);
+      }
+      return `${JSON.stringify(row)}\n`;
+    },
+  };
+}
+
 function csvShape(fields: readonly string[] | null): Shape {
   const columns = columnsOf(fields);
   const readers = columns.map(columnReader);
@@ -87,6 +112,7 @@ function csvCell(value: JsonValue | undefined): string {
 
 function textOf(value: JsonValue): string {
   if (typeof value === "string") return value;
+  if (typeof value !== "object") return String(value);
   return Array.isArray(value) ? value.map(textOf).join("; ") : JSON.stringify(value);
 }
 

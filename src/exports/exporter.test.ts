@@ -1,0 +1,317 @@
+import { DuckDBInstance } from "@duckdb/node-api";
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ALWAYS } from "../model/condition.ts";
+import type { Event, EventDraft, JsonObject } from "../model/event.ts";
+import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
+import { openStore } from "../store/index.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
+import { DEFAULT_COLUMNS } from "./column.ts";
+import { readCsv } from "./csv-reader.fixture.ts";
+import { EXPORT_LIFE_MS, EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
+
+const START = Date.parse("2026-11-15T08:00:00Z");
+
+let dataDir: string;
+let store: Store;
+let exporter: Exporter;
+let now: number;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), "tocsin-exports-"));
+  now = START;
+  await open();
+});
+afterEach(async () => {
+  await close();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+async function open(): Promise<void> {
+  const log = pino({ level: "silent" });
+  const registry = new Registry();
+  store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry, log, now: () => now });
+  exporter = await openExporter({ store, log, registry, now: () => now });
+}
+
+async function close(): Promise<void> {
+  await exporter.close();
+  await store.close();
+}
+
+const draft = (raw: JsonObject, secondsBefore = 0): EventDraft => ({
+  type: "login_failure",
+  source: "custom",
+  severity: "low",
+  class: "security",
+  timestampMs: START - secondsBefore * 1000,
+  raw,
+  enrichment: {},
+});
+
+async function append(drafts: readonly EventDraft[]): Promise<Event[]> {
+  const stored: Event[] = [];
+  for (let at = 0; at < drafts.length; at += 1000) {
+    const some = await store.events.append(drafts.slice(at, at + 1000).map((draft) => ({ draft })));
+    for (const { text } of some) stored.push(JSON.parse(text) as Event);
+  }
+  return stored;
+}
+
+const many = (count: number) => append(Array.from({ length: count }, (_, n) => draft({ n }, count - n)));
+
+const everything: ExportQuestion = { condition: ALWAYS, fields: null };
+
+function create(format: ExportFormat, question: Partial<ExportQuestion> = {}): ExportJob {
+  return exporter.create({ format, question: { ...everything, ...question } });
+}
+
+async function finished(id: string): Promise<ExportJob> {
+  for (;;) {
+    const job = exporter.get(id)!;
+    if (job.status === "completed" || job.status === "failed") return job;
+    await sleep(5);
+  }
+}
+
+async function fetched(id: string): Promise<string> {
+  const job = await finished(id);
+  expect(job.error).toBeNull();
+  const download = (await exporter.openDownload(id))!;
+  const content = await text(download.stream);
+  expect(Buffer.byteLength(content)).toBe(job.sizeBytes);
+  expect(download.sizeBytes).toBe(job.sizeBytes);
+  return content;
+}
+
+const files = () => readdirSync(store.exports.folder).sort();
+
+async function readParquet(path: string): Promise<{ columns: string[]; rows: Record<string, unknown>[] }> {
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  try {
+    const reader = await connection.runAndReadAll(`SELECT * FROM read_parquet('${path}')`);
+    return { columns: reader.columnNames(), rows: reader.getRowObjectsJson() };
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+const AWKWARD: JsonObject[] = [
+  { user: "=cmd()", src_ip: "192.0.2.1", dst_port: -5 },
+  { user: 'say "hi", then\r\ngo', host: ["a", "b"], nested: { deep: [{ x: 1 }, { x: "two" }] } },
+  { user: "Zürich 東京 🚨", "dotted.key": 1, empty: {}, nothing: null },
+  { host: "line\nbreak", dst_port: "text where a number is usual" },
+];
+
+describe("a completed export holds every event of the question, oldest first", () => {
+  it("as csv", async () => {
+    const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
+    const [header, ...rows] = readCsv(await fetched(create("csv").id));
+    expect(header).toEqual(DEFAULT_COLUMNS);
+    const column = (name: string) => rows.map((row) => row[DEFAULT_COLUMNS.indexOf(name)]);
+    expect(column("id")).toEqual(events.map(({ id }) => id));
+    expect(column("timestamp")).toEqual(events.map(({ timestamp }) => timestamp));
+    expect(column("raw.user")).toEqual(["'=cmd()", 'say "hi", then\r\ngo', "Zürich 東京 🚨", ""]);
+    expect(column("raw.host")).toEqual(["", "a; b", "", "line\nbreak"]);
+    expect(column("raw.dst_port")).toEqual(["-5", "", "", "text where a number is usual"]);
+    expect(column("raw").map((cell) => JSON.parse(cell!) as unknown)).toEqual(events.map(({ raw }) => raw));
+  });
+
+  it("as json and ndjson", async () => {
+    const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
+    expect(JSON.parse(await fetched(create("json").id))).toEqual(events);
+    const lines = (await fetched(create("ndjson").id)).trimEnd().split("\n");
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(events);
+  });
+
+  it("as parquet", async () => {
+    const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
+    const job = await finished(create("parquet").id);
+    expect(job).toMatchObject({ status: "completed", rowCount: events.length, error: null });
+    const { columns, rows } = await readParquet(join(store.exports.folder, `${job.id}.parquet`));
+    expect(columns).toEqual(DEFAULT_COLUMNS);
+    expect(rows.map(({ id }) => id)).toEqual(events.map(({ id }) => id));
+    expect(rows.map((row) => row["raw.user"])).toEqual(events.map(({ raw }) => raw.user ?? null));
+    expect(rows.map(({ raw }) => JSON.parse(raw as string) as unknown)).toEqual(events.map(({ raw }) => raw));
+  });
+
+  it("with just the named fields", async () => {
+    await append([draft({ a: { b: [1, 2] }, user: "ada" })]);
+    const fields = ["raw.user", "raw.a.b", "severity"];
+    expect(readCsv(await fetched(create("csv", { fields }).id))).toEqual([fields, ["ada", "1; 2", "low"]]);
+    const row = { "raw.user": "ada", "raw.a.b": [1, 2], severity: "low" };
+    expect(JSON.parse(await fetched(create("json", { fields }).id))).toEqual([row]);
+    expect(JSON.parse(await fetched(create("ndjson", { fields }).id))).toEqual(row);
+    const job = await finished(create("parquet", { fields }).id);
+    const { columns, rows } = await readParquet(join(store.exports.folder, `${job.id}.parquet`));
+    expect(columns).toEqual(fields);
+    expect(rows[0]).toMatchObject({ "raw.user": "ada", severity: "low" });
+  });
+
+  it("of just the time and the condition that were asked for", async () => {
+    const events = await many(500);
+    const question: Partial<ExportQuestion> = {
+      fromMs: Date.parse(events[100]!.timestamp),
+      toMs: Date.parse(events[400]!.timestamp),
+      condition: { kind: "test", field: "raw.n", operator: "gte", value: 390, ignoreCase: false },
+    };
+    expect(JSON.parse(await fetched(create("json", question).id))).toEqual(events.slice(390, 400));
+  });
+
+  it("and is whole without a single event", async () => {
+    expect(readCsv(await fetched(create("csv").id))).toEqual([DEFAULT_COLUMNS]);
+    expect(JSON.parse(await fetched(create("json").id))).toEqual([]);
+    expect(await fetched(create("ndjson").id)).toBe("");
+    const job = await finished(create("parquet").id);
+    expect(job).toMatchObject({ status: "completed", rowCount: 0 });
+    expect((await readParquet(join(store.exports.folder, `${job.id}.parquet`))).columns).toEqual(DEFAULT_COLUMNS);
+  });
+});
+
+describe("the queue", () => {
+  it("runs one export after the other and leaves one file for each", async () => {
+    await many(3000);
+    const jobs = (["csv", "json", "ndjson", "parquet"] as const).map((format) => create(format));
+    for (const { id } of jobs) expect(await finished(id)).toMatchObject({ status: "completed", rowCount: 3000 });
+    expect(files()).toEqual(jobs.map(({ id, format }) => `${id}.${format}`).sort());
+  });
+
+  it("refuses more than may wait", () => {
+    for (let n = 0; n < EXPORTS_WAITING_MAX; n++) create("csv");
+    expect(() => create("csv")).toThrow(StoreUnavailable);
+  });
+
+  it("gives nothing to fetch before an export is completed", async () => {
+    const { id } = create("csv");
+    expect(await exporter.openDownload(id)).toBeUndefined();
+    expect(await exporter.openDownload("exp_unknown")).toBeUndefined();
+  });
+});
+
+describe("cancelling", () => {
+  it("removes an export that waits, runs or is completed, with its file", async () => {
+    await many(20_000);
+    const [completed, running, waiting] = [create("csv"), create("csv"), create("csv")];
+    await finished(completed.id);
+    while (exporter.get(running.id)!.status !== "running") await sleep(1);
+    for (const { id } of [waiting, running, completed]) {
+      expect(exporter.cancel(id)).toBe(true);
+      expect(exporter.get(id)).toBeUndefined();
+      expect(store.exports.get(id)).toBeUndefined();
+      expect(exporter.cancel(id)).toBe(false);
+    }
+    const last = create("ndjson");
+    await finished(last.id);
+    await vi.waitFor(() => expect(files()).toEqual([`${last.id}.ndjson`]));
+  });
+
+  it("lets a download go on that has begun", async () => {
+    const events = await many(5000);
+    const { id } = create("json");
+    await finished(id);
+    const { stream } = (await exporter.openDownload(id))!;
+    exporter.cancel(id);
+    await vi.waitFor(() => expect(files()).toEqual([]));
+    expect(JSON.parse(await text(stream))).toEqual(events);
+  });
+});
+
+describe("a restart", () => {
+  it("starts an export again that was running, and leaves completed ones alone", async () => {
+    await many(30_000);
+    const done = create("ndjson");
+    const before = await fetched(done.id);
+    const { id } = create("csv");
+    while (exporter.get(id)!.status !== "running") await sleep(1);
+    await close();
+    await open();
+    expect(await fetched(done.id)).toBe(before);
+    expect(readCsv(await fetched(id))).toHaveLength(30_001);
+  });
+
+  it("after a crash clears away what was half written", async () => {
+    const events = await many(10);
+    const { id } = create("json");
+    await finished(id);
+    const { folder } = store.exports;
+    store.exports.put({ ...exporter.get(id)!, status: "running", rowCount: null, sizeBytes: null });
+    writeFileSync(join(folder, `${id}.part`), "half a f");
+    writeFileSync(join(folder, "exp_forgotten.csv"), "nobody knows this one");
+    await close();
+    await open();
+    expect(JSON.parse(await fetched(id))).toEqual(events);
+    expect(files()).toEqual([`${id}.json`]);
+  });
+});
+
+describe("an export is gone a day after it was asked for", () => {
+  it("from the answers at once, from the disk at the next start", async () => {
+    const { id } = create("csv");
+    await finished(id);
+    now += EXPORT_LIFE_MS - 1;
+    expect(exporter.get(id)).toBeDefined();
+    now += 1;
+    expect(exporter.get(id)).toBeUndefined();
+    expect(await exporter.openDownload(id)).toBeUndefined();
+    await close();
+    await open();
+    expect(files()).toEqual([]);
+    expect(store.exports.list()).toEqual([]);
+  });
+
+  it("from the disk within a minute while the service runs", async () => {
+    await close();
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      await open();
+      const { id } = create("csv");
+      await finished(id);
+      now += EXPORT_LIFE_MS;
+      vi.advanceTimersByTime(60_000);
+      await vi.waitFor(() => expect(files()).toEqual([]));
+      expect(store.exports.list()).toEqual([]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe("an export that cannot be written", () => {
+  it.skipIf(!existsSync("/dev/full"))("says that the disk is full, and leaves nothing behind", async () => {
+    await many(10);
+    const { id } = create("csv");
+    symlinkSync("/dev/full", join(store.exports.folder, `${id}.part`));
+    expect(await finished(id)).toMatchObject({
+      status: "failed",
+      error: "there is not enough room on the disk of the server",
+      rowCount: null,
+    });
+    expect(files()).toEqual([]);
+    expect(await fetched(create("csv").id)).toContain("login_failure");
+  });
+
+  it("tells no path of the server", async () => {
+    await rm(store.exports.folder, { recursive: true });
+    const { error } = await finished(create("csv").id);
+    expect(error).toMatch(/could not write/);
+    expect(error).not.toContain(dataDir);
+  });
+
+  it("is still known as failed after a restart", async () => {
+    symlinkSync("/dev/full", join(store.exports.folder, `${create("csv").id}.part`));
+    const { id } = store.exports.list()[0]!;
+    await finished(id);
+    await close();
+    await open();
+    expect(exporter.get(id)?.status).toBe("failed");
+  });
+});

@@ -1,0 +1,329 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, ftruncateSync, openSync, readdirSync, statSync, writeSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { columnsFile, eventsFolder } from "../src/store/embedded/layout.ts";
+import { makeKey, startServer, type ServerOptions, type ServerProcess } from "./server-process.ts";
+
+// What happens to the real server when the ground gives way: killed, files damaged, disk full.
+
+const BATCH_SIZE = 200;
+const READS_AT_ONCE = 16;
+const REBUILD_MS_MAX = 30_000;
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tocsin-crash-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function freshDataDir(name: string): Promise<{ dataDir: string; key: string }> {
+  const dataDir = join(folder, name);
+  return { dataDir, key: await makeKey(dataDir) };
+}
+
+/** A server that the end of the test ends too, whatever has become of it. */
+async function serve(options: ServerOptions): Promise<ServerProcess> {
+  const server = await startServer(options);
+  onTestFinished(async () => {
+    await server.end("SIGKILL");
+  });
+  return server;
+}
+
+interface Body {
+  readonly data: { id: string; ids: string[]; total: number; aggregations: unknown } & { id: string }[];
+  readonly pagination: { total: number; next_cursor: string | null };
+  readonly error: { code: string };
+}
+
+interface Reply {
+  readonly status: number;
+  readonly retryAfter: string | null;
+  readonly body: Body;
+}
+
+type Ask = (path: string, body?: unknown) => Promise<Reply>;
+
+const client =
+  ({ address }: ServerProcess, key: string): Ask =>
+  async (path, body) => {
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const request = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
+    const response = await fetch(address + path, request);
+    const retryAfter = response.headers.get("retry-after");
+    return { status: response.status, retryAfter, body: (await response.json()) as Body };
+  };
+
+const submission = (n: number) => ({
+  type: n % 3 === 0 ? "login_failure" : "door_held",
+  source: "custom",
+  severity: n % 7 === 0 ? "high" : "low",
+  data: {
+    n,
+    user: `user-${n % 50}`,
+    src_ip: `192.0.2.${n % 200}`,
+    message: "a line of a log that is long enough to matter",
+  },
+});
+
+/** Submits single events and batches on several connections until told to stop or nobody answers any more. */
+function startWriters(ask: Ask): { readonly acknowledged: string[]; stop(): Promise<void> } {
+  const acknowledged: string[] = [];
+  const stopping = new AbortController();
+  let sent = 0;
+  const write = async (size: number) => {
+    while (!stopping.signal.aborted) {
+      const events = Array.from({ length: size }, () => submission(sent++));
+      try {
+        const reply = size === 1 ? await ask("/v1/events", events[0]) : await ask("/v1/events/batch", events);
+        if (reply.status < 300) acknowledged.push(...(size === 1 ? [reply.body.data.id] : reply.body.data.ids));
+      } catch (error) {
+        // fetch says TypeError when the connection is gone: that is what a killed server looks like from outside.
+        if (error instanceof TypeError || error instanceof SyntaxError) return;
+        throw error;
+      }
+    }
+  };
+  const writers = [1, 1, 1, 1, BATCH_SIZE, BATCH_SIZE].map(write);
+  return {
+    acknowledged,
+    stop: async () => {
+      stopping.abort();
+      await Promise.all(writers);
+    },
+  };
+}
+
+/** Every event that the list gives, and the total that it claims. */
+async function walk(ask: Ask): Promise<{ ids: string[]; total: number }> {
+  const ids: string[] = [];
+  for (let after = ""; ;) {
+    const { status, body } = await ask(`/v1/events?limit=100${after}`);
+    expect(status).toBe(200);
+    ids.push(...body.data.map(({ id }) => id));
+    if (body.pagination.next_cursor === null) return { ids, total: body.pagination.total };
+    after = `&after=${body.pagination.next_cursor}`;
+  }
+}
+
+/** The ids that a look-up one by one does not find. */
+async function missing(ask: Ask, ids: readonly string[]): Promise<string[]> {
+  const lost: string[] = [];
+  let next = 0;
+  const look = async () => {
+    for (let id = ids[next++]; id !== undefined; id = ids[next++]) {
+      if ((await ask(`/v1/events/${id}`)).status !== 200) lost.push(id);
+    }
+  };
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, look));
+  return lost;
+}
+
+/** List, total and look-up agree with each other and have every event that was acknowledged. */
+async function expectAll(ask: Ask, acknowledged: readonly string[]): Promise<void> {
+  const { ids, total } = await walk(ask);
+  const listed = new Set(ids);
+  expect(listed.size).toBe(ids.length);
+  expect(total).toBe(ids.length);
+  expect(acknowledged.filter((id) => !listed.has(id))).toEqual([]);
+  expect(await missing(ask, acknowledged)).toEqual([]);
+}
+
+it("loses nothing that it has acknowledged when it is killed under load, three times over, and uses no id twice", async () => {
+  const { dataDir, key } = await freshDataDir("killed");
+  const acknowledged: string[] = [];
+  for (let round = 0; round < 3; round++) {
+    const server = await serve({ dataDir });
+    const writers = startWriters(client(server, key));
+    await sleep(700 + 400 * round);
+    await server.end("SIGKILL");
+    await writers.stop();
+    expect(writers.acknowledged.length).toBeGreaterThan(BATCH_SIZE);
+
+    const again = await serve({ dataDir });
+    const newest = acknowledged.reduce((max, id) => (id > max ? id : max), "");
+    expect(writers.acknowledged.every((id) => id > newest)).toBe(true);
+    acknowledged.push(...writers.acknowledged);
+    expect(new Set(acknowledged).size).toBe(acknowledged.length);
+    await expectAll(client(again, key), acknowledged);
+    expect(await again.end()).toBe(0);
+  }
+}, 180_000);
+
+const QUESTION = {
+  query: {},
+  aggs: { types: { terms: { field: "type" } }, users: { cardinality: { field: "raw.user" } } },
+  limit: 0,
+};
+
+function overwrite(path: string, share: number): void {
+  const file = openSync(path, "r+");
+  const noise = Buffer.alloc(64 * 1024, 0xa5);
+  writeSync(file, noise, 0, noise.length, Math.floor(statSync(path).size * share));
+  closeSync(file);
+}
+
+function truncate(path: string, bytesOff: number): void {
+  const file = openSync(path, "r+");
+  ftruncateSync(file, Math.max(0, statSync(path).size - bytesOff));
+  closeSync(file);
+}
+
+it("builds the columns anew from the journal when their file is damaged in any way", async () => {
+  const { dataDir, key } = await freshDataDir("columns");
+  const columns = columnsFile(dataDir);
+  const server = await serve({ dataDir });
+  const ask = client(server, key);
+  for (let at = 0; at < 20_000; at += 2000) {
+    const events = Array.from({ length: 2000 }, (_, n) => submission(at + n));
+    expect((await ask("/v1/events/batch", events)).status).toBe(200);
+  }
+  const right = (await ask("/v1/events/search", QUESTION)).body.data;
+  expect(right.total).toBe(20_000);
+  expect(await server.end()).toBe(0);
+
+  const damages: Record<string, () => unknown> = {
+    "the beginning overwritten": () => overwrite(columns, 0),
+    "the middle overwritten": () => overwrite(columns, 0.5),
+    "cut in half": () => truncate(columns, Math.ceil(statSync(columns).size / 2)),
+    empty: () => truncate(columns, statSync(columns).size),
+    "not there": () => rm(columns),
+    "text in its place": () => writeFile(columns, "this is no column file"),
+  };
+  for (const [name, damage] of Object.entries(damages)) {
+    await damage();
+    const again = await serve({ dataDir });
+    const search = client(again, key);
+    const until = performance.now() + REBUILD_MS_MAX;
+    let reply = await search("/v1/events/search", QUESTION);
+    // While the columns are being built the server may say so; it must never answer wrong.
+    while (reply.status === 503 && performance.now() < until) {
+      await sleep(100);
+      reply = await search("/v1/events/search", QUESTION);
+    }
+    expect(reply.status, name).toBe(200);
+    expect(reply.body.data, name).toEqual(right);
+    expect((await search("/v1/events?severity=high")).body.pagination.total, name).toBe(2858);
+    expect(await again.end(), name).toBe(0);
+  }
+}, 180_000);
+
+it("serves what is whole of a journal whose last bytes never reached the disk", async () => {
+  const { dataDir, key } = await freshDataDir("torn");
+  const server = await serve({ dataDir });
+  const writers = startWriters(client(server, key));
+  await sleep(1000);
+  await server.end("SIGKILL");
+  await writers.stop();
+
+  const logs = readdirSync(eventsFolder(dataDir)).filter((name) => name.endsWith("-wal"));
+  expect(logs.length).toBeGreaterThan(0);
+  for (const name of logs) truncate(join(eventsFolder(dataDir), name), 5000);
+
+  const again = await serve({ dataDir });
+  const ask = client(again, key);
+  const { ids, total } = await walk(ask);
+  expect(total).toBe(ids.length);
+  // Only what lay in the bytes cut off may be gone: the last few groups.
+  expect(ids.length).toBeGreaterThan(writers.acknowledged.length / 2);
+  const counted = await ask("/v1/events/search", QUESTION);
+  expect(counted.body.data.total).toBe(total);
+  expect(await missing(ask, ids)).toEqual([]);
+
+  const later = (await ask("/v1/events", submission(1))).body.data.id;
+  expect([...ids, ...writers.acknowledged].every((id) => id < later)).toBe(true);
+  await expectAll(ask, [...ids, later]);
+}, 120_000);
+
+interface SmallDisk {
+  readonly dataDir: string;
+  readonly shellBefore?: string;
+  fill(server: ServerProcess): Promise<void>;
+  makeRoom(server: ServerProcess): Promise<void>;
+}
+
+const BALLAST_BYTES = 80 * 1024 * 1024;
+
+/** A file system of its own where this process may mount one. */
+async function mountSmallDisk(): Promise<SmallDisk | undefined> {
+  const mountPoint = join(folder, "small");
+  await mkdir(mountPoint, { recursive: true });
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${BALLAST_BYTES + 64 * 1024 * 1024}`, "tmpfs", mountPoint], {
+      stdio: "ignore",
+    });
+  } catch {
+    return undefined;
+  }
+  onTestFinished(() => void execFileSync("umount", ["--lazy", mountPoint]));
+  const ballast = join(mountPoint, "ballast");
+  return {
+    dataDir: join(mountPoint, "data"),
+    fill: () => writeFile(ballast, Buffer.alloc(BALLAST_BYTES, 1)),
+    makeRoom: () => rm(ballast),
+  };
+}
+
+/** Elsewhere a limit on the size of each file, which to the server looks much the same. */
+function limitFileSize(): SmallDisk | undefined {
+  try {
+    execFileSync("prlimit", ["--version"], { stdio: "ignore" });
+  } catch {
+    return undefined;
+  }
+  const setLimit = async (server: ServerProcess, bytes: string) =>
+    void execFileSync("prlimit", [`--pid=${server.pid}`, `--fsize=${bytes}:unlimited`]);
+  return {
+    dataDir: join(folder, "limited"),
+    shellBefore: "trap '' XFSZ",
+    fill: (server) => setLimit(server, String(4 * 1024 * 1024)),
+    makeRoom: (server) => setLimit(server, "unlimited"),
+  };
+}
+
+it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
+  const disk = (await mountSmallDisk()) ?? limitFileSize();
+  if (!disk) return skip("this process may neither mount a small disk nor limit the size of files");
+  const { dataDir, shellBefore } = disk;
+  const key = await makeKey(dataDir);
+  const server = await serve({ dataDir, ...(shellBefore ? { shellBefore } : {}) });
+  const ask = client(server, key);
+  const acknowledged: string[] = [];
+  let sent = 0;
+  const submitBatch = async () => {
+    const reply = await ask(
+      "/v1/events/batch",
+      Array.from({ length: 500 }, () => submission(sent++)),
+    );
+    if (reply.status < 300) acknowledged.push(...reply.body.data.ids);
+    return reply;
+  };
+  for (let batch = 0; batch < 5; batch++) expect((await submitBatch()).status).toBe(200);
+
+  await disk.fill(server);
+  let reply = await submitBatch();
+  while (reply.status === 200) reply = await submitBatch();
+  expect(reply).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+  expect(Number(reply.retryAfter)).toBeGreaterThan(0);
+  const single = await ask("/v1/events", submission(sent++));
+  if (single.status === 201) acknowledged.push(single.body.data.id);
+  else expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+  // Reading goes on all the while.
+  expect((await ask("/v1/events?per_page=5")).body.data).toHaveLength(5);
+
+  await disk.makeRoom(server);
+  const until = performance.now() + REBUILD_MS_MAX;
+  while ((await submitBatch()).status !== 200 && performance.now() < until) await sleep(200);
+  expect((await submitBatch()).status).toBe(200);
+  await expectAll(ask, acknowledged);
+  expect(await server.end()).toBe(0);
+
+  const again = await serve({ dataDir });
+  await expectAll(client(again, key), acknowledged);
+  expect(await again.end()).toBe(0);
+}, 180_000);
