@@ -53,6 +53,10 @@ ${markdownTable(
 
 ${operations.map(({ title, operation }) => operationSection(title, operation, document)).join("\n\n")}
 
+## Shapes
+
+${shapeSections(document)}
+
 ## Errors
 
 Every error has the same body: \`error.code\`, \`error.message\`, \`error.details\` (one entry for each fault of the request,
@@ -100,7 +104,7 @@ These are the defaults of the settings \`plans\`. \`X-RateLimit-Limit\`, \`X-Rat
 }
 
 function operationSection(title: string, operation: Operation, document: OpenApiDocument): string {
-  const parts = [`### ${title}`, operation.summary ?? "", operation.description ?? ""];
+  const parts = [`### ${title}`, `${operation.summary ?? ""}.`.replace("?.", "?"), operation.description ?? ""];
   const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in !== "header");
   if (parameters.length > 0) {
     parts.push(
@@ -120,21 +124,60 @@ function operationSection(title: string, operation: Operation, document: OpenApi
     parts.push(`Body (${code(type)})${rows.length > 0 ? ":" : `: ${schema ? valueWords(schema) : "any"}`}`);
     if (rows.length > 0) parts.push(markdownTable(["field", "value", "notes"], rows));
   }
-  const answers = Object.entries(operation.responses ?? {}).map(([status, { description }]) =>
-    description && description !== "Default Response" ? `${status} (${description})` : status,
-  );
-  if (answers.length > 0) parts.push(`Answers: ${answers.join(", ")}.`);
+  parts.push(...answerLines(operation, document));
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-function fieldRows(schema: Schema, document: OpenApiDocument): string[][] {
+function answerLines({ responses = {} }: Operation, document: OpenApiDocument): string[] {
+  const answers = Object.entries(responses)
+    .filter(([status]) => Number(status) < 400)
+    .map(([status, { description, content = {} }]) => {
+      const shapes = Object.entries(content).map(([type, { schema = {} }]) => answerWords(type, schema, document));
+      return `Answer: ${status}, ${description ?? ""}${shapes.length > 0 ? `: ${shapes.join(" or ")}` : ""}.`;
+    });
+  const errors = Object.values(responses).flatMap(({ description = "" }) =>
+    Object.keys(PROBLEMS).filter((name) => description.includes(`\`${name}\``)),
+  );
+  return errors.length > 0 ? [...answers, `Errors: ${errors.map(code).join(", ")}.`] : answers;
+}
+
+/** What an answer of this media type holds: of an envelope, its data. */
+function answerWords(type: string, schema: Schema, document: OpenApiDocument): string {
+  if (type !== "application/json") return code(type);
+  const { data } = (resolve(schema, document)["properties"] ?? {}) as Record<string, Schema>;
+  return data ? `${code("data")} is ${valueWords(data)}` : valueWords(schema);
+}
+
+/** One row for each field; those of an object that has no name of its own stand below it. */
+function fieldRows(schema: Schema, document: OpenApiDocument, above = ""): string[][] {
   const resolved = resolve(schema, document);
   const required = (resolved["required"] ?? []) as string[];
-  return Object.entries((resolved["properties"] ?? {}) as Record<string, Schema>).map(([name, field]) => [
-    code(name),
-    valueWords(field) + (required.includes(name) && field["default"] === undefined ? ", required" : ""),
-    String(field["description"] ?? resolve(field, document)["description"] ?? ""),
-  ]);
+  const fields = Object.entries((resolved["properties"] ?? {}) as Record<string, Schema>);
+  const others = resolved["additionalProperties"];
+  if (typeof others === "object" && others !== null && Object.keys(others).length > 0) {
+    fields.push(["<name>", others as Schema]);
+  }
+  return fields.flatMap(([name, field]) => {
+    const needed = required.includes(name) && field["default"] === undefined ? ", required" : "";
+    const notes = String(field["description"] ?? resolve(field, document)["description"] ?? "");
+    const row = [code(above + name), valueWords(field) + needed, notes];
+    const items = field["type"] === "array" ? (field["items"] as Schema) : undefined;
+    const inner = items ?? field;
+    if (referenceName(inner)) return [row];
+    return [row].concat(fieldRows(inner, document, `${above}${name}${items ? "[]" : ""}.`));
+  });
+}
+
+/** Every shape that has a name, once: the document has each as it is taken and as it is given. */
+function shapeSections(document: OpenApiDocument): string {
+  return Object.entries(document.components?.schemas ?? {})
+    .filter(([name]) => !name.endsWith("Input"))
+    .map(([name, schema]) => {
+      const rows = fieldRows(schema, document);
+      const about = schema["description"] ? `${String(schema["description"])}\n\n` : "";
+      return `### ${name}\n\n${about}${rows.length > 0 ? markdownTable(["field", "value", "notes"], rows) : valueWords(schema)}`;
+    })
+    .join("\n\n");
 }
 
 function resolve(schema: Schema, document: OpenApiDocument): Schema {
@@ -153,14 +196,14 @@ function referenceName(schema: Schema): string | undefined {
 
 function valueWords(schema: Schema): string {
   const name = referenceName(schema);
-  if (name) return name;
+  if (name) return `[${name}](#${name.toLowerCase()})`;
   const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
   if (alternatives) return alternatives.map(valueWords).join(" or ");
   const words: string[] = [];
   if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
   else if (Array.isArray(schema["enum"])) words.push(schema["enum"].map((value) => code(String(value))).join(", "));
   else if (schema["type"] === "array") words.push(`list of ${valueWords((schema["items"] ?? {}) as Schema)}`);
-  else words.push(String(schema["format"] ?? schema["type"] ?? "any"));
+  else words.push(String(schema["format"] ?? [schema["type"] ?? "any"].flat().join(" or ")));
   const least = schema["minimum"];
   const most = schema["maximum"];
   if (typeof least === "number" && typeof most === "number" && most < Number.MAX_SAFE_INTEGER) {
