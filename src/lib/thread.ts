@@ -1,0 +1,97 @@
+import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
+
+// Work that would hold the JS thread runs in another one, called like a function.
+
+type Api = { [method: string]: (...args: never[]) => unknown };
+type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
+type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
+type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
+
+/** An error that was thrown in a thread; `details` are the plain fields that it had there. */
+export class ThreadError extends Error {
+  readonly details: Record<string, unknown>;
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.name = failure.name;
+    if (failure.stack) this.stack = failure.stack;
+    this.details = failure.details;
+  }
+}
+
+export class Thread<T extends Api> {
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
+  readonly #gone: Promise<void>;
+  #next = 0;
+  #dead: Error | undefined;
+
+  /** `onDeath` hears of a thread that ended without being asked to. */
+  constructor(file: URL, workerData: unknown, onDeath: (error: Error) => void, resourceLimits: ResourceLimits = {}) {
+    this.#worker = new Worker(file, { workerData, resourceLimits });
+    this.#worker.on("message", (answer: Answer) => {
+      const waiting = this.#waiting.get(answer.call);
+      if (!waiting) return;
+      this.#waiting.delete(answer.call);
+      if (answer.failure) waiting.reject(new ThreadError(answer.failure));
+      else waiting.resolve(answer.value as never);
+    });
+    let failure: Error | undefined;
+    this.#worker.on("error", (error) => {
+      failure = error instanceof Error ? error : new Error(String(error));
+    });
+    this.#gone = new Promise((resolve) => {
+      this.#worker.on("exit", (code) => {
+        const asked = this.#dead !== undefined;
+        this.#dead ??= failure ?? new Error(`the thread ended with code ${code}`);
+        for (const { reject } of this.#waiting.values()) reject(this.#dead);
+        this.#waiting.clear();
+        if (!asked) onDeath(this.#dead);
+        resolve();
+      });
+    });
+  }
+
+  call<M extends keyof T & string>(method: M, ...args: Parameters<T[M]>): Promise<Awaited<ReturnType<T[M]>>> {
+    if (this.#dead) return Promise.reject(this.#dead);
+    return new Promise((resolve, reject) => {
+      const call = this.#next++;
+      this.#waiting.set(call, { resolve, reject });
+      this.#worker.postMessage({ call, method, args } satisfies Call);
+    });
+  }
+
+  /** Ends the thread. What it is doing should have been awaited before. */
+  async end(): Promise<void> {
+    this.#dead ??= new Error("the thread has been ended");
+    await this.#worker.terminate();
+    await this.#gone;
+  }
+}
+
+/** Called once in the thread's own file: answers calls until the thread is ended. */
+export function serveThread(api: Api): void {
+  const port = parentPort!;
+  const reply = (answer: Answer) => port.postMessage(answer);
+  port.on("message", ({ call, method, args }: Call) => {
+    try {
+      const value = api[method]!(...(args as never[]));
+      if (value instanceof Promise) {
+        value.then(
+          (settled: unknown) => reply({ call, value: settled }),
+          (error: unknown) => reply({ call, failure: describe(error) }),
+        );
+      } else reply({ call, value });
+    } catch (error) {
+      reply({ call, failure: describe(error) });
+    }
+  });
+}
+
+function describe(error: unknown): Failure {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error), details: {} };
+  const details: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(error)) {
+    if (typeof value === "string" || typeof value === "number") details[key] = value;
+  }
+  return { name: error.name, message: error.message, stack: error.stack, details };
+}

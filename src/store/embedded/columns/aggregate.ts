@@ -1,0 +1,341 @@
+import { SOURCE_KINDS, sourceName } from "../../../model/event.ts";
+import {
+  HISTOGRAM_BUCKETS_MAX,
+  type Aggregation,
+  type AggregationResult,
+  type Aggregations,
+  type Bucket,
+} from "../../../model/query.ts";
+import { formatTime } from "../../../lib/time.ts";
+import { QuestionRefused } from "../../store.ts";
+import { CODED, hotField } from "./table.ts";
+import { existsSql, Parameters, pointer } from "./where.ts";
+
+// Aggregations in the engine's words.
+
+export type SqlValue = string | number | bigint | boolean | null;
+export type RunSql = (sql: string, parameters: Parameters) => Promise<SqlValue[][]>;
+
+/** What aggregations are computed over: rows that match, as SQL whose parameters come first. */
+export interface Matching {
+  readonly sql: string;
+  readonly parameters: Parameters;
+  readonly platform: string;
+  /** Bits of the well-known fields that hold something unexpected in some row: only these need a second look. */
+  readonly oddBits: number;
+}
+
+/** The values of a field as a relation: one row per event and different value. */
+interface Field {
+  readonly from: string;
+  /** SQL of the key: either one column, or text, number and truth of which one is set. */
+  readonly keys: readonly string[];
+  readonly number: string;
+  readonly toKey: (cells: readonly SqlValue[]) => string | number | boolean;
+}
+
+export async function aggregate(
+  aggs: Aggregations,
+  matching: Matching,
+  run: RunSql,
+): Promise<Record<string, AggregationResult>> {
+  const results: [string, AggregationResult][] = [];
+  for (const { name, aggregation } of aggs) results.push([name, await one(aggregation, `aggs.${name}`, matching, run)]);
+  return Object.fromEntries(results);
+}
+
+async function one(agg: Aggregation, place: string, matching: Matching, run: RunSql): Promise<AggregationResult> {
+  if (agg.kind === "terms") return terms(agg, place, matching, run);
+  if (agg.kind === "histogram") return histogram(agg, place, matching, run);
+  const [row] = await grouped(agg, place, matching, run, undefined);
+  return row![1];
+}
+
+/** Single figures, in all or for each group. */
+async function grouped(
+  agg: Exclude<Aggregation, { kind: "terms" | "histogram" }>,
+  place: string,
+  matching: Matching,
+  run: RunSql,
+  outer: Outer | undefined,
+): Promise<[string, AggregationResult][]> {
+  const parameters = matching.parameters.copy();
+  const base = outer ? outer.from(matching.sql, parameters) : matching.sql;
+  const groups = outer ? outer.keys.map((key, i) => `${key} AS g${i}`) : [];
+  const by = groups.length > 0 ? `GROUP BY ${groups.map((_, i) => `g${i}`).join(", ")}` : "";
+  const select = (figures: string[], from: string, where = "") =>
+    `SELECT ${[...groups, ...figures].join(", ")} FROM ${from} ${where} ${by}`;
+  const split = (row: SqlValue[]) => [outer ? outer.name(row) : "", row.slice(groups.length)] as const;
+
+  if (agg.kind === "count") {
+    if (agg.field === undefined) {
+      const rows = await run(select(["count(*)"], base), parameters);
+      return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
+    }
+    const present = existsSql(agg.field, parameters);
+    const rows = await run(select(["count(DISTINCT seq)"], base, `WHERE ${present}`), parameters);
+    return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
+  }
+  const field = fieldOf(agg.field, "v", matching, parameters, base);
+  if (agg.kind === "cardinality") {
+    const key =
+      field.keys.length === 1
+        ? field.keys[0]!
+        : `struct_pack(a := ${field.keys[0]}, b := ${field.keys[1]}, c := ${field.keys[2]})`;
+    const rows = await run(select([`count(DISTINCT ${key})`], field.from, `WHERE ${isSet(field)}`), parameters);
+    return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
+  }
+  const n = field.number;
+  if (n === "NULL") throw new QuestionRefused(`${place}.stats.field`, "is not a number");
+  const rows = await run(select([`min(${n})`, `max(${n})`, `avg(${n})`, `sum(${n})`], field.from), parameters);
+  return rows
+    .map(split)
+    .map(([name, [min, max, avg, sum]]) => [
+      name,
+      { min: asNumber(min), max: asNumber(max), avg: asNumber(avg), sum: asNumber(sum) ?? 0 },
+    ]);
+}
+
+async function terms(
+  agg: Extract<Aggregation, { kind: "terms" }>,
+  place: string,
+  matching: Matching,
+  run: RunSql,
+): Promise<AggregationResult> {
+  const parameters = matching.parameters.copy();
+  const field = fieldOf(agg.field, "v", matching, parameters, matching.sql);
+  if (agg.field === "id") throw new QuestionRefused(`${place}.terms.field`, "every id is different");
+  const keys = field.keys.map((key, i) => `${key} AS k${i}`).join(", ");
+  const names = field.keys.map((_, i) => `k${i}`).join(", ");
+  const rows = await run(
+    `SELECT ${names}, n, sum(n) OVER () AS everything FROM
+       (SELECT ${keys}, count(*) AS n FROM ${field.from} WHERE ${isSet(field)} GROUP BY ${names})
+     ORDER BY n DESC, ${names} LIMIT ${agg.size}`,
+    parameters,
+  );
+  const width = field.keys.length;
+  const buckets = rows.map((row) => ({ key: field.toKey(row), count: Number(row[width]), cells: row.slice(0, width) }));
+  const everything = rows.length > 0 ? Number(rows[0]![width + 1]) : 0;
+  const other_count = everything - buckets.reduce((sum, bucket) => sum + bucket.count, 0);
+  const outer: Outer = {
+    keys: field.keys,
+    name: (row) => String(JSON.stringify(field.toKey(row))),
+    from: (sql, params) => {
+      const inner = fieldOf(agg.field, "v", matching, params, sql);
+      const wanted = buckets.map(({ cells }) => {
+        const equal = inner.keys.map((key, i) =>
+          cells[i] === null ? `${key} IS NULL` : `${key} = ${params.bind(bindable(cells[i]!))}`,
+        );
+        return `(${equal.join(" AND ")})`;
+      });
+      return `(SELECT * FROM ${inner.from} WHERE ${wanted.length > 0 ? wanted.join(" OR ") : "FALSE"})`;
+    },
+  };
+  return {
+    buckets: await withInner(buckets, (key) => String(JSON.stringify(key)), agg.aggs, place, matching, run, outer),
+    other_count,
+  };
+}
+
+async function histogram(
+  agg: Extract<Aggregation, { kind: "histogram" }>,
+  place: string,
+  matching: Matching,
+  run: RunSql,
+): Promise<AggregationResult> {
+  const isTime = agg.field === "timestamp";
+  const keyOf = (field: Field) =>
+    isTime ? `ts - ts % ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`;
+  const parameters = matching.parameters.copy();
+  const field = fieldOf(agg.field, "v", matching, parameters, matching.sql);
+  if (field.number === "NULL")
+    throw new QuestionRefused(`${place}.histogram.field`, "is neither a number nor the timestamp");
+  // An event with several numbers in one bucket counts once there.
+  const counted = field.keys.length === 1 ? "count(*)" : "count(DISTINCT seq)";
+  const rows = await run(
+    `SELECT ${keyOf(field)} AS k, ${counted} AS n FROM ${field.from} WHERE ${field.number} IS NOT NULL GROUP BY k ORDER BY k
+     LIMIT ${HISTOGRAM_BUCKETS_MAX + 1}`,
+    parameters,
+  );
+  const steps = rows.map(([k, n]) => ({ step: isTime ? Number(k) / agg.interval : Number(k), count: Number(n) }));
+  const width = steps.length === 0 ? 0 : steps.at(-1)!.step - steps[0]!.step + 1;
+  if (width > HISTOGRAM_BUCKETS_MAX || steps.length > HISTOGRAM_BUCKETS_MAX) {
+    throw new QuestionRefused(
+      `${place}.histogram.interval`,
+      `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
+    );
+  }
+  const counts = new Map(steps.map(({ step, count }) => [step, count]));
+  const buckets = Array.from({ length: width }, (_, i) => {
+    const step = steps[0]!.step + i;
+    const key = isTime ? formatTime(step * agg.interval) : step * agg.interval;
+    return { key, count: counts.get(step) ?? 0 };
+  });
+  const outer: Outer = {
+    keys: ["k"],
+    name: ([k]) => (isTime ? formatTime(Number(k)) : String(Number(k) * agg.interval)),
+    from: (sql, params) => {
+      const inner = fieldOf(agg.field, "o", matching, params, sql);
+      return `(SELECT DISTINCT ON (seq, k) *, ${keyOf(inner)} AS k FROM ${inner.from} WHERE ${inner.number} IS NOT NULL)`;
+    },
+  };
+  // Time buckets of distinct events need no DISTINCT.
+  const plain: Outer = isTime ? { ...outer, from: (sql) => `(SELECT *, ${keyOf(field)} AS k FROM ${sql})` } : outer;
+  return { buckets: await withInner(buckets, (key) => String(key), agg.aggs, place, matching, run, plain) };
+}
+
+/** The groups of an enclosing aggregation. */
+interface Outer {
+  readonly from: (sql: string, parameters: Parameters) => string;
+  readonly keys: readonly string[];
+  readonly name: (row: readonly SqlValue[]) => string;
+}
+
+async function withInner(
+  buckets: readonly { key: string | number | boolean; count: number }[],
+  nameOf: (key: string | number | boolean) => string,
+  aggs: Aggregations,
+  place: string,
+  matching: Matching,
+  run: RunSql,
+  outer: Outer,
+): Promise<Bucket[]> {
+  const inner = new Map<string, Map<string, AggregationResult>>();
+  for (const { name, aggregation } of aggs)
+    inner.set(name, await nested(aggregation, `${place}.aggs.${name}`, matching, run, outer));
+  return buckets.map(({ key, count }) => ({
+    key,
+    count,
+    ...Object.fromEntries(
+      aggs.map(({ name, aggregation }) => [name, inner.get(name)!.get(nameOf(key)) ?? empty(aggregation)]),
+    ),
+  }));
+}
+
+function empty(agg: Aggregation): AggregationResult {
+  if (agg.kind === "terms") return { buckets: [], other_count: 0 };
+  if (agg.kind === "histogram") return { buckets: [] };
+  if (agg.kind === "stats") return { min: null, max: null, avg: null, sum: 0 };
+  return { value: 0 };
+}
+
+/** An aggregation for each group of the enclosing one, by the group's name. */
+async function nested(
+  agg: Aggregation,
+  place: string,
+  matching: Matching,
+  run: RunSql,
+  outer: Outer,
+): Promise<Map<string, AggregationResult>> {
+  if (agg.kind !== "terms" && agg.kind !== "histogram") return new Map(await grouped(agg, place, matching, run, outer));
+  const parameters = matching.parameters.copy();
+  const base = outer.from(matching.sql, parameters);
+  const field = fieldOf(agg.field, "w", matching, parameters, base);
+  const groups = outer.keys.map((key, i) => `${key} AS g${i}`).join(", ");
+  const groupNames = outer.keys.map((_, i) => `g${i}`).join(", ");
+  const found = new Map<string, SqlValue[][]>();
+  const isTime = agg.field === "timestamp";
+  if (agg.kind === "histogram" && field.number === "NULL")
+    throw new QuestionRefused(`${place}.histogram.field`, "is neither a number nor the timestamp");
+  const keys =
+    agg.kind === "terms"
+      ? field.keys.map((key, i) => `${key} AS k${i}`)
+      : [`${isTime ? `ts - ts % ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`} AS k0`];
+  const keyNames = keys.map((_, i) => `k${i}`).join(", ");
+  const isPresent = agg.kind === "terms" ? isSet(field) : `${field.number} IS NOT NULL`;
+  const counted = `SELECT ${groups}, ${keys.join(", ")}, count(DISTINCT seq) AS n FROM ${field.from} WHERE ${isPresent} GROUP BY ${groupNames}, ${keyNames}`;
+  const limit = agg.kind === "terms" ? agg.size : HISTOGRAM_BUCKETS_MAX + 1;
+  const order = agg.kind === "terms" ? `n DESC, ${keyNames}` : keyNames;
+  const rows = await run(
+    `SELECT *, sum(n) OVER (PARTITION BY ${groupNames}) AS everything FROM (${counted})
+     QUALIFY row_number() OVER (PARTITION BY ${groupNames} ORDER BY ${order}) <= ${limit} ORDER BY ${groupNames}, ${order}`,
+    parameters,
+  );
+  for (const row of rows) {
+    const name = outer.name(row);
+    const list = found.get(name);
+    if (list) list.push(row.slice(outer.keys.length));
+    else found.set(name, [row.slice(outer.keys.length)]);
+  }
+  return new Map(
+    [...found].map(([name, part]) => [
+      name,
+      agg.kind === "terms" ? termsOf(part, field, keys.length) : stepsOf(part, agg.interval, isTime, place),
+    ]),
+  );
+}
+
+function termsOf(rows: SqlValue[][], field: Field, width: number): AggregationResult {
+  const buckets = rows.map((row) => ({ key: field.toKey(row), count: Number(row[width]) }));
+  return { buckets, other_count: Number(rows[0]![width + 1]) - buckets.reduce((sum, bucket) => sum + bucket.count, 0) };
+}
+
+function stepsOf(rows: SqlValue[][], interval: number, isTime: boolean, place: string): AggregationResult {
+  const counts = new Map(rows.map(([k, n]) => [isTime ? Number(k) / interval : Number(k), Number(n)]));
+  const steps = [...counts.keys()];
+  const width = steps.at(-1)! - steps[0]! + 1;
+  if (width > HISTOGRAM_BUCKETS_MAX) {
+    throw new QuestionRefused(
+      `${place}.histogram.interval`,
+      `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
+    );
+  }
+  const buckets = Array.from({ length: width }, (_, i) => {
+    const step = steps[0]! + i;
+    return { key: isTime ? formatTime(step * interval) : step * interval, count: counts.get(step) ?? 0 };
+  });
+  return { buckets };
+}
+
+function fieldOf(path: string, alias: string, matching: Matching, parameters: Parameters, from: string): Field {
+  const single = (key: string, number: string, toKey: Field["toKey"]): Field => ({ from, keys: [key], number, toKey });
+  if (path === "source") {
+    return single("source", "NULL", ([code]) => sourceName(matching.platform, SOURCE_KINDS[Number(code)]!));
+  }
+  if (path === "severity" || path === "class") return single(path, "NULL", ([code]) => CODED[path][Number(code)]!);
+  if (path === "timestamp") return single("ts", "ts", ([ts]) => formatTime(Number(ts)));
+  if (path === "type") return single("type", "NULL", ([type]) => type as string);
+  if (path === "id") return single("seq", "NULL", ([seq]) => Number(seq));
+  const hot = hotField(path);
+  if (hot && (matching.oddBits & hot.bit) === 0) {
+    return single(hot.column, hot.type === "number" ? hot.column : "NULL", ([value]) => value as string | number);
+  }
+  // Every different value of the event, of whatever type, each as a row.
+  const json = (type: "s" | "n" | "b" | "m" | "o") => parameters.bind(pointer(type, path));
+  const value = (s: string, n: string, b: string) => `{'s': ${s}, 'n': ${n}, 'b': ${b}}`;
+  const none = "CAST(NULL AS VARCHAR)";
+  const zero = "CAST(NULL AS DOUBLE)";
+  const neither = "CAST(NULL AS BOOLEAN)";
+  const elements = `list_distinct(list_transform(CAST(json_extract(rest, ${json("m")}) AS JSON[]), lambda x: ${value(
+    "CASE WHEN json_type(x) = 'VARCHAR' THEN (x ->> '$') END",
+    "CASE WHEN json_type(x) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN try_cast((x ->> '$') AS DOUBLE) END",
+    "CASE WHEN json_type(x) = 'BOOLEAN' THEN (x ->> '$') = 'true' END",
+  )}))`;
+  const column = hot
+    ? `WHEN ${hot.column} IS NOT NULL THEN [${hot.type === "string" ? value(hot.column, zero, neither) : value(none, hot.column, neither)}]`
+    : "";
+  const list = `CASE ${column}
+    WHEN json_exists(rest, ${json("s")}) THEN [${value(`json_extract_string(rest, ${json("s")})`, zero, neither)}]
+    WHEN json_exists(rest, ${json("n")}) THEN [${value(none, `try_cast(json_extract_string(rest, ${json("n")}) AS DOUBLE)`, neither)}]
+    WHEN json_exists(rest, ${json("b")}) THEN [${value(none, zero, `json_extract_string(rest, ${json("b")}) = 'true'`)}]
+    WHEN json_exists(rest, ${json("m")}) THEN ${elements} END`;
+  return {
+    from: `(SELECT *, unnest(${list}) AS ${alias} FROM ${from})`,
+    keys: [`${alias}.s`, `${alias}.n`, `${alias}.b`],
+    number: `${alias}.n`,
+    toKey: ([s, n, b]) => (s ?? n ?? b) as string | number | boolean,
+  };
+}
+
+/** There is a value to group by. */
+function isSet(field: Field): string {
+  return field.keys.map((key) => `${key} IS NOT NULL`).join(" OR ");
+}
+
+function asNumber(value: SqlValue | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
+function bindable(value: Exclude<SqlValue, null>): string | number | boolean {
+  return typeof value === "bigint" ? Number(value) : value;
+}

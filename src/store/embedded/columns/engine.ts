@@ -1,0 +1,124 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import {
+  BOOLEAN,
+  DuckDBInstance,
+  DuckDBScalarFunction,
+  VARCHAR,
+  type DuckDBConnection,
+  type DuckDBValue,
+} from "@duckdb/node-api";
+import { LRUCache } from "lru-cache";
+import { parseCidr, rangeContains, type AddressRange } from "../../../lib/ip.ts";
+import { columnsFile, columnsScratch } from "../layout.ts";
+import type { SqlValue } from "./aggregate.ts";
+import { columnList, COLUMNS_FORM } from "./table.ts";
+
+// Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
+
+export const MEMORY_LIMIT = "384MB";
+
+export interface Engine {
+  readonly instance: DuckDBInstance;
+  readonly connection: DuckDBConnection;
+  /** How many lots of rows have come to disk. */
+  readonly lots: number;
+  /** For each day of the journal, the last sequence number that is on disk. */
+  readonly marks: ReadonlyMap<number, number>;
+}
+
+/** A file that cannot be opened, or has another form, is dropped: the journal has everything. */
+export async function openEngine(dataDir: string, onDropped: (reason: string) => void): Promise<Engine> {
+  const path = columnsFile(dataDir);
+  mkdirSync(dirname(path), { recursive: true });
+  rmSync(columnsScratch(dataDir), { recursive: true, force: true });
+  mkdirSync(columnsScratch(dataDir), { recursive: true });
+  try {
+    return await open(path, dataDir);
+  } catch (error) {
+    onDropped(error instanceof Error ? error.message : String(error));
+    for (const suffix of ["", ".wal"]) rmSync(path + suffix, { force: true });
+    return open(path, dataDir);
+  }
+}
+
+async function open(path: string, dataDir: string): Promise<Engine> {
+  const instance = await DuckDBInstance.create(path, {
+    memory_limit: MEMORY_LIMIT,
+    temp_directory: columnsScratch(dataDir),
+    threads: "2",
+    storage_compatibility_version: "latest",
+    // Nothing that a question holds can make the engine reach for the network or load code.
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+    preserve_insertion_order: "false",
+  });
+  try {
+    const connection = await instance.connect();
+    await connection.run("CREATE TABLE IF NOT EXISTS facts(form VARCHAR)");
+    const [form] = await rowsOf(connection, "SELECT form FROM facts");
+    if (form && form[0] !== COLUMNS_FORM) throw new Error("the columns have an older form");
+    if (!form) {
+      await connection.run(`CREATE TABLE events(${columnList}, lot INTEGER)`);
+      await connection.run("CREATE TABLE marks(day BIGINT, seq BIGINT)");
+      await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORM]);
+    }
+    // A damaged block shows itself when it is read: the narrow columns are read now, the others when a question does.
+    const [[lots]] = (await rowsOf(
+      connection,
+      "SELECT coalesce(max(lot), 0), max(seq), max(ts), max(odd) FROM events",
+    )) as [number[]];
+    const marks = new Map(
+      (await rowsOf(connection, "SELECT day, seq FROM marks")).map(([day, seq]) => [Number(day), Number(seq)]),
+    );
+    await connection.run("ATTACH ':memory:' AS tail");
+    registerInNetwork(connection);
+    return { instance, connection, lots: lots!, marks };
+  } catch (error) {
+    instance.closeSync();
+    throw error;
+  }
+}
+
+export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {
+  return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
+}
+
+const NETWORKS_MAX = 1000;
+const ADDRESSES_MAX = 50_000;
+
+/** `in_network(text, network)`: the engine itself knows no addresses. */
+function registerInNetwork(connection: DuckDBConnection): void {
+  const networks = new LRUCache<string, AddressRange>({ max: NETWORKS_MAX });
+  const answers = new LRUCache<string, boolean>({ max: ADDRESSES_MAX });
+  const test = (text: string, network: string): boolean => {
+    const question = `${network} ${text}`;
+    let answer = answers.get(question);
+    if (answer === undefined) {
+      let range = networks.get(network);
+      if (!range) {
+        range = parseCidr(network)!;
+        networks.set(network, range);
+      }
+      answer = rangeContains(range, text);
+      answers.set(question, answer);
+    }
+    return answer;
+  };
+  connection.registerScalarFunction(
+    DuckDBScalarFunction.create({
+      name: "in_network",
+      parameterTypes: [VARCHAR, VARCHAR],
+      returnType: BOOLEAN,
+      mainFunction: (_info, input, output) => {
+        const texts = input.getColumnVector(0);
+        const wanted = input.getColumnVector(1);
+        for (let row = 0; row < input.rowCount; row++) {
+          const text = texts.getItem(row) as string | null;
+          output.setItem(row, text !== null && test(text, wanted.getItem(row) as string));
+        }
+        output.flush();
+      },
+    }),
+  );
+}

@@ -1,0 +1,231 @@
+import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
+import { DAY_MS } from "../../../lib/time.ts";
+import type { Event } from "../../../model/event.ts";
+import type { DayReaders } from "../journal/day-file.ts";
+import { appendRows, CHUNK_ROWS } from "./chunk.ts";
+import type { Engine } from "./engine.ts";
+import { columnList, toCells, type Cell } from "./table.ts";
+
+// Brings what the journal has committed into the columns. New rows go into a table in memory, the tail. A full tail
+// becomes a lot: it moves to disk in one transaction with the marks that say how far each day of the journal is in,
+// while the next tail fills. A question reads the lots that are on disk and the tails that are not, as it finds them.
+
+/** A row group of the engine: a full tail is written to disk as it will lie there. */
+export const TAIL_ROWS_MAX = 122_880;
+/** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
+const TAILS_MAX = 8;
+
+interface Tail {
+  readonly lot: number;
+  readonly appender: DuckDBAppender;
+  /** The last sequence number of each day in it. */
+  readonly marks: Map<number, number>;
+  rows: number;
+  readers: number;
+  isOnDisk: boolean;
+}
+
+/** Where a question's rows are; they stay there until it is released. */
+export interface Snapshot {
+  readonly from: string;
+  release(): void;
+}
+
+export interface DayEnd {
+  readonly day: number;
+  readonly lastSeq: number;
+}
+
+export class Follower {
+  readonly #connection: DuckDBConnection;
+  readonly #mover: DuckDBConnection;
+  readonly #journal: DayReaders;
+  /** How far each day of the journal is known to go, and how far it has been read. */
+  readonly #noted = new Map<number, number>();
+  readonly #read = new Map<number, number>();
+  readonly #tails: Tail[] = [];
+  #lotsOnDisk: number;
+  #nextLot: number;
+  #turn: Promise<void> = Promise.resolve();
+  #move: Promise<void> = Promise.resolve();
+  #moveFailure: Error | undefined;
+  /** Rows that the journal has and the columns have not. */
+  lag = 0;
+  /** Rows that came from the journal since the start. */
+  rowsRead = 0;
+
+  private constructor(engine: Engine, mover: DuckDBConnection, journal: DayReaders) {
+    this.#connection = engine.connection;
+    this.#mover = mover;
+    this.#journal = journal;
+    this.#lotsOnDisk = engine.lots;
+    this.#nextLot = engine.lots + 1;
+  }
+
+  static async start(engine: Engine, journal: DayReaders, days: readonly DayEnd[]): Promise<Follower> {
+    const follower = new Follower(engine, await engine.instance.connect(), journal);
+    await follower.#dropPhantoms(engine.marks, days);
+    for (const { day, lastSeq } of days) follower.#noted.set(day, lastSeq);
+    await follower.#newTail();
+    return follower;
+  }
+
+  /** A journal that lost its torn end, or a whole day, takes the columns back with it. */
+  async #dropPhantoms(marks: ReadonlyMap<number, number>, days: readonly DayEnd[]): Promise<void> {
+    const ends = new Map(days.map(({ day, lastSeq }) => [day, lastSeq]));
+    for (const [day, mark] of marks) {
+      const end = ends.get(day) ?? 0;
+      this.#read.set(day, Math.min(mark, end));
+      if (mark <= end) continue;
+      await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
+      await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+      if (end > 0) await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${end})`);
+      else this.#read.delete(day);
+    }
+  }
+
+  /** The journal has committed `rows` more events, of these days, up to this number. */
+  note(days: readonly number[], lastSeq: number, rows: number): void {
+    for (const day of days) this.#noted.set(day, lastSeq);
+    this.lag += rows;
+  }
+
+  /** When it resolves, everything that was noted before the call is there for questions. */
+  catchUp(): Promise<void> {
+    const turn = this.#turn.then(() => this.#catchUp());
+    // A failure belongs to those who wait for this turn; the next one tries again.
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #catchUp(): Promise<void> {
+    for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
+      for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
+        const rows = this.#readChunk(day, at, end);
+        const last = rows.length < CHUNK_ROWS ? end : (rows.at(-1)![0] as number);
+        if (rows.length > 0) await this.#append(rows, day, last);
+        this.#read.set(day, last);
+        this.lag = Math.max(0, this.lag - rows.length);
+        this.rowsRead += rows.length;
+        // Questions and messages come in between.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+
+  #readChunk(day: number, after: number, upTo: number): Cell[][] {
+    const rows = this.#journal
+      .get(day)
+      ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`)
+      .all(after, upTo) as unknown as { seq: number; ts: number; body: string }[] | undefined;
+    return (rows ?? []).map(({ seq, ts, body }) => toCells(seq, ts, JSON.parse(body) as Event));
+  }
+
+  async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
+    const tail = this.#tails.at(-1)!;
+    appendRows(tail.appender, rows);
+    tail.appender.flushSync();
+    tail.rows += rows.length;
+    tail.marks.set(day, last);
+    if (tail.rows < TAIL_ROWS_MAX) return;
+    // The tail before this one must be on disk, or known not to get there, before the next one fills.
+    await this.#move;
+    if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
+    await this.#newTail();
+    this.#move = this.#moveTails();
+  }
+
+  /** Moves what is in memory to disk, as far as there is anything. */
+  async flush(): Promise<void> {
+    await this.#move;
+    if (this.#tails.at(-1)!.rows > 0) await this.#newTail();
+    this.#move = this.#moveTails();
+    await this.#move;
+    if (this.#moveFailure) throw this.#moveFailure;
+  }
+
+  get moveFailure(): Error | undefined {
+    return this.#moveFailure;
+  }
+
+  async #moveTails(): Promise<void> {
+    for (const tail of this.#tails.slice(0, -1)) {
+      if (tail.isOnDisk) continue;
+      try {
+        await this.#moveTail(tail);
+        this.#moveFailure = undefined;
+      } catch (error) {
+        // It stays in memory and is tried again with the next one.
+        this.#moveFailure = error instanceof Error ? error : new Error(String(error));
+        return;
+      }
+    }
+    await this.#dropMoved();
+  }
+
+  async #moveTail(tail: Tail): Promise<void> {
+    tail.appender.closeSync();
+    await this.#mover.run("BEGIN TRANSACTION");
+    try {
+      await this.#mover.run(`INSERT INTO events SELECT *, ${tail.lot} FROM tail.t${tail.lot}`);
+      for (const [day, seq] of tail.marks) {
+        await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+        await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${seq})`);
+      }
+      await this.#mover.run("COMMIT");
+    } catch (error) {
+      await this.#mover.run("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+    tail.isOnDisk = true;
+    this.#lotsOnDisk = tail.lot;
+  }
+
+  async #newTail(): Promise<void> {
+    const lot = this.#nextLot++;
+    await this.#connection.run(`CREATE TABLE tail.t${lot}(${columnList})`);
+    const appender = await this.#connection.createAppender(`t${lot}`, "main", "tail");
+    this.#tails.push({ lot, appender, marks: new Map(), rows: 0, readers: 0, isOnDisk: false });
+  }
+
+  async #dropMoved(): Promise<void> {
+    for (const tail of this.#tails.filter(({ isOnDisk, readers }) => isOnDisk && readers === 0)) {
+      this.#tails.splice(this.#tails.indexOf(tail), 1);
+      await this.#connection.run(`DROP TABLE tail.t${tail.lot}`);
+    }
+  }
+
+  /**
+   * What a question put now may see. A lot that comes to disk later is left out there by its number, and is still read
+   * from its tail, which is dropped only when the last such question is answered.
+   */
+  snapshot(): Snapshot {
+    const tails = this.#tails.filter(({ isOnDisk }) => !isOnDisk);
+    for (const tail of tails) tail.readers++;
+    const parts = [
+      `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`,
+      ...tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`),
+    ];
+    return {
+      from: `(${parts.join(" UNION ALL ")})`,
+      release: () => {
+        for (const tail of tails) tail.readers--;
+      },
+    };
+  }
+
+  /** Removes a day from the columns, on disk and in memory. */
+  async removeDay(day: number): Promise<void> {
+    await this.flush();
+    await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
+    await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+    this.#noted.delete(day);
+    this.#read.delete(day);
+    this.#journal.close(day);
+  }
+
+  async checkpoint(): Promise<void> {
+    await this.#move;
+    await this.#mover.run("CHECKPOINT");
+  }
+}

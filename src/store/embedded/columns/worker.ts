@@ -1,0 +1,282 @@
+import { rmSync } from "node:fs";
+import { workerData } from "node:worker_threads";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { serveThread } from "../../../lib/thread.ts";
+import type { Condition } from "../../../model/condition.ts";
+import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
+import { QuestionRefused } from "../../store.ts";
+import { DayReaders } from "../journal/day-file.ts";
+import type { ListPlace } from "../journal/reader.ts";
+import { columnsFile, type Layout } from "../layout.ts";
+import { aggregate, type RunSql } from "./aggregate.ts";
+import { openEngine, rowsOf, type Engine } from "./engine.ts";
+import { Follower, type DayEnd, type Snapshot } from "./follower.ts";
+import { orderSql } from "./order.ts";
+import { and, conditionSql, Parameters } from "./where.ts";
+
+// The thread that owns the columns: it follows the journal and answers questions.
+
+export interface ColumnsData extends Layout {
+  readonly platform: string;
+}
+
+/** A question that runs longer is stopped. */
+const QUESTION_MS_MAX = 30_000;
+const QUESTIONS_AT_ONCE_MAX = 4;
+const FOLLOW_MS = 100;
+/** A tail that nothing is added to still moves to disk, so that little is left to read after a crash. */
+const FLUSH_MS = 60_000;
+
+const settings = workerData as ColumnsData;
+const journal = new DayReaders(settings);
+let engine: Engine;
+let follower: Follower;
+let idle: DuckDBConnection[] = [];
+const waiting: (() => void)[] = [];
+let busy = 0;
+let followTimer: NodeJS.Timeout | undefined;
+let flushTimer: NodeJS.Timeout | undefined;
+let ready: Promise<void> = Promise.resolve();
+let dropped: string | undefined;
+let dayEnds: DayEnd[] = [];
+
+async function start(): Promise<void> {
+  engine = await openEngine(settings.dataDir, (reason) => {
+    dropped = reason;
+  });
+  follower = await Follower.start(engine, journal, dayEnds);
+}
+
+/** The file turned out to be damaged: drop it, and read the journal again. */
+async function startAnew(reason: string): Promise<void> {
+  dropped = reason;
+  idle = [];
+  engine.instance.closeSync();
+  for (const suffix of ["", ".wal"]) rmSync(columnsFile(settings.dataDir) + suffix, { force: true });
+  await start();
+}
+
+function isDamage(error: unknown): boolean {
+  const text = error instanceof Error ? error.message : String(error);
+  return /corrupt|checksum|invalidated|Serialization Error|FATAL|INTERNAL Error|IO Error: Could not read/i.test(text);
+}
+
+function scheduleFollow(): void {
+  followTimer ??= setTimeout(() => {
+    followTimer = undefined;
+    // A failure is counted by its lag, met again by the next question, and tried again with the next events.
+    ready.then(() => follower.catchUp()).catch(() => undefined);
+  }, FOLLOW_MS);
+}
+
+interface Question {
+  readonly run: RunSql;
+  readonly snapshot: Snapshot;
+}
+
+/** Runs a question on a snapshot that has everything the journal had when it was put. */
+async function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+  if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+  busy++;
+  try {
+    return await askOnce(answer);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    ready = ready.then(() => startAnew(reason));
+    return await askOnce(answer);
+  } finally {
+    busy--;
+    waiting.shift()?.();
+  }
+}
+
+async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+  await ready;
+  await follower.catchUp();
+  const owner = engine;
+  const connection = idle.pop() ?? (await engine.instance.connect());
+  const snapshot = follower.snapshot();
+  let timer: NodeJS.Timeout | undefined;
+  let late = false;
+  try {
+    timer = setTimeout(() => {
+      late = true;
+      connection.interrupt();
+    }, QUESTION_MS_MAX);
+    const run: Question["run"] = (sql, parameters) => rowsOf(connection, sql, parameters.values);
+    return await answer({ run, snapshot });
+  } catch (error) {
+    if (late)
+      throw new QuestionRefused(
+        "query",
+        `took longer than ${QUESTION_MS_MAX / 1000} s: narrow the time range or the filters`,
+      );
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    snapshot.release();
+    if (owner === engine) idle.push(connection);
+  }
+}
+
+function rangeSql({ fromMs, toMs }: TimeRange): string {
+  return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
+}
+
+function whereSql(condition: Condition, range: TimeRange, parameters: Parameters): string {
+  return and([rangeSql(range), conditionSql(condition, settings.platform, parameters)]);
+}
+
+const toPlace = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
+
+const api = {
+  /** Opens the columns and begins to read what they lack; questions wait until it is in. */
+  async open(days: readonly DayEnd[]): Promise<{ dropped: string | undefined }> {
+    dayEnds = [...days];
+    await start();
+    flushTimer = setInterval(() => {
+      ready.then(() => follower.flush()).catch(() => undefined);
+    }, FLUSH_MS);
+    scheduleFollow();
+    return { dropped };
+  },
+
+  /** The journal has committed these. */
+  committed(days: readonly number[], lastSeq: number, rows: number): void {
+    for (const day of days) {
+      const known = dayEnds.findIndex((end) => end.day === day);
+      if (known >= 0) dayEnds[known] = { day, lastSeq };
+      else dayEnds.push({ day, lastSeq });
+    }
+    follower.note(days, lastSeq, rows);
+    scheduleFollow();
+  },
+
+  status(): { lag: number; moveFailure: string | undefined; dropped: string | undefined } {
+    return { lag: follower.lag, moveFailure: follower.moveFailure?.message, dropped };
+  },
+
+  count(condition: Condition, range: TimeRange): Promise<number> {
+    return ask(async ({ run, snapshot }) => {
+      const parameters = new Parameters();
+      const where = whereSql(condition, range, parameters);
+      const [[total]] = (await run(`SELECT count(*) FROM ${snapshot.from} WHERE ${where}`, parameters)) as [[bigint]];
+      return Number(total);
+    });
+  },
+
+  /** The list's page: its total, and where its rows lie. */
+  list(
+    condition: Condition,
+    range: TimeRange,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ): Promise<{ total: number; places: ListPlace[] }> {
+    return ask(async ({ run, snapshot }) => {
+      const parameters = new Parameters();
+      const where = whereSql(condition, range, parameters);
+      const [[total]] = (await run(`SELECT count(*) FROM ${snapshot.from} WHERE ${where}`, parameters)) as [[bigint]];
+      const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
+      // A cursor's bound also stands alone, where the engine can skip whole parts of the table by it.
+      const bound = after ? `ts <= ${after.ts}` : "TRUE";
+      const rows = await run(
+        `SELECT ts, seq FROM ${snapshot.from} WHERE ${and([bound, below, where])} ORDER BY ts DESC, seq DESC LIMIT ${limit} OFFSET ${offset}`,
+        parameters,
+      );
+      return { total: Number(total), places: rows.map(toPlace) };
+    });
+  },
+
+  search(
+    query: SearchQuery,
+  ): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
+    return ask(async ({ run, snapshot }) => {
+      const parameters = new Parameters();
+      const where = whereSql(query.condition, query, parameters);
+      const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
+      const [[total, oddBits]] = (await run(
+        `SELECT count(*), ${query.aggs.length + query.sort.length > 0 ? "coalesce(bit_or(odd), 0)" : "0"} FROM ${matching}`,
+        parameters,
+      )) as [[bigint, number]];
+      const places: ListPlace[] = [];
+      if (query.limit > 0) {
+        const ordered = parameters.copy();
+        const order = orderSql(query.sort, settings.platform, oddBits, ordered);
+        const rows = await run(`SELECT ts, seq FROM ${matching} ORDER BY ${order} LIMIT ${query.limit}`, ordered);
+        places.push(...rows.map(toPlace));
+      }
+      const base = { sql: matching, parameters, platform: settings.platform, oddBits };
+      return { total: Number(total), places, aggregations: await aggregate(query.aggs, base, run) };
+    });
+  },
+
+  /** The next places in rising order, of events up to a sequence number. */
+  scan(
+    condition: Condition,
+    range: TimeRange,
+    after: ListPlace | undefined,
+    upTo: number,
+    limit: number,
+  ): Promise<ListPlace[]> {
+    return ask(async ({ run, snapshot }) => {
+      const parameters = new Parameters();
+      const where = whereSql(condition, range, parameters);
+      const above = after ? `ts >= ${after.ts} AND (ts > ${after.ts} OR seq > ${after.seq})` : "TRUE";
+      const rows = await run(
+        `SELECT ts, seq FROM ${snapshot.from} WHERE ${and([above, `seq <= ${upTo}`, where])} ORDER BY ts, seq LIMIT ${limit}`,
+        parameters,
+      );
+      return rows.map(toPlace);
+    });
+  },
+
+  async toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
+    await ready;
+    const connection = await engine.instance.connect();
+    try {
+      const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
+      const types = columns.map((name) => `${quoted(name)}: 'VARCHAR'`).join(", ");
+      await connection.run(
+        `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
+         TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
+      );
+    } finally {
+      connection.closeSync();
+    }
+  },
+
+  async removeDay(day: number): Promise<void> {
+    await ready;
+    dayEnds = dayEnds.filter((end) => end.day !== day);
+    await follower.removeDay(day);
+  },
+
+  /** Reads everything that is missing; tells how many rows came in between calls. */
+  async catchUp(): Promise<void> {
+    await ready;
+    await follower.catchUp();
+  },
+
+  rowsRead(): number {
+    return follower.rowsRead;
+  },
+
+  async close(): Promise<void> {
+    clearTimeout(followTimer);
+    clearInterval(flushTimer);
+    await ready;
+    await follower.catchUp();
+    await follower.flush();
+    await follower.checkpoint();
+    for (const connection of idle) connection.closeSync();
+    engine.connection.closeSync();
+    engine.instance.closeSync();
+    journal.closeAll();
+  },
+};
+
+export type ColumnsApi = typeof api;
+
+serveThread(api);

@@ -1,0 +1,143 @@
+import { mkdirSync, rmSync } from "node:fs";
+import type { Logger } from "pino";
+import { Gauge, type Registry } from "prom-client";
+import { Thread } from "../../lib/thread.ts";
+import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
+import type { ColumnsApi } from "./columns/worker.ts";
+import { EmbeddedEvents } from "./events.ts";
+import { Journal } from "./journal/journal.ts";
+import { Keys } from "./keys.ts";
+import { columnsFile, eventsFolder, exportsFolder, type Layout } from "./layout.ts";
+import { lockDataFolder } from "./lock.ts";
+import { State } from "./state.ts";
+
+// The embedded store: everything in one data folder, held by one process.
+
+export interface EmbeddedOptions {
+  readonly dataDir: string;
+  readonly platform: string;
+  readonly indexPrefix: string;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+interface Parts {
+  readonly journal: Journal;
+  readonly columns: Thread<ColumnsApi>;
+  readonly state: State;
+}
+
+export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
+  const { dataDir, log } = options;
+  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) mkdirSync(folder, { recursive: true });
+  const lock = lockDataFolder(dataDir);
+  try {
+    const { journal, columns, state } = await openParts(options);
+    const keys = new Keys(dataDir);
+    new Gauge({
+      name: "tocsin_columns_lag_events",
+      help: "Events that the journal has and the columns have not read yet",
+      registers: [options.registry],
+      async collect() {
+        this.set((await columns.call("status")).lag);
+      },
+    });
+    return {
+      events: new EmbeddedEvents(journal, columns, state),
+      keys,
+      exports: exportStore(dataDir, state, columns),
+      check: async () => {
+        await journal.check();
+        const { moveFailure } = await columns.call("status");
+        if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
+      },
+      close: async () => {
+        await closeParts({ journal, columns, state }, log);
+        keys.close();
+        lock.close();
+      },
+    };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+async function openParts(options: EmbeddedOptions): Promise<Parts> {
+  const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
+  const layout: Layout = { dataDir, indexPrefix };
+  const state = new State(dataDir);
+  const columns = new Thread<ColumnsApi>(
+    new URL("./columns/worker.ts", import.meta.url),
+    { ...layout, platform },
+    (error) =>
+      queueMicrotask(() => {
+        throw new Error("the thread of the columns died", { cause: error });
+      }),
+  );
+  const journal = await Journal.open({
+    layout,
+    registry,
+    now,
+    usedSeq: state.usedSeq,
+    onCommit: (days, lastSeq, rows) => void columns.call("committed", days, lastSeq, rows),
+  });
+  const { dropped } = await columns.call("open", journal.dayEnds);
+  if (dropped)
+    log.warn(
+      { reason: dropped },
+      "the columns were damaged or of an older form; they are being built anew from the journal",
+    );
+  return { journal, columns, state };
+}
+
+async function closeParts({ journal, columns, state }: Parts, log: Logger): Promise<void> {
+  await journal.close();
+  try {
+    await columns.call("close");
+  } catch (error) {
+    // The journal has everything: the columns read what they lack at the next start.
+    log.warn({ err: error }, "the columns could not be written out; they will catch up from the journal");
+  }
+  await columns.end();
+  state.close();
+}
+
+function exportStore(dataDir: string, state: State, columns: Thread<ColumnsApi>): ExportStore {
+  return {
+    folder: exportsFolder(dataDir),
+    list: () => state.exports(),
+    get: (id) => state.findExport(id),
+    put: (job) => state.putExport(job),
+    remove: (id) => state.removeExport(id),
+    toParquet: (from, to, names) => columns.call("toParquet", from, to, names),
+  };
+}
+
+/** Drops the columns and reads them anew from the journal. */
+export async function rebuildColumns(
+  options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
+): Promise<number> {
+  const { dataDir, log, onProgress } = options;
+  mkdirSync(eventsFolder(dataDir), { recursive: true });
+  const lock = lockDataFolder(dataDir);
+  try {
+    for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
+    const parts = await openParts(options);
+    const total = parts.journal.count();
+    const timer = setInterval(() => {
+      void parts.columns.call("rowsRead").then((done) => onProgress(done, total));
+    }, 200);
+    try {
+      await parts.columns.call("catchUp");
+    } finally {
+      clearInterval(timer);
+    }
+    await closeParts(parts, log);
+    onProgress(total, total);
+    return total;
+  } finally {
+    lock.close();
+  }
+}

@@ -1,0 +1,42 @@
+import { DAY_MS } from "../../lib/time.ts";
+
+// An event's id is a UUIDv7 whose random part also says where the event lies: after the time of arrival stand 40 bits of
+// the arrival sequence, then the day (since 1970) of the event's own time, then random bits. So arrival order is
+// id order, and a look-up by id needs no index.
+
+const SEQUENCE_MAX = 2 ** 40 - 1;
+const PATTERN = /^evt_([0-9a-f]{12})7([0-9a-f]{3})([89ab])([0-9a-f]{15})$/;
+
+export interface EventPlace {
+  readonly seq: number;
+  /** Start of the UTC day of the event's time. */
+  readonly day: number;
+}
+
+export function makeEventId(arrivedMs: number, { seq, day }: EventPlace): string {
+  if (seq > SEQUENCE_MAX) throw new Error("the arrival sequence is used up");
+  const high = Math.floor(seq / 2 ** 28);
+  const low = seq % 2 ** 28;
+  // 2 bits of variant (10), 28 of sequence, 16 of day, 18 of chance: 64 bits in two halves that stay exact as numbers.
+  const left = 0x80000000 + low * 4 + Math.floor(day / DAY_MS / 2 ** 14);
+  const right = ((day / DAY_MS) % 2 ** 14) * 2 ** 18 + Math.floor(Math.random() * 2 ** 18);
+  return (
+    "evt_" +
+    arrivedMs.toString(16).padStart(12, "0") +
+    "7" +
+    high.toString(16).padStart(3, "0") +
+    left.toString(16) +
+    right.toString(16).padStart(8, "0")
+  );
+}
+
+/** Where the event with this id would lie; undefined when no event can have such an id. */
+export function readEventId(id: string): (EventPlace & { arrivedMs: number }) | undefined {
+  const match = PATTERN.exec(id);
+  if (!match) return undefined;
+  const left = Number.parseInt(match[3]! + match[4]!.slice(0, 7), 16) - 0x80000000;
+  const right = Number.parseInt(match[4]!.slice(7), 16);
+  const seq = Number.parseInt(match[2]!, 16) * 2 ** 28 + Math.floor(left / 4);
+  const day = ((left % 4) * 2 ** 14 + Math.floor(right / 2 ** 18)) * DAY_MS;
+  return { seq, day, arrivedMs: Number.parseInt(match[1]!, 16) };
+}

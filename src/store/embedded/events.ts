@@ -1,0 +1,214 @@
+import { ThreadError, type Thread } from "../../lib/thread.ts";
+import { DAY_MS } from "../../lib/time.ts";
+import type { Condition } from "../../model/condition.ts";
+import type { Event } from "../../model/event.ts";
+import type { Position, TextPage } from "../../model/page.ts";
+import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
+import {
+  QuestionRefused,
+  StoreUnavailable,
+  type EventFilter,
+  type EventStore,
+  type NewEvent,
+  type StoredEvent,
+} from "../store.ts";
+import type { ColumnsApi } from "./columns/worker.ts";
+import { readEventId } from "./event-id.ts";
+import type { Journal } from "./journal/journal.ts";
+import type { ListPlace, Span } from "./journal/reader.ts";
+import type { State } from "./state.ts";
+import { holdsPhrases, parseSearch, type TextSearch } from "./words.ts";
+
+// Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
+// lists, totals and aggregations, and say where the rows lie; their texts always come from the journal.
+
+const TIME_END = 8.64e15;
+const SCAN_PLACES = 20_000;
+const SCAN_CHUNK = 1000;
+/** Every stored text begins with the id: `{"id":"evt_…`. */
+const ID_START = 7;
+const ID_LENGTH = 36;
+
+export class EmbeddedEvents implements EventStore {
+  readonly #journal: Journal;
+  readonly #columns: Thread<ColumnsApi>;
+  readonly #state: State;
+
+  constructor(journal: Journal, columns: Thread<ColumnsApi>, state: State) {
+    this.#journal = journal;
+    this.#columns = columns;
+    this.#state = state;
+  }
+
+  append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    return this.#journal.append(events);
+  }
+
+  async get(id: string): Promise<string | undefined> {
+    return (await this.#find(id))?.body;
+  }
+
+  findByToken(token: string): Promise<StoredEvent | undefined> {
+    return this.#journal.findToken(token);
+  }
+
+  async list(filter: EventFilter, position: Position): Promise<TextPage> {
+    const after =
+      position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;
+    const offset = position.mode === "page" ? (position.page - 1) * position.size : 0;
+    // One more than asked for tells whether the list goes on.
+    const limit = position.mode === "cursor" ? position.size + 1 : position.size;
+    const { total, texts } = await this.#listTexts(filter, after, offset, limit);
+    if (position.mode === "page") return { total, items: texts, nextCursor: null };
+    const items = texts.slice(0, position.size);
+    return { total, items, nextCursor: texts.length > position.size ? idOf(items.at(-1)!) : null };
+  }
+
+  async #listTexts(
+    filter: EventFilter,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ): Promise<{ total: number; texts: string[] }> {
+    const span = { from: filter.fromMs ?? 0, to: filter.toMs ?? TIME_END };
+    if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit);
+    const condition = listCondition(filter);
+    if (condition.of.length > 0) {
+      const { total, places } = await this.#ask("list", condition, filter, after, offset, limit);
+      return { total, texts: await this.#journal.bodies(places) };
+    }
+    const isWhole = filter.fromMs === undefined && filter.toMs === undefined;
+    const [rows, total] = await Promise.all([
+      this.#journal.page(span, after, offset, limit),
+      isWhole ? this.#journal.count() : this.#ask("count", condition, filter),
+    ]);
+    return { total, texts: rows.map(({ body }) => body) };
+  }
+
+  async #listWords(
+    filter: EventFilter,
+    words: string,
+    span: Span,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ) {
+    const search = parseSearch(words, filter);
+    if ("fault" in search) throw new QuestionRefused("search", search.fault);
+    if (search.ids.length > 0) return this.#listId(filter, search, span, after, offset, limit);
+    const [total, places] = await Promise.all([
+      this.#journal.textCount(search, span),
+      this.#journal.textPage(search, span, after, offset + limit),
+    ]);
+    return { total, texts: await this.#journal.bodies(places.slice(offset)) };
+  }
+
+  /** An id among the words: at most that one event. */
+  async #listId(
+    filter: EventFilter,
+    search: TextSearch,
+    span: Span,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ) {
+    const found = new Set(search.ids).size === 1 ? await this.#find(search.ids[0]!) : undefined;
+    const event = found && (JSON.parse(found.body) as Event);
+    const matches =
+      found &&
+      event &&
+      found.ts >= span.from &&
+      found.ts < span.to &&
+      (["source", "severity", "class", "type"] as const).every(
+        (field) => filter[field] === undefined || event[field] === filter[field],
+      ) &&
+      holdsPhrases(event as unknown as { [key: string]: unknown }, search.phrases) &&
+      (search.match === "" || (await this.#journal.textHas(search.match, found.ts - (found.ts % DAY_MS), found.seq)));
+    if (!matches) return { total: 0, texts: [] };
+    const isBelow = !after || found.ts < after.ts || (found.ts === after.ts && found.seq < after.seq);
+    return { total: 1, texts: isBelow && offset === 0 && limit > 0 ? [found.body] : [] };
+  }
+
+  async search(
+    query: SearchQuery,
+  ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
+    const { total, places, aggregations } = await this.#ask("search", query);
+    return { total, items: await this.#journal.bodies(places), aggregations };
+  }
+
+  async *scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
+    const upTo = this.#journal.committedSeq;
+    let after: ListPlace | undefined;
+    while (!signal.aborted) {
+      const places: ListPlace[] = await this.#ask(
+        "scan",
+        question.condition,
+        { fromMs: question.fromMs, toMs: question.toMs },
+        after,
+        upTo,
+        SCAN_PLACES,
+      );
+      for (let i = 0; i < places.length && !signal.aborted; i += SCAN_CHUNK) {
+        yield await this.#journal.bodies(places.slice(i, i + SCAN_CHUNK));
+      }
+      if (places.length < SCAN_PLACES) return;
+      after = places.at(-1);
+    }
+  }
+
+  async removeBefore(ms: number): Promise<{ days: number; events: number }> {
+    const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
+    let events = 0;
+    if (old.length > 0) this.#state.usedSeq = this.#journal.committedSeq;
+    for (const day of old) {
+      await this.#columns.call("removeDay", day);
+      events += await this.#journal.remove(day);
+    }
+    return { days: old.length, events };
+  }
+
+  async count(): Promise<number> {
+    return this.#journal.count();
+  }
+
+  async #find(id: string) {
+    const place = readEventId(id);
+    const row = place && (await this.#journal.get(place.day, place.seq));
+    return row && idOf(row.body) === id ? row : undefined;
+  }
+
+  async #placeOf(id: string): Promise<ListPlace> {
+    const row = await this.#find(id);
+    if (!row) throw new QuestionRefused("after", "is not the id of an event that is stored");
+    return { ts: row.ts, seq: row.seq };
+  }
+
+  async #ask<M extends "list" | "count" | "search" | "scan">(
+    method: M,
+    ...args: Parameters<ColumnsApi[M]>
+  ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
+    try {
+      return await this.#columns.call(method, ...args);
+    } catch (error) {
+      if (!(error instanceof ThreadError)) throw error;
+      if (error.name === "QuestionRefused") throw new QuestionRefused(String(error.details.field), error.message);
+      throw new StoreUnavailable("failed", "the question could not be answered", 5, { cause: error });
+    }
+  }
+}
+
+function idOf(text: string): string {
+  return text.slice(ID_START, ID_START + ID_LENGTH);
+}
+
+function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }> {
+  const fields = ["source", "severity", "class", "type"] as const;
+  return {
+    kind: "all",
+    of: fields.flatMap((field) =>
+      filter[field] === undefined
+        ? []
+        : [{ kind: "test", field, operator: "equals", value: filter[field], ignoreCase: false } as const],
+    ),
+  };
+}

@@ -1,0 +1,90 @@
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { existsSync } from "node:fs";
+import { dayFile, type Layout } from "../layout.ts";
+
+// One SQLite file holds the events of one UTC day of event time: the book of record.
+
+/** Blocks of this many sequence numbers carry the least and greatest time of their events. */
+export const BLOCK_SHIFT = 10;
+
+// Text is cut by words.ts; here every character but white space and control belongs to a word.
+export const WORDS_TABLE = `CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0,
+  tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_\`{|}~'")`;
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS events(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, body TEXT NOT NULL, token TEXT) STRICT;
+CREATE INDEX IF NOT EXISTS events_ts ON events(ts);
+CREATE INDEX IF NOT EXISTS events_token ON events(token) WHERE token IS NOT NULL;
+CREATE TABLE IF NOT EXISTS blocks(block INTEGER PRIMARY KEY, min_ts INTEGER NOT NULL, max_ts INTEGER NOT NULL, rows INTEGER NOT NULL) STRICT;
+${WORDS_TABLE};
+`;
+
+export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
+  const db = new DatabaseSync(dayFile(layout, day));
+  // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
+  db.exec(`PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
+    PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 5000;`);
+  db.exec(SCHEMA);
+  return db;
+}
+
+/** Read-only connections to day files, opened when needed, the least recently used closed. */
+export class DayReaders {
+  static readonly OPEN_MAX = 32;
+  readonly #layout: Layout;
+  readonly #open = new Map<number, DayReader>();
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  /** Undefined when the day has no file (any more). */
+  get(day: number): DayReader | undefined {
+    let reader = this.#open.get(day);
+    if (reader) this.#open.delete(day);
+    else {
+      const path = dayFile(this.#layout, day);
+      if (!existsSync(path)) return undefined;
+      reader = new DayReader(path);
+    }
+    this.#open.set(day, reader);
+    if (this.#open.size > DayReaders.OPEN_MAX) this.close(this.#open.keys().next().value!);
+    return reader;
+  }
+
+  close(day: number): void {
+    this.#open.get(day)?.close();
+    this.#open.delete(day);
+  }
+
+  closeAll(): void {
+    for (const day of [...this.#open.keys()]) this.close(day);
+  }
+}
+
+/** A connection with its prepared statements. */
+export class DayReader {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(path: string) {
+    this.#db = new DatabaseSync(path, { readOnly: true });
+    this.#db.exec(
+      "PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA mmap_size = 1073741824; PRAGMA query_only = 1;",
+    );
+  }
+
+  sql(text: string): StatementSync {
+    let statement = this.#statements.get(text);
+    if (!statement) {
+      statement = this.#db.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+}

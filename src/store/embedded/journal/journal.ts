@@ -1,0 +1,447 @@
+import { statSync } from "node:fs";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Thread } from "../../../lib/thread.ts";
+import { DAY_MS, formatTime, startOfDay } from "../../../lib/time.ts";
+import { StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
+import { makeEventId, readEventId } from "../event-id.ts";
+import { dayFile, listDays, type Layout } from "../layout.ts";
+import { eventWords, type TextSearch } from "../words.ts";
+import type { KeeperApi } from "./keeper.ts";
+import type { ListPlace, ReaderApi, Row, Span } from "./reader.ts";
+import type { DayGroup, WriterApi } from "./writer.ts";
+
+// The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
+
+export const GROUP_EVENTS_MAX = 1000;
+export const QUEUE_EVENTS_MAX = 20_000;
+export const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
+/** The writer always finds its next group waiting. */
+const GROUPS_IN_FLIGHT_MAX = 2;
+const READERS = 2;
+const ROWS_PER_CHECKPOINT = 20_000;
+const TOKEN_LIFE_MS = DAY_MS;
+
+interface Waiting {
+  readonly events: readonly Prepared[];
+  readonly bytes: number;
+  readonly resolve: (stored: StoredEvent[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Prepared extends StoredEvent {
+  readonly seq: number;
+  readonly day: number;
+  readonly ts: number;
+  readonly words: string;
+  readonly token: string | null;
+}
+
+export interface JournalOptions {
+  readonly layout: Layout;
+  readonly registry: Registry;
+  readonly now: () => number;
+  /** Sequence numbers up to here have been used, even where their events are gone. */
+  readonly usedSeq: number;
+  /** Hears of each committed group, in order, before its senders do. */
+  readonly onCommit: (days: readonly number[], lastSeq: number, rows: number) => void;
+}
+
+export class Journal {
+  readonly #options: JournalOptions;
+  readonly #writer: Thread<WriterApi>;
+  readonly #keeper: Thread<KeeperApi>;
+  readonly #readers: Thread<ReaderApi>[];
+  readonly #rows = new Map<number, number>();
+  readonly #lastWrite = new Map<number, number>();
+  readonly #unchecked = new Map<number, number>();
+  readonly #metrics;
+  readonly #queue: Waiting[] = [];
+  #queuedEvents = 0;
+  #queuedBytes = 0;
+  #inFlight = 0;
+  #lastSeq = 0;
+  #lastArrivalMs = 0;
+  #committedSeq = 0;
+  #checkpointing: Promise<void> | undefined;
+  #closing = false;
+  #drained: (() => void) | undefined;
+
+  private constructor(options: JournalOptions) {
+    this.#options = options;
+    // A thread of the store that dies is a bug: crash loudly, the journal is safe.
+    const onDeath = (error: Error) =>
+      queueMicrotask(() => {
+        throw new Error("a thread of the journal died", { cause: error });
+      });
+    const here = (file: string) => new URL(file, import.meta.url);
+    this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
+    this.#keeper = new Thread(here("./keeper.ts"), options.layout, onDeath);
+    this.#readers = Array.from({ length: READERS }, () => new Thread(here("./reader.ts"), options.layout, onDeath));
+    this.#metrics = journalMetrics(options.registry, this);
+  }
+
+  static async open(options: JournalOptions): Promise<Journal> {
+    const journal = new Journal(options);
+    await journal.#load();
+    return journal;
+  }
+
+  async #load(): Promise<void> {
+    const days = listDays(this.#options.layout);
+    const summaries = await Promise.all(days.map((day, i) => this.#reader(i).call("summary", day)));
+    this.#lastSeq = this.#options.usedSeq;
+    for (const [i, { rows, lastSeq, lastBody }] of summaries.entries()) {
+      this.#rows.set(days[i]!, rows);
+      this.#lastWrite.set(days[i]!, lastWriteOf(dayFile(this.#options.layout, days[i]!)));
+      this.dayEnds.push({ day: days[i]!, lastSeq });
+      if (lastSeq <= this.#lastSeq) continue;
+      this.#lastSeq = lastSeq;
+      const { id } = JSON.parse(lastBody!) as { id: string };
+      this.#lastArrivalMs = readEventId(id)!.arrivedMs;
+    }
+    this.#committedSeq = this.#lastSeq;
+  }
+
+  get queuedEvents(): number {
+    return this.#queuedEvents;
+  }
+
+  get committedSeq(): number {
+    return this.#committedSeq;
+  }
+
+  /** Days that have events, newest first. */
+  days(): number[] {
+    return [...this.#rows.keys()].sort((a, b) => b - a);
+  }
+
+  count(): number {
+    let sum = 0;
+    for (const rows of this.#rows.values()) sum += rows;
+    return sum;
+  }
+
+  /** How far each day goes: known at the start. */
+  readonly dayEnds: { day: number; lastSeq: number }[] = [];
+
+  rowsOf(day: number): number {
+    return this.#rows.get(day) ?? 0;
+  }
+
+  append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    if (this.#closing) return Promise.reject(new StoreUnavailable("closed", "the store is closing"));
+    if (events.length === 0) return Promise.resolve([]);
+    if (this.#queuedEvents >= QUEUE_EVENTS_MAX || this.#queuedBytes >= QUEUE_BYTES_MAX) {
+      this.#metrics.refused.inc({ reason: "queue_full" }, events.length);
+      return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
+    }
+    const prepared = events.map((event) => this.#prepare(event));
+    const bytes = prepared.reduce((sum, event) => sum + event.text.length + event.words.length, 0);
+    this.#queuedEvents += prepared.length;
+    this.#queuedBytes += bytes;
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ events: prepared, bytes, resolve, reject });
+      this.#pump();
+    });
+  }
+
+  #prepare({ draft, idempotencyToken }: NewEvent): Prepared {
+    const seq = ++this.#lastSeq;
+    // Ids never go back, whatever the clock does.
+    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#options.now());
+    const day = startOfDay(draft.timestampMs);
+    const id = makeEventId(this.#lastArrivalMs, { seq, day });
+    const { text: words, truncated } = eventWords(draft);
+    if (truncated) this.#metrics.truncated.inc();
+    const { type, source, severity, raw, enrichment } = draft;
+    const timestamp = formatTime(draft.timestampMs);
+    const text = JSON.stringify({ id, type, source, class: draft.class, severity, timestamp, raw, enrichment });
+    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null };
+  }
+
+  #pump(): void {
+    while (this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#queue.length > 0) {
+      const group: Waiting[] = [];
+      let size = 0;
+      while (this.#queue.length > 0 && (size === 0 || size + this.#queue[0]!.events.length <= GROUP_EVENTS_MAX)) {
+        const waiting = this.#queue.shift()!;
+        group.push(waiting);
+        size += waiting.events.length;
+      }
+      this.#inFlight++;
+      void this.#commit(group, size);
+    }
+    if (this.#inFlight === 0) this.#drained?.();
+  }
+
+  async #commit(group: readonly Waiting[], size: number): Promise<void> {
+    const days = groupByDay(group);
+    try {
+      const ms = await this.#writer.call("commit", days);
+      this.#metrics.groupSize.observe(size);
+      this.#metrics.groupSeconds.observe(ms / 1000);
+      const now = this.#options.now();
+      for (const { day, seqs } of days) {
+        this.#rows.set(day, (this.#rows.get(day) ?? 0) + seqs.length);
+        this.#lastWrite.set(day, now);
+        this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
+      }
+      this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
+      this.#options.onCommit(
+        days.map(({ day }) => day),
+        this.#committedSeq,
+        size,
+      );
+      for (const waiting of group) waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
+    } catch (error) {
+      const refusal = unavailable(error);
+      this.#metrics.refused.inc({ reason: refusal.reason }, size);
+      for (const waiting of group) waiting.reject(refusal);
+    }
+    for (const waiting of group) {
+      this.#queuedEvents -= waiting.events.length;
+      this.#queuedBytes -= waiting.bytes;
+    }
+    this.#inFlight--;
+    this.#pump();
+    this.#checkpointing ??= this.#checkpointIfDue();
+  }
+
+  /** The keeper does the bulk beside the writer; the writer's own turn then is short, and lets the log start anew. */
+  async #checkpointIfDue(): Promise<void> {
+    try {
+      for (const [day, rows] of this.#unchecked) {
+        if (rows < ROWS_PER_CHECKPOINT) continue;
+        this.#unchecked.set(day, 0);
+        await this.#keeper.call("checkpoint", day);
+        await this.#writer.call("checkpoint", day);
+      }
+    } catch (error) {
+      // The log only grows until the next turn; a full disk says so where events are appended.
+      this.#metrics.checkpointFailures.inc();
+      if (this.#closing) return;
+      if (!isStorageFailure(error)) throw error;
+    } finally {
+      this.#checkpointing = undefined;
+    }
+  }
+
+  get(day: number, seq: number): Promise<Row | undefined> {
+    return this.#reader(seq).call("find", day, seq);
+  }
+
+  /** The stored event with this token, if it came within a day. */
+  async findToken(token: string): Promise<StoredEvent | undefined> {
+    const since = this.#options.now() - TOKEN_LIFE_MS;
+    for (const day of this.days()) {
+      if (this.#lastWrite.get(day)! < since) continue;
+      const text = await this.#reader(day).call("findToken", day, token);
+      if (text === undefined) continue;
+      const { id } = JSON.parse(text) as { id: string };
+      if (readEventId(id)!.arrivedMs > since) return { id, text };
+    }
+    return undefined;
+  }
+
+  /** The newest events below a place, walking the days back. */
+  async page(span: Span, after: ListPlace | undefined, offset: number, limit: number): Promise<Row[]> {
+    const rows: Row[] = [];
+    let skip = offset;
+    for (const day of this.#daysOf(span)) {
+      if (after && day > after.ts) continue;
+      // A day that lies wholly in the range and in what is skipped need not be read.
+      const isWhole = span.from <= day && span.to >= day + DAY_MS && !after;
+      if (isWhole && skip >= this.rowsOf(day)) {
+        skip -= this.rowsOf(day);
+        continue;
+      }
+      const part = await this.#reader(day).call("page", day, clip(span, day), after, skip, limit - rows.length);
+      rows.push(...part);
+      // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
+      if (part.length === 0 && skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
+      else if (part.length > 0) skip = 0;
+      if (rows.length >= limit) break;
+    }
+    return rows;
+  }
+
+  async #countWithin(day: number, span: Span, after: ListPlace | undefined): Promise<number> {
+    return this.#reader(day).call("countSpan", day, span, after);
+  }
+
+  async bodies(places: readonly ListPlace[]): Promise<string[]> {
+    const byDay = Map.groupBy(places.keys(), (i) => startOfDay(places[i]!.ts));
+    const texts = Array.from<string | undefined>({ length: places.length });
+    await Promise.all(
+      [...byDay].map(async ([day, indexes], turn) => {
+        const found = await this.#reader(turn).call(
+          "bodies",
+          day,
+          indexes.map((i) => places[i]!.seq),
+        );
+        for (const [n, i] of indexes.entries()) texts[i] = found[n];
+      }),
+    );
+    // A day that retention removed meanwhile leaves gaps.
+    return texts.filter((text) => text !== undefined);
+  }
+
+  async textCount(search: TextSearch, span: Span): Promise<number> {
+    const counts = await Promise.all(
+      this.#daysOf(span).map((day, i) => this.#reader(i).call("textCount", day, search, clip(span, day))),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  async textPage(search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): Promise<ListPlace[]> {
+    const rows: ListPlace[] = [];
+    for (const day of this.#daysOf(span)) {
+      if (after && day > after.ts) continue;
+      rows.push(
+        ...(await this.#reader(day).call("textPage", day, search, clip(span, day), after, limit - rows.length)),
+      );
+      if (rows.length >= limit) break;
+    }
+    return rows;
+  }
+
+  textHas(match: string, day: number, seq: number): Promise<boolean> {
+    return this.#reader(seq).call("textHas", day, match, seq);
+  }
+
+  async remove(day: number): Promise<number> {
+    const rows = this.rowsOf(day);
+    this.#rows.delete(day);
+    this.#lastWrite.delete(day);
+    this.#unchecked.delete(day);
+    await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
+    await this.#writer.call("remove", day);
+    return rows;
+  }
+
+  /** Rejects when a thread does not answer. */
+  async check(): Promise<void> {
+    await Promise.all([
+      ...this.#readers.map((reader) => reader.call("summary", 0)),
+      this.#writer.call("checkpoint", 0),
+    ]);
+  }
+
+  /** Refuses new events, commits those accepted, then ends the threads. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#inFlight > 0 || this.#queue.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    await this.#checkpointing;
+    await Promise.all(this.#readers.map((reader) => reader.call("close")));
+    await this.#writer.call("close");
+    await Promise.all([...this.#readers, this.#writer, this.#keeper].map((thread) => thread.end()));
+  }
+
+  #daysOf(span: Span): number[] {
+    return this.days().filter((day) => day < span.to && day + DAY_MS > span.from);
+  }
+
+  #reader(n: number): Thread<ReaderApi> {
+    return this.#readers[Math.floor(n / DAY_MS + n) % this.#readers.length]!;
+  }
+}
+
+function clip(span: Span, day: number): Span {
+  return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
+}
+
+function groupByDay(group: readonly Waiting[]): DayGroup[] {
+  const days = new Map<
+    number,
+    { day: number; seqs: number[]; times: number[]; bodies: string[]; words: string[]; tokens: (string | null)[] }
+  >();
+  for (const waiting of group) {
+    for (const event of waiting.events) {
+      let columns = days.get(event.day);
+      if (!columns) {
+        columns = { day: event.day, seqs: [], times: [], bodies: [], words: [], tokens: [] };
+        days.set(event.day, columns);
+      }
+      columns.seqs.push(event.seq);
+      columns.times.push(event.ts);
+      columns.bodies.push(event.text);
+      columns.words.push(event.words);
+      columns.tokens.push(event.token);
+    }
+  }
+  return [...days.values()];
+}
+
+const SQLITE_FULL = 13;
+const SQLITE_IOERR = 10;
+
+function isStorageFailure(error: unknown): boolean {
+  const code = Number((error as { details?: { errcode?: number } }).details?.errcode ?? Number.NaN) & 0xff;
+  return code === SQLITE_FULL || code === SQLITE_IOERR;
+}
+
+function unavailable(error: unknown): StoreUnavailable {
+  if (isStorageFailure(error)) {
+    return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause: error });
+  }
+  return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
+}
+
+function lastWriteOf(path: string): number {
+  const times = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  return Math.max(...times);
+}
+
+function journalMetrics(registry: Registry, journal: Journal) {
+  const registers = [registry];
+  new Gauge({
+    name: "tocsin_intake_queue_events",
+    help: "Events that wait to be stored",
+    registers,
+    collect() {
+      this.set(journal.queuedEvents);
+    },
+  });
+  new Gauge({
+    name: "tocsin_events_rows",
+    help: "Events in the store",
+    registers,
+    collect() {
+      this.set(journal.count());
+    },
+  });
+  return {
+    refused: new Counter({
+      name: "tocsin_store_refused_events_total",
+      help: "Events the store did not take, by reason",
+      labelNames: ["reason"],
+      registers,
+    }),
+    truncated: new Counter({
+      name: "tocsin_events_words_truncated_total",
+      help: "Events with more words than are indexed",
+      registers,
+    }),
+    checkpointFailures: new Counter({
+      name: "tocsin_journal_checkpoint_failures_total",
+      help: "Failed moves of the write-ahead log into its file",
+      registers,
+    }),
+    groupSize: new Histogram({
+      name: "tocsin_commit_group_events",
+      help: "Events per commit",
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
+      registers,
+    }),
+    groupSeconds: new Histogram({
+      name: "tocsin_commit_group_seconds",
+      help: "Time of a commit",
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
+      registers,
+    }),
+  };
+}

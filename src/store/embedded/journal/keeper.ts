@@ -1,0 +1,27 @@
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../../../lib/thread.ts";
+import { dayFile, type Layout } from "../layout.ts";
+
+// Moves committed pages from the write-ahead log into the day's file, so that the writer need not wait for it.
+
+const layout = workerData as Layout;
+
+const api = {
+  checkpoint(day: number): void {
+    const path = dayFile(layout, day);
+    if (!existsSync(path)) return;
+    const db = new DatabaseSync(path);
+    try {
+      db.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL;");
+      db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get();
+    } finally {
+      db.close();
+    }
+  },
+};
+
+export type KeeperApi = typeof api;
+
+serveThread(api);

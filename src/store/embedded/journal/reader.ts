@@ -1,0 +1,208 @@
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../../../lib/thread.ts";
+import type { Layout } from "../layout.ts";
+import { holdsPhrases, type TextSearch } from "../words.ts";
+import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
+
+// A thread that reads the journal. Each call is about one day: the caller walks the days.
+
+/** A place in the list's order: newest first by time, then by sequence. */
+export interface ListPlace {
+  readonly ts: number;
+  readonly seq: number;
+}
+
+/** Half-open range of times within the day. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Row extends ListPlace {
+  readonly body: string;
+}
+
+interface Block {
+  readonly block: number;
+  readonly min_ts: number;
+  readonly max_ts: number;
+  readonly rows: number;
+}
+
+const TEXT_CHUNK = 256;
+const days = new DayReaders(workerData as Layout);
+
+function blocksOf(reader: DayReader): Block[] {
+  return reader.sql("SELECT block, min_ts, max_ts, rows FROM blocks ORDER BY block").all() as unknown as Block[];
+}
+
+const firstSeq = (block: Block) => block.block * 2 ** BLOCK_SHIFT;
+
+/** Runs of blocks that lie wholly within the span (no time need be looked at) or only partly. */
+function sections(blocks: readonly Block[], span: Span): { low: number; high: number; whole: boolean }[] {
+  const found: { low: number; high: number; whole: boolean }[] = [];
+  for (const block of blocks) {
+    if (block.max_ts < span.from || block.min_ts >= span.to) continue;
+    const whole = block.min_ts >= span.from && block.max_ts < span.to;
+    const last = found.at(-1);
+    const low = firstSeq(block);
+    const high = low + 2 ** BLOCK_SHIFT - 1;
+    if (last && last.whole === whole && last.high + 1 === low) last.high = high;
+    else found.push({ low, high, whole });
+  }
+  return found;
+}
+
+const api = {
+  /** The newest rows of a day below a place. */
+  page(day: number, span: Span, after: ListPlace | undefined, offset: number, limit: number): Row[] {
+    const reader = days.get(day);
+    if (!reader) return [];
+    const place = after ?? { ts: span.to, seq: 0 };
+    return reader
+      .sql(
+        `SELECT seq, ts, body FROM events WHERE ts >= ? AND ts < ? AND (ts, seq) < (?, ?) ORDER BY ts DESC, seq DESC LIMIT ? OFFSET ?`,
+      )
+      .all(span.from, span.to, place.ts, place.seq, limit, offset) as unknown as Row[];
+  },
+
+  countSpan(day: number, span: Span, after: ListPlace | undefined): number {
+    const place = after ?? { ts: span.to, seq: 0 };
+    const row = days
+      .get(day)
+      ?.sql("SELECT count(*) AS n FROM events WHERE ts >= ? AND ts < ? AND (ts, seq) < (?, ?)")
+      .get(span.from, span.to, place.ts, place.seq);
+    return (row as { n: number } | undefined)?.n ?? 0;
+  },
+
+  bodies(day: number, seqs: readonly number[]): (string | undefined)[] {
+    const statement = days.get(day)?.sql("SELECT body FROM events WHERE seq = ?");
+    return seqs.map((seq) => (statement?.get(seq) as { body: string } | undefined)?.body);
+  },
+
+  find(day: number, seq: number): Row | undefined {
+    return days.get(day)?.sql("SELECT seq, ts, body FROM events WHERE seq = ?").get(seq) as Row | undefined;
+  },
+
+  findToken(day: number, token: string): string | undefined {
+    const row = days.get(day)?.sql("SELECT body FROM events WHERE token = ? ORDER BY seq DESC LIMIT 1").get(token);
+    return (row as { body: string } | undefined)?.body;
+  },
+
+  /** How many rows a day has and the last sequence number in it. */
+  summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined } {
+    const reader = days.get(day);
+    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined };
+    const { rows } = reader.sql("SELECT coalesce(sum(rows), 0) AS rows FROM blocks").get() as { rows: number };
+    const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
+      | { seq: number; body: string }
+      | undefined;
+    return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body };
+  },
+
+  textCount(day: number, search: TextSearch, span: Span): number {
+    const reader = days.get(day);
+    if (!reader) return 0;
+    let count = 0;
+    if (search.phrases.length > 0) {
+      visitVerified(reader, search, span, () => count++);
+      return count;
+    }
+    for (const { low, high, whole } of sections(blocksOf(reader), span)) {
+      const counted = whole
+        ? reader
+            .sql("SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?")
+            .get(search.match, low, high)
+        : reader
+            .sql(
+              `SELECT count(*) AS n FROM words JOIN events ON events.seq = words.rowid
+               WHERE words MATCH ? AND words.rowid BETWEEN ? AND ? AND ts >= ? AND ts < ?`,
+            )
+            .get(search.match, low, high, span.from, span.to);
+      count += (counted as { n: number }).n;
+    }
+    return count;
+  },
+
+  /** The newest matches of a day below a place. */
+  textPage(day: number, search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): ListPlace[] {
+    const reader = days.get(day);
+    if (!reader) return [];
+    const isBelow = (row: ListPlace) => !after || row.ts < after.ts || (row.ts === after.ts && row.seq < after.seq);
+    if (search.phrases.length > 0) {
+      let best: ListPlace[] = [];
+      visitVerified(reader, search, span, (row) => {
+        if (isBelow(row)) best.push({ ts: row.ts, seq: row.seq });
+        if (best.length > limit + TEXT_CHUNK) best = best.sort(newestFirst).slice(0, limit);
+      });
+      return best.sort(newestFirst).slice(0, limit);
+    }
+    // Matches come in order of arrival, which is nearly the order of time. latest[i]: no row up to block i is newer.
+    const blocks = blocksOf(reader);
+    const latest: number[] = [];
+    for (const block of blocks) latest.push(Math.max(block.max_ts, latest.at(-1) ?? 0));
+    const select = reader.sql(
+      `SELECT words.rowid AS seq, ts FROM words JOIN events ON events.seq = words.rowid
+       WHERE words MATCH ? AND words.rowid < ? ORDER BY words.rowid DESC LIMIT ${TEXT_CHUNK}`,
+    );
+    let found: ListPlace[] = [];
+    let below = 2 ** 41;
+    let index = blocks.length - 1;
+    // Skip what is wholly newer than asked for, without looking at it.
+    const top = after ? after.ts : span.to;
+    while (index >= 0 && blocks[index]!.min_ts > top) below = firstSeq(blocks[index--]!);
+    for (;;) {
+      const chunk = select.all(search.match, below) as unknown as ListPlace[];
+      for (const row of chunk) if (row.ts >= span.from && row.ts < span.to && isBelow(row)) found.push(row);
+      if (found.length > limit + TEXT_CHUNK) found = found.sort(newestFirst).slice(0, limit);
+      if (chunk.length < TEXT_CHUNK) break;
+      below = chunk.at(-1)!.seq;
+      while (index >= 0 && firstSeq(blocks[index]!) >= below) index--;
+      const newestLeft = index >= 0 ? latest[index]! : -1;
+      if (newestLeft < span.from || isSettled(found, limit, newestLeft)) break;
+    }
+    return found.sort(newestFirst).slice(0, limit);
+  },
+
+  /** Whether this one event has the words. */
+  textHas(day: number, match: string, seq: number): boolean {
+    const found = days.get(day)?.sql("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?").get(match, seq);
+    return found !== undefined;
+  },
+
+  /** Before a day is removed. */
+  forget(day: number): void {
+    days.close(day);
+  },
+
+  close(): void {
+    days.closeAll();
+  },
+};
+
+/** Visits matches whose own text, too, holds what is searched. */
+function visitVerified(reader: DayReader, search: TextSearch, span: Span, visit: (row: Row) => void): void {
+  const matches = reader
+    .sql(
+      `SELECT words.rowid AS seq, ts, body FROM words JOIN events ON events.seq = words.rowid
+       WHERE words MATCH ? AND ts >= ? AND ts < ?`,
+    )
+    .iterate(search.match, span.from, span.to) as unknown as Iterable<Row>;
+  for (const row of matches) {
+    if (holdsPhrases(JSON.parse(row.body) as { [key: string]: unknown }, search.phrases)) visit(row);
+  }
+}
+
+/** No row that is still to come can be among the first ones. */
+function isSettled(found: ListPlace[], limit: number, newestLeft: number): boolean {
+  if (found.length < limit) return false;
+  return found.sort(newestFirst)[limit - 1]!.ts > newestLeft;
+}
+
+function newestFirst(a: ListPlace, b: ListPlace): number {
+  return b.ts - a.ts || b.seq - a.seq;
+}
+
+export type ReaderApi = typeof api;
+
+serveThread(api);

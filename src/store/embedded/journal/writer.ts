@@ -1,0 +1,115 @@
+import { rmSync } from "node:fs";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../../../lib/thread.ts";
+import { dayFile, type Layout } from "../layout.ts";
+import { BLOCK_SHIFT, openDayForWriting } from "./day-file.ts";
+
+// The one thread that writes events. A group is committed as a whole for each day it touches.
+
+/** Events of one day, as columns: cheap to hand over between threads. In rising order of seq. */
+export interface DayGroup {
+  readonly day: number;
+  readonly seqs: readonly number[];
+  readonly times: readonly number[];
+  readonly bodies: readonly string[];
+  readonly words: readonly string[];
+  readonly tokens: readonly (string | null)[];
+}
+
+interface OpenDay {
+  readonly db: DatabaseSync;
+  readonly insertEvent: StatementSync;
+  readonly insertWords: StatementSync;
+  readonly upsertBlock: StatementSync;
+  readonly begin: StatementSync;
+  readonly commit: StatementSync;
+  readonly rollback: StatementSync;
+}
+
+const OPEN_MAX = 8;
+const layout = workerData as Layout;
+const open = new Map<number, OpenDay>();
+
+function openDay(day: number): OpenDay {
+  let entry = open.get(day);
+  if (entry) open.delete(day);
+  else {
+    if (open.size >= OPEN_MAX) closeDay(open.keys().next().value!);
+    const db = openDayForWriting(layout, day);
+    entry = {
+      db,
+      insertEvent: db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, ?)"),
+      insertWords: db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)"),
+      upsertBlock:
+        db.prepare(`INSERT INTO blocks(block, min_ts, max_ts, rows) VALUES (?1, ?2, ?3, ?4) ON CONFLICT(block)
+        DO UPDATE SET min_ts = min(min_ts, ?2), max_ts = max(max_ts, ?3), rows = rows + ?4`),
+      begin: db.prepare("BEGIN IMMEDIATE"),
+      commit: db.prepare("COMMIT"),
+      rollback: db.prepare("ROLLBACK"),
+    };
+  }
+  open.set(day, entry);
+  return entry;
+}
+
+function closeDay(day: number): void {
+  open.get(day)?.db.close();
+  open.delete(day);
+}
+
+function commitDay(group: DayGroup): void {
+  const day = openDay(group.day);
+  day.begin.run();
+  try {
+    const { seqs, times, bodies, words, tokens } = group;
+    for (let i = 0; i < seqs.length; i++) {
+      day.insertEvent.run(seqs[i]!, times[i]!, bodies[i]!, tokens[i]!);
+      day.insertWords.run(seqs[i]!, words[i]!);
+    }
+    for (let i = 0; i < seqs.length;) {
+      const block = Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT);
+      let [min, max, rows] = [times[i]!, times[i]!, 0];
+      for (; i < seqs.length && Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT) === block; i++, rows++) {
+        min = Math.min(min, times[i]!);
+        max = Math.max(max, times[i]!);
+      }
+      day.upsertBlock.run(block, min, max, rows);
+    }
+    day.commit.run();
+  } catch (error) {
+    // A full disk may have rolled back already; either way the connection must be out of the transaction.
+    if (day.db.isTransaction) day.rollback.run();
+    throw error;
+  }
+}
+
+const api = {
+  /** Durable when it returns; the time it took in milliseconds. */
+  commit(groups: readonly DayGroup[]): number {
+    const started = performance.now();
+    for (const group of groups) commitDay(group);
+    return performance.now() - started;
+  },
+
+  /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */
+  checkpoint(day: number): number {
+    const entry = open.get(day);
+    if (!entry) return 0;
+    const row = entry.db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
+    return row.log;
+  },
+
+  remove(day: number): void {
+    closeDay(day);
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(dayFile(layout, day) + suffix, { force: true });
+  },
+
+  close(): void {
+    for (const day of [...open.keys()]) closeDay(day);
+  },
+};
+
+export type WriterApi = typeof api;
+
+serveThread(api);

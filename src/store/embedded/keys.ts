@@ -1,0 +1,131 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { PLANS, SCOPES, type ApiKey, type Plan, type Scope } from "../../model/key.ts";
+import type { KeyStore, KeyUsage } from "../store.ts";
+import { keysFile } from "./layout.ts";
+import { openSmall } from "./sqlite.ts";
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
+  expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
+CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
+`;
+
+interface KeyRow {
+  id: string;
+  name: string;
+  scopes: string;
+  plan: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+  secret_hash: Uint8Array;
+  previous_hash: Uint8Array | null;
+  previous_until: number | null;
+}
+
+/**
+ * Keys in a file of their own, so that the command line can change them beside a running server. A look-up asks the
+ * file for one number: whether anyone else has written. Only then is the memory of keys thrown away.
+ */
+export class Keys implements KeyStore {
+  readonly #db: DatabaseSync;
+  readonly #version: StatementSync;
+  readonly #select: StatementSync;
+  readonly #cache = new Map<string, ApiKey>();
+  #seenVersion = -1;
+
+  constructor(dataDir: string) {
+    this.#db = openSmall(keysFile(dataDir), SCHEMA);
+    this.#version = this.#db.prepare("PRAGMA data_version");
+    this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
+  }
+
+  find(id: string): ApiKey | undefined {
+    const version = (this.#version.get() as { data_version: number }).data_version;
+    if (version !== this.#seenVersion) {
+      this.#cache.clear();
+      this.#seenVersion = version;
+    }
+    const cached = this.#cache.get(id);
+    if (cached) return cached;
+    const row = this.#select.get(id) as KeyRow | undefined;
+    if (!row) return undefined;
+    const key = toKey(row);
+    this.#cache.set(id, key);
+    return key;
+  }
+
+  list(): ApiKey[] {
+    const rows = this.#db.prepare("SELECT * FROM keys ORDER BY id").all() as unknown as KeyRow[];
+    return rows.map(toKey);
+  }
+
+  put(key: ApiKey): void {
+    this.#db
+      .prepare(
+        `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash, previous_hash, previous_until)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(
+        key.id,
+        key.name,
+        key.scopes.join(" "),
+        key.plan,
+        key.createdAt,
+        key.expiresAt,
+        key.revokedAt,
+        key.secretHash,
+        key.previousHash,
+        key.previousUntil,
+      );
+    this.#cache.delete(key.id);
+  }
+
+  usage(): KeyUsage[] {
+    const rows = this.#db.prepare("SELECT key_id, last_used_at, day, day_count FROM usage").all();
+    return (rows as unknown as { key_id: string; last_used_at: number; day: number; day_count: number }[]).map(
+      (row) => ({
+        keyId: row.key_id,
+        lastUsedAt: row.last_used_at,
+        day: row.day,
+        dayCount: row.day_count,
+      }),
+    );
+  }
+
+  saveUsage(usage: readonly KeyUsage[]): void {
+    // Counts survive a killed process without waiting for the disk every second.
+    this.#db.exec("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE");
+    try {
+      const upsert = this.#db.prepare(
+        "INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count) VALUES (?, ?, ?, ?)",
+      );
+      for (const { keyId, lastUsedAt, day, dayCount } of usage) upsert.run(keyId, lastUsedAt, day, dayCount);
+      this.#db.exec("COMMIT");
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      throw error;
+    } finally {
+      this.#db.exec("PRAGMA synchronous = FULL");
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function toKey(row: KeyRow): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: row.scopes.split(" ").filter((scope): scope is Scope => (SCOPES as readonly string[]).includes(scope)),
+    plan: PLANS.find((plan) => plan === row.plan) ?? ("starter" satisfies Plan),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    secretHash: row.secret_hash,
+    previousHash: row.previous_hash,
+    previousUntil: row.previous_until,
+  };
+}

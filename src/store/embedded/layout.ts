@@ -1,0 +1,34 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { formatDay, parseTime } from "../../lib/time.ts";
+
+// Where things lie in the data folder.
+
+export interface Layout {
+  readonly dataDir: string;
+  readonly indexPrefix: string;
+}
+
+export const lockFile = (dataDir: string) => join(dataDir, "lock.db");
+export const keysFile = (dataDir: string) => join(dataDir, "keys.db");
+export const stateFile = (dataDir: string) => join(dataDir, "state.db");
+export const eventsFolder = (dataDir: string) => join(dataDir, "events");
+export const columnsFile = (dataDir: string) => join(dataDir, "columns", "columns.duckdb");
+export const columnsScratch = (dataDir: string) => join(dataDir, "columns", "scratch");
+export const exportsFolder = (dataDir: string) => join(dataDir, "exports");
+
+export function dayFile({ dataDir, indexPrefix }: Layout, day: number): string {
+  return join(eventsFolder(dataDir), `${indexPrefix}-events-${formatDay(day)}.db`);
+}
+
+/** The days that have a file, oldest first. */
+export function listDays({ dataDir, indexPrefix }: Layout): number[] {
+  const days: number[] = [];
+  for (const name of readdirSync(eventsFolder(dataDir))) {
+    const date = name.startsWith(`${indexPrefix}-events-`) ? name.slice(indexPrefix.length + 8) : "";
+    const match = /^(\d{4})\.(\d\d)\.(\d\d)\.db$/.exec(date);
+    const day = match && parseTime(`${match[1]}-${match[2]}-${match[3]}`);
+    if (typeof day === "number") days.push(day);
+  }
+  return days.sort((a, b) => a - b);
+}

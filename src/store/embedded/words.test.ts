@@ -1,0 +1,85 @@
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import type { EventDraft, JsonObject } from "../../model/event.ts";
+import { WORDS_TABLE } from "./journal/day-file.ts";
+import { eventWords, holdsPhrases, parseSearch } from "./words.ts";
+
+function draft(raw: JsonObject, type = "login_failure"): EventDraft {
+  return {
+    type,
+    source: "custom",
+    severity: "high",
+    class: "security",
+    timestampMs: 0,
+    raw,
+    enrichment: { geo: { country: "Österreich" } },
+  };
+}
+
+/** Asks the real index. */
+function finds(event: EventDraft, search: string): boolean {
+  const parsed = parseSearch(search, {});
+  if ("fault" in parsed) throw new Error(parsed.fault);
+  const db = new DatabaseSync(":memory:");
+  db.exec(WORDS_TABLE);
+  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event).text);
+  const found = db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(parsed.match).length === 1;
+  db.close();
+  return found && holdsPhrases(event, parsed.phrases);
+}
+
+const event = draft({
+  message: "Login FAILED for root: three times, from https://www.example.com/login?user=root&x=1",
+  src_ip: "192.0.2.10",
+  peer: "2001:DB8:0:0::1",
+  endpoint: "198.51.100.7:443",
+  mac: "AA-BB-CC-00-11-22",
+  path: "/usr/lib/systemd/systemd-logind-with-a-very-long-name-that-goes-on-and-on",
+  count: 17,
+  tags: ["Straße", "東京 tower", { deep: "naïve" }],
+});
+
+describe("a search finds", () => {
+  test.each([
+    ["a word, without regard to case", "failed LOGIN"],
+    ["a word from its beginning", "fail"],
+    ["a part of a compound from its beginning", "failure"],
+    ["a compound from its beginning", "login_fail"],
+    ["a number", "17"],
+    ["a host name inside an address of a page", "www.example.com"],
+    ["a domain below its host", "example.com/login"],
+    ["an address", "192.0.2.10"],
+    ["an address in another spelling", "2001:db8::1"],
+    ["an address that stands before a port", "198.51.100.7"],
+    ["a MAC address in another spelling", "aa:bb:cc:00:11:22"],
+    ["a quoted phrase", '"failed for root"'],
+    ["a quoted phrase over a comma", '"root: three times"'],
+    ["a quoted word that is whole", '"failed"'],
+    ["letters beyond ASCII, folded", "österreich STRASSE straße".replace("STRASSE ", "")],
+    ["letters of other scripts", "東京"],
+    ["a word longer than the index keeps", "systemd-logind-with-a-very-long-name-that-goes"],
+    ["the source and the class", "custom security"],
+  ])("%s", (_, search) => {
+    expect(finds(event, search)).toBe(true);
+  });
+});
+
+describe("a search does not find", () => {
+  test.each([
+    ["a word that does not occur among others that do", "failed banana"],
+    ["the inside of a word", "ailed"],
+    ["an address by a shorter one", "192.0.2.1"],
+    ["a phrase in another order", '"root failed"'],
+    ["a phrase whose last word goes on", '"failed for roo"'],
+    ["a quoted word that goes on", '"fail"'],
+    ["a long word that ends otherwise", "systemd-logind-with-a-very-long-name-that-stops"],
+    ["a key", "deep"],
+    ["a word of the filters", "=severity=high type=login_failures"],
+  ])("%s", (_, search) => {
+    expect(finds(event, search)).toBe(false);
+  });
+});
+
+test("a search without a word is refused in words", () => {
+  for (const search of ["", "  ", "***", '""', "..."]) expect(parseSearch(search, {})).toHaveProperty("fault");
+});

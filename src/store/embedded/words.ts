@@ -1,0 +1,233 @@
+import { isIP } from "node:net";
+import { canonicalAddress } from "../../lib/ip.ts";
+import { foldCase } from "../../lib/text.ts";
+import type { EventClass, EventDraft, JsonValue, Severity } from "../../model/event.ts";
+import { readEventId } from "./event-id.ts";
+
+// Full text: which words an event is found by, and what a typed search asks for. Both sides cut text the same way:
+// a *run* is letters, digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its
+// *parts* are what stands between connectors. A run is findable from the beginning of each of its parts. An
+// address or a MAC address is one word, in one spelling.
+
+/** An event is found by this many different words at the most. */
+export const EVENT_WORDS_MAX = 10_000;
+/** A word is kept up to this length; a longer one that is searched is compared with the event itself. */
+const WORD_CHARACTERS_MAX = 40;
+export const SEARCH_CHARACTERS_MAX = 1000;
+export const SEARCH_TERMS_MAX = 32;
+
+const SEPARATOR = 0;
+const LETTER = 1;
+const CONNECTOR = 2;
+const KINDS = new Uint8Array(128);
+for (let code = 0; code < 128; code++) {
+  if (/[a-z0-9]/.test(String.fromCharCode(code))) KINDS[code] = LETTER;
+}
+for (const char of "._-:@/\\") KINDS[char.charCodeAt(0)] = CONNECTOR;
+
+function kindOf(code: number): number {
+  if (code < 128) return KINDS[code]!;
+  const isPunctuation =
+    code === 0xa0 ||
+    (code >= 0x2000 && code <= 0x206f) ||
+    (code >= 0x3000 && code <= 0x303f) ||
+    code === 0xfeff ||
+    code === 0x1680;
+  return isPunctuation ? SEPARATOR : LETTER;
+}
+
+const MAC = /^(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
+const CISCO_MAC = /^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$/;
+const INNER_IPV4 = /(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])/g;
+
+/** An address or MAC address in the one spelling that it is indexed under. */
+function wholeWord(run: string): string | undefined {
+  const first = run.charCodeAt(0);
+  const mayBe = (first >= 48 && first <= 58) || (first >= 97 && first <= 102);
+  if (!mayBe || run.length < 2) return undefined;
+  if (run.length === 17 && MAC.test(run)) return run.replaceAll("-", ":");
+  if (run.length === 14 && CISCO_MAC.test(run)) return run.replaceAll(".", "").match(/../g)!.join(":");
+  return run.length <= 45 && isIP(run) ? canonicalAddress(run) : undefined;
+}
+
+/** Calls back with every run of a folded text. */
+function visitRuns(text: string, visit: (run: string) => void): void {
+  let start = -1;
+  for (let i = 0; i <= text.length; i++) {
+    const inRun = i < text.length && kindOf(text.charCodeAt(i)) !== SEPARATOR;
+    if (inRun) {
+      if (start < 0) start = i;
+    } else if (start >= 0) {
+      visit(text.slice(start, i));
+      start = -1;
+    }
+  }
+}
+
+function addRun(run: string, words: Set<string>): void {
+  const whole = wholeWord(run);
+  if (whole !== undefined) {
+    words.add(whole);
+    return;
+  }
+  let partStart = -1;
+  let connectors = 0;
+  for (let i = 0; i <= run.length; i++) {
+    const isLetter = i < run.length && kindOf(run.charCodeAt(i)) === LETTER;
+    if (isLetter) {
+      if (partStart >= 0) continue;
+      partStart = i;
+      if (words.size < EVENT_WORDS_MAX) words.add(trimEnd(run.slice(i, i + WORD_CHARACTERS_MAX)));
+    } else {
+      if (partStart >= 0 && words.size < EVENT_WORDS_MAX) {
+        words.add(run.slice(partStart, Math.min(i, partStart + WORD_CHARACTERS_MAX)));
+      }
+      partStart = -1;
+      connectors++;
+    }
+  }
+  // 10.0.0.1:443 and 10.0.0.1/24 hold an address too.
+  if (connectors > 3) for (const address of run.match(INNER_IPV4) ?? []) if (isIP(address)) words.add(address);
+}
+
+function trimEnd(run: string): string {
+  let end = run.length;
+  while (end > 0 && kindOf(run.charCodeAt(end - 1)) === CONNECTOR) end--;
+  return end === run.length ? run : run.slice(0, end);
+}
+
+/** The words of an event as one text, cut at spaces, with those that the list's filters look for. */
+export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
+  const words = new Set<string>();
+  const add = (run: string) => addRun(run, words);
+  const walk = (value: JsonValue | undefined): void => {
+    if (typeof value === "string") visitRuns(foldCase(value), add);
+    else if (typeof value === "number") visitRuns(foldCase(String(value)), add);
+    else if (typeof value === "boolean") words.add(String(value));
+    else if (Array.isArray(value)) for (const element of value) walk(element);
+    else if (value) for (const key of Object.keys(value)) walk(value[key]);
+  };
+  walk(event.type);
+  walk(event.source);
+  walk(event.severity);
+  walk(event.class);
+  walk(event.raw);
+  walk(event.enrichment);
+  const truncated = words.size >= EVENT_WORDS_MAX;
+  let text = `${filterWord("type", event.type)} ${filterWord("source", event.source)} ${filterWord("severity", event.severity)} ${filterWord("class", event.class)}`;
+  for (const word of words) text += ` ${word}`;
+  return { text, truncated };
+}
+
+/** A word that no text of an event can collide with: text is cut at `=`. */
+function filterWord(field: string, value: string): string {
+  const plain = /^[a-z0-9_.-]*$/.test(value)
+    ? value
+    : value.replace(/[^a-z0-9_.-]/gu, (char) => `=${char.codePointAt(0)!.toString(16)}=`);
+  return `=${field}=${plain}`;
+}
+
+export interface TextSearch {
+  /** For the index: every word of the search, and of the filters. */
+  readonly match: string;
+  /** What the index cannot decide alone: the event's own text must hold these. */
+  readonly phrases: readonly Phrase[];
+  /** An event id among the words. */
+  readonly ids: readonly string[];
+}
+
+interface Phrase {
+  readonly text: string;
+  /** Ends where a word ends; otherwise it may go on. */
+  readonly whole: boolean;
+}
+
+export function parseSearch(
+  search: string,
+  filter: {
+    source?: string | undefined;
+    severity?: Severity | undefined;
+    class?: EventClass | undefined;
+    type?: string | undefined;
+  },
+): TextSearch | { fault: string } {
+  if (search.length > SEARCH_CHARACTERS_MAX) return { fault: `at most ${SEARCH_CHARACTERS_MAX} characters` };
+  const terms = new Set<string>();
+  const phrases: Phrase[] = [];
+  const ids: string[] = [];
+  for (const [, quoted, bare] of search.matchAll(/"([^"]*)"?|([^\s"]+)/g)) {
+    if (bare !== undefined && readEventId(bare)) ids.push(bare);
+    else if (bare !== undefined) addBareTerm(foldCase(bare), terms, phrases);
+    else addPhrase(foldCase(quoted!), terms, phrases);
+  }
+  if (terms.size + ids.length === 0) return { fault: "has no word to search for" };
+  if (terms.size > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
+  for (const field of ["type", "source", "severity", "class"] as const) {
+    if (filter[field] !== undefined) terms.add(`"${filterWord(field, filter[field])}"`);
+  }
+  return { match: [...terms].join(" AND "), phrases, ids };
+}
+
+function addBareTerm(word: string, terms: Set<string>, phrases: Phrase[]): void {
+  visitRuns(word, (run) => {
+    const whole = wholeWord(run);
+    if (whole !== undefined) return void terms.add(`"${whole}"`);
+    const trimmed = trimEnd(run.slice(firstLetter(run)));
+    if (trimmed === "") return;
+    terms.add(`"${trimEnd(trimmed.slice(0, WORD_CHARACTERS_MAX))}"*`);
+    if (trimmed.length > WORD_CHARACTERS_MAX) phrases.push({ text: trimmed, whole: false });
+  });
+}
+
+function addPhrase(phrase: string, terms: Set<string>, phrases: Phrase[]): void {
+  const runs: string[] = [];
+  visitRuns(phrase, (run) => runs.push(run));
+  const text = collapse(phrase);
+  for (const run of runs) {
+    const whole = wholeWord(run);
+    const trimmed = trimEnd(run.slice(firstLetter(run)));
+    if (whole !== undefined) terms.add(`"${whole}"`);
+    else if (trimmed !== "") {
+      const isWord = !/[^\p{L}\p{N}]/u.test(trimmed) && trimmed.length <= WORD_CHARACTERS_MAX;
+      if (isWord) terms.add(`"${trimmed}"`);
+      else terms.add(`"${trimEnd(trimmed.slice(0, WORD_CHARACTERS_MAX))}"*`);
+      if (runs.length === 1 && !isWord) phrases.push({ text: trimmed, whole: true });
+    }
+  }
+  if (runs.length > 1) phrases.push({ text, whole: true });
+}
+
+function firstLetter(run: string): number {
+  let i = 0;
+  while (i < run.length && kindOf(run.charCodeAt(i)) !== LETTER) i++;
+  return i;
+}
+
+function collapse(text: string): string {
+  return text.trim().replace(/\s+/g, " ");
+}
+
+/** Whether an event's own values hold every phrase. */
+export function holdsPhrases(event: EventDraft | { [key: string]: unknown }, phrases: readonly Phrase[]): boolean {
+  const missing = new Set(phrases);
+  const walk = (value: unknown): void => {
+    if (missing.size === 0 || value === null) return;
+    if (typeof value === "string") {
+      const text = collapse(foldCase(value));
+      for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
+    } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
+  };
+  walk(event);
+  return missing.size === 0;
+}
+
+function holdsPhrase(text: string, phrase: Phrase): boolean {
+  const isLetterAt = (i: number) => i >= 0 && i < text.length && kindOf(text.charCodeAt(i)) === LETTER;
+  for (let at = text.indexOf(phrase.text); at >= 0; at = text.indexOf(phrase.text, at + 1)) {
+    const end = at + phrase.text.length;
+    const startsWord = !isLetterAt(at) || !isLetterAt(at - 1);
+    const endsWord = !phrase.whole || !isLetterAt(end - 1) || !isLetterAt(end);
+    if (startsWord && endsWord) return true;
+  }
+  return false;
+}
