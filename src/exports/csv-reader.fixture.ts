@@ -1,27 +1,17 @@
+const BARE_CELL = /[^",\r\n]*/y;
+const QUOTED_CELL = /"((?:[^"]|"")*)"/y;
+
 /** RFC 4180 to the letter: CRLF after every row, the same number of cells in each, quotes only where they belong. */
 export function readCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
-  let at = 0;
-  while (at < text.length) {
-    let cell = "";
-    if (text[at] === '"') {
-      for (at++; ; at++) {
-        if (at >= text.length) throw new Error("a quoted cell has no end");
-        if (text[at] === '"') {
-          if (text[at + 1] !== '"') break;
-          at++;
-        }
-        cell += text[at];
-      }
-      at++;
-    } else {
-      while (at < text.length && !",\r\n".includes(text[at]!)) {
-        if (text[at] === '"') throw new Error(`a quote inside a bare cell at ${at}`);
-        cell += text[at++];
-      }
-    }
-    row.push(cell);
+  for (let at = 0; at < text.length;) {
+    const pattern = text[at] === '"' ? QUOTED_CELL : BARE_CELL;
+    pattern.lastIndex = at;
+    const match = pattern.exec(text);
+    if (!match) throw new Error(`the quoted cell at ${at} has no end`);
+    row.push(match[1]?.replaceAll('""', '"') ?? match[0]);
+    at += match[0].length;
     if (text[at] === ",") {
       at++;
       continue;

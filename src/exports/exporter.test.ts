@@ -97,7 +97,7 @@ async function readParquet(path: string): Promise<{ columns: string[]; rows: Rec
   const instance = await DuckDBInstance.create(":memory:");
   const connection = await instance.connect();
   try {
-    const reader = await connection.runAndReadAll(`SELECT * FROM read_parquet('${path}')`);
+    const reader = await connection.runAndReadAll(`SELECT * FROM read_parquet('${path}') ORDER BY ALL`);
     return { columns: reader.columnNames(), rows: reader.getRowObjectsJson() };
   } finally {
     connection.closeSync();
