@@ -3,7 +3,7 @@ import { BATCH_ITEMS_MAX, type Intake } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
-import { refuseBackwards, searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
+import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, readBody, readJson } from "./body.ts";
@@ -182,20 +182,25 @@ function listQuery(sources: readonly string[]) {
         .optional()
         .describe('words that must all occur, each from its beginning; an address or a "phrase" as a whole'),
     })
-    .superRefine((query, context) => {
-      refuseBackwards(query, context);
-      const cursor = query.after !== undefined ? "after" : "limit";
-      if (query[cursor] === undefined) return;
-      for (const name of ["page", "per_page"] as const) {
-        if (query[name] === undefined) continue;
-        context.addIssue({
-          code: "custom",
-          path: [name],
-          message: `cannot stand beside ${cursor}, which is cursor mode`,
-        });
-      }
+    .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
+      path: ["page"],
+      message: "cannot stand beside after or limit, which are cursor mode",
+      when: evenIfFaulty,
+    })
+    .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
+      path: ["per_page"],
+      message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
+      when: evenIfFaulty,
+    })
+    .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+      path: ["from"],
+      message: "is after to",
+      when: evenIfFaulty,
     });
 }
+
+/** All faults of a request at once: what parameters say together is looked at even when one of them is wrong alone. */
+const evenIfFaulty = () => true;
 
 /** One client's key must not find another's event. */
 function idempotencyToken(header: string | string[] | undefined, keyId: string): string | undefined {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import helmet from "@fastify/helmet";
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Settings } from "../config.ts";
@@ -50,14 +50,17 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
-  observe(app, registry);
-  admit(app, { store, limits, now });
+  // First, so that a refusal at the door has these headers too.
   await app.register(helmet, {
+    // The proxy that adds TLS may have subdomains of which we know nothing.
+    strictTransportSecurity: { includeSubDomains: false },
     contentSecurityPolicy: {
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"], formAction: ["'none'"] },
     },
   });
+  observe(app, registry);
+  admit(app, { store, limits, now });
   await collectOpenapi(app);
   const sources = sourceNames(settings.platform);
   const endpoints: Endpoint[] = [
@@ -65,19 +68,19 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...exportEndpoints(exporter, sources),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
+  // Before the routes: each keeps the handlers that are there when it is added.
+  refuse(app, endpoints, now);
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: settings.bodyLimits.submitBytes, now });
   addStatus(app, { store, registry, now });
   await serveDocs(app);
-  refuse(app, endpoints, now);
   return app;
 }
 
 function createApp(settings: Settings, log: Logger, now: () => number): FastifyInstance {
   const app = fastify({
     loggerInstance: log as never,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request" }),
     genReqId: idMaker("req_", now),
-    requestIdLogLabel: "request",
     trustProxy: settings.trustedProxies.length > 0 ? [...settings.trustedProxies] : false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_TIMEOUT_MS,
@@ -210,7 +213,7 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
 
   const allowedAt = methodTable(endpoints);
   app.setNotFoundHandler((request, reply) => {
-    const path = request.originalUrl.split("?", 1)[0]!;
+    const path = request.url.split("?", 1)[0]!;
     const allowed = allowedAt(path);
     if (allowed.length === 0) return answer(request, reply, new Problem("not_found", "there is nothing at this path"));
     const headers = { Allow: allowed.join(", ") };

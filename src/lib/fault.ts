@@ -49,6 +49,7 @@ function wordIssue(issue: Issue): string {
     case "invalid_value":
       return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.map(String).join(", ")}`;
     case "too_small":
+      if (issue.minimum === 1 && issue.origin in UNITS) return "must not be empty";
       return `must be ${issue.inclusive ? "at least" : "more than"} ${issue.minimum}${UNITS[issue.origin] ?? ""}`;
     case "too_big":
       return `must be ${issue.inclusive ? "at most" : "less than"} ${issue.maximum}${UNITS[issue.origin] ?? ""}`;

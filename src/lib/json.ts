@@ -103,7 +103,7 @@ export function findFaults(text: string, depthMax: number): Fault[] {
       }
       const raw = readString();
       const key = raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
-      path.push(key);
+      path.push(key.toWellFormed());
       if (checkSurrogates && !key.isWellFormed()) report("the key has half a surrogate pair");
       if (set ? set.has(key) : keys.includes(key)) report("the key stands twice in its object");
       if (set) set.add(key);

@@ -1,0 +1,177 @@
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { StoreUnavailable } from "../store/store.ts";
+import { openTestServer, type TestServer } from "./test-server.ts";
+
+const item = (n: number) => ({ type: "batched", source: "custom", data: { n } });
+const NDJSON = { "content-type": "application/x-ndjson" };
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer({ settings: { rateLimits: false } });
+});
+afterAll(() => server.close());
+
+const send = (body: unknown, headers = {}) => server.call("POST", "/v1/events/batch", { body, headers });
+const lines = (items: readonly unknown[]) =>
+  items.map((item) => (typeof item === "string" ? item : JSON.stringify(item))).join("\n");
+
+describe("a batch", () => {
+  test("of a whole array is stored, and its ids are in its order", async () => {
+    const { status, body } = await send(Array.from({ length: 1201 }, (_, n) => item(n)));
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ accepted: 1201, rejected: [] });
+    expect([...body.data.ids].sort()).toEqual(body.data.ids);
+    expect(new Set(body.data.ids).size).toBe(1201);
+    for (const n of [0, 499, 500, 1200]) {
+      expect((await server.call("GET", `/v1/events/${body.data.ids[n]}`)).body.data.raw).toEqual({ n });
+    }
+  });
+
+  test("of lines keeps the good ones and says of each other one why not", async () => {
+    const { status, body } = await send(
+      lines([
+        item(0),
+        "not json",
+        "",
+        { ...item(2), severity: "bad", extra: 1 },
+        '{"type":"x","source":"custom","data":{"a":1,"a":2}}',
+        '{"type":"x","source":"custom","data":{"a":9007199254740993}}',
+        `{"type":"x","source":"custom","data":${'{"a":'.repeat(33)}1${"}".repeat(33)}}`,
+        "[]",
+        " \t\r",
+        item(7),
+      ]),
+      NDJSON,
+    );
+    expect(status).toBe(200);
+    expect(body.data.accepted).toBe(2);
+    expect(body.data.ids).toHaveLength(2);
+    const rejected = body.data.rejected.map(({ index, details }: any) => [
+      index,
+      details.map(({ field }: any) => field),
+    ]);
+    expect(rejected).toEqual([
+      [1, ["body"]],
+      [2, ["severity", "extra"]],
+      [3, ["data.a"]],
+      [4, ["data.a"]],
+      [5, [`data${".a".repeat(32)}`]],
+      [6, ["body"]],
+    ]);
+    expect((await server.call("GET", `/v1/events/${body.data.ids[1]}`)).body.data.raw).toEqual({ n: 7 });
+  });
+
+  test("of an array says the same of its items as one of lines", async () => {
+    const items = [
+      JSON.stringify(item(0)),
+      '{"type":"x","source":"custom","data":{"a":{"b":1,"b":2}}}',
+      '{"type":"x","source":"custom","data":{"a":["\\ud800"]}}',
+      "1e400",
+      JSON.stringify(item(4)),
+      `{"type":"x","source":"custom","data":${'{"a":'.repeat(32)}1${"}".repeat(32)}}`,
+      `{"type":"x","source":"custom","data":${'{"a":'.repeat(33)}1${"}".repeat(33)}}`,
+    ];
+    const array = await send(`[ ${items.join(" , ")} ]`);
+    const ndjson = await send(lines(items), NDJSON);
+    expect(array.body.data.accepted).toBe(3);
+    expect(array.body.data.rejected).toEqual(ndjson.body.data.rejected);
+    expect(array.body.data.rejected.map(({ index }: any) => index)).toEqual([1, 2, 3, 6]);
+  });
+
+  test("with bytes that are not UTF-8 on one line loses that line alone", async () => {
+    const body = Buffer.concat([
+      Buffer.from(`${lines([item(0)])}\n"`),
+      Buffer.from([0xff]),
+      Buffer.from(`"\n${lines([item(2)])}`),
+    ]);
+    const { data } = (await send(body, NDJSON)).body;
+    expect(data.accepted).toBe(2);
+    expect(data.rejected).toEqual([
+      { index: 1, details: [{ field: "body", message: expect.stringContaining("UTF-8") }] },
+    ]);
+  });
+
+  test("may be gzipped, and may hold 10,000 submissions but not one more", async () => {
+    const full = lines(Array.from({ length: 10_000 }, (_, n) => item(n)));
+    const { data } = (await send(gzipSync(full), { ...NDJSON, "content-encoding": "gzip" })).body;
+    expect(data.accepted).toBe(10_000);
+    const over = `${full}\n${lines([item(1)])}`;
+    expect((await send(over, NDJSON)).status).toBe(400);
+    expect((await send(`[${over.replaceAll("\n", ",")}]`)).status).toBe(400);
+    const { pagination } = (await server.call("GET", "/v1/events?limit=1")).body;
+    expect((await send(over, NDJSON)).body.error.details[0].field).toBe("body");
+    expect((await server.call("GET", "/v1/events?limit=1")).body.pagination.total).toBe(pagination.total);
+  });
+
+  test("that is cut short, empty or no array is refused as a whole", async () => {
+    const whole = JSON.stringify([item(0), item(1)]);
+    expect((await send(whole.slice(0, -1))).body.error.code).toBe("malformed_json");
+    for (const [body, headers] of [
+      ["[]", {}],
+      ["{}", {}],
+      ["null", {}],
+      ["\n \n", NDJSON],
+      ["", NDJSON],
+    ] as const) {
+      expect((await send(body, headers)).body.error, body).toMatchObject({
+        code: "validation_error",
+        details: [{ field: "body" }],
+      });
+    }
+    expect((await send(whole, { "content-type": "text/csv" })).status).toBe(415);
+  });
+
+  test("has the limit of a single submission for each of its items", async () => {
+    const large = { ...item(1), data: { text: "x".repeat(1024 * 1024) } };
+    for (const [body, headers] of [
+      [[item(0), large, item(2)], {}],
+      [lines([item(0), large, item(2)]), NDJSON],
+    ] as const) {
+      const { data } = (await send(body, headers)).body;
+      expect(data.accepted).toBe(2);
+      expect(data.rejected).toEqual([
+        { index: 1, details: [{ field: "body", message: "is larger than 1048576 bytes" }] },
+      ]);
+    }
+  });
+
+  test("of which the store takes a part names the other part; only when it takes nothing is it a 503", async () => {
+    let refuse: (call: number) => boolean = () => false;
+    let calls = 0;
+    const limping = await openTestServer({
+      settings: { rateLimits: false },
+      around: (store) => ({
+        ...store,
+        events: Object.assign(Object.create(store.events) as typeof store.events, {
+          append: (events: Parameters<typeof store.events.append>[0]) =>
+            refuse(calls++)
+              ? Promise.reject(new StoreUnavailable("disk_full", "no room", 9))
+              : store.events.append(events),
+        }),
+        check: () => store.check(),
+        close: () => store.close(),
+      }),
+    });
+    const body = Array.from({ length: 1100 }, (_, n) => item(n));
+    refuse = (call) => call === 1;
+    const part = await limping.call("POST", "/v1/events/batch", { body });
+    expect(part.status).toBe(200);
+    expect(part.body.data.accepted).toBe(600);
+    expect(part.body.data.rejected.map(({ index }: any) => index)).toEqual(
+      Array.from({ length: 500 }, (_, n) => 500 + n),
+    );
+    expect(part.body.data.rejected[0].details[0].message).toContain("no room");
+    refuse = () => true;
+    const none = await limping.call("POST", "/v1/events/batch", { body });
+    expect([none.status, none.headers["retry-after"]]).toEqual([503, "9"]);
+    const single = await limping.call("POST", "/v1/events", { body: item(1) });
+    expect([single.status, single.body.error.code, single.headers["retry-after"]]).toEqual([503, "unavailable", "9"]);
+    const metrics = await limping.call("GET", "/metrics");
+    expect(metrics.text).toContain('tocsin_intake_refused_total{reason="disk_full"} 1601');
+    expect(metrics.text).toContain("tocsin_intake_accepted_total 600");
+    refuse = () => false;
+    expect((await limping.call("POST", "/v1/events", { body: item(1) })).status).toBe(201);
+    await limping.close();
+  });
+});

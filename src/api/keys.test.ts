@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SCOPES } from "../model/key.ts";
+import { openTestServer, type TestServer } from "./test-server.ts";
+
+let clock: number;
+let server: TestServer;
+beforeEach(async () => {
+  clock = Date.UTC(2026, 10, 15, 12);
+  server = await openTestServer({ settings: { rateLimits: false }, now: () => clock });
+});
+afterEach(() => server.close());
+
+const ask = async (key: string | null, path = "/v1/events") => (await server.call("GET", path, { key })).status;
+
+describe("a key", () => {
+  test("is needed, and must be whole and ours", async () => {
+    const { secret } = server.key;
+    expect(await ask(secret)).toBe(200);
+    for (const wrong of [null, "x", secret.slice(0, -1), `${secret}0`, secret.replace(/.$/, "g"), `tsn_${secret}`]) {
+      expect(await ask(wrong), String(wrong)).toBe(401);
+    }
+    const other = `${secret.slice(0, -64)}${"0".repeat(64)}`;
+    const refused = await server.call("GET", "/v1/events", { key: other });
+    expect(refused.body.error.code).toBe("unauthorized");
+    expect(refused.headers["www-authenticate"]).toContain("Bearer");
+    for (const authorization of [secret, `Basic ${secret}`, "Bearer", `Bearer ${secret} ${secret}`]) {
+      expect((await server.call("GET", "/v1/events", { key: null, headers: { authorization } })).status).toBe(401);
+    }
+    expect(
+      (await server.call("GET", "/v1/events", { key: null, headers: { authorization: `bearer ${secret}` } })).status,
+    ).toBe(200);
+  });
+
+  test("opens only the calls whose scope it has; the refusal names the scope", async () => {
+    const calls = [
+      ["GET", "/v1/events", "events:read"],
+      ["GET", "/v1/events/evt_1", "events:read"],
+      ["POST", "/v1/events/search", "events:read"],
+      ["POST", "/v1/events/export", "events:read"],
+      ["GET", "/v1/events/exports/exp_1", "events:read"],
+      ["DELETE", "/v1/events/exports/exp_1", "events:read"],
+      ["GET", "/v1/events/exports/exp_1/download", "events:read"],
+      ["POST", "/v1/events", "events:write"],
+      ["POST", "/v1/events/batch", "events:write"],
+      ["GET", "/v1/keys", "keys:manage"],
+      ["POST", "/v1/keys", "keys:manage"],
+      ["POST", "/v1/keys/key_1/rotate", "keys:manage"],
+      ["DELETE", "/v1/keys/key_1", "keys:manage"],
+    ] as const;
+    for (const [method, path, scope] of calls) {
+      const without = server.addKey({ scopes: SCOPES.filter((other) => other !== scope) });
+      const refused = await server.call(method, path, { key: without.secret });
+      expect(refused.status, `${method} ${path}`).toBe(403);
+      expect(refused.body.error).toMatchObject({ code: "forbidden", message: expect.stringContaining(scope) });
+      const withIt = server.addKey({ scopes: [scope] });
+      expect((await server.call(method, path, { key: withIt.secret })).status, `${method} ${path}`).not.toBe(403);
+    }
+  });
+
+  test("is refused from the moment it expires", async () => {
+    const { secret } = server.addKey({ expiresAt: clock + 1000 });
+    expect(await ask(secret)).toBe(200);
+    clock += 1000;
+    expect(await ask(secret)).toBe(401);
+  });
+});
+
+describe("/v1/keys", () => {
+  const make = (body: object, key = server.key.secret) => server.call("POST", "/v1/keys", { body, key });
+
+  test("makes a key, shows it once, and lists it without its secret", async () => {
+    clock += 1000;
+    const made = await make({ name: " ci ", scopes: ["events:read", "events:read"], plan: "pro" });
+    expect(made.status).toBe(201);
+    expect(made.body.data).toMatchObject({
+      name: "ci",
+      scopes: ["events:read"],
+      plan: "pro",
+      expires_at: null,
+      revoked_at: null,
+      last_used_at: null,
+    });
+    expect(made.body.data.key).toMatch(new RegExp(`^tsn_${made.body.data.id}_[0-9a-f]{64}$`));
+    clock += 5000;
+    expect(await ask(made.body.data.key)).toBe(200);
+    const listed = await server.call("GET", "/v1/keys");
+    expect(listed.body.pagination).toEqual({ total: 2, page: 1, per_page: 50, total_pages: 1 });
+    const shown = listed.body.data.find(({ id }: { id: string }) => id === made.body.data.id);
+    const { key: _key, ...view } = made.body.data;
+    expect(shown).toEqual({ ...view, last_used_at: new Date(clock).toISOString() });
+    expect(listed.text).not.toContain(made.body.data.key.slice(-64));
+    const second = await server.call("GET", "/v1/keys?page=2&per_page=1");
+    expect(second.body.data.map(({ id }: { id: string }) => id)).toEqual([made.body.data.id]);
+  });
+
+  test("refuses what a key cannot be, every fault at once", async () => {
+    const refused = await make({ name: "", scopes: ["events:all"], plan: "gold", expires_at: "tomorrow", extra: 1 });
+    expect(refused.status).toBe(400);
+    expect(refused.body.error.details.map(({ field }: { field: string }) => field)).toEqual([
+      "name",
+      "scopes[0]",
+      "plan",
+      "expires_at",
+      "extra",
+    ]);
+    expect((await make({ name: "x", scopes: [] })).status).toBe(400);
+    expect(
+      (await make({ name: "x", scopes: ["events:read"], expires_at: "2020-01-01" })).body.error.details[0].field,
+    ).toBe("expires_at");
+  });
+
+  test("lets no key give away, by making or rotating, a scope that it lacks", async () => {
+    const clerk = server.addKey({ scopes: ["keys:manage", "events:read"] });
+    expect((await make({ name: "x", scopes: ["events:read"] }, clerk.secret)).status).toBe(201);
+    const refused = await make({ name: "x", scopes: ["events:read", "events:write"] }, clerk.secret);
+    expect(refused.status).toBe(403);
+    expect(refused.body.error.message).toContain("events:write");
+    const rotated = await server.call("POST", `/v1/keys/${server.key.key.id}/rotate`, { key: clerk.secret });
+    expect(rotated.status).toBe(403);
+    expect(await ask(server.key.secret)).toBe(200);
+  });
+
+  test("rotates at once without a body, and gently with a grace", async () => {
+    const first = server.addKey();
+    const second = (await server.call("POST", `/v1/keys/${first.key.id}/rotate`)).body.data.key as string;
+    expect(await ask(first.secret)).toBe(401);
+    expect(await ask(second)).toBe(200);
+    const answer = await server.call("POST", `/v1/keys/${first.key.id}/rotate`, { body: { grace_seconds: 60 } });
+    const third = answer.body.data.key as string;
+    expect([await ask(second), await ask(third)]).toEqual([200, 200]);
+    clock += 60_000;
+    expect([await ask(second), await ask(third)]).toEqual([401, 200]);
+    for (const body of [{ grace_seconds: -1 }, { grace_seconds: 1.5 }, { grace: 1 }, [], "null"]) {
+      expect((await server.call("POST", `/v1/keys/${first.key.id}/rotate`, { body })).status).toBe(400);
+    }
+    expect((await server.call("POST", "/v1/keys/key_none/rotate")).status).toBe(404);
+  });
+
+  test("revokes: the very next request is refused, and the key stays in the list", async () => {
+    const { key, secret } = server.addKey();
+    expect(await ask(secret)).toBe(200);
+    const revoked = await server.call("DELETE", `/v1/keys/${key.id}`);
+    expect([revoked.status, revoked.body.data]).toEqual([200, { id: key.id, revoked: true }]);
+    expect(await ask(secret)).toBe(401);
+    clock += 1000;
+    expect((await server.call("DELETE", `/v1/keys/${key.id}`)).status).toBe(200);
+    const listed = await server.call("GET", "/v1/keys");
+    const shown = listed.body.data.find(({ id }: { id: string }) => id === key.id);
+    expect(shown.revoked_at).toBe(new Date(clock - 1000).toISOString());
+    expect((await server.call("POST", `/v1/keys/${key.id}/rotate`)).body.error.code).toBe("conflict");
+    expect((await server.call("DELETE", "/v1/keys/key_none")).status).toBe(404);
+  });
+});

@@ -1,0 +1,129 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Settings } from "../config.ts";
+import { openTestServer, type Answer, type TestServer } from "./test-server.ts";
+
+const MIDNIGHT = Date.UTC(2026, 10, 16);
+const plans: Settings["plans"] = {
+  starter: { perMinute: 3, perDay: 5 },
+  pro: { perMinute: 4, perDay: 100 },
+  enterprise: { perMinute: 5, perDay: null },
+};
+
+let clock: number;
+let server: TestServer;
+beforeEach(async () => {
+  clock = MIDNIGHT - 3_600_000;
+  server = await openTestServer({ settings: { plans, anonymousPerMinute: 2 }, now: () => clock });
+});
+afterEach(() => server.close());
+
+const limitsOf = ({ status, headers }: Answer) => [
+  status,
+  Number(headers["x-ratelimit-limit"]),
+  Number(headers["x-ratelimit-remaining"]),
+  Number(headers["x-ratelimit-reset"]),
+];
+const ask = async (key: string | null, path = "/v1/events") => limitsOf(await server.call("GET", path, { key }));
+const seconds = (ms: number) => Math.ceil(ms / 1000);
+
+describe("rate limits", () => {
+  test("let a key ask as often in a minute as its plan says, and start over when the minute ends", async () => {
+    const { secret } = server.addKey({ plan: "enterprise" });
+    const reset = seconds(clock + 60_000);
+    for (const remaining of [4, 3, 2, 1, 0]) expect(await ask(secret)).toEqual([200, 5, remaining, reset]);
+    clock += 20_500;
+    const refused = await server.call("GET", "/v1/events", { key: secret });
+    expect(limitsOf(refused)).toEqual([429, 5, 0, reset]);
+    expect(refused.headers["retry-after"]).toBe("40");
+    expect(refused.body.error.code).toBe("rate_limited");
+    clock += 39_500;
+    expect(await ask(secret)).toEqual([200, 5, 4, seconds(clock + 60_000)]);
+  });
+
+  test("describe the window with the least remaining, and a refusal costs nothing of the other", async () => {
+    const { secret } = server.addKey({ plan: "starter" });
+    const minute = seconds(clock + 60_000);
+    const day = MIDNIGHT / 1000;
+    expect(await ask(secret)).toEqual([200, 3, 2, minute]);
+    expect(await ask(secret)).toEqual([200, 3, 1, minute]);
+    expect(await ask(secret)).toEqual([200, 3, 0, minute]);
+    for (let i = 0; i < 10; i++) expect(await ask(secret)).toEqual([429, 3, 0, minute]);
+    clock += 60_000;
+    expect(await ask(secret)).toEqual([200, 5, 1, day]);
+    expect(await ask(secret)).toEqual([200, 5, 0, day]);
+    expect(await ask(secret)).toEqual([429, 5, 0, day]);
+    clock = MIDNIGHT - 1;
+    expect(await ask(secret)).toEqual([429, 5, 0, day]);
+    clock = MIDNIGHT;
+    expect(await ask(secret)).toEqual([200, 3, 2, seconds(MIDNIGHT - 1 + 60_000)]);
+  });
+
+  test("count what a key asks whatever the answer is", async () => {
+    const { secret } = server.addKey({ plan: "pro", scopes: ["events:read"] });
+    expect((await ask(secret, "/v1/keys"))[0]).toBe(403);
+    expect((await ask(secret, "/v1/nothing"))[0]).toBe(404);
+    expect((await ask(secret, "/v1/events?nope=1"))[0]).toBe(400);
+    expect(await ask(secret)).toEqual([200, 4, 0, seconds(clock + 60_000)]);
+  });
+
+  test("keep keys and addresses apart: a stranger's noise does not shut out a key", async () => {
+    const { secret } = server.addKey({ plan: "pro" });
+    const reset = seconds(clock + 60_000);
+    expect(await ask(null)).toEqual([401, 2, 1, reset]);
+    expect(await ask("tsn_wrong")).toEqual([401, 2, 0, reset]);
+    expect(await ask(null)).toEqual([429, 2, 0, reset]);
+    expect(await ask(null, "/v1/nothing")).toEqual([429, 2, 0, reset]);
+    expect(await ask(secret)).toEqual([200, 4, 3, reset]);
+  });
+
+  test("do not touch health, metrics and docs", async () => {
+    await ask(null);
+    await ask(null);
+    for (const path of ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"]) {
+      const answer = await server.call("GET", path, { key: null });
+      expect(answer.status, path).toBe(200);
+      expect(answer.headers["x-ratelimit-limit"]).toBeUndefined();
+    }
+  });
+
+  test("remember the day's count through a restart", async () => {
+    const { secret } = server.addKey({ plan: "starter" });
+    for (let i = 0; i < 3; i++) await ask(secret);
+    clock += 60_000;
+    server = await server.restart();
+    expect(await ask(secret)).toEqual([200, 5, 1, MIDNIGHT / 1000]);
+    expect(await ask(secret)).toEqual([200, 5, 0, MIDNIGHT / 1000]);
+    expect((await ask(secret))[0]).toBe(429);
+    server = await server.restart();
+    expect((await ask(secret))[0]).toBe(429);
+  });
+
+  test("turned off refuse nothing and keep their headers", async () => {
+    const open = await openTestServer({ settings: { plans, rateLimits: false }, now: () => clock });
+    const { secret } = open.addKey({ plan: "starter" });
+    for (let i = 0; i < 10; i++) {
+      const answer = await open.call("GET", "/v1/events", { key: secret });
+      expect(limitsOf(answer).slice(0, 3)).toEqual([200, 3, 3]);
+    }
+    await open.close();
+  });
+});
+
+describe("behind a proxy", () => {
+  test("the client's address counts when the proxy is trusted, and only then", async () => {
+    const from = (address: string) => ({ key: null, headers: { "x-forwarded-for": address } });
+    await server.call("GET", "/v1/events", from("192.0.2.1"));
+    await server.call("GET", "/v1/events", from("192.0.2.2"));
+    expect((await server.call("GET", "/v1/events", from("192.0.2.3"))).status).toBe(429);
+    const trusting = await openTestServer({
+      settings: { anonymousPerMinute: 1, trustedProxies: ["127.0.0.0/8"] },
+      now: () => clock,
+    });
+    expect((await trusting.call("GET", "/v1/events", from("192.0.2.1"))).status).toBe(401);
+    expect((await trusting.call("GET", "/v1/events", from("192.0.2.2"))).status).toBe(401);
+    expect((await trusting.call("GET", "/v1/events", from("192.0.2.1"))).status).toBe(429);
+    expect((await trusting.call("GET", "/v1/events", from("2001:db8::1"))).status).toBe(401);
+    expect((await trusting.call("GET", "/v1/events", from("2001:db8::2"))).status).toBe(429);
+    await trusting.close();
+  });
+});

@@ -1,0 +1,280 @@
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { StoreUnavailable } from "../store/store.ts";
+import { PROBLEMS } from "./problems.ts";
+import { openTestServer, type Answer, type TestServer } from "./test-server.ts";
+
+const MIB = 1024 * 1024;
+const submission = { type: "login_failure", source: "custom", data: { user: "alice" } };
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer({ settings: { rateLimits: false } });
+});
+afterAll(() => server.close());
+
+function expectProblem(answer: Answer, code: keyof typeof PROBLEMS): void {
+  expect({ status: answer.status, code: answer.body?.error?.code }).toEqual({ status: PROBLEMS[code].status, code });
+  expect(answer.body.error.message).toEqual(expect.any(String));
+  expect(answer.body.error.details).toEqual(expect.any(Array));
+  expect(answer.body.meta.request_id).toBe(answer.headers["x-request-id"]);
+  expect(answer.body.meta.timestamp).toMatch(/Z$/);
+  expect(Object.keys(answer.body)).toEqual(["error", "meta"]);
+}
+
+/** Writes bytes on a bare connection and gives back what comes until it closes. */
+function talk(text: string, { hangUpAfterMs }: { hangUpAfterMs?: number } = {}): Promise<string> {
+  return new Promise((resolve) => {
+    let heard = "";
+    const socket = connect(server.port, "127.0.0.1", () => socket.write(text));
+    socket.on("data", (chunk) => (heard += chunk.toString()));
+    socket.on("error", () => resolve(heard));
+    socket.on("close", () => resolve(heard));
+    if (hangUpAfterMs !== undefined) setTimeout(() => socket.destroy(), hangUpAfterMs);
+  });
+}
+
+/** Waits for something that happens soon after an answer. */
+async function eventually<Value>(look: () => Value | undefined): Promise<Value> {
+  for (let tries = 0; tries < 500; tries++) {
+    const value = look();
+    if (value !== undefined) return value;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error("it never happened");
+}
+
+describe("every answer", () => {
+  test("has its request id in the header, in meta and in exactly one log line, with the id of the key and never the key", async () => {
+    const answer = await server.call("GET", "/v1/events?per_page=1");
+    const id = answer.headers["x-request-id"];
+    expect(id).toMatch(/^req_[0-9a-f]{32}$/);
+    expect(answer.body.meta.request_id).toBe(id);
+    const line = await eventually(() => server.log.find(({ request }) => request === id));
+    expect(line).toMatchObject({ method: "GET", route: "/v1/events", status: 200, key: server.key.key.id });
+    expect(server.log.filter(({ request }) => request === id)).toHaveLength(1);
+    expect(JSON.stringify(server.log)).not.toContain(server.key.secret.slice(-64));
+  });
+
+  test.each([
+    ["GET", "/v1/events", 200],
+    ["GET", "/v1/events?nope=1", 400],
+    ["GET", "/v1/events/evt_none", 404],
+    ["GET", "/v1/nothing", 404],
+    ["GET", "/api/v1/nothing", 404],
+    ["GET", "/nothing", 404],
+    ["DELETE", "/v1/events", 405],
+    ["GET", "/v1/events/%zz", 404],
+  ])("%s %s is %i and carries rate limit, caching and security headers", async (method, path, status) => {
+    for (const key of [server.key.secret, null]) {
+      const answer = await server.call(method, path, { key });
+      if (key) expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "x-ratelimit-limit": expect.stringMatching(/^\d+$/),
+        "x-ratelimit-remaining": expect.stringMatching(/^\d+$/),
+        "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
+        "x-request-id": expect.stringMatching(/^req_/),
+        "content-security-policy": expect.stringContaining("default-src 'none'"),
+      });
+    }
+  });
+});
+
+describe("what is refused has the error body", () => {
+  test("unknown paths, wrong methods with Allow, paths that cannot be decoded", async () => {
+    expectProblem(await server.call("GET", "/v1/nothing"), "not_found");
+    expectProblem(await server.call("GET", "/v1/events/%E0%A4%A"), "not_found");
+    const wrong = await server.call("PUT", "/v1/events", { body: {} });
+    expectProblem(wrong, "method_not_allowed");
+    expect(wrong.headers.allow).toBe("GET, HEAD, POST");
+    expectProblem(await server.call("POST", "/healthz"), "method_not_allowed");
+    expectProblem(await server.call("OPTIONS", "/v1/keys"), "method_not_allowed");
+    expect((await server.call("DELETE", "/v1/events/evt_1")).headers.allow).toBe("GET, HEAD");
+  });
+
+  test("bodies that are not JSON", async () => {
+    for (const body of ["{", "nope", '{"a":1}}', Buffer.from([0x22, 0xff, 0x22])]) {
+      expectProblem(await server.call("POST", "/v1/events", { body }), "malformed_json");
+      expectProblem(await server.call("POST", "/v1/events/search", { body }), "malformed_json");
+    }
+  });
+
+  test("content types and encodings that are not taken", async () => {
+    const body = JSON.stringify(submission);
+    for (const type of [
+      "text/plain",
+      "application/xml",
+      "multipart/form-data",
+      "application/json; charset=utf-16",
+      "x",
+    ]) {
+      const answer = await server.call("POST", "/v1/events", { body, headers: { "content-type": type } });
+      expectProblem(answer, "unsupported_media_type");
+    }
+    const raw = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\nConnection: close\r\n`;
+    expect(await talk(`${raw}Content-Length: ${body.length}\r\n\r\n${body}`)).toContain("unsupported_media_type");
+    for (const encoding of ["br", "deflate", "zstd", "gzip, gzip"]) {
+      const answer = await server.call("POST", "/v1/events", { body, headers: { "content-encoding": encoding } });
+      expectProblem(answer, "unsupported_media_type");
+    }
+    const ok = await server.call("POST", "/v1/events", {
+      body,
+      headers: { "content-type": 'Application/JSON; Charset="UTF-8"' },
+    });
+    expect(ok.status).toBe(201);
+  });
+
+  test("missing bodies, where one is needed", async () => {
+    expectProblem(await server.call("POST", "/v1/events"), "validation_error");
+    expectProblem(await server.call("POST", "/v1/events/batch", { body: "" }), "validation_error");
+    expectProblem(await server.call("POST", "/v1/events/search"), "validation_error");
+    expectProblem(await server.call("POST", "/v1/keys"), "validation_error");
+  });
+
+  test("a body of 1 MiB passes, one byte more does not, packed or not, its length told or not", async () => {
+    const frame = JSON.stringify({ ...submission, data: { text: "" } });
+    const body = (bytes: number) => frame.replace('""', `"${"x".repeat(bytes - frame.length)}"`);
+    expect((await server.call("POST", "/v1/events", { body: body(MIB) })).status).toBe(201);
+    expectProblem(await server.call("POST", "/v1/events", { body: body(MIB + 1) }), "payload_too_large");
+    const gzip = { "content-encoding": "gzip" };
+    const chunked = { "transfer-encoding": "chunked" };
+    expect((await server.call("POST", "/v1/events", { body: gzipSync(body(MIB)), headers: gzip })).status).toBe(201);
+    for (const [sent, headers] of [
+      [gzipSync(body(MIB + 1)), gzip],
+      [gzipSync(Buffer.alloc(200 * MIB)), gzip],
+      [body(MIB + 1), chunked],
+      [body(8 * MIB), chunked],
+    ] as const) {
+      expectProblem(await server.call("POST", "/v1/events", { body: sent, headers }), "payload_too_large");
+    }
+  });
+
+  test("broken gzip", async () => {
+    const whole = gzipSync(JSON.stringify(submission));
+    for (const body of [Buffer.from("plain"), whole.subarray(0, 20), Buffer.from(whole).fill(0, 12, 20)]) {
+      const answer = await server.call("POST", "/v1/events", { body, headers: { "content-encoding": "gzip" } });
+      expectProblem(answer, "validation_error");
+      expect(answer.body.error.details).toEqual([{ field: "body", message: "is not valid gzip" }]);
+    }
+  });
+
+  test("what is not HTTP at all, and headers without end", async () => {
+    expect(await talk("HELLO\r\n\r\n")).toMatch(/^HTTP\/1.1 400 .*"validation_error"/s);
+    expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 400 .*the headers are larger/s,
+    );
+  });
+});
+
+describe("a fault of ours", () => {
+  test("shows nothing of the inside, and the log everything", async () => {
+    const broken = await openTestServer({
+      around: (store) => ({
+        ...store,
+        events: Object.assign(Object.create(store.events) as typeof store.events, {
+          get: () => Promise.reject(new Error("SELECT * FROM secret at /var/lib")),
+          list: () => Promise.reject(new StoreUnavailable("queue_full", "too much to do", 7)),
+        }),
+        check: () => Promise.reject(new Error("no file /var/lib/x")),
+      }),
+    });
+    const failed = await broken.call("GET", "/v1/events/evt_1");
+    expectProblem(failed, "internal_error");
+    expect(failed.text).not.toMatch(/SELECT|var|at /);
+    expect(broken.log.find(({ err }) => err?.message.includes("SELECT"))).toMatchObject({
+      request: failed.headers["x-request-id"],
+    });
+    const busy = await broken.call("GET", "/v1/events");
+    expectProblem(busy, "unavailable");
+    expect(busy.headers["retry-after"]).toBe("7");
+    const unready = await broken.call("GET", "/readyz", { key: null });
+    expectProblem(unready, "unavailable");
+    expect(unready.text).not.toContain("/var");
+    expect((await broken.call("GET", "/healthz", { key: null })).status).toBe(200);
+    await broken.close();
+  });
+
+  test("is not seen in a client that hangs up in the middle of its body", async () => {
+    const head = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\nContent-Type: application/json\r\n`;
+    const before = server.log.length;
+    await talk(`${head}Content-Length: 1000\r\n\r\n{"type":`, { hangUpAfterMs: 50 });
+    await talk(`${head}Transfer-Encoding: chunked\r\n\r\n8\r\n{"type":\r\n`, { hangUpAfterMs: 50 });
+    const lines = await eventually(() => {
+      const aborted = server.log.slice(before).filter((line) => line.aborted);
+      return aborted.length === 2 ? aborted : undefined;
+    });
+    expect(lines.map(({ level }) => level)).toEqual(["info", "info"]);
+    expect(server.log.slice(before).filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
+    expect((await server.call("POST", "/v1/events", { body: submission })).status).toBe(201);
+  });
+});
+
+describe("for those who run it", () => {
+  test("health, readiness and metrics need no key", async () => {
+    expect((await server.call("GET", "/healthz", { key: null })).body.data).toEqual({ status: "alive" });
+    expect((await server.call("GET", "/readyz", { key: null })).body.data).toEqual({ status: "ready" });
+    await server.call("POST", "/v1/events", { body: { ...submission, severity: "bad" } });
+    const metrics = await server.call("GET", "/metrics", { key: null });
+    expect(metrics.headers["content-type"]).toContain("text/plain");
+    expect(metrics.text).toMatch(
+      /http_request_duration_seconds_count\{method="POST",route="\/v1\/events",status="400"\} \d+/,
+    );
+    expect(metrics.text).toMatch(/tocsin_intake_refused_total\{reason="invalid"\} \d+/);
+  });
+
+  test("the docs page and what it loads come from this server and ask no other", async () => {
+    const page = await server.call("GET", "/docs", { key: null });
+    expect(page.status).toBe(200);
+    expect(page.headers["content-security-policy"]).toMatch(/default-src 'none'.*connect-src 'self'/);
+    const references = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]!);
+    expect(references.length).toBeGreaterThan(3);
+    for (const reference of references) {
+      expect(reference).toMatch(/^\/docs\//);
+      expect((await server.call("GET", reference, { key: null })).status, reference).toBe(200);
+    }
+    const start = await server.call("GET", "/docs/static/swagger-initializer.js", { key: null });
+    expect(start.text).toContain("validatorUrl: null");
+    expect(start.text).not.toMatch(/https?:\/\/(?!stackoverflow)/);
+  });
+
+  test("the OpenAPI document is valid and tells of every call its statuses, its key and its error body", async () => {
+    const { body, status } = await server.call("GET", "/openapi.json", { key: null });
+    expect(status).toBe(200);
+    expect(await new Validator().validate(structuredClone(body))).toEqual({ valid: true });
+    expect(body.openapi).toBe("3.1.0");
+    expect(Object.keys(body.paths)).toEqual(
+      expect.arrayContaining([
+        "/v1/events",
+        "/v1/events/{id}",
+        "/v1/events/search",
+        "/v1/events/batch",
+        "/v1/events/export",
+        "/v1/events/exports/{id}",
+        "/v1/events/exports/{id}/download",
+        "/v1/keys",
+        "/v1/keys/{id}",
+        "/v1/keys/{id}/rotate",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+      ]),
+    );
+    const perPage = body.paths["/v1/events"].get.parameters.find(({ name }: { name: string }) => name === "per_page");
+    expect(perPage.schema).toMatchObject({ type: "integer", minimum: 1, maximum: 100 });
+    for (const [path, operations] of Object.entries<Record<string, any>>(body.paths)) {
+      if (!path.startsWith("/v1/")) continue;
+      for (const [method, operation] of Object.entries(operations)) {
+        expect(Object.keys(operation.responses), `${method} ${path}`).toEqual(
+          expect.arrayContaining(["400", "401", "403", "429", "500", "503"]),
+        );
+        expect(operation.responses["429"].content["application/json"].schema.$ref).toMatch(/Error/);
+        expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
+        expect(operation.security[0].key.length).toBeGreaterThan(0);
+      }
+    }
+  });
+});
