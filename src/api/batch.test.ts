@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../store/store.ts";
-import { openTestServer, type TestServer } from "./test-server.ts";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
 const item = (n: number) => ({ type: "batched", source: "custom", data: { n } });
 const NDJSON = { "content-type": "application/x-ndjson" };

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type Answer, type TestServer } from "./test-server.ts";
+import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
 const custom = (data: object = {}, more: object = {}) => ({ type: "login_failure", source: "custom", data, ...more });

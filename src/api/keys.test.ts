@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SCOPES } from "../model/key.ts";
-import { openTestServer, type TestServer } from "./test-server.ts";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
 let clock: number;
 let server: TestServer;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Settings } from "../config.ts";
-import { openTestServer, type Answer, type TestServer } from "./test-server.ts";
+import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 16);
 const plans: Settings["plans"] = {

@@ -2,7 +2,7 @@ import swagger from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
-import packageFile from "../../package.json" with { type: "json" };
+import { readVersion } from "../lib/version.ts";
 
 // The OpenAPI document, from the very schemas that check the requests, and a page to read it that asks
 // nothing of any other server.
@@ -24,7 +24,7 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       openapi: "3.1.0",
       info: {
         title: "Tocsin",
-        version: packageFile.version,
+        version: readVersion(),
         description: ABOUT,
         license: { name: "Apache 2.0", identifier: "Apache-2.0" },
       },

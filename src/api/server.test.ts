@@ -4,7 +4,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../store/store.ts";
 import { PROBLEMS } from "./problems.ts";
-import { openTestServer, type Answer, type TestServer } from "./test-server.ts";
+import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 const MIB = 1024 * 1024;
 const submission = { type: "login_failure", source: "custom", data: { user: "alice" } };

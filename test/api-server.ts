@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { Registry } from "prom-client";
-import { loadSettings, type Settings } from "../config.ts";
-import { openExporter } from "../exports/exporter.ts";
-import { openIntake, type Intake } from "../intake/intake.ts";
-import { createLog } from "../lib/log.ts";
-import { createKey, SCOPES, type MadeKey, type NewKey } from "../model/key.ts";
-import { openStore } from "../store/index.ts";
-import type { Store } from "../store/store.ts";
-import { createServer } from "./server.ts";
+import { loadSettings, type Settings } from "../src/config.ts";
+import { openExporter } from "../src/exports/exporter.ts";
+import { openIntake, type Intake } from "../src/intake/intake.ts";
+import { createLog } from "../src/lib/log.ts";
+import { createKey, SCOPES, type MadeKey, type NewKey } from "../src/model/key.ts";
+import { openStore } from "../src/store/index.ts";
+import type { Store } from "../src/store/store.ts";
+import { createServer } from "../src/api/server.ts";
 
 // The real server over the real store in a folder of its own, for tests.
 
