@@ -36,7 +36,7 @@ export async function startApp(settings: Settings, log: Logger): Promise<App> {
     const { dataDir, platform, indexPrefix, retention } = settings;
     const retentionDays = retention.eventsDays;
 
-    const store = opens("store", await openStore({ dataDir, platform, indexPrefix, retentionDays, registry, log }));
+    const store = opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log }));
     opens("retention", await startRetention(store, retentionDays, log));
     const intake = opens("intake", openIntake({ store, registry, retentionDays }));
     const exporter = opens("exporter", await openExporter({ store, registry, log }));

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -108,6 +109,7 @@ describe("a start that cannot be", () => {
 
   test("a port that is taken", async () => {
     const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
     const { port } = other.address() as AddressInfo;
     await refused(["--port", String(port)], new RegExp(`Port ${port} .* taken.*\n.*--port`));
     other.close();

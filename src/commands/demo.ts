@@ -56,7 +56,7 @@ Examples:
       const from = to - days * DAY_MS;
       try {
         const { dataDir, platform, indexPrefix } = settings;
-        const store = await openStore({ dataDir, platform, indexPrefix, retentionDays, registry: new Registry(), log });
+        const store = await openStore({ dataDir, platform, indexPrefix, registry: new Registry(), log });
         try {
           await appendAll(store, demoEvents({ seed, from, to, count: events, platform }), events);
         } finally {

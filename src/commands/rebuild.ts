@@ -21,7 +21,7 @@ Example:
     )
     .action(async ({ json }: { json?: true }) => {
       const { settings } = requireSettings(command);
-      const { dataDir, platform, indexPrefix, retention } = settings;
+      const { dataDir, platform, indexPrefix } = settings;
       const { rebuildColumns } = await import("../store/index.ts");
       const { Registry } = await import("prom-client");
       const log = createLog({ level: "error", destination: process.stderr });
@@ -33,7 +33,6 @@ Example:
           dataDir,
           platform,
           indexPrefix,
-          retentionDays: retention.eventsDays,
           registry: new Registry(),
           log,
           onProgress: (done: number, total: number) => {
