@@ -206,7 +206,11 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
       return reply.hijack();
     }
     const problem = toProblem(error);
-    if (problem) return answer(request, reply, problem);
+    if (problem) {
+      if (problem.cause !== undefined && problem.status >= 500)
+        request.log.warn({ err: problem.cause }, problem.message);
+      return answer(request, reply, problem);
+    }
     request.log.error({ err: error }, "request failed");
     return answer(request, reply, new Problem("internal_error", "the service failed; its log has the request id"));
   });

@@ -52,7 +52,6 @@ export function addStatus(app: FastifyInstance, { store, registry, now }: Status
         await store.check();
       } catch (error) {
         // The reason may name files of the machine: it belongs in the log, not in the answer.
-        request.log.warn({ err: error }, "not ready: the store does not answer");
         const headers = { "Retry-After": String(READY_RETRY_SECONDS) };
         throw new Problem("unavailable", "the store does not answer", { headers, cause: error });
       }
