@@ -22,6 +22,8 @@ export interface EmbeddedOptions {
   readonly now?: () => number;
 }
 
+const ROWS_ON_THEIR_WAY_MAX = 20_000;
+
 interface Parts {
   readonly journal: Journal;
   readonly columns: Thread<ColumnsApi>;
@@ -76,12 +78,23 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
         throw new Error("the thread of the columns died", { cause: error });
       }),
   );
+  let onTheirWay = 0;
   const journal = await Journal.open({
     layout,
     registry,
     now,
-    usedSeq: state.usedSeq,
-    onCommit: (days, lastSeq, rows) => void columns.call("committed", days, lastSeq, rows),
+    used: state.used,
+    onCommit: (groups) => {
+      const rows = groups.reduce((sum, group) => sum + group.rows, 0);
+      // A thread that is behind reads the journal at its own pace; what is on its way to it stays bounded.
+      const isBehind = onTheirWay > ROWS_ON_THEIR_WAY_MAX;
+      onTheirWay += rows;
+      void columns
+        .call("committed", isBehind ? groups.map((group) => ({ ...group, cells: undefined })) : groups)
+        .finally(() => {
+          onTheirWay -= rows;
+        });
+    },
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
   if (dropped)
@@ -126,8 +139,9 @@ export async function rebuildColumns(
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
     const parts = await openParts(options);
     const total = parts.journal.count();
+    const report = async () => onProgress(await parts.columns.call("rowsRead"), total);
     const timer = setInterval(() => {
-      void parts.columns.call("rowsRead").then((done) => onProgress(done, total));
+      void report();
     }, 200);
     try {
       await parts.columns.call("catchUp");

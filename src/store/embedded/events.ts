@@ -159,7 +159,7 @@ export class EmbeddedEvents implements EventStore {
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
-    if (old.length > 0) this.#state.usedSeq = this.#journal.committedSeq;
+    if (old.length > 0) this.#state.used = this.#journal.used;
     for (const day of old) {
       await this.#columns.call("removeDay", day);
       events += await this.#journal.remove(day);

@@ -8,6 +8,11 @@ CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) 
 CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRICT;
 `;
 
+export interface Used {
+  readonly seq: number;
+  readonly arrivedMs: number;
+}
+
 /** The small tables beside the journal. */
 export class State {
   readonly #db: DatabaseSync;
@@ -16,16 +21,17 @@ export class State {
     this.#db = openSmall(stateFile(dataDir), SCHEMA);
   }
 
-  /** The last sequence number whose event retention has removed. */
-  get usedSeq(): number {
-    const row = this.#db.prepare("SELECT value FROM facts WHERE name = 'used_seq'").get() as
-      | { value: number }
-      | undefined;
-    return row?.value ?? 0;
+  /** How far sequence numbers and times of arrival have been used, whether or not retention left the events. */
+  get used(): Used {
+    const rows = this.#db.prepare("SELECT name, value FROM facts").all() as { name: string; value: number }[];
+    const fact = (name: string) => rows.find((row) => row.name === name)?.value ?? 0;
+    return { seq: fact("used_seq"), arrivedMs: fact("used_arrival") };
   }
 
-  set usedSeq(value: number) {
-    this.#db.prepare("INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?)").run(value);
+  set used({ seq, arrivedMs }: Used) {
+    this.#db
+      .prepare("INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)")
+      .run(seq, arrivedMs);
   }
 
   exports(): ExportJob[] {

@@ -74,7 +74,8 @@ describe("a search does not find", () => {
     ["a quoted word that goes on", '"fail"'],
     ["a long word that ends otherwise", "systemd-logind-with-a-very-long-name-that-stops"],
     ["a key", "deep"],
-    ["a word of the filters", "=severity=high type=login_failures"],
+    ["a word of the filters", "severity:high"],
+    ["a word of the filters with its mark", "\x01severity:high"],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(false);
   });

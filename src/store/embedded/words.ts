@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { LRUCache } from "lru-cache";
 import { canonicalAddress } from "../../lib/ip.ts";
 import { foldCase } from "../../lib/text.ts";
 import type { EventClass, EventDraft, JsonValue, Severity } from "../../model/event.ts";
@@ -9,21 +10,26 @@ import { readEventId } from "./event-id.ts";
 // *parts* are what stands between connectors. A run is findable from the beginning of each of its parts. An
 // address or a MAC address is one word, in one spelling.
 
-/** An event is found by this many different words at the most. */
+/** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
 /** A word is kept up to this length; a longer one that is searched is compared with the event itself. */
 const WORD_CHARACTERS_MAX = 40;
 export const SEARCH_CHARACTERS_MAX = 1000;
 export const SEARCH_TERMS_MAX = 32;
 
+/** In the index a letter, in every text a separator. */
+export const FILTER_MARK = "\x01";
+/** The characters besides letters and digits that the index leaves in a word. */
+export const CONNECTORS = "._-:@/\\";
+
 const SEPARATOR = 0;
 const LETTER = 1;
 const CONNECTOR = 2;
 const KINDS = new Uint8Array(128);
 for (let code = 0; code < 128; code++) {
-  if (/[a-z0-9]/.test(String.fromCharCode(code))) KINDS[code] = LETTER;
+  if (/[a-z0-9]/i.test(String.fromCharCode(code))) KINDS[code] = LETTER;
 }
-for (const char of "._-:@/\\") KINDS[char.charCodeAt(0)] = CONNECTOR;
+for (const char of CONNECTORS) KINDS[char.charCodeAt(0)] = CONNECTOR;
 
 function kindOf(code: number): number {
   if (code < 128) return KINDS[code]!;
@@ -42,12 +48,37 @@ const INNER_IPV4 = /(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])/g;
 
 /** An address or MAC address in the one spelling that it is indexed under. */
 function wholeWord(run: string): string | undefined {
+  if (run.length < 2 || run.length > 45) return undefined;
   const first = run.charCodeAt(0);
-  const mayBe = (first >= 48 && first <= 58) || (first >= 97 && first <= 102);
-  if (!mayBe || run.length < 2) return undefined;
+  const isDigit = first >= 48 && first <= 57;
+  if (!isDigit && first !== 58 && !(first >= 97 && first <= 102)) return undefined;
+  if (run.includes(":")) {
+    if (run.length === 17 && MAC.test(run)) return run;
+    // The pattern for IPv6 is long: only what has two colons gets there.
+    return run.indexOf(":") !== run.lastIndexOf(":") ? canonicalAddress(run) : undefined;
+  }
   if (run.length === 17 && MAC.test(run)) return run.replaceAll("-", ":");
   if (run.length === 14 && CISCO_MAC.test(run)) return run.replaceAll(".", "").match(/../g)!.join(":");
-  return run.length <= 45 && isIP(run) ? canonicalAddress(run) : undefined;
+  return isDigit && isIpv4(run) ? run : undefined;
+}
+
+/** As net.isIPv4, without a regular expression: every address of every event comes by here. */
+function isIpv4(text: string): boolean {
+  if (text.length > 15) return false;
+  let dots = 0;
+  let value = -1;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 46) {
+      if (value < 0 || ++dots > 3) return false;
+      value = -1;
+    } else if (code < 48 || code > 57 || value === 0) return false;
+    else {
+      value = Math.max(0, value) * 10 + code - 48;
+      if (value > 255) return false;
+    }
+  }
+  return dots === 3 && value >= 0;
 }
 
 /** Calls back with every run of a folded text. */
@@ -64,30 +95,29 @@ function visitRuns(text: string, visit: (run: string) => void): void {
   }
 }
 
-function addRun(run: string, words: Set<string>): void {
+/** The words that a run is found by. */
+function wordsOfRun(run: string): string[] {
   const whole = wholeWord(run);
-  if (whole !== undefined) {
-    words.add(whole);
-    return;
-  }
+  if (whole !== undefined) return [whole];
+  const words: string[] = [];
   let partStart = -1;
   let connectors = 0;
-  for (let i = 0; i <= run.length; i++) {
+  for (let i = 0; i <= run.length && words.length < EVENT_WORDS_MAX; i++) {
     const isLetter = i < run.length && kindOf(run.charCodeAt(i)) === LETTER;
-    if (isLetter) {
-      if (partStart >= 0) continue;
-      partStart = i;
-      if (words.size < EVENT_WORDS_MAX) words.add(trimEnd(run.slice(i, i + WORD_CHARACTERS_MAX)));
-    } else {
-      if (partStart >= 0 && words.size < EVENT_WORDS_MAX) {
-        words.add(run.slice(partStart, Math.min(i, partStart + WORD_CHARACTERS_MAX)));
-      }
-      partStart = -1;
-      connectors++;
+    if (isLetter && partStart < 0) partStart = i;
+    if (isLetter) continue;
+    if (partStart >= 0) {
+      const part = run.slice(partStart, Math.min(i, partStart + WORD_CHARACTERS_MAX));
+      const onwards = trimEnd(run.slice(partStart, partStart + WORD_CHARACTERS_MAX));
+      words.push(part);
+      if (onwards !== part) words.push(onwards);
     }
+    partStart = -1;
+    connectors++;
   }
   // 10.0.0.1:443 and 10.0.0.1/24 hold an address too.
-  if (connectors > 3) for (const address of run.match(INNER_IPV4) ?? []) if (isIP(address)) words.add(address);
+  if (connectors > 4) for (const address of run.match(INNER_IPV4) ?? []) if (isIP(address)) words.push(address);
+  return words;
 }
 
 function trimEnd(run: string): string {
@@ -96,35 +126,93 @@ function trimEnd(run: string): string {
   return end === run.length ? run : run.slice(0, end);
 }
 
-/** The words of an event as one text, cut at spaces, with those that the list's filters look for. */
+const PLAIN = 0;
+const ONE_RUN = 1;
+const ASCII_RUNS = 2;
+const BEYOND_ASCII = 3;
+
+/** What a text needs: nothing, taking apart as one run, as several, or folding too. */
+function kindsIn(text: string): number {
+  let hasConnector = false;
+  let hasSeparator = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code > 126 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return BEYOND_ASCII;
+    const kind = KINDS[code]!;
+    if (kind === CONNECTOR) hasConnector = true;
+    else if (kind === SEPARATOR) hasSeparator = true;
+  }
+  return hasConnector ? (hasSeparator ? ASCII_RUNS : ONE_RUN) : PLAIN;
+}
+
+const COMPOUND = /[a-z0-9]*[._\-:@/\\][a-z0-9._\-:@/\\]*/gi;
+
+/**
+ * The words of an event as one text, with those that the list's filters look for. The index cuts plain text at the same
+ * places as visitRuns and folds it, so only runs with connectors, and text beyond ASCII, are taken apart here.
+ */
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
-  const words = new Set<string>();
-  const add = (run: string) => addRun(run, words);
+  let text = filterWords(event.type, event.source, event.severity, event.class);
+  let count = 0;
+  const addRun = (run: string): string => {
+    if (count >= EVENT_WORDS_MAX) return " ";
+    const words = wordsOfRun(run.toLowerCase());
+    count += words.length;
+    return ` ${words.join(" ")} `;
+  };
+  const addText = (value: string): void => {
+    const kinds = kindsIn(value);
+    if (kinds === PLAIN) text += ` ${value}`;
+    else if (kinds === ONE_RUN) text += addRun(value);
+    else if (kinds === ASCII_RUNS) text += ` ${value.replace(COMPOUND, addRun)}`;
+    else {
+      visitRuns(foldCase(value), (run) => {
+        text += addRun(run);
+      });
+    }
+  };
   const walk = (value: JsonValue | undefined): void => {
-    if (typeof value === "string") visitRuns(foldCase(value), add);
-    else if (typeof value === "number") visitRuns(foldCase(String(value)), add);
-    else if (typeof value === "boolean") words.add(String(value));
+    if (typeof value === "string") addText(value);
+    else if (typeof value === "number") {
+      if (Number.isSafeInteger(value) && value >= 0) text += ` ${value}`;
+      else addText(String(value));
+    } else if (typeof value === "boolean") text += value ? " true" : " false";
     else if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) for (const key of Object.keys(value)) walk(value[key]);
   };
   walk(event.type);
   walk(event.source);
-  walk(event.severity);
-  walk(event.class);
+  text += ` ${event.severity} ${event.class}`;
   walk(event.raw);
   walk(event.enrichment);
-  const truncated = words.size >= EVENT_WORDS_MAX;
-  let text = `${filterWord("type", event.type)} ${filterWord("source", event.source)} ${filterWord("severity", event.severity)} ${filterWord("class", event.class)}`;
-  for (const word of words) text += ` ${word}`;
-  return { text, truncated };
+  return { text, truncated: count >= EVENT_WORDS_MAX };
 }
 
-/** A word that no text of an event can collide with: text is cut at `=`. */
+const FILTERS_MAX = 1000;
+const filters = new LRUCache<string, string>({ max: FILTERS_MAX });
+
+/** The same few combinations come again and again. */
+function filterWords(type: string, source: string, severity: Severity, eventClass: EventClass): string {
+  const name = `${type} ${source} ${severity} ${eventClass}`;
+  let words = filters.get(name);
+  if (words === undefined) {
+    words = [
+      filterWord("type", type),
+      filterWord("source", source),
+      filterWord("severity", severity),
+      filterWord("class", eventClass),
+    ].join(" ");
+    filters.set(name, words);
+  }
+  return words;
+}
+
+/** Begins with a character that no text of an event brings into a word. */
 function filterWord(field: string, value: string): string {
   const plain = /^[a-z0-9_.-]*$/.test(value)
     ? value
-    : value.replace(/[^a-z0-9_.-]/gu, (char) => `=${char.codePointAt(0)!.toString(16)}=`);
-  return `=${field}=${plain}`;
+    : value.replace(/[^a-z0-9_.-]/gu, (char) => `/${char.codePointAt(0)!.toString(16)}/`);
+  return `${FILTER_MARK}${field}:${plain}`;
 }
 
 export interface TextSearch {

@@ -76,7 +76,7 @@ async function grouped(
     const rows = await run(select(["count(DISTINCT seq)"], base, `WHERE ${present}`), parameters);
     return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
   }
-  const field = fieldOf(agg.field, "v", matching, parameters, base);
+  const field = fieldOf(agg.field, "w", matching, parameters, base);
   if (agg.kind === "cardinality") {
     const key =
       field.keys.length === 1
@@ -124,7 +124,7 @@ async function terms(
       const inner = fieldOf(agg.field, "v", matching, params, sql);
       const wanted = buckets.map(({ cells }) => {
         const equal = inner.keys.map((key, i) =>
-          cells[i] === null ? `${key} IS NULL` : `${key} = ${params.bind(bindable(cells[i]!))}`,
+          cells[i] === null ? `${key} IS NULL` : `${key} = ${sqlOf(cells[i]!, params)}`,
         );
         return `(${equal.join(" AND ")})`;
       });
@@ -336,6 +336,7 @@ function asNumber(value: SqlValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value);
 }
 
-function bindable(value: Exclude<SqlValue, null>): string | number | boolean {
-  return typeof value === "bigint" ? Number(value) : value;
+function sqlOf(value: Exclude<SqlValue, null>, parameters: Parameters): string {
+  if (typeof value === "string") return parameters.bind(value);
+  return typeof value === "number" ? value.toExponential() : String(value);
 }

@@ -31,6 +31,14 @@ export interface Snapshot {
   release(): void;
 }
 
+/** Events of one day that the journal has committed together. */
+export interface CommittedGroup {
+  readonly day: number;
+  readonly lastSeq: number;
+  readonly rows: number;
+  readonly cells: Cell[][] | undefined;
+}
+
 export interface DayEnd {
   readonly day: number;
   readonly lastSeq: number;
@@ -43,6 +51,7 @@ export class Follower {
   /** How far each day of the journal is known to go, and how far it has been read. */
   readonly #noted = new Map<number, number>();
   readonly #read = new Map<number, number>();
+  readonly #given = new Map<number, { after: number; lastSeq: number; cells: Cell[][] }[]>();
   readonly #tails: Tail[] = [];
   #lotsOnDisk: number;
   #nextLot: number;
@@ -84,10 +93,17 @@ export class Follower {
     }
   }
 
-  /** The journal has committed `rows` more events, of these days, up to this number. */
-  note(days: readonly number[], lastSeq: number, rows: number): void {
-    for (const day of days) this.#noted.set(day, lastSeq);
-    this.lag += rows;
+  /** The journal has committed more events; where their cells come along they need not be read from it. */
+  note(groups: readonly CommittedGroup[]): void {
+    for (const { day, lastSeq, rows, cells } of groups) {
+      const before = this.#noted.get(day) ?? 0;
+      this.#noted.set(day, lastSeq);
+      this.lag += rows;
+      if (!cells) continue;
+      const given = this.#given.get(day);
+      if (given) given.push({ after: before, lastSeq, cells });
+      else this.#given.set(day, [{ after: before, lastSeq, cells }]);
+    }
   }
 
   /** When it resolves, everything that was noted before the call is there for questions. */
@@ -101,8 +117,7 @@ export class Follower {
   async #catchUp(): Promise<void> {
     for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
-        const rows = this.#readChunk(day, at, end);
-        const last = rows.length < CHUNK_ROWS ? end : (rows.at(-1)![0] as number);
+        const { rows, last } = this.#nextRows(day, at, end);
         if (rows.length > 0) await this.#append(rows, day, last);
         this.#read.set(day, last);
         this.lag = Math.max(0, this.lag - rows.length);
@@ -111,23 +126,39 @@ export class Follower {
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
+    // Only now can questions see them; once for all costs half of once for each chunk.
+    this.#tails.at(-1)!.appender.flushSync();
   }
 
-  #readChunk(day: number, after: number, upTo: number): Cell[][] {
-    const rows = this.#journal
+  /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
+  #nextRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
+    const given = this.#given.get(day) ?? [];
+    while (given.length > 0 && given[0]!.lastSeq <= after) given.shift();
+    const rows: Cell[][] = [];
+    let last = after;
+    while (given.length > 0 && given[0]!.after === last && rows.length + given[0]!.cells.length <= CHUNK_ROWS) {
+      rows.push(...given[0]!.cells);
+      last = given.shift()!.lastSeq;
+    }
+    return last > after ? { rows, last } : this.#readRows(day, after, Math.min(upTo, given[0]?.after ?? upTo));
+  }
+
+  #readRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
+    const read = (this.#journal
       .get(day)
       ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`)
-      .all(after, upTo) as unknown as { seq: number; ts: number; body: string }[] | undefined;
-    return (rows ?? []).map(({ seq, ts, body }) => toCells(seq, ts, JSON.parse(body) as Event));
+      .all(after, upTo) ?? []) as unknown as { seq: number; ts: number; body: string }[];
+    const rows = read.map(({ seq, ts, body }) => toCells(seq, ts, JSON.parse(body) as Event));
+    return { rows, last: rows.length < CHUNK_ROWS ? upTo : read.at(-1)!.seq };
   }
 
   async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
     const tail = this.#tails.at(-1)!;
     appendRows(tail.appender, rows);
-    tail.appender.flushSync();
     tail.rows += rows.length;
     tail.marks.set(day, last);
     if (tail.rows < TAIL_ROWS_MAX) return;
+    tail.appender.flushSync();
     // The tail before this one must be on disk, or known not to get there, before the next one fills.
     await this.#move;
     if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
@@ -221,6 +252,7 @@ export class Follower {
     await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
     this.#noted.delete(day);
     this.#read.delete(day);
+    this.#given.delete(day);
     this.#journal.close(day);
   }
 

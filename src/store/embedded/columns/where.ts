@@ -11,12 +11,21 @@ import { CODED, hotField } from "./table.ts";
 // Conditions in the engine's words. Every test here must mean what compileCondition means; a property test holds the two
 // side by side. A test's SQL is never null, so that NOT turns it round.
 
-/** Values are never written into SQL: they are bound. */
+/** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
 export class Parameters {
   readonly values: (string | number | boolean)[] = [];
   bind(value: string | number | boolean): string {
     this.values.push(value);
     return `$${this.values.length}`;
+  }
+  /** SQL and values as the engine takes them: every value named, numbered without a gap. */
+  settle(sql: string): { sql: string; values: (string | number | boolean)[] } {
+    const numbers = new Map<string, number>();
+    const settled = sql.replace(/\$(\d+)/g, (_, number: string) => {
+      if (!numbers.has(number)) numbers.set(number, numbers.size + 1);
+      return `$${numbers.get(number)}`;
+    });
+    return { sql: settled, values: [...numbers.keys()].map((number) => this.values[Number(number) - 1]!) };
   }
   /** The same values, to go on from. */
   copy(): Parameters {

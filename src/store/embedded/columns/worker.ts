@@ -10,7 +10,7 @@ import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, type Engine } from "./engine.ts";
-import { Follower, type DayEnd, type Snapshot } from "./follower.ts";
+import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { and, conditionSql, Parameters } from "./where.ts";
 
@@ -104,7 +104,10 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       late = true;
       connection.interrupt();
     }, QUESTION_MS_MAX);
-    const run: Question["run"] = (sql, parameters) => rowsOf(connection, sql, parameters.values);
+    const run: Question["run"] = (text, parameters) => {
+      const { sql, values } = parameters.settle(text);
+      return rowsOf(connection, sql, values);
+    };
     return await answer({ run, snapshot });
   } catch (error) {
     if (late)
@@ -142,14 +145,13 @@ const api = {
     return { dropped };
   },
 
-  /** The journal has committed these. */
-  committed(days: readonly number[], lastSeq: number, rows: number): void {
-    for (const day of days) {
+  committed(groups: readonly CommittedGroup[]): void {
+    for (const { day, lastSeq } of groups) {
       const known = dayEnds.findIndex((end) => end.day === day);
       if (known >= 0) dayEnds[known] = { day, lastSeq };
       else dayEnds.push({ day, lastSeq });
     }
-    follower.note(days, lastSeq, rows);
+    follower.note(groups);
     scheduleFollow();
   },
 

@@ -1,15 +1,16 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { existsSync } from "node:fs";
 import { dayFile, type Layout } from "../layout.ts";
+import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
 // One SQLite file holds the events of one UTC day of event time: the book of record.
 
 /** Blocks of this many sequence numbers carry the least and greatest time of their events. */
 export const BLOCK_SHIFT = 10;
 
-// Text is cut by words.ts; here every character but white space and control belongs to a word.
+// Words are cut as words.ts says: its connectors are letters here.
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0,
-  tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_\`{|}~'")`;
+  tokenize="ascii tokenchars '${CONNECTORS}${FILTER_MARK}'")`;
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS events(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, body TEXT NOT NULL, token TEXT) STRICT;
@@ -58,7 +59,7 @@ export class DayReaders {
   }
 
   closeAll(): void {
-    for (const day of [...this.#open.keys()]) this.close(day);
+    for (const day of this.#open.keys()) this.close(day);
   }
 }
 

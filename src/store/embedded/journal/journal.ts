@@ -3,8 +3,11 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, formatTime, startOfDay } from "../../../lib/time.ts";
 import { StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
+import type { CommittedGroup } from "../columns/follower.ts";
+import { toCells, type Cell } from "../columns/table.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
+import type { Used } from "../state.ts";
 import { eventWords, type TextSearch } from "../words.ts";
 import type { KeeperApi } from "./keeper.ts";
 import type { ListPlace, ReaderApi, Row, Span } from "./reader.ts";
@@ -34,16 +37,17 @@ interface Prepared extends StoredEvent {
   readonly ts: number;
   readonly words: string;
   readonly token: string | null;
+  readonly cells: Cell[];
 }
 
 export interface JournalOptions {
   readonly layout: Layout;
   readonly registry: Registry;
   readonly now: () => number;
-  /** Sequence numbers up to here have been used, even where their events are gone. */
-  readonly usedSeq: number;
+  /** Ids up to here have been used, even where their events are gone. */
+  readonly used: Used;
   /** Hears of each committed group, in order, before its senders do. */
-  readonly onCommit: (days: readonly number[], lastSeq: number, rows: number) => void;
+  readonly onCommit: (groups: readonly CommittedGroup[]) => void;
 }
 
 export class Journal {
@@ -89,7 +93,8 @@ export class Journal {
   async #load(): Promise<void> {
     const days = listDays(this.#options.layout);
     const summaries = await Promise.all(days.map((day, i) => this.#reader(i).call("summary", day)));
-    this.#lastSeq = this.#options.usedSeq;
+    this.#lastSeq = this.#options.used.seq;
+    this.#lastArrivalMs = this.#options.used.arrivedMs;
     for (const [i, { rows, lastSeq, lastBody }] of summaries.entries()) {
       this.#rows.set(days[i]!, rows);
       this.#lastWrite.set(days[i]!, lastWriteOf(dayFile(this.#options.layout, days[i]!)));
@@ -97,13 +102,18 @@ export class Journal {
       if (lastSeq <= this.#lastSeq) continue;
       this.#lastSeq = lastSeq;
       const { id } = JSON.parse(lastBody!) as { id: string };
-      this.#lastArrivalMs = readEventId(id)!.arrivedMs;
+      this.#lastArrivalMs = Math.max(this.#lastArrivalMs, readEventId(id)!.arrivedMs);
     }
     this.#committedSeq = this.#lastSeq;
   }
 
   get queuedEvents(): number {
     return this.#queuedEvents;
+  }
+
+  /** What the next id must be above. */
+  get used(): Used {
+    return { seq: this.#lastSeq, arrivedMs: this.#lastArrivalMs };
   }
 
   get committedSeq(): number {
@@ -156,7 +166,8 @@ export class Journal {
     const { type, source, severity, raw, enrichment } = draft;
     const timestamp = formatTime(draft.timestampMs);
     const text = JSON.stringify({ id, type, source, class: draft.class, severity, timestamp, raw, enrichment });
-    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null };
+    const cells = toCells(seq, draft.timestampMs, draft);
+    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, cells };
   }
 
   #pump(): void {
@@ -177,20 +188,23 @@ export class Journal {
   async #commit(group: readonly Waiting[], size: number): Promise<void> {
     const days = groupByDay(group);
     try {
-      const ms = await this.#writer.call("commit", days);
+      const ms = await this.#writer.call(
+        "commit",
+        days.map(({ group }) => group),
+      );
       this.#metrics.groupSize.observe(size);
       this.#metrics.groupSeconds.observe(ms / 1000);
       const now = this.#options.now();
-      for (const { day, seqs } of days) {
+      for (const {
+        group: { day, seqs },
+      } of days) {
         this.#rows.set(day, (this.#rows.get(day) ?? 0) + seqs.length);
         this.#lastWrite.set(day, now);
         this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
       }
       this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
       this.#options.onCommit(
-        days.map(({ day }) => day),
-        this.#committedSeq,
-        size,
+        days.map(({ group: { day, seqs }, cells }) => ({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells })),
       );
       for (const waiting of group) waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
     } catch (error) {
@@ -204,25 +218,30 @@ export class Journal {
     }
     this.#inFlight--;
     this.#pump();
-    this.#checkpointing ??= this.#checkpointIfDue();
+    this.#checkpointIfDue();
+  }
+
+  #checkpointIfDue(): void {
+    if (this.#checkpointing) return;
+    const due = [...this.#unchecked].filter(([, rows]) => rows >= ROWS_PER_CHECKPOINT).map(([day]) => day);
+    if (due.length === 0) return;
+    this.#checkpointing = this.#checkpoint(due).finally(() => {
+      this.#checkpointing = undefined;
+    });
   }
 
   /** The keeper does the bulk beside the writer; the writer's own turn then is short, and lets the log start anew. */
-  async #checkpointIfDue(): Promise<void> {
+  async #checkpoint(days: readonly number[]): Promise<void> {
     try {
-      for (const [day, rows] of this.#unchecked) {
-        if (rows < ROWS_PER_CHECKPOINT) continue;
+      for (const day of days) {
         this.#unchecked.set(day, 0);
         await this.#keeper.call("checkpoint", day);
         await this.#writer.call("checkpoint", day);
       }
     } catch (error) {
-      // The log only grows until the next turn; a full disk says so where events are appended.
+      // The log only grows until the next turn; a full disk shows itself where events are appended.
       this.#metrics.checkpointFailures.inc();
-      if (this.#closing) return;
       if (!isStorageFailure(error)) throw error;
-    } finally {
-      this.#checkpointing = undefined;
     }
   }
 
@@ -354,26 +373,27 @@ function clip(span: Span, day: number): Span {
   return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
 }
 
-function groupByDay(group: readonly Waiting[]): DayGroup[] {
-  const days = new Map<
-    number,
-    { day: number; seqs: number[]; times: number[]; bodies: string[]; words: string[]; tokens: (string | null)[] }
-  >();
-  for (const waiting of group) {
-    for (const event of waiting.events) {
-      let columns = days.get(event.day);
-      if (!columns) {
-        columns = { day: event.day, seqs: [], times: [], bodies: [], words: [], tokens: [] };
-        days.set(event.day, columns);
-      }
-      columns.seqs.push(event.seq);
-      columns.times.push(event.ts);
-      columns.bodies.push(event.text);
-      columns.words.push(event.words);
-      columns.tokens.push(event.token);
-    }
-  }
-  return [...days.values()];
+/** A group for the writer, and the same events for the columns. */
+interface DayEvents {
+  readonly group: DayGroup;
+  readonly cells: Cell[][];
+}
+
+function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
+  const events = waiting.flatMap((item) => item.events);
+  const isOneDay = events.every(({ day }) => day === events[0]!.day);
+  const days = isOneDay ? [events] : [...Map.groupBy(events, ({ day }) => day).values()];
+  return days.map((part) => ({
+    group: {
+      day: part[0]!.day,
+      seqs: part.map(({ seq }) => seq),
+      times: part.map(({ ts }) => ts),
+      bodies: part.map(({ text }) => text),
+      words: part.map(({ words }) => words),
+      tokens: part.map(({ token }) => token),
+    },
+    cells: part.map(({ cells }) => cells),
+  }));
 }
 
 const SQLITE_FULL = 13;

@@ -106,7 +106,7 @@ const api = {
   },
 
   close(): void {
-    for (const day of [...open.keys()]) closeDay(day);
+    for (const day of open.keys()) closeDay(day);
   },
 };
 

@@ -1,0 +1,124 @@
+import { CLASSES, SEVERITIES, sourceNames, type Event } from "../model/event.ts";
+import { fieldReader, OBJECT, type FieldValue } from "../model/field.ts";
+import type { Aggregation, AggregationResult, SortKey } from "../model/query.ts";
+
+// What aggregations and sorting mean, written down plainly: the measure for every store, never used by the service.
+
+type Plain = Exclude<FieldValue, typeof OBJECT>;
+
+function values(event: Event, field: string): Plain[] {
+  const found = fieldReader(field)(event).filter((value) => value !== OBJECT);
+  return [...new Set(found)];
+}
+
+function numbers(event: Event, field: string): number[] {
+  if (field === "timestamp") return [Date.parse(event.timestamp)];
+  return values(event, field).filter((value) => typeof value === "number");
+}
+
+const CLOSED: Record<string, readonly string[]> = {
+  severity: SEVERITIES,
+  class: CLASSES,
+  source: sourceNames("platform"),
+};
+
+/** Among equal counts: the order of a closed set; else text before numbers before truth, each rising. */
+function compareKeys(field: string, a: Plain, b: Plain): number {
+  const closed = CLOSED[field];
+  if (closed) return closed.indexOf(a as string) - closed.indexOf(b as string);
+  const order = ["string", "number", "boolean"];
+  if (typeof a !== typeof b) return order.indexOf(typeof a) - order.indexOf(typeof b);
+  if (typeof a === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b as string));
+  return Number(a) - Number(b);
+}
+
+export function aggregateByHand(agg: Aggregation, events: readonly Event[]): AggregationResult {
+  switch (agg.kind) {
+    case "count":
+      return {
+        value:
+          agg.field === undefined
+            ? events.length
+            : events.filter((event) => fieldReader(agg.field!)(event).length > 0).length,
+      };
+    case "cardinality":
+      return { value: new Set(events.flatMap((event) => values(event, agg.field))).size };
+    case "stats": {
+      const all = events.flatMap((event) => numbers(event, agg.field));
+      const sum = all.reduce((total, value) => total + value, 0);
+      if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
+      return { min: Math.min(...all), max: Math.max(...all), avg: sum / all.length, sum };
+    }
+    case "terms": {
+      const groups = groupBy(events, (event) => values(event, agg.field));
+      const sorted = [...groups].sort(([a, x], [b, y]) => y.length - x.length || compareKeys(agg.field, a, b));
+      const buckets = sorted
+        .slice(0, agg.size)
+        .map(([key, part]) => ({ key, count: part.length, ...inner(agg, part) }));
+      const total = sorted.reduce((sum, [, part]) => sum + part.length, 0);
+      return { buckets, other_count: total - buckets.reduce((sum, { count }) => sum + count, 0) };
+    }
+    case "histogram": {
+      const isTime = agg.field === "timestamp";
+      const groups = groupBy(events, (event) => [
+        ...new Set(numbers(event, agg.field).map((value) => Math.floor(value / agg.interval))),
+      ]);
+      const steps = [...groups.keys()].sort((a, b) => a - b);
+      const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
+      const buckets = Array.from({ length: width }, (_, i) => {
+        const step = steps[0]! + i;
+        const part = groups.get(step) ?? [];
+        return {
+          key: isTime ? new Date(step * agg.interval).toISOString() : step * agg.interval,
+          count: part.length,
+          ...inner(agg, part),
+        };
+      });
+      return { buckets };
+    }
+  }
+}
+
+function inner(
+  agg: Extract<Aggregation, { kind: "terms" | "histogram" }>,
+  events: readonly Event[],
+): Record<string, AggregationResult> {
+  return Object.fromEntries(agg.aggs.map(({ name, aggregation }) => [name, aggregateByHand(aggregation, events)]));
+}
+
+function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[]): Map<Key, Event[]> {
+  const groups = new Map<Key, Event[]>();
+  for (const event of events) {
+    for (const key of keysOf(event)) {
+      const part = groups.get(key);
+      if (part) part.push(event);
+      else groups.set(key, [event]);
+    }
+  }
+  return groups;
+}
+
+/** Numbers before text, without the field last, severities by gravity; equal ones newest first. */
+export function sortByHand(events: readonly Event[], sort: readonly SortKey[]): Event[] {
+  return [...events].sort((a, b) => {
+    for (const { field, descending } of sort) {
+      const order = compareFields(a, b, field, descending ? -1 : 1);
+      if (order !== 0) return order;
+    }
+    return a.timestamp === b.timestamp ? (a.id < b.id ? 1 : -1) : a.timestamp < b.timestamp ? 1 : -1;
+  });
+}
+
+function compareFields(a: Event, b: Event, field: string, direction: number): number {
+  if (field === "severity") return direction * (SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
+  const [x, y] = [a, b].map((event) => {
+    const [first] = fieldReader(field)(event);
+    return typeof first === "string" || typeof first === "number" ? first : undefined;
+  });
+  const rank = (value: string | number | undefined) =>
+    typeof value === "number" ? 0 : typeof value === "string" ? 1 : 2;
+  if (rank(x) !== rank(y)) return rank(x) - rank(y);
+  if (x === undefined || y === undefined || x === y) return 0;
+  if (typeof x === "number") return direction * (x - (y as number));
+  return direction * Buffer.compare(Buffer.from(x), Buffer.from(y as string));
+}
