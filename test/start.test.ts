@@ -1,10 +1,10 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import { authorized, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
 let running: Running[];
@@ -28,7 +28,7 @@ const KEY = /tsn_key_[0-9a-f]{32}_[0-9a-f]{64}/;
 describe("the first start", () => {
   test("prints a key with every right, and a curl line that works as pasted", async () => {
     const server = await start(folder);
-    await expect.poll(server.output).toMatch(/curl .*\n/);
+    await expect.poll(server.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
     const line = /^ *(curl .*)$/m.exec(server.output())![1]!;
     const answer = JSON.parse(execFileSync("sh", ["-c", line.replace("curl", "curl -sS")], { encoding: "utf8" }));
     expect(answer).toMatchObject({ data: [], pagination: { total: 0 } });
@@ -40,7 +40,7 @@ describe("the first start", () => {
 
   test("prints the key once: not in the log, not on the next start, not in the data folder", async () => {
     const first = await start(folder, { args: ["--log-level", "trace"] });
-    await expect.poll(first.output).toMatch(/curl .*\n/);
+    await expect.poll(first.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
     const key = KEY.exec(first.output())![0];
     await fetch(`${first.address}/v1/events`, authorized(key));
     expect(await first.stop()).toBe(0);
@@ -85,11 +85,31 @@ describe("stopping", () => {
     for (const id of ids) expect((await fetch(`${again.address}/v1/events/${id}`, authorized(key))).status).toBe(200);
   });
 
+  test("a log that cannot be written costs its lines and nothing else", async () => {
+    const { key } = await makeKey();
+    const port = await freePort();
+    const shell = `exec "$0" "$@" > /dev/full`;
+    const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder]);
+    const ended = once(server, "exit");
+    const url = `http://127.0.0.1:${port}/v1/events`;
+    const status = () =>
+      fetch(url, authorized(key)).then(
+        (answer) => answer.status,
+        () => 0,
+      );
+    await expect.poll(status, { timeout: 20_000 }).toBe(200);
+    for (let n = 0; n < 100; n++) expect(await status()).toBe(200);
+    server.kill("SIGTERM");
+    expect((await ended)[0]).toBe(0);
+  });
+
   test("npm start passes flags and signals on", async () => {
     const server = await start(folder, { through: ["npm", "start", "--silent", "--"] });
     expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
     expect(await server.stop()).toBe(0);
-    await expect.poll(() => tocsin(["demo", "--events", "10", "--data-dir", folder])).toMatchObject({ code: 0 });
+    expect(await tocsin(["demo", "--events", "10", "--data-dir", folder]), "the folder is free").toMatchObject({
+      code: 0,
+    });
   });
 });
 
@@ -148,6 +168,15 @@ test("retention: days that are older than allowed are gone after a start", async
   expect(pagination.total).toBeGreaterThan(0);
   expect(pagination.total).toBeLessThan(300);
 });
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return String(port);
+}
 
 async function makeKey(): Promise<{ id: string; key: string }> {
   const made = await tocsin([

@@ -10,6 +10,7 @@ import { addVersion, readVersion } from "./version.ts";
 
 /** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
+  process.stdout.on("error", onOutputError);
   try {
     await buildProgram().parseAsync(args, { from: "user" });
     return Number(process.exitCode ?? 0);
@@ -19,6 +20,13 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     process.stderr.write(`${expected ? error.message : ((error as Error)?.stack ?? String(error))}\n`);
     return expected ? error.exitCode : EXIT_FAILED;
   }
+}
+
+/** A reader that has seen enough (`| head`) is no failure; output that is lost otherwise is one. */
+function onOutputError(error: NodeJS.ErrnoException): void {
+  if (error.code === "EPIPE") return;
+  process.stderr.write(`Standard output takes no more: ${error.message}\n`);
+  process.exitCode = EXIT_FAILED;
 }
 
 function buildProgram(): Command {

@@ -38,11 +38,11 @@ Exit codes: 0 stopped as told, ${EXIT_FAILED} could not start or go on, ${EXIT_W
         throw explainFailure(error, settings);
       }
       log.info({ address: app.address, version: readVersion(), dataDir: settings.dataDir, file }, "listening");
-      welcome(app);
+      welcome(app, log);
       log.info({ signal: await stop }, "stopping");
       await app.close();
       log.info("stopped");
-      process.exit(0);
+      log.flush(() => process.exit(0));
     });
 }
 
@@ -73,13 +73,13 @@ function watchProcess(log: Logger): Promise<string> {
 }
 
 /** On the very first start nobody has a key yet: one is made and shown to whoever started the service. */
-function welcome({ address, store }: App): void {
+function welcome({ address, store }: App, log: Logger): void {
   if (store.keys.list().length > 0) return;
   const made = createKey({ name: "first key", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: Date.now() });
   store.keys.put(made.key);
   // With the log sent to a file, the key still goes to the person at the terminal and not into that file.
   const terminal = process.stderr.isTTY && !process.stdout.isTTY ? process.stderr : process.stdout;
-  terminal.write(`
+  const text = `
 ${bold("Tocsin runs for the first time.")} This key has every right; it is shown this once and kept nowhere:
 
   ${made.secret}
@@ -90,5 +90,8 @@ Try it:
 
 The API is described at ${address}/docs. More keys: npx tocsin keys --help
 
-`);
+`;
+  terminal.write(text, (error) => {
+    if (error) log.error({ err: error }, "the first key could not be shown; make another: tocsin keys create");
+  });
 }

@@ -1,10 +1,10 @@
 import { pino, type DestinationStream, type Logger } from "pino";
+import { LineWriter } from "./line-writer.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const BUFFER_BYTES = 4096;
-const FLUSH_EVERY_MS = 250;
+const STANDARD_OUTPUT = 1;
 
 const SECRET_HEADERS = ["authorization", "cookie", "set-cookie", "proxy-authorization"];
 const SECRET_PATHS = SECRET_HEADERS.flatMap((name) => [
@@ -14,10 +14,7 @@ const SECRET_PATHS = SECRET_HEADERS.flatMap((name) => [
   `res.headers["${name}"]`,
 ]);
 
-/**
- * One JSON object per line. Lines are buffered and written off the hot path; what is buffered is written when the
- * process exits. A key of ours is taken out of whatever text it stands in, an error's message included.
- */
+/** One JSON object per line. A key of ours is taken out of whatever text it stands in, an error's message included. */
 export function createLog({ level, destination }: { level: LogLevel; destination?: DestinationStream }): Logger {
   return pino(
     {
@@ -28,7 +25,8 @@ export function createLog({ level, destination }: { level: LogLevel; destination
       redact: { paths: SECRET_PATHS, censor: "[redacted]" },
       hooks: { streamWrite: hideSecrets },
     },
-    destination ?? pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES, periodicFlush: FLUSH_EVERY_MS }),
+    // Not pino's own destination: with a full disk behind it, that one never lets the process exit.
+    destination ?? new LineWriter(STANDARD_OUTPUT),
   );
 }
 
