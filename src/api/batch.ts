@@ -1,6 +1,7 @@
+import { isUtf8 } from "node:buffer";
 import { BATCH_ITEMS_MAX, type BatchItem } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
-import { parseJson, type JsonResult } from "../lib/json.ts";
+import { isDeeperThan, parseJson, rewrite } from "../lib/json.ts";
 import { NDJSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
@@ -24,7 +25,7 @@ function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
     *[Symbol.iterator]() {
       for (const { start, end } of lines) {
         if (end - start > rules.itemBytesMax) yield tooLarge(rules);
-        else yield itemOf(parseJson(bytes.subarray(start, end), rules));
+        else yield itemOfLine(bytes.subarray(start, end), rules);
       }
     },
   };
@@ -57,7 +58,10 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-function itemOf(result: JsonResult): BatchItem {
+function itemOfLine(bytes: Buffer, rules: BatchRules): BatchItem {
+  const whole = isUtf8(bytes) ? wholeItem(bytes.toString("utf8"), rules) : undefined;
+  if (whole) return whole;
+  const result = parseJson(bytes, rules);
   switch (result.kind) {
     case "value":
       return { value: result.value };
@@ -68,7 +72,26 @@ function itemOf(result: JsonResult): BatchItem {
   }
 }
 
+/** A line that is the compact JSON of what it says, as most senders write it: nothing in it can have been lost. */
+function wholeItem(line: string, rules: BatchRules): BatchItem | undefined {
+  const value = parseOrUndefined(line);
+  if (value === undefined || line.includes("\\ud") || isDeeperThan(value, rules.depthMax)) return undefined;
+  const { text, memberText } = rewrite(value, "data");
+  return text === line ? { value, dataText: memberText } : undefined;
+}
+
+function parseOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The strict parser, which comes next, says what is wrong.
+    return undefined;
+  }
+}
+
 function itemsOfArray(bytes: Buffer, rules: BatchRules): BatchItem[] {
+  const whole = isUtf8(bytes) ? wholeItems(bytes.toString("utf8"), rules) : undefined;
+  if (whole) return whole;
   const result = parseJson(bytes, { depthMax: rules.depthMax + 1 });
   if (result.kind === "malformed") throw new Problem("malformed_json", `the body is not JSON: ${result.message}`);
   if (!Array.isArray(result.value)) throw invalid([{ field: "body", message: "must be an array of submissions" }]);
@@ -80,6 +103,30 @@ function itemsOfArray(bytes: Buffer, rules: BatchRules): BatchItem[] {
     if (own) return { faults: own };
     return mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
   });
+}
+
+/** The same for an array: each element's text must stand where it would be written. */
+function wholeItems(text: string, rules: BatchRules): BatchItem[] | undefined {
+  const elements = parseOrUndefined(text);
+  if (!Array.isArray(elements) || text.includes("\\ud")) return undefined;
+  requireSize(elements.length);
+  const items: BatchItem[] = [];
+  let at = 1;
+  for (const value of elements as unknown[]) {
+    if (isDeeperThan(value, rules.depthMax)) return undefined;
+    const { text: own, memberText } = rewrite(value, "data");
+    if (!text.startsWith(own, at)) return undefined;
+    at += own.length + 1;
+    items.push(isLonger(own, rules.itemBytesMax) ? tooLarge(rules) : { value, dataText: memberText });
+  }
+  // What stands between elements is one comma each, and after the last the closing bracket: white space would have shifted them.
+  return at === text.length ? items : undefined;
+}
+
+const UTF8_BYTES_MAX = 3;
+
+function isLonger(text: string, bytesMax: number): boolean {
+  return text.length * UTF8_BYTES_MAX > bytesMax && Buffer.byteLength(text) > bytesMax;
 }
 
 /** `[3].data.x` is a fault of the fourth submission, at `data.x`. */

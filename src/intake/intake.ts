@@ -12,7 +12,9 @@ export const CHUNK_EVENTS_MAX = 500;
 export const WAITING_EVENTS_MAX = 50_000;
 
 /** One submission of a batch: a value, or why it could not be read. */
-export type BatchItem = { readonly value: unknown } | { readonly faults: readonly Fault[] };
+export type BatchItem =
+  | { readonly value: unknown; readonly dataText?: string | undefined }
+  | { readonly faults: readonly Fault[] };
 
 export interface BatchOutcome {
   readonly ids: string[];
@@ -113,7 +115,7 @@ class Door implements Intake {
     let index = 0;
     let looked = 0;
     for (const item of items) {
-      const checked = "faults" in item ? item : checkSubmission(item.value, bounds);
+      const checked = "faults" in item ? item : checkSubmission(item.value, bounds, item.dataText);
       if ("draft" in checked && checked.draft) {
         chunk.drafts.push(checked.draft);
         chunk.indexes.push(index);

@@ -54,7 +54,8 @@ export type CheckedSubmission =
   | { readonly draft: EventDraft; readonly faults?: undefined }
   | { readonly draft?: undefined; readonly faults: readonly Fault[] };
 
-export function checkSubmission(value: unknown, bounds: ClockBounds): CheckedSubmission {
+/** `dataText` is the submission's data as JSON, if the caller has it. */
+export function checkSubmission(value: unknown, bounds: ClockBounds, dataText?: string): CheckedSubmission {
   if (isSubmission(value)) {
     const timestampMs = value.timestamp === undefined ? bounds.now : parseTime(value.timestamp)!;
     if (timestampMs >= bounds.earliest && timestampMs <= bounds.latest) {
@@ -66,6 +67,7 @@ export function checkSubmission(value: unknown, bounds: ClockBounds): CheckedSub
           class: value.class ?? "security",
           timestampMs,
           raw: value.data,
+          rawText: dataText,
           enrichment: {},
         },
       };

@@ -38,6 +38,21 @@ export function parseJsonText(text: string, { depthMax }: JsonOptions): JsonResu
   return faults.length === 0 ? { kind: "value", value } : { kind: "faults", value, faults };
 }
 
+/** As JSON.stringify, and the text of one member besides, which is not made twice. */
+export function rewrite(value: unknown, member: string): { text: string; memberText: string | undefined } {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { text: JSON.stringify(value), memberText: undefined };
+  }
+  let text = "{";
+  let memberText: string | undefined;
+  for (const key in value) {
+    const own = JSON.stringify((value as Record<string, unknown>)[key]);
+    if (key === member) memberText = own;
+    text += `${text === "{" ? "" : ","}${JSON.stringify(key)}:${own}`;
+  }
+  return { text: `${text}}`, memberText };
+}
+
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (depthMax === 0) return true;

@@ -38,6 +38,8 @@ export interface EventDraft {
   readonly class: EventClass;
   readonly timestampMs: number;
   readonly raw: JsonObject;
+  /** `raw` as compact JSON, where it is at hand: a batch has it anyway, and making it again is half the work of storing. */
+  readonly rawText?: string | undefined;
   readonly enrichment: JsonObject;
 }
 

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, formatTime, startOfDay } from "../../../lib/time.ts";
+import type { EventDraft } from "../../../model/event.ts";
 import { StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
 import type { CommittedGroup } from "../columns/follower.ts";
 import { toCells, type Cell } from "../columns/table.ts";
@@ -163,9 +164,7 @@ export class Journal {
     const id = makeEventId(this.#lastArrivalMs, { seq, day });
     const { text: words, truncated } = eventWords(draft);
     if (truncated) this.#metrics.truncated.inc();
-    const { type, source, severity, raw, enrichment } = draft;
-    const timestamp = formatTime(draft.timestampMs);
-    const text = JSON.stringify({ id, type, source, class: draft.class, severity, timestamp, raw, enrichment });
+    const text = eventText(id, draft);
     const cells = toCells(seq, draft.timestampMs, draft);
     return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, cells };
   }
@@ -371,6 +370,13 @@ export class Journal {
 
 function clip(span: Span, day: number): Span {
   return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
+}
+
+/** The event as every read gives it. The id comes first: reads find it there. */
+function eventText(id: string, draft: EventDraft): string {
+  const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
+  const raw = draft.rawText ?? JSON.stringify(draft.raw);
+  return `${head},"timestamp":"${formatTime(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
 }
 
 /** A group for the writer, and the same events for the columns. */
