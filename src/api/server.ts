@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import helmet from "@fastify/helmet";
 import fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
@@ -31,6 +30,21 @@ const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 10_000;
 
+/**
+ * What browsers are told of every answer; the docs page has a policy of its own. Written out, since they never change:
+ * the usual plugin works them out anew for each request, at a fifth of what the whole request costs.
+ */
+const SECURITY_HEADERS = {
+  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  // Browsers heed it only where TLS stands in front. Subdomains are not ours to speak for.
+  "Strict-Transport-Security": "max-age=31536000",
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "DENY",
+};
+
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -50,15 +64,6 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
-  // First, so that a refusal at the door has these headers too.
-  await app.register(helmet, {
-    // The proxy that adds TLS may have subdomains of which we know nothing.
-    strictTransportSecurity: { includeSubDomains: false },
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"], formAction: ["'none'"] },
-    },
-  });
   observe(app, registry);
   admit(app, { store, limits, now });
   await collectOpenapi(app);
@@ -102,6 +107,7 @@ function createApp(settings: Settings, log: Logger, now: () => number): FastifyI
 }
 
 function isDecodable(url: string): boolean {
+  if (!url.includes("%")) return true;
   try {
     decodeURIComponent(url.split("?", 1)[0]!);
     return true;
@@ -152,6 +158,7 @@ interface Admission {
 function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
   app.decorateRequest("apiKey", null);
   app.addHook("onRequest", (request, reply, done) => {
+    reply.headers(SECURITY_HEADERS);
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
     if (isOpen(request)) return done();
