@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { createServer } from "./api/server.ts";
@@ -13,6 +14,8 @@ import type { Store } from "./store/store.ts";
 // Nothing else connects parts with each other; to see who gets what, read startApp from top to bottom.
 
 const RETENTION_EVERY_MS = 3_600_000;
+/** How long requests that are in may take to end once the service is told to stop. */
+const DRAIN_MS_MAX = 5000;
 
 export interface App {
   /** Where a client on this machine reaches it. */
@@ -40,7 +43,8 @@ export async function startApp(settings: Settings, log: Logger): Promise<App> {
     opens("retention", await startRetention(store, retentionDays, log));
     const intake = opens("intake", openIntake({ store, registry, retentionDays }));
     const exporter = opens("exporter", await openExporter({ store, registry, log }));
-    const server = opens("server", await createServer({ settings, store, intake, exporter, registry, log }));
+    const server = await createServer({ settings, store, intake, exporter, registry, log });
+    opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });
     const { port } = server.server.address() as AddressInfo;
@@ -72,6 +76,13 @@ async function closeInReverse(opened: Part[], log: Logger): Promise<void> {
       log.error({ err: error, part: part.name }, "not closed cleanly");
     }
   }
+}
+
+/** A client that stops in the middle of its request, or reads its answer too slowly, does not keep the service up. */
+async function drain(server: FastifyInstance): Promise<void> {
+  const timer = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS_MAX);
+  await server.close();
+  clearTimeout(timer);
 }
 
 /** Removes whole days that are older than they may be: now, and every hour. */

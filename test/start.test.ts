@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
@@ -85,6 +85,19 @@ describe("stopping", () => {
     for (const id of ids) expect((await fetch(`${again.address}/v1/events/${id}`, authorized(key))).status).toBe(200);
   });
 
+  test("a client that stops in the middle of its request does not keep the service up", async () => {
+    const { key } = await makeKey();
+    const server = await start(folder);
+    const socket = connect(Number(new URL(server.address).port), "127.0.0.1");
+    const head = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
+    socket.on("error", () => undefined).write(`${head}Content-Length: 1000\r\n\r\n{"type":`);
+    await once(socket, "connect");
+    await fetch(`${server.address}/healthz`);
+    expect(await server.stop()).toBe(0);
+    expect(server.output()).toContain('"msg":"stopped"');
+    socket.destroy();
+  });
+
   test("a log that cannot be written costs its lines and nothing else", async () => {
     const { key } = await makeKey();
     const port = await freePort();
@@ -124,7 +137,7 @@ describe("a start that cannot be", () => {
 
   test("a second instance on the same data folder", async () => {
     await start(folder);
-    await refused(["--port", "0"], /in use by another Tocsin.*\n.*--data-dir/);
+    await refused(["--port", "0"], /in use by another tocsin \(process \d+\).*--data-dir/);
   });
 
   test("a port that is taken", async () => {

@@ -2,6 +2,11 @@
 export const EXIT_FAILED = 1;
 export const EXIT_WRONG_USE = 2;
 
+// Result codes of SQLite, which stands between us and the file system.
+const READ_ONLY = 8;
+const DISK_FULL = 13;
+const CANNOT_OPEN = 14;
+
 /** The command cannot do what it was asked to, for a reason a person can act on: shown without a stack. */
 export class CommandFailure extends Error {
   readonly exitCode: number;
@@ -17,11 +22,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   const code = (error as NodeJS.ErrnoException)?.code;
   const refuse = (message: string) => new CommandFailure(message, EXIT_FAILED, { cause: error });
   const { name, address, port } = error as { name?: string; address?: string; port?: number };
-  if (name === "DataFolderInUse") {
-    return refuse(
-      `The data folder ${dataDir} is in use by another Tocsin.\nStop that one first, or use another folder with --data-dir.`,
-    );
-  }
+  if (name === "DataFolderInUse") return refuse((error as Error).message);
   if (code === "EADDRINUSE") {
     return refuse(
       `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
@@ -35,15 +36,16 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (code === "EACCES" && port !== undefined) {
     return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
   }
-  if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+  const sqlite = code === "ERR_SQLITE_ERROR" ? (error as { errcode?: number }).errcode : undefined;
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS" || sqlite === CANNOT_OPEN || sqlite === READ_ONLY) {
     return refuse(
-      `The data folder ${dataDir} cannot be written (${code}).\nGive this user the right to, or use another folder with --data-dir.`,
+      `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
     );
   }
   if (code === "ENOTDIR" || code === "EEXIST") {
     return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
   }
-  if (code === "ENOSPC") {
+  if (code === "ENOSPC" || sqlite === DISK_FULL) {
     return refuse(
       `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
     );
