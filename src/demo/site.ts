@@ -4,14 +4,14 @@ import type { Random } from "./random.ts";
 // The imagined site: one building with offices, a yard and a loading dock. Outside addresses are those that are
 // reserved for documentation, telephone numbers those that are reserved for fiction: nobody real is in it.
 
-export interface Person {
+interface Person {
   readonly user: string;
   readonly name: string;
   readonly extension: string;
   readonly badge: string;
 }
 
-export interface Device {
+interface Device {
   readonly host: string;
   readonly ip: string;
   readonly mac: string;
