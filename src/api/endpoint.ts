@@ -70,7 +70,7 @@ type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
 /** What an answer holds in the OpenAPI document: the schema of `data`, or of other content by media type. */
 export type AnswerSchema =
-  | { readonly about: string; readonly data: z.ZodType; readonly paginated?: true }
+  | { readonly about: string; readonly data: z.ZodType; readonly paginated?: true; readonly example?: unknown }
   | { readonly about: string; readonly content: Readonly<Record<string, z.ZodType>> };
 
 export interface Endpoint<
@@ -93,6 +93,8 @@ export interface Endpoint<
   /** The handler reads the body by itself; the schema only documents it, for these media types. */
   readonly bodyTypes?: readonly string[];
   readonly requestHeaders?: z.ZodType;
+  /** A body that the call takes. */
+  readonly example?: unknown;
   readonly answers: Readonly<Record<number, AnswerSchema>>;
   /** Beyond those that any call may answer with. */
   readonly problems?: readonly ProblemCode[];

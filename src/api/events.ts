@@ -27,6 +27,23 @@ export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
 /** The body of a submission holds `data` one level down. */
 const SUBMISSION_DEPTH_MAX = DATA_DEPTH_MAX + 1;
 
+const SUBMISSION_EXAMPLE = {
+  type: "login_failure",
+  source: "custom",
+  severity: "medium",
+  data: { user: "alice", src_ip: "192.0.2.17", attempts: 3 },
+};
+const EVENT_EXAMPLE = {
+  id: "evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  type: SUBMISSION_EXAMPLE.type,
+  source: SUBMISSION_EXAMPLE.source,
+  class: "security",
+  severity: SUBMISSION_EXAMPLE.severity,
+  timestamp: "2026-11-15T08:30:00.000Z",
+  raw: SUBMISSION_EXAMPLE.data,
+  enrichment: {},
+};
+
 export interface EventEndpointOptions {
   readonly store: Store;
   readonly intake: Intake;
@@ -47,7 +64,9 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "Events that arrive meanwhile neither repeat nor hide a row of a cursor walk.",
       scopes: ["events:read"],
       query: listQuery(sources),
-      answers: { 200: { about: "a page of events", data: z.array(eventSchema), paginated: true } },
+      answers: {
+        200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
+      },
       handle: async ({ query }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position: Position =
@@ -70,7 +89,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       summary: "One event",
       scopes: ["events:read"],
       params: z.object({ id: z.string() }),
-      answers: { 200: { about: "the event", data: eventSchema } },
+      answers: { 200: { about: "the event", data: eventSchema, example: EVENT_EXAMPLE } },
       problems: ["not_found"],
       handle: async ({ params }) => {
         const text = await store.events.get(params.id);
@@ -86,7 +105,35 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       summary: "Search and aggregate events",
       scopes: ["events:read"],
       body: searchSchema.superRefine(({ query }, context) => sourceFaults(query.bool, sources, context)),
-      answers: { 200: { about: "what was found", data: searchAnswerSchema } },
+      example: {
+        query: {
+          bool: {
+            must: [{ field: "raw.src_ip", cidr: "192.0.2.0/24" }],
+            must_not: [{ field: "severity", in: ["info", "low"] }],
+          },
+          time_range: { from: "2026-11-08T00:00:00Z", to: "2026-11-15T00:00:00Z" },
+        },
+        aggs: {
+          by_type: { terms: { field: "type", size: 5 } },
+          by_hour: { histogram: { field: "timestamp", interval: "1h" } },
+        },
+        sort: { timestamp: "desc" },
+        limit: 20,
+      },
+      answers: {
+        200: {
+          about: "what was found",
+          data: searchAnswerSchema,
+          example: {
+            results: [EVENT_EXAMPLE],
+            total: 1,
+            aggregations: {
+              by_type: { buckets: [{ key: "login_failure", count: 1 }], other_count: 0 },
+              by_hour: { buckets: [{ key: "2026-11-15T08:00:00.000Z", count: 1 }] },
+            },
+          },
+        },
+      },
       handle: async ({ body }) => {
         const { items, total, aggregations } = await store.events.search(toSearchQuery(body));
         const found = JSON.stringify(aggregations);
@@ -108,7 +155,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       }),
       body: submissionSchema,
       bodyTypes: [JSON_TYPE],
-      answers: { 201: { about: "the stored event", data: eventSchema } },
+      example: SUBMISSION_EXAMPLE,
+      answers: { 201: { about: "the stored event", data: eventSchema, example: EVENT_EXAMPLE } },
       handle: async ({ request, key }) => {
         const token = idempotencyToken(request.headers["idempotency-key"], key.id);
         const body = await readBody(request.raw, { bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] });
@@ -135,7 +183,14 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       scopes: ["events:write"],
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
       bodyTypes: [JSON_TYPE, NDJSON_TYPE],
-      answers: { 200: { about: "what was stored and what was not", data: batchAnswerSchema } },
+      example: [SUBMISSION_EXAMPLE],
+      answers: {
+        200: {
+          about: "what was stored and what was not",
+          data: batchAnswerSchema,
+          example: { accepted: 1, rejected: [], ids: [EVENT_EXAMPLE.id] },
+        },
+      },
       handle: async ({ request }) => {
         const rules = { bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] };
         const body = await readBody(request.raw, rules);

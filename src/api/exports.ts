@@ -9,6 +9,19 @@ import { sourceFaults } from "./sources.ts";
 
 const DOWNLOAD_RETRY_SECONDS = 2;
 
+const EXPORT_EXAMPLE = {
+  id: "exp_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  status: "pending",
+  format: "csv",
+  row_count: null,
+  size_bytes: null,
+  created_at: "2026-11-15T08:30:00.000Z",
+  completed_at: null,
+  expires_at: "2026-11-16T08:30:00.000Z",
+  download_url: "/v1/events/exports/exp_019a84f2c0d17a3e8b5d4e6f7a8b9c0d/download",
+  error: null,
+};
+
 const idParams = z.object({ id: z.string() });
 
 export function exportEndpoints(exporter: Exporter, sources: readonly string[]): Endpoint[] {
@@ -27,7 +40,13 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       about: "Answers at once; the file is written in the background and kept for 24 hours.",
       scopes: ["events:read"],
       body: exportRequestSchema.superRefine(({ query }, context) => sourceFaults(query?.bool, sources, context)),
-      answers: { 201: { about: "the export", data: exportSchema } },
+      example: {
+        format: "csv",
+        time_range: { from: "2026-11-08", to: "2026-11-15" },
+        query: { bool: { must: [{ field: "severity", in: ["critical", "high"] }] } },
+        fields: ["timestamp", "type", "severity", "raw.src_ip"],
+      },
+      answers: { 201: { about: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
       handle: ({ body }) => {
         const job = exporter.create({ format: body.format, question: toQuestion(body) });
         return data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
@@ -41,7 +60,7 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       summary: "How far an export is",
       scopes: ["events:read"],
       params: idParams,
-      answers: { 200: { about: "the export", data: exportSchema } },
+      answers: { 200: { about: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
       problems: ["not_found"],
       handle: ({ params }) => data(exportView(find(params.id))),
     }),

@@ -26,6 +26,18 @@ export interface KeyEndpointOptions {
   readonly now: () => number;
 }
 
+const KEY_EXAMPLE = {
+  id: "key_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  name: "ci",
+  scopes: ["events:read", "events:write"],
+  plan: "pro",
+  created_at: "2026-11-15T08:30:00.000Z",
+  last_used_at: null,
+  expires_at: null,
+  revoked_at: null,
+};
+const MADE_KEY_EXAMPLE = { ...KEY_EXAMPLE, key: `tsn_${KEY_EXAMPLE.id}_<64 hex digits>` };
+
 const idParams = z.object({ id: z.string() });
 const madeKeySchema = keySchema
   .extend({ key: z.string().describe("the full key: shown this once, kept nowhere") })
@@ -47,7 +59,7 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       summary: "List keys, oldest first, revoked ones included",
       scopes: ["keys:manage"],
       query: z.strictObject({ page: pageParameter, per_page: perPageParameter }),
-      answers: { 200: { about: "a page of keys", data: z.array(keySchema), paginated: true } },
+      answers: { 200: { about: "a page of keys", data: z.array(keySchema), paginated: true, example: [KEY_EXAMPLE] } },
       handle: ({ query: { page = 1, per_page = PER_PAGE_DEFAULT } }) => {
         const all = keys.list().sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
         const shown = all.slice((page - 1) * per_page, page * per_page);
@@ -73,7 +85,8 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
           expires_at: timeSchema.nullable().optional().describe("default: never"),
         })
         .meta({ id: "NewKey" }),
-      answers: { 201: { about: "the key", data: madeKeySchema } },
+      example: { name: "ci", scopes: ["events:read", "events:write"], plan: "pro" },
+      answers: { 201: { about: "the key", data: madeKeySchema, example: MADE_KEY_EXAMPLE } },
       handle: ({ body, key: own }) => {
         const at = now();
         const expiresAt = body.expires_at ?? null;
@@ -97,7 +110,8 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
         .strictObject({ grace_seconds: z.int().min(0).max(GRACE_SECONDS_MAX).default(0) })
         .meta({ id: "KeyRotation" }),
       bodyOptional: true,
-      answers: { 200: { about: "the key with its new secret", data: madeKeySchema } },
+      example: { grace_seconds: 3600 },
+      answers: { 200: { about: "the key with its new secret", data: madeKeySchema, example: MADE_KEY_EXAMPLE } },
       problems: ["not_found", "conflict"],
       handle: ({ params, body, key: own }) => {
         const at = now();

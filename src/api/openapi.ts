@@ -3,6 +3,8 @@ import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { readVersion } from "../lib/version.ts";
+import { ANSWER_HEADERS, completeDocument, type OpenapiDocument } from "./document.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 // The OpenAPI document, from the very schemas that check the requests, and a page to read it that asks
 // nothing of any other server.
@@ -17,7 +19,7 @@ errors are \`{ error: { code, message, details }, meta }\` with every fault of t
 \`from\` is inclusive and \`to\` exclusive. An unknown parameter or body field is an error. Bodies may be gzipped.`;
 
 /** Before the routes, since it listens to their being added. */
-export async function collectOpenapi(app: FastifyInstance): Promise<void> {
+export async function collectOpenapi(app: FastifyInstance, endpoints: readonly Endpoint[]): Promise<void> {
   const toComponents = createJsonSchemaTransformObject({});
   await app.register(swagger, {
     openapi: {
@@ -37,11 +39,11 @@ export async function collectOpenapi(app: FastifyInstance): Promise<void> {
       ],
       components: {
         securitySchemes: { key: { type: "http", scheme: "bearer", description: "an API key: tsn_…" } },
-        headers: HEADERS,
+        headers: ANSWER_HEADERS,
       },
     },
     transform: createJsonSchemaTransform({}),
-    transformObject: (document) => complete(toComponents(document) as OpenapiDocument) as never,
+    transformObject: (document) => completeDocument(toComponents(document) as OpenapiDocument, endpoints) as never,
   });
 }
 
@@ -68,53 +70,4 @@ export async function serveDocs(app: FastifyInstance): Promise<void> {
       "frame-ancestors": "'none'",
     },
   });
-}
-
-interface OpenapiDocument {
-  paths: Record<string, Record<string, { responses: Record<string, { headers?: object }>; security?: object[] }>>;
-  components: { schemas: Record<string, object> };
-}
-
-const whole = { type: "integer" } as const;
-const HEADERS = {
-  "X-Request-Id": { description: "the same as meta.request_id", schema: { type: "string" } },
-  "X-RateLimit-Limit": { description: "requests in the window with the least remaining", schema: whole },
-  "X-RateLimit-Remaining": { description: "requests left in that window", schema: whole },
-  "X-RateLimit-Reset": { description: "when that window ends, in seconds since 1970", schema: whole },
-  "Retry-After": { description: "seconds to wait", schema: whole },
-} as const;
-
-/** What the schemas of single calls cannot say: the headers of every answer, and what a filter is. */
-function complete(document: OpenapiDocument): OpenapiDocument {
-  const headersFor = (status: string, limited: boolean) => {
-    const names = limited
-      ? ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
-      : ["X-Request-Id"];
-    if (status === "429" || status === "503") names.push("Retry-After");
-    return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-  };
-  for (const [path, operations] of Object.entries(document.paths)) {
-    for (const { responses } of Object.values(operations)) {
-      for (const [status, response] of Object.entries(responses)) {
-        response.headers = headersFor(status, path.startsWith("/v1/"));
-      }
-    }
-  }
-  for (const name of ["Filter", "FilterInput"]) {
-    if (!(name in document.components.schemas)) continue;
-    const suffix = name.slice("Filter".length);
-    document.components.schemas[name] = {
-      description: "a test on a field, or a bool of filters",
-      anyOf: [
-        { $ref: `#/components/schemas/FieldTest${suffix}` },
-        {
-          type: "object",
-          properties: { bool: { $ref: `#/components/schemas/Bool${suffix}` } },
-          required: ["bool"],
-          additionalProperties: false,
-        },
-      ],
-    };
-  }
-  return document;
 }

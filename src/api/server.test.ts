@@ -263,6 +263,10 @@ describe("for those who run it", () => {
         "/metrics",
       ]),
     );
+    const names = Object.keys(body.components.schemas);
+    expect(names.filter((name) => name.endsWith("Input"))).toEqual([]);
+    const text = JSON.stringify(body);
+    for (const name of names) expect(text, name).toContain(`"#/components/schemas/${name}"`);
     const perPage = body.paths["/v1/events"].get.parameters.find(({ name }: { name: string }) => name === "per_page");
     expect(perPage.schema).toMatchObject({ type: "integer", minimum: 1, maximum: 100 });
     for (const [path, operations] of Object.entries<Record<string, any>>(body.paths)) {
@@ -275,6 +279,22 @@ describe("for those who run it", () => {
         expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
         expect(operation.security[0].key.length).toBeGreaterThan(0);
       }
+    }
+  });
+
+  test("every body that the OpenAPI document gives as an example is one that the service takes", async () => {
+    const { paths } = (await server.call("GET", "/openapi.json", { key: null })).body;
+    const examples = Object.entries<any>(paths).flatMap(([path, operations]) =>
+      Object.entries<any>(operations).flatMap(([method, { requestBody }]) =>
+        requestBody ? [{ method, path, body: requestBody.content["application/json"].example }] : [],
+      ),
+    );
+    expect(examples.length).toBe(6);
+    const { key } = server.addKey();
+    for (const { method, path, body } of examples) {
+      expect(body, path).toBeDefined();
+      const answer = await server.call(method.toUpperCase(), path.replace("{id}", key.id), { body });
+      expect([200, 201], `${path} ${answer.text}`).toContain(answer.status);
     }
   });
 });

@@ -66,13 +66,13 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   app.addHook("onClose", () => limits.close());
   observe(app, registry);
   admit(app, { store, limits, now });
-  await collectOpenapi(app);
   const sources = sourceNames(settings.platform);
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
+  await collectOpenapi(app, endpoints);
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: settings.bodyLimits.submitBytes, now });

@@ -1,0 +1,148 @@
+import { NDJSON_TYPE } from "./body.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+// What the schemas of single calls cannot say of the OpenAPI document: the headers of every answer, examples,
+// what a filter is, and which of the generated shapes anyone refers to.
+
+type Schema = { [keyword: string]: unknown };
+interface Content {
+  [mediaType: string]: { schema: Schema; example?: unknown };
+}
+interface Operation {
+  requestBody?: { required?: boolean; content: Content };
+  responses: Record<string, { headers?: object; content?: Content }>;
+}
+export interface OpenapiDocument {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+const whole = { type: "integer" } as const;
+export const ANSWER_HEADERS = {
+  "X-Request-Id": { description: "the same as meta.request_id", schema: { type: "string" } },
+  "X-RateLimit-Limit": { description: "requests in the window with the least remaining", schema: whole },
+  "X-RateLimit-Remaining": { description: "requests left in that window", schema: whole },
+  "X-RateLimit-Reset": { description: "when that window ends, in seconds since 1970", schema: whole },
+  "Retry-After": { description: "seconds to wait", schema: whole },
+} as const;
+
+export function completeDocument(document: OpenapiDocument, endpoints: readonly Endpoint[]): OpenapiDocument {
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      addHeaders(operation, path.startsWith("/v1/"));
+      const spec = endpoints.find(
+        (endpoint) => endpoint.method.toLowerCase() === method && openapiPath(endpoint.path) === path,
+      );
+      if (spec) completeOperation(operation, spec);
+    }
+  }
+  describeFilters(document.components.schemas);
+  dropUnused(document);
+  return document;
+}
+
+function openapiPath(path: string): string {
+  return path.replaceAll(/:(\w+)/g, "{$1}");
+}
+
+function addHeaders(operation: Operation, limited: boolean): void {
+  for (const [status, response] of Object.entries(operation.responses)) {
+    const names = limited
+      ? ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
+      : ["X-Request-Id"];
+    if (status === "429" || status === "503") names.push("Retry-After");
+    response.headers = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  }
+}
+
+function completeOperation({ requestBody, responses }: Operation, spec: Endpoint): void {
+  if (requestBody) {
+    if (spec.bodyOptional) requestBody.required = false;
+    for (const [type, content] of Object.entries(requestBody.content)) {
+      if (type === NDJSON_TYPE) content.schema = { type: "string", description: "one of the items on each line" };
+      else if (spec.example !== undefined) content.example = spec.example;
+    }
+  }
+  for (const [status, { content = {} }] of Object.entries(responses)) {
+    const answer = spec.answers[Number(status)];
+    const json = content["application/json"];
+    if (!answer || !json || !("example" in answer)) continue;
+    json.example = {
+      data: answer.example,
+      meta: EXAMPLE_META,
+      ...(answer.paginated && { pagination: { total: 1, page: 1, per_page: 50, total_pages: 1 } }),
+    };
+  }
+}
+
+const EXAMPLE_META = { request_id: "req_019a84f2c0d17a3e8b5d4e6f7a8b9c0d", timestamp: "2026-11-15T08:30:00.000Z" };
+
+/** A filter is told apart by hand, which a generator cannot see. */
+function describeFilters(schemas: Record<string, Schema>): void {
+  for (const suffix of ["", "Input"]) {
+    if (!(`Filter${suffix}` in schemas)) continue;
+    schemas[`Filter${suffix}`] = {
+      description: "a test on a field, or a bool of filters",
+      anyOf: [
+        { $ref: `#/components/schemas/FieldTest${suffix}` },
+        {
+          type: "object",
+          properties: { bool: { $ref: `#/components/schemas/Bool${suffix}` } },
+          required: ["bool"],
+          additionalProperties: false,
+        },
+      ],
+    };
+  }
+}
+
+/** Every shape is generated twice, as input and as output: the one that nobody refers to goes, the other gets its plain name. */
+function dropUnused(document: OpenapiDocument): void {
+  const { schemas } = document.components;
+  const asked = new Set<string>();
+  const told = new Set<string>();
+  for (const operation of Object.values(document.paths).flatMap((operations) => Object.values(operations))) {
+    const { responses, ...request } = operation;
+    collect(request, schemas, asked);
+    collect(responses, schemas, told);
+    allowMore(responses);
+  }
+  for (const name of Object.keys(schemas)) {
+    if (!asked.has(name) && !told.has(name)) delete schemas[name];
+    else if (!asked.has(name)) allowMore(schemas[name]);
+  }
+  for (const name of Object.keys(schemas)) {
+    const plain = name.replace(/Input$/, "");
+    if (plain === name || plain in schemas) continue;
+    schemas[plain] = schemas[name]!;
+    delete schemas[name];
+    visit(document, (node) => {
+      if (node["$ref"] === `${COMPONENTS}${name}`) node["$ref"] = `${COMPONENTS}${plain}`;
+    });
+  }
+}
+
+const COMPONENTS = "#/components/schemas/";
+
+function collect(from: unknown, schemas: Record<string, Schema>, found: Set<string>): void {
+  visit(from, ({ $ref: reference }) => {
+    if (typeof reference !== "string" || !reference.startsWith(COMPONENTS)) return;
+    const name = reference.slice(COMPONENTS.length);
+    if (found.has(name)) return;
+    found.add(name);
+    collect(schemas[name], schemas, found);
+  });
+}
+
+/** An answer may get more fields in time: a client must not be told that it never will. */
+function allowMore(from: unknown): void {
+  visit(from, (node) => {
+    if (node["additionalProperties"] === false) delete node["additionalProperties"];
+  });
+}
+
+function visit(node: unknown, look: (node: Schema) => void): void {
+  if (typeof node !== "object" || node === null) return;
+  if (!Array.isArray(node)) look(node as Schema);
+  for (const child of Object.values(node)) visit(child, look);
+}
