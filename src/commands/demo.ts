@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import { createLog } from "../lib/log.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import type { EventDraft } from "../model/event.ts";
-import type { Store } from "../store/store.ts";
+import type { NewEvent, Store } from "../store/store.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { print, printJson, startProgress } from "./terminal.ts";
@@ -75,24 +75,31 @@ Examples:
 /** Several groups are under way at once, never more: the store commits while the next ones are made. */
 async function appendAll(store: Store, drafts: Iterable<EventDraft>, total: number): Promise<void> {
   const progress = startProgress("Storing events");
-  const underWay: Promise<void>[] = [];
+  const groups = inGroups(drafts);
   let done = 0;
-  const append = async (group: readonly EventDraft[]) => {
-    await store.events.append(group.map((draft) => ({ draft })));
-    done += group.length;
-    progress.report(done, total);
+  const appendSome = async () => {
+    for (const group of groups) {
+      await store.events.append(group);
+      done += group.length;
+      progress.report(done, total);
+    }
   };
-  let group: EventDraft[] = [];
-  for (const draft of drafts) {
-    group.push(draft);
-    if (group.length < GROUP_EVENTS) continue;
-    underWay.push(append(group));
-    group = [];
-    if (underWay.length >= GROUPS_AT_ONCE) await underWay.shift();
+  try {
+    await Promise.all(Array.from({ length: GROUPS_AT_ONCE }, appendSome));
+  } finally {
+    progress.end();
   }
-  if (group.length > 0) underWay.push(append(group));
-  await Promise.all(underWay);
-  progress.end();
+}
+
+function* inGroups(drafts: Iterable<EventDraft>): Generator<NewEvent[]> {
+  let group: NewEvent[] = [];
+  for (const draft of drafts) {
+    group.push({ draft });
+    if (group.length < GROUP_EVENTS) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
 }
 
 function nextSteps(events: number, days: number, seconds: number, dataDir: string): string {

@@ -21,7 +21,7 @@ export class CommandFailure extends Error {
 export function explainFailure(error: unknown, { dataDir }: { dataDir: string }): unknown {
   const code = (error as NodeJS.ErrnoException)?.code;
   const refuse = (message: string) => new CommandFailure(message, EXIT_FAILED, { cause: error });
-  const { name, address, port } = error as { name?: string; address?: string; port?: number };
+  const { name, address, port, reason } = error as { name?: string; address?: string; port?: number; reason?: string };
   if (name === "DataFolderInUse") return refuse((error as Error).message);
   if (code === "EADDRINUSE") {
     return refuse(
@@ -36,7 +36,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (code === "EACCES" && port !== undefined) {
     return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
   }
-  const sqlite = code === "ERR_SQLITE_ERROR" ? (error as { errcode?: number }).errcode : undefined;
+  const sqlite = code === "ERR_SQLITE_ERROR" ? (error as { errcode: number }).errcode & 0xff : undefined;
   if (code === "EACCES" || code === "EPERM" || code === "EROFS" || sqlite === CANNOT_OPEN || sqlite === READ_ONLY) {
     return refuse(
       `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
@@ -45,7 +45,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (code === "ENOTDIR" || code === "EEXIST") {
     return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
   }
-  if (code === "ENOSPC" || sqlite === DISK_FULL) {
+  if (code === "ENOSPC" || sqlite === DISK_FULL || (name === "StoreUnavailable" && reason === "disk_full")) {
     return refuse(
       `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
     );
