@@ -12,6 +12,8 @@ import { makeKey, startServer, type ServerOptions, type ServerProcess } from "./
 
 const BATCH_SIZE = 200;
 const READS_AT_ONCE = 16;
+/** Look-ups one by one are for a part of many events; the list is compared with all of them. */
+const LOOKED_UP_MAX = 5000;
 const REBUILD_MS_MAX = 30_000;
 
 let folder: string;
@@ -131,7 +133,9 @@ async function expectAll(ask: Ask, acknowledged: readonly string[]): Promise<voi
   expect(listed.size).toBe(ids.length);
   expect(total).toBe(ids.length);
   expect(acknowledged.filter((id) => !listed.has(id))).toEqual([]);
-  expect(await missing(ask, acknowledged)).toEqual([]);
+  const step = Math.ceil(acknowledged.length / LOOKED_UP_MAX);
+  const lookedUp = acknowledged.filter((_, at) => at % step === 0);
+  expect(await missing(ask, lookedUp)).toEqual([]);
 }
 
 it("loses nothing that it has acknowledged when it is killed under load, three times over, and uses no id twice", async () => {
@@ -248,13 +252,14 @@ interface SmallDisk {
 }
 
 const BALLAST_BYTES = 80 * 1024 * 1024;
+const ROOM_BYTES = 16 * 1024 * 1024;
 
 /** A file system of its own where this process may mount one. */
 async function mountSmallDisk(): Promise<SmallDisk | undefined> {
   const mountPoint = join(folder, "small");
   await mkdir(mountPoint, { recursive: true });
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${BALLAST_BYTES + 64 * 1024 * 1024}`, "tmpfs", mountPoint], {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${BALLAST_BYTES + ROOM_BYTES}`, "tmpfs", mountPoint], {
       stdio: "ignore",
     });
   } catch {
