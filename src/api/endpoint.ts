@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { faultsOf, type Fault } from "../lib/fault.ts";
+import { faultsOf, formatPath, type Fault } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
@@ -142,9 +142,25 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, { bodyBytesMax
 
 async function jsonBody(request: FastifyRequest, spec: Endpoint, bytesMax: number): Promise<unknown> {
   const body = await readBody(request.raw, { bytesMax, types: [JSON_TYPE] });
-  if (body) return readJson(body.bytes, BODY_DEPTH_MAX);
+  if (body) return withoutProto(readJson(body.bytes, BODY_DEPTH_MAX));
   if (spec.bodyOptional) return {};
   throw invalid([{ field: "body", message: "is required" }]);
+}
+
+/** Schemas pass over a key named `__proto__` in silence, and what is not known must be said. */
+function withoutProto(value: unknown): unknown {
+  const faults: Fault[] = [];
+  const walk = (node: unknown, path: readonly PropertyKey[]): void => {
+    if (typeof node !== "object" || node === null) return;
+    for (const [key, child] of Object.entries(node)) {
+      const place = [...path, Array.isArray(node) ? Number(key) : key];
+      if (key === "__proto__") faults.push({ field: formatPath(place), message: "is not known here" });
+      else walk(child, place);
+    }
+  };
+  walk(value, []);
+  if (faults.length > 0) throw invalid(faults);
+  return value;
 }
 
 function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {

@@ -346,6 +346,8 @@ describe("a search", () => {
 
   test("takes strict JSON only, 32 levels of it", async () => {
     expect(fieldsOf(await search('{"query":{},"query":{}}'))).toEqual(["query"]);
+    const proto = '{"query":{"__proto__":1},"aggs":{"__proto__":{"count":{}}},"sort":{"__proto__":"asc"}}';
+    expect(fieldsOf(await search(proto))).toEqual(["query.__proto__", "aggs.__proto__", "sort.__proto__"]);
     const nested = (levels: number) => ({
       query: JSON.parse(`${'{"bool":{"must":['.repeat(levels)}${"]}}".repeat(levels)}`) as object,
     });

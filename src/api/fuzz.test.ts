@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const RUNS = { numRuns: 300 };
+const RUNS = { numRuns: 200 };
 
 function expectAnswered(answer: Answer, allowed: readonly number[], sent: unknown): void {
   const { status, body, text } = answer;
@@ -243,7 +243,7 @@ describe("whatever comes", () => {
       fc.asyncProperty(search, async (body) => {
         expectAnswered(await server.call("POST", "/v1/events/search", { body }), [200, 400], body);
       }),
-      { numRuns: 600 },
+      RUNS,
     );
   });
 
