@@ -1,28 +1,38 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { closeSync, existsSync, ftruncateSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { Registry } from "prom-client";
+import { afterEach, describe, expect, test } from "vitest";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import { ALWAYS } from "../../model/condition.ts";
+import type { EventDraft } from "../../model/event.ts";
 import { storeContract } from "../contract.ts";
-import { openEmbedded } from "./embedded.ts";
+import type { Store } from "../store.ts";
+import { openEmbedded, rebuildColumns } from "./embedded.ts";
+import { Keys } from "./keys.ts";
+import { columnsFile, dayFile } from "./layout.ts";
+import { DataFolderInUse } from "./lock.ts";
+
+const options = (dataDir: string, now: () => number = Date.now) => ({
+  dataDir,
+  platform: "platform",
+  indexPrefix: "tocsin",
+  registry: new Registry(),
+  log: pino({ level: "silent" }),
+  now,
+  // So few that questions find rows in several places, and lots on their way between them.
+  tailRowsMax: 300,
+});
 
 storeContract("the embedded store", async (now) => {
   const dataDir = mkdtempSync(join(tmpdir(), "tocsin-store-"));
-  const open = () =>
-    openEmbedded({
-      dataDir,
-      platform: "platform",
-      indexPrefix: "tocsin",
-      registry: new Registry(),
-      log: pino({ level: "silent" }),
-      now,
-    });
-  let store = await open();
+  let store = await openEmbedded(options(dataDir, now));
   return {
     store,
     reopen: async () => {
       await store.close();
-      store = await open();
+      store = await openEmbedded(options(dataDir, now));
       return store;
     },
     end: async () => {
@@ -30,4 +40,173 @@ storeContract("the embedded store", async (now) => {
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+});
+
+describe("the data folder", () => {
+  const folders: string[] = [];
+  const stores: Store[] = [];
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store.close();
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  });
+
+  const newFolder = () => {
+    const folder = mkdtempSync(join(tmpdir(), "tocsin-folder-"));
+    folders.push(folder);
+    return folder;
+  };
+  const open = async (dataDir: string) => {
+    const store = await openEmbedded(options(dataDir));
+    stores.push(store);
+    return store;
+  };
+  const close = async (store: Store) => {
+    stores.splice(stores.indexOf(store), 1);
+    await store.close();
+  };
+  const drafts = (count: number, day = startOfDay(Date.now())): { draft: EventDraft }[] =>
+    Array.from({ length: count }, (_, i) => ({
+      draft: {
+        type: i % 2 === 0 ? "even" : "odd",
+        source: "custom",
+        severity: "info",
+        class: "security",
+        timestampMs: day + i,
+        raw: { n: i, user: `user${i % 7}` },
+        enrichment: {},
+      },
+    }));
+  const totals = async (store: Store) => {
+    const even = await store.events.list({ type: "even" }, { mode: "page", page: 1, size: 1 });
+    const users = await store.events.search({
+      condition: ALWAYS,
+      sort: [],
+      limit: 0,
+      aggs: [{ name: "users", aggregation: { kind: "cardinality", field: "raw.user" } }],
+    });
+    return { even: even.total, all: users.total, ...users.aggregations };
+  };
+  const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
+
+  test("is held by one store at a time, and free again after it", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await expect(openEmbedded(options(folder))).rejects.toThrow(DataFolderInUse);
+    await expect(openEmbedded(options(folder))).rejects.toThrow(String(process.pid));
+    await close(store);
+    await open(folder);
+  });
+
+  test("keys changed by another process are seen by the very next look-up", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const beside = new Keys(folder);
+    const key = {
+      id: "key_9",
+      name: "beside",
+      scopes: ["events:read" as const],
+      plan: "starter" as const,
+      createdAt: 1,
+      expiresAt: null,
+      revokedAt: null,
+      secretHash: new Uint8Array(32),
+      previousHash: null,
+      previousUntil: null,
+    };
+    beside.put(key);
+    expect(store.keys.find("key_9")).toEqual(key);
+    beside.put({ ...key, revokedAt: 2 });
+    expect(store.keys.find("key_9")?.revokedAt).toBe(2);
+    beside.close();
+  });
+
+  test("columns that were deleted, cut or overwritten are built anew from the journal", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append(drafts(2000));
+    await close(store);
+    const path = columnsFile(folder);
+    const overwrite = (from: number, length: number) => {
+      const file = openSync(path, "r+");
+      writeSync(file, Buffer.alloc(length, 0x5a), 0, length, from);
+      closeSync(file);
+    };
+    const damages: (() => void)[] = [
+      () => rmSync(path),
+      () => {
+        const file = openSync(path, "r+");
+        ftruncateSync(file, Math.floor(statSync(path).size / 2));
+        closeSync(file);
+      },
+      () => overwrite(0, 4096),
+      () => overwrite(16_384, statSync(path).size - 16_384),
+    ];
+    for (const damage of damages) {
+      damage();
+      store = await open(folder);
+      expect(await totals(store)).toEqual(expected(2000));
+      await close(store);
+    }
+  });
+
+  test("columns that went further than a torn journal go back with it", async () => {
+    const folder = newFolder();
+    const day = startOfDay(Date.now()) - DAY_MS;
+    let store = await open(folder);
+    await store.events.append(drafts(1000, day));
+    await close(store);
+    // As if the journal's end had been lost after the columns had read it.
+    rmSync(dayFile({ dataDir: folder, indexPrefix: "tocsin" }, day));
+    store = await open(folder);
+    expect(await totals(store)).toEqual({ even: 0, all: 0, users: { value: 0 } });
+    await store.events.append(drafts(50, day));
+    expect(await totals(store)).toEqual(expected(50));
+  });
+
+  test("a rebuild reads everything again and says how far it is", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append(drafts(3000));
+    await store.events.append(drafts(500, startOfDay(Date.now()) - 3 * DAY_MS));
+    const before = await totals(store);
+    await close(store);
+    const progress: number[] = [];
+    const rows = await rebuildColumns({ ...options(folder), onProgress: (done, total) => progress.push(done / total) });
+    expect(rows).toBe(3500);
+    expect(progress.at(-1)).toBe(1);
+    store = await open(folder);
+    expect(await totals(store)).toEqual(before);
+  });
+
+  test("lists and totals stay right while rows move from memory to disk", async () => {
+    const store = await open(newFolder());
+    let appended = 0;
+    let isDone = false;
+    const reading = (async () => {
+      while (!isDone) {
+        const known = appended;
+        const { all } = await totals(store);
+        expect(all).toBeGreaterThanOrEqual(known);
+      }
+    })();
+    for (let i = 0; i < 40; i++) {
+      await store.events.append(drafts(250));
+      appended += 250;
+    }
+    isDone = true;
+    await reading;
+    expect(await totals(store)).toEqual(expected(appended));
+  });
+
+  test("a clean stop leaves no write-ahead log behind", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(100));
+    await totals(store);
+    await close(store);
+    expect(existsSync(`${dayFile({ dataDir: folder, indexPrefix: "tocsin" }, startOfDay(Date.now()))}-wal`)).toBe(
+      false,
+    );
+    expect(existsSync(`${columnsFile(folder)}.wal`)).toBe(false);
+  });
 });

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
-import type { ColumnsApi } from "./columns/worker.ts";
+import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
 import { EmbeddedEvents } from "./events.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keys } from "./keys.ts";
@@ -20,6 +20,7 @@ export interface EmbeddedOptions {
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
+  readonly tailRowsMax?: number;
 }
 
 const ROWS_ON_THEIR_WAY_MAX = 20_000;
@@ -67,12 +68,12 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
 }
 
 async function openParts(options: EmbeddedOptions): Promise<Parts> {
-  const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
+  const { dataDir, platform, indexPrefix, tailRowsMax, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
   const state = new State(dataDir);
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
-    { ...layout, platform },
+    { ...layout, platform, tailRowsMax } satisfies ColumnsData,
     (error) =>
       queueMicrotask(() => {
         throw new Error("the thread of the columns died", { cause: error });

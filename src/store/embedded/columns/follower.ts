@@ -11,7 +11,7 @@ import { columnList, toCells, type Cell } from "./table.ts";
 // while the next tail fills. A question reads the lots that are on disk and the tails that are not, as it finds them.
 
 /** A row group of the engine: a full tail is written to disk as it will lie there. */
-export const TAIL_ROWS_MAX = 122_880;
+const TAIL_ROWS_MAX = 122_880;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 
@@ -53,6 +53,7 @@ export class Follower {
   readonly #read = new Map<number, number>();
   readonly #given = new Map<number, { after: number; lastSeq: number; cells: Cell[][] }[]>();
   readonly #tails: Tail[] = [];
+  readonly #tailRowsMax: number;
   #lotsOnDisk: number;
   #nextLot: number;
   #turn: Promise<void> = Promise.resolve();
@@ -63,16 +64,22 @@ export class Follower {
   /** Rows that came from the journal since the start. */
   rowsRead = 0;
 
-  private constructor(engine: Engine, mover: DuckDBConnection, journal: DayReaders) {
+  private constructor(engine: Engine, mover: DuckDBConnection, journal: DayReaders, tailRowsMax: number) {
     this.#connection = engine.connection;
     this.#mover = mover;
     this.#journal = journal;
+    this.#tailRowsMax = tailRowsMax;
     this.#lotsOnDisk = engine.lots;
     this.#nextLot = engine.lots + 1;
   }
 
-  static async start(engine: Engine, journal: DayReaders, days: readonly DayEnd[]): Promise<Follower> {
-    const follower = new Follower(engine, await engine.instance.connect(), journal);
+  static async start(
+    engine: Engine,
+    journal: DayReaders,
+    days: readonly DayEnd[],
+    tailRowsMax = TAIL_ROWS_MAX,
+  ): Promise<Follower> {
+    const follower = new Follower(engine, await engine.instance.connect(), journal, tailRowsMax);
     await follower.#dropPhantoms(engine.marks, days);
     for (const { day, lastSeq } of days) follower.#noted.set(day, lastSeq);
     await follower.#newTail();
@@ -134,13 +141,17 @@ export class Follower {
   #nextRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
     const given = this.#given.get(day) ?? [];
     while (given.length > 0 && given[0]!.lastSeq <= after) given.shift();
+    if (given[0]?.after !== after) return this.#readRows(day, after, Math.min(upTo, given[0]?.after ?? upTo));
     const rows: Cell[][] = [];
     let last = after;
-    while (given.length > 0 && given[0]!.after === last && rows.length + given[0]!.cells.length <= CHUNK_ROWS) {
-      rows.push(...given[0]!.cells);
-      last = given.shift()!.lastSeq;
+    while (given[0]?.after === last && rows.length < CHUNK_ROWS) {
+      const part = given[0].cells.splice(0, CHUNK_ROWS - rows.length);
+      for (const row of part) rows.push(row);
+      last = given[0].cells.length > 0 ? (part.at(-1)![0] as number) : given[0].lastSeq;
+      if (given[0].cells.length > 0) given[0].after = last;
+      else given.shift();
     }
-    return last > after ? { rows, last } : this.#readRows(day, after, Math.min(upTo, given[0]?.after ?? upTo));
+    return { rows, last };
   }
 
   #readRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
@@ -157,7 +168,7 @@ export class Follower {
     appendRows(tail.appender, rows);
     tail.rows += rows.length;
     tail.marks.set(day, last);
-    if (tail.rows < TAIL_ROWS_MAX) return;
+    if (tail.rows < this.#tailRowsMax) return;
     tail.appender.flushSync();
     // The tail before this one must be on disk, or known not to get there, before the next one fills.
     await this.#move;

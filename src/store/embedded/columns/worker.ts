@@ -18,6 +18,8 @@ import { and, conditionSql, Parameters } from "./where.ts";
 
 export interface ColumnsData extends Layout {
   readonly platform: string;
+  /** Rows that are kept in memory before they go to disk; tests want few. */
+  readonly tailRowsMax?: number | undefined;
 }
 
 /** A question that runs longer is stopped. */
@@ -44,7 +46,7 @@ async function start(): Promise<void> {
   engine = await openEngine(settings.dataDir, (reason) => {
     dropped = reason;
   });
-  follower = await Follower.start(engine, journal, dayEnds);
+  follower = await Follower.start(engine, journal, dayEnds, settings.tailRowsMax);
 }
 
 /** The file turned out to be damaged: drop it, and read the journal again. */
