@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { createServer } from "./api/server.ts";
-import type { Settings } from "./config.ts";
+import { clientAddress, type Settings } from "./config.ts";
 import { openExporter } from "./exports/exporter.ts";
 import { openIntake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
@@ -48,7 +48,7 @@ export async function startApp(settings: Settings, log: Logger): Promise<App> {
 
     await server.listen({ host: settings.host, port: settings.port });
     const { port } = server.server.address() as AddressInfo;
-    return { address: localAddress(settings.host, port), store, close };
+    return { address: clientAddress(settings.host, port), store, close };
   });
 }
 
@@ -104,9 +104,4 @@ async function startRetention(store: Store, days: number, log: Logger): Promise<
       await running;
     },
   };
-}
-
-function localAddress(host: string, port: number): string {
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }

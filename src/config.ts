@@ -325,3 +325,9 @@ function snakeCase(name: string): string {
 export function describeFaults(faults: readonly SettingFault[]): string {
   return faults.map(({ path, origin, message }) => `  ${path} (${origin}): ${message}`).join("\n");
 }
+
+/** Where a client on this machine reaches a server that listens there. */
+export function clientAddress(host: string, port: number): string {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}

@@ -1,4 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
+import { clientAddress, type LoadedSettings } from "../config.ts";
+import { demoEvents, EVENTS_WITH_STORIES_MIN } from "../demo/demo.ts";
 import { createLog } from "../lib/log.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import type { EventDraft } from "../model/event.ts";
@@ -39,7 +41,8 @@ Examples:
   tocsin demo --days 30 --events 500000 --data-dir ./demo-data`,
     )
     .action(async ({ days, events, seed, json }: DemoOptions) => {
-      const { settings } = requireSettings(command);
+      const loaded = requireSettings(command);
+      const { settings } = loaded;
       const retentionDays = settings.retention.eventsDays;
       if (days > retentionDays) {
         throw new CommandFailure(
@@ -49,7 +52,6 @@ Examples:
       }
       const log = createLog({ level: "error", destination: process.stderr });
       const { openStore } = await import("../store/index.ts");
-      const { demoEvents } = await import("../demo/demo.ts");
       const { Registry } = await import("prom-client");
       const startedAt = performance.now();
       const to = Date.now();
@@ -68,7 +70,7 @@ Examples:
       const seconds = (performance.now() - startedAt) / 1000;
       const span = { from: formatTime(from), to: formatTime(to) };
       if (json) printJson({ events, ...span, seed, data_dir: settings.dataDir, seconds: Number(seconds.toFixed(2)) });
-      else print(nextSteps(events, days, seconds, settings.dataDir));
+      else print(nextSteps(events, days, seconds, loaded));
     });
 }
 
@@ -102,19 +104,28 @@ function* inGroups(drafts: Iterable<EventDraft>): Generator<NewEvent[]> {
   if (group.length > 0) yield group;
 }
 
-function nextSteps(events: number, days: number, seconds: number, dataDir: string): string {
-  return `Stored ${countOf(events, "event")} over ${countOf(days, "day")} in ${dataDir} (${seconds.toFixed(1)} s).
+function nextSteps(events: number, days: number, seconds: number, { settings, used }: LoadedSettings): string {
+  const address = clientAddress(settings.host, settings.port || 8080);
+  const given = used.some(({ path, origin }) => path === "data_dir" && origin.startsWith("flag"));
+  const folder = given ? ` --data-dir ${settings.dataDir}` : "";
+  const hidden =
+    events < EVENTS_WITH_STORIES_MIN || days < 2
+      ? ""
+      : "\nHidden in it: a guessed password, a port scan, a stranger who walked in, a telephone misused at night.";
+  return `Stored ${countOf(events, "event")} over ${countOf(days, "day")} in ${settings.dataDir} (${seconds.toFixed(1)} s).
 
-Try next:
+Start the server in one terminal:
 
-  npm start                                                       # if it does not run yet, with the same data folder
-  KEY=$(npx tocsin keys create --name me --scopes all --plan enterprise --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
-  curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8080/v1/events?severity=critical"
-  curl -H "Authorization: Bearer $KEY" "http://127.0.0.1:8080/v1/events?search=203.0.113.66&per_page=5"
-  curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "http://127.0.0.1:8080/v1/events/search" \\
+  npm start${folder && ` --${folder}`}
+
+and ask it in another:
+
+  KEY=$(npx tocsin keys create --name me --scopes all --plan enterprise --json${folder} | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
+  curl -H "Authorization: Bearer $KEY" "${address}/v1/events?severity=critical"
+  curl -H "Authorization: Bearer $KEY" "${address}/v1/events?search=203.0.113.66&per_page=5"
+  curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "${address}/v1/events/search" \\
     -d '{"query":{"bool":{"must":[{"field":"type","equals":"login_failure"}]}},"aggs":{"who":{"terms":{"field":"raw.src_ip"}}},"limit":0}'
-
-Hidden in it: a guessed password, a port scan, a stranger who walked in, a telephone misused at night.`;
+${hidden}`;
 }
 
 function readNumber(least: number, most: number): (text: string) => number {

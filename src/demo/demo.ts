@@ -8,6 +8,8 @@ import { tellStories } from "./stories.ts";
 
 const SLOT_MS = 600_000;
 const WEEKEND_SHARE = 0.35;
+/** A demo too small to hide a story in is an ordinary one. */
+export const EVENTS_WITH_STORIES_MIN = 1500;
 
 export interface DemoQuestion {
   readonly seed: number;
@@ -22,9 +24,7 @@ export interface DemoQuestion {
 export function* demoEvents({ seed, from, to, count, platform }: DemoQuestion): Iterable<EventDraft> {
   const random = randomFrom(seed);
   const site = makeSite(random);
-  const told = tellStories(site, random, from, to);
-  // A demo too small to hide a story in is an ordinary one.
-  const stories = told.length * 2 <= count ? told : [];
+  const stories = count < EVENTS_WITH_STORIES_MIN ? [] : tellStories(site, random, from, to);
   const finish = finisher(platform);
   const byDay = weighted(0);
   const byNight = weighted(1);
