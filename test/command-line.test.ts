@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
@@ -37,6 +37,15 @@ describe("keys", () => {
     });
     expect(made.key).toMatch(new RegExp(`^tsn_${made.id}_[0-9a-f]{64}$`));
     expect(await json("keys", "list")).toEqual([expect.objectContaining({ id: made.id, last_used_at: null })]);
+  });
+
+  test("create makes the data folder where it is missing, for this user alone; the others say that there is none", async () => {
+    const missing = join(folder, "not", "yet");
+    const list = await tocsin(["keys", "list", "--data-dir", missing]);
+    expect(list).toMatchObject({ code: 1, stderr: expect.stringMatching(/no data folder .*yet[^]*--data-dir/) });
+    expect(await tocsin([...CREATE, "--data-dir", missing])).toMatchObject({ code: 0, stderr: "" });
+    expect(statSync(missing).mode & 0o777).toBe(0o700);
+    expect(statSync(join(missing, "keys.db")).mode & 0o777).toBe(0o600);
   });
 
   test("a key made, rotated and revoked beside a running server counts from the next request on", async () => {

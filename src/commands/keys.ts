@@ -1,3 +1,4 @@
+import { existsSync, mkdirSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../lib/duration.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
@@ -40,7 +41,8 @@ export function addKeys(program: Command): void {
     .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, readPlan, "starter")
     .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01", readExpiry)
     .option("--json", "as one JSON object");
-  withKeyStore(create, (store, _, { name, scopes, plan, expires, json }: CreateOptions) => {
+  // A key may be made before the first start, on a folder that is not there yet.
+  withKeyStore(create, { makesFolder: true }, (store, _, { name, scopes, plan, expires, json }: CreateOptions) => {
     const now = Date.now();
     const made = createKey({ name, scopes, plan, expiresAt: expires?.(now) ?? null, now });
     store.put(made.key);
@@ -51,7 +53,7 @@ export function addKeys(program: Command): void {
     .command("list")
     .description("list the keys, never their secrets")
     .option("--json", "as one JSON array");
-  withKeyStore(list, (store, _, { json }: { json?: true }) => {
+  withKeyStore(list, { makesFolder: false }, (store, _, { json }: { json?: true }) => {
     const usage = new Map(store.usage().map((used) => [used.keyId, used]));
     const views = store.list().map((key) => keyView(key, usage.get(key.id)));
     if (json) return printJson(views);
@@ -82,7 +84,7 @@ export function addKeys(program: Command): void {
     .description("give a key a new secret and show it, this once")
     .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
-  withKeyStore(rotate, (store, [id], { grace, json }: { grace: number; json?: true }) => {
+  withKeyStore(rotate, { makesFolder: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
     const made = rotateKey(usableKey(store, id!), { graceMs: grace, now: Date.now() });
     store.put(made.key);
     showSecret(made.key, made.secret, json);
@@ -93,7 +95,7 @@ export function addKeys(program: Command): void {
     .argument("<id>", "the key's id, as tocsin keys list shows it")
     .description("refuse a key from now on")
     .option("--json", "as one JSON object");
-  withKeyStore(revoke, (store, [id], { json }: { json?: true }) => {
+  withKeyStore(revoke, { makesFolder: false }, (store, [id], { json }: { json?: true }) => {
     const revoked = revokeKey(knownKey(store, id!), Date.now());
     store.put(revoked);
     if (json) printJson(keyView(revoked, undefined));
@@ -111,12 +113,15 @@ interface CreateOptions {
 
 function withKeyStore<Options>(
   command: Command,
+  { makesFolder }: { makesFolder: boolean },
   run: (store: KeyStore, ids: string[], options: Options) => void,
 ): void {
   addSettingFlags(command, ["data_dir"]).action(async () => {
     const { settings } = requireSettings(command);
     const { openKeyStore } = await import("../store/index.ts");
     try {
+      if (makesFolder) mkdirSync(settings.dataDir, { recursive: true });
+      else requireFolder(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {
         run(store, command.args, command.opts<Options & object>());
@@ -127,6 +132,11 @@ function withKeyStore<Options>(
       throw explainFailure(error, settings);
     }
   });
+}
+
+function requireFolder(dataDir: string): void {
+  if (existsSync(dataDir)) return;
+  throw new CommandFailure(`There is no data folder ${dataDir}.\nName the one that the service uses with --data-dir.`);
 }
 
 function showSecret(key: ApiKey, secret: string, json: true | undefined): void {

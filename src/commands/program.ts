@@ -10,6 +10,8 @@ import { addVersion, readVersion } from "./version.ts";
 
 /** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
+  // What a command makes in the data folder is for the user that runs it, and nobody else on the machine.
+  process.umask(0o077);
   process.stdout.on("error", onOutputError);
   try {
     await buildProgram().parseAsync(args, { from: "user" });

@@ -67,8 +67,7 @@ function watchProcess(log: Logger): Promise<string> {
         die(`${signal} while stopping`);
       }
     };
-    process.on("SIGTERM", onSignal);
-    process.on("SIGINT", onSignal);
+    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, onSignal);
   });
 }
 
