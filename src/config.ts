@@ -96,7 +96,7 @@ const settingsSchema = z.strictObject({
   ),
   retention: z.strictObject({
     eventsDays: integer("days that events are kept; whole UTC days are removed", 365, 1, DAYS_MAX),
-    flowsDays: integer("days that network flows are kept", 30, 1, DAYS_MAX),
+    flowsDays: integer("days that network flows are kept (none are collected yet)", 30, 1, DAYS_MAX),
   }),
   plans: z.strictObject({
     starter: z.strictObject({
