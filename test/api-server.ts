@@ -24,7 +24,7 @@ export interface Answer {
   readonly body: any;
 }
 
-export interface CallOptions {
+interface CallOptions {
   /** The full text of a key; null for none. Default: a key with every scope. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;

@@ -33,7 +33,7 @@ export type Answer =
     }
   | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
 
-export const paginationSchema = z
+const paginationSchema = z
   .object({
     total: z.int().describe("all matching items"),
     page: z.int(),
@@ -57,7 +57,7 @@ export function list(items: readonly string[], pagination: Pagination): Answer {
   return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
 }
 
-export interface Call<Query, Params, Body> {
+interface Call<Query, Params, Body> {
   readonly query: Query;
   readonly params: Params;
   readonly body: Body;
@@ -69,7 +69,7 @@ type Shape = z.ZodType<object>;
 type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
 /** What an answer holds in the OpenAPI document: the schema of `data`, or of other content by media type. */
-export type AnswerSchema =
+type AnswerSchema =
   | { readonly about: string; readonly data: z.ZodType; readonly paginated?: true; readonly example?: unknown }
   | { readonly about: string; readonly content: Readonly<Record<string, z.ZodType>> };
 
@@ -210,7 +210,7 @@ export function integerParameter(min: number, max: number, about: string) {
     .meta({ type: "integer", minimum: min, maximum: max });
 }
 
-export const PAGE_MAX = 1_000_000_000;
+const PAGE_MAX = 1_000_000_000;
 export const pageParameter = integerParameter(1, PAGE_MAX, "page number, from 1 (default)");
 export const perPageParameter = integerParameter(1, PER_PAGE_MAX, `items on a page, default ${PER_PAGE_DEFAULT}`);
 

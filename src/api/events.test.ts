@@ -63,6 +63,11 @@ describe("the list of events", () => {
     expect(new Set(fieldsOf(await get(`/v1/events?${query}`)))).toEqual(new Set([field]));
   });
 
+  test("says of a parameter that is given twice that it is", async () => {
+    const { details } = (await get("/v1/events?severity=high&severity=high")).body.error;
+    expect(details).toEqual([{ field: "severity", message: "is given more than once" }]);
+  });
+
   test("names every fault at once, and the sources there are", async () => {
     const answer = await get("/v1/events?source=x&severity=y&page=0&after=evt_1&from=2026-11-15&to=2026-11-14&nope=1");
     expect(fieldsOf(answer).sort()).toEqual(["from", "nope", "page", "page", "severity", "source"]);

@@ -21,9 +21,9 @@ import type { Endpoint } from "./endpoint.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
-export const SEARCH_CHARACTERS_MAX = 1000;
-export const CURSOR_CHARACTERS_MAX = 100;
-export const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
+const SEARCH_CHARACTERS_MAX = 1000;
+const CURSOR_CHARACTERS_MAX = 100;
+const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
 /** The body of a submission holds `data` one level down. */
 const SUBMISSION_DEPTH_MAX = DATA_DEPTH_MAX + 1;
 

@@ -58,6 +58,16 @@ describe("rate limits", () => {
     expect(await ask(secret)).toEqual([200, 3, 2, seconds(MIDNIGHT - 1 + 60_000)]);
   });
 
+  test("of which both windows are used up tell of the one that keeps the client out longer", async () => {
+    const { secret } = server.addKey({ plan: "starter" });
+    for (let i = 0; i < 2; i++) await ask(secret);
+    clock += 60_000;
+    for (const remaining of [2, 1, 0]) expect((await ask(secret))[2]).toBe(remaining);
+    const refused = await server.call("GET", "/v1/events", { key: secret });
+    expect(limitsOf(refused)).toEqual([429, 5, 0, MIDNIGHT / 1000]);
+    expect(refused.headers["retry-after"]).toBe(String((MIDNIGHT - clock) / 1000));
+  });
+
   test("count what a key asks whatever the answer is", async () => {
     const { secret } = server.addKey({ plan: "pro", scopes: ["events:read"] });
     expect((await ask(secret, "/v1/keys"))[0]).toBe(403);

@@ -8,9 +8,9 @@ import type { KeyStore, KeyUsage } from "../store/store.ts";
 
 // How often one may ask: a minute and a UTC day for each key, a minute for each address without one.
 
-export const MINUTE_MS = 60_000;
+const MINUTE_MS = 60_000;
 /** Addresses whose minute is remembered; the one that was quiet longest is forgotten first. */
-export const ADDRESSES_MAX = 20_000;
+const ADDRESSES_MAX = 20_000;
 const SAVE_MS = 1000;
 
 export interface LimitSettings {

@@ -16,14 +16,14 @@ export type BatchItem =
   | { readonly value: unknown; readonly dataText?: string | undefined }
   | { readonly faults: readonly Fault[] };
 
-export interface BatchOutcome {
+interface BatchOutcome {
   readonly ids: string[];
   readonly rejected: { index: number; details: readonly Fault[] }[];
   /** Why the store refused some, when it did. */
   readonly refusal: StoreUnavailable | undefined;
 }
 
-export type Submitted =
+type Submitted =
   | { readonly kind: "stored"; readonly event: StoredEvent; readonly replayed: boolean }
   | { readonly kind: "refused"; readonly faults: readonly Fault[] };
 

@@ -18,7 +18,7 @@ import { timeSchema } from "../model/query.ts";
 // An event as a client submits it, and what becomes of it. The schema is the law and words the faults; the
 // quick check says the same without allocating, since a batch asks it ten thousand times.
 
-export const AHEAD_MS_MAX = 5 * 60_000;
+const AHEAD_MS_MAX = 5 * 60_000;
 /** Levels of objects and arrays in `data`, itself included. */
 export const DATA_DEPTH_MAX = 32;
 

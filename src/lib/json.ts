@@ -15,7 +15,7 @@ export interface JsonOptions {
 }
 
 /** Of the faults of one value; of each element apart, where the value is an array. */
-export const JSON_FAULTS_MAX = 20;
+const JSON_FAULTS_MAX = 20;
 
 export function parseJson(bytes: Buffer, options: JsonOptions): JsonResult {
   if (!isUtf8(bytes)) return { kind: "malformed", message: "the text is not valid UTF-8" };
