@@ -181,9 +181,9 @@ describe("the data folder", () => {
   test("lists and totals stay right while rows move from memory to disk", async () => {
     const store = await open(newFolder());
     let appended = 0;
-    let isDone = false;
+    const writing = new AbortController();
     const reading = (async () => {
-      while (!isDone) {
+      while (!writing.signal.aborted) {
         const known = appended;
         const { all } = await totals(store);
         expect(all).toBeGreaterThanOrEqual(known);
@@ -193,7 +193,7 @@ describe("the data folder", () => {
       await store.events.append(drafts(250));
       appended += 250;
     }
-    isDone = true;
+    writing.abort();
     await reading;
     expect(await totals(store)).toEqual(expected(appended));
   });

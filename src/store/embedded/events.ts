@@ -1,22 +1,16 @@
-import { ThreadError, type Thread } from "../../lib/thread.ts";
+import type { Thread } from "../../lib/thread.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import type { Condition } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
-import {
-  QuestionRefused,
-  StoreUnavailable,
-  type EventFilter,
-  type EventStore,
-  type NewEvent,
-  type StoredEvent,
-} from "../store.ts";
+import { QuestionRefused, type EventFilter, type EventStore, type NewEvent, type StoredEvent } from "../store.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
 import type { State } from "./state.ts";
+import { asStoreError } from "./failure.ts";
 import { holdsPhrases, parseSearch, type TextSearch } from "./words.ts";
 
 // Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
@@ -190,9 +184,7 @@ export class EmbeddedEvents implements EventStore {
     try {
       return await this.#columns.call(method, ...args);
     } catch (error) {
-      if (!(error instanceof ThreadError)) throw error;
-      if (error.name === "QuestionRefused") throw new QuestionRefused(String(error.details.field), error.message);
-      throw new StoreUnavailable("failed", "the question could not be answered", 5, { cause: error });
+      throw asStoreError(error);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Condition, FieldTest, Scalar } from "../../../model/condition.ts";
 import { compileCondition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
@@ -181,10 +182,20 @@ function textSql(test: FieldTest, text: string, parameters: Parameters): string 
     case "regex":
       return `regexp_matches(${text}, ${parameters.bind(test.value as string)}${ignoreCase ? ", 'i'" : ""})`;
     case "cidr":
-      return `in_network(${text}, ${parameters.bind(test.value as string)})`;
+      return networkSql(test.value as string, text, parameters);
     default:
       return FALSE;
   }
+}
+
+/** The engine calls back for each address; those that cannot be in an IPv4 network show it by their first octets. */
+function networkSql(network: string, text: string, parameters: Parameters): string {
+  const test = `in_network(${text}, ${parameters.bind(network)})`;
+  const [address, bits = "32"] = network.split("/");
+  const octets = isIP(address!) === 4 ? address!.split(".").slice(0, Math.floor(Number(bits) / 8)) : [];
+  if (octets.length === 0) return test;
+  const start = octets.length === 4 ? octets.join(".") : `${octets.join(".")}.`;
+  return and([or([`starts_with(${text}, ${parameters.bind(start)})`, `contains(${text}, ':')`]), test]);
 }
 
 function numberSql(test: FieldTest, number: string): string {

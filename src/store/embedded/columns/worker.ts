@@ -4,7 +4,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
-import { QuestionRefused } from "../../store.ts";
+import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
@@ -25,6 +25,7 @@ export interface ColumnsData extends Layout {
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
 const QUESTIONS_AT_ONCE_MAX = 4;
+const QUESTIONS_WAITING_MAX = 200;
 const FOLLOW_MS = 100;
 /** A tail that nothing is added to still moves to disk, so that little is left to read after a crash. */
 const FLUSH_MS = 60_000;
@@ -78,6 +79,8 @@ interface Question {
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
 async function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+  if (waiting.length >= QUESTIONS_WAITING_MAX)
+    throw new StoreUnavailable("queue_full", "too many questions are waiting");
   if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
   busy++;
   try {

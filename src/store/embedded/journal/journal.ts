@@ -1,18 +1,20 @@
 import { statSync } from "node:fs";
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
-import { DAY_MS, formatTime, startOfDay } from "../../../lib/time.ts";
-import type { EventDraft } from "../../../model/event.ts";
+import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import { StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
 import type { CommittedGroup } from "../columns/follower.ts";
-import { toCells, type Cell } from "../columns/table.ts";
+import { toCells } from "../columns/table.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
+import { asStoreError } from "../failure.ts";
 import { eventWords, type TextSearch } from "../words.ts";
+import { eventText, groupByDay, type Prepared, type Waiting } from "./group.ts";
 import type { KeeperApi } from "./keeper.ts";
+import { journalMetrics, type JournalMetrics } from "./metrics.ts";
 import type { ListPlace, ReaderApi, Row, Span } from "./reader.ts";
-import type { DayGroup, WriterApi } from "./writer.ts";
+import type { WriterApi } from "./writer.ts";
 
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
 
@@ -21,25 +23,11 @@ export const QUEUE_EVENTS_MAX = 20_000;
 export const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
 /** The writer always finds its next group waiting. */
 const GROUPS_IN_FLIGHT_MAX = 2;
-const READERS = 2;
+/** Searches have threads of their own: however long one takes, an event by its id is at hand. */
+const SEARCHERS = 2;
+const SEARCHES_MAX = 100;
 const ROWS_PER_CHECKPOINT = 20_000;
 const TOKEN_LIFE_MS = DAY_MS;
-
-interface Waiting {
-  readonly events: readonly Prepared[];
-  readonly bytes: number;
-  readonly resolve: (stored: StoredEvent[]) => void;
-  readonly reject: (error: Error) => void;
-}
-
-interface Prepared extends StoredEvent {
-  readonly seq: number;
-  readonly day: number;
-  readonly ts: number;
-  readonly words: string;
-  readonly token: string | null;
-  readonly cells: Cell[];
-}
 
 export interface JournalOptions {
   readonly layout: Layout;
@@ -55,15 +43,17 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #writer: Thread<WriterApi>;
   readonly #keeper: Thread<KeeperApi>;
-  readonly #readers: Thread<ReaderApi>[];
+  readonly #reader: Thread<ReaderApi>;
+  readonly #searchers: Thread<ReaderApi>[];
   readonly #rows = new Map<number, number>();
   readonly #lastWrite = new Map<number, number>();
   readonly #unchecked = new Map<number, number>();
-  readonly #metrics;
+  readonly #metrics: JournalMetrics;
   readonly #queue: Waiting[] = [];
   #queuedEvents = 0;
   #queuedBytes = 0;
   #inFlight = 0;
+  #searches = 0;
   #lastSeq = 0;
   #lastArrivalMs = 0;
   #committedSeq = 0;
@@ -81,7 +71,9 @@ export class Journal {
     const here = (file: string) => new URL(file, import.meta.url);
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
     this.#keeper = new Thread(here("./keeper.ts"), options.layout, onDeath);
-    this.#readers = Array.from({ length: READERS }, () => new Thread(here("./reader.ts"), options.layout, onDeath));
+    const newReader = () => new Thread<ReaderApi>(here("./reader.ts"), options.layout, onDeath);
+    this.#reader = newReader();
+    this.#searchers = Array.from({ length: SEARCHERS }, newReader);
     this.#metrics = journalMetrics(options.registry, this);
   }
 
@@ -93,7 +85,7 @@ export class Journal {
 
   async #load(): Promise<void> {
     const days = listDays(this.#options.layout);
-    const summaries = await Promise.all(days.map((day, i) => this.#reader(i).call("summary", day)));
+    const summaries = await Promise.all(days.map((day) => this.#reader.call("summary", day)));
     this.#lastSeq = this.#options.used.seq;
     this.#lastArrivalMs = this.#options.used.arrivedMs;
     for (const [i, { rows, lastSeq, lastBody }] of summaries.entries()) {
@@ -146,6 +138,8 @@ export class Journal {
       this.#metrics.refused.inc({ reason: "queue_full" }, events.length);
       return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
     }
+    // Ids never go back, whatever the clock does.
+    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#options.now());
     const prepared = events.map((event) => this.#prepare(event));
     const bytes = prepared.reduce((sum, event) => sum + event.text.length + event.words.length, 0);
     this.#queuedEvents += prepared.length;
@@ -158,8 +152,6 @@ export class Journal {
 
   #prepare({ draft, idempotencyToken }: NewEvent): Prepared {
     const seq = ++this.#lastSeq;
-    // Ids never go back, whatever the clock does.
-    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#options.now());
     const day = startOfDay(draft.timestampMs);
     const id = makeEventId(this.#lastArrivalMs, { seq, day });
     const { text: words, truncated } = eventWords(draft);
@@ -245,7 +237,7 @@ export class Journal {
   }
 
   get(day: number, seq: number): Promise<Row | undefined> {
-    return this.#reader(seq).call("find", day, seq);
+    return this.#reader.call("find", day, seq);
   }
 
   /** The stored event with this token, if it came within a day. */
@@ -253,7 +245,7 @@ export class Journal {
     const since = this.#options.now() - TOKEN_LIFE_MS;
     for (const day of this.days()) {
       if (this.#lastWrite.get(day)! < since) continue;
-      const text = await this.#reader(day).call("findToken", day, token);
+      const text = await this.#reader.call("findToken", day, token);
       if (text === undefined) continue;
       const { id } = JSON.parse(text) as { id: string };
       if (readEventId(id)!.arrivedMs > since) return { id, text };
@@ -273,7 +265,7 @@ export class Journal {
         skip -= this.rowsOf(day);
         continue;
       }
-      const part = await this.#reader(day).call("page", day, clip(span, day), after, skip, limit - rows.length);
+      const part = await this.#reader.call("page", day, clip(span, day), after, skip, limit - rows.length);
       rows.push(...part);
       // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
       if (part.length === 0 && skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
@@ -284,15 +276,15 @@ export class Journal {
   }
 
   async #countWithin(day: number, span: Span, after: ListPlace | undefined): Promise<number> {
-    return this.#reader(day).call("countSpan", day, span, after);
+    return this.#reader.call("countSpan", day, span, after);
   }
 
   async bodies(places: readonly ListPlace[]): Promise<string[]> {
     const byDay = Map.groupBy(places.keys(), (i) => startOfDay(places[i]!.ts));
     const texts = Array.from<string | undefined>({ length: places.length });
     await Promise.all(
-      [...byDay].map(async ([day, indexes], turn) => {
-        const found = await this.#reader(turn).call(
+      [...byDay].map(async ([day, indexes]) => {
+        const found = await this.#reader.call(
           "bodies",
           day,
           indexes.map((i) => places[i]!.seq),
@@ -304,27 +296,50 @@ export class Journal {
     return texts.filter((text) => text !== undefined);
   }
 
-  async textCount(search: TextSearch, span: Span): Promise<number> {
-    const counts = await Promise.all(
-      this.#daysOf(span).map((day, i) => this.#reader(i).call("textCount", day, search, clip(span, day))),
-    );
-    return counts.reduce((sum, count) => sum + count, 0);
+  textCount(search: TextSearch, span: Span): Promise<number> {
+    return this.#search(async () => {
+      const counts = await Promise.all(
+        this.#daysOf(span).map((day, i) => this.#searcher(i).call("textCount", day, search, clip(span, day))),
+      );
+      return counts.reduce((sum, count) => sum + count, 0);
+    });
   }
 
-  async textPage(search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): Promise<ListPlace[]> {
-    const rows: ListPlace[] = [];
-    for (const day of this.#daysOf(span)) {
-      if (after && day > after.ts) continue;
-      rows.push(
-        ...(await this.#reader(day).call("textPage", day, search, clip(span, day), after, limit - rows.length)),
-      );
-      if (rows.length >= limit) break;
-    }
-    return rows;
+  textPage(search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): Promise<ListPlace[]> {
+    return this.#search(async () => {
+      const places: ListPlace[] = [];
+      for (const day of this.#daysOf(span)) {
+        if (after && day > after.ts) continue;
+        const searcher = this.#searcher(day / DAY_MS);
+        places.push(...(await searcher.call("textPage", day, search, clip(span, day), after, limit - places.length)));
+        if (places.length >= limit) break;
+      }
+      return places;
+    });
   }
 
   textHas(match: string, day: number, seq: number): Promise<boolean> {
-    return this.#reader(seq).call("textHas", day, match, seq);
+    return this.#search(() => this.#searcher(seq).call("textHas", day, match, seq));
+  }
+
+  async #search<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#searches >= SEARCHES_MAX) throw new StoreUnavailable("queue_full", "too many searches are waiting");
+    this.#searches++;
+    try {
+      return await run();
+    } catch (error) {
+      throw asStoreError(error);
+    } finally {
+      this.#searches--;
+    }
+  }
+
+  #searcher(n: number): Thread<ReaderApi> {
+    return this.#searchers[n % SEARCHERS]!;
+  }
+
+  get #readers(): Thread<ReaderApi>[] {
+    return [this.#reader, ...this.#searchers];
   }
 
   async remove(day: number): Promise<number> {
@@ -362,44 +377,10 @@ export class Journal {
   #daysOf(span: Span): number[] {
     return this.days().filter((day) => day < span.to && day + DAY_MS > span.from);
   }
-
-  #reader(n: number): Thread<ReaderApi> {
-    return this.#readers[Math.floor(n / DAY_MS + n) % this.#readers.length]!;
-  }
 }
 
 function clip(span: Span, day: number): Span {
   return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
-}
-
-/** The event as every read gives it. The id comes first: reads find it there. */
-function eventText(id: string, draft: EventDraft): string {
-  const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
-  const raw = draft.rawText ?? JSON.stringify(draft.raw);
-  return `${head},"timestamp":"${formatTime(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
-}
-
-/** A group for the writer, and the same events for the columns. */
-interface DayEvents {
-  readonly group: DayGroup;
-  readonly cells: Cell[][];
-}
-
-function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
-  const events = waiting.flatMap((item) => item.events);
-  const isOneDay = events.every(({ day }) => day === events[0]!.day);
-  const days = isOneDay ? [events] : [...Map.groupBy(events, ({ day }) => day).values()];
-  return days.map((part) => ({
-    group: {
-      day: part[0]!.day,
-      seqs: part.map(({ seq }) => seq),
-      times: part.map(({ ts }) => ts),
-      bodies: part.map(({ text }) => text),
-      words: part.map(({ words }) => words),
-      tokens: part.map(({ token }) => token),
-    },
-    cells: part.map(({ cells }) => cells),
-  }));
 }
 
 const SQLITE_FULL = 13;
@@ -420,54 +401,4 @@ function unavailable(error: unknown): StoreUnavailable {
 function lastWriteOf(path: string): number {
   const times = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0);
   return Math.max(...times);
-}
-
-function journalMetrics(registry: Registry, journal: Journal) {
-  const registers = [registry];
-  new Gauge({
-    name: "tocsin_intake_queue_events",
-    help: "Events that wait to be stored",
-    registers,
-    collect() {
-      this.set(journal.queuedEvents);
-    },
-  });
-  new Gauge({
-    name: "tocsin_events_rows",
-    help: "Events in the store",
-    registers,
-    collect() {
-      this.set(journal.count());
-    },
-  });
-  return {
-    refused: new Counter({
-      name: "tocsin_store_refused_events_total",
-      help: "Events the store did not take, by reason",
-      labelNames: ["reason"],
-      registers,
-    }),
-    truncated: new Counter({
-      name: "tocsin_events_words_truncated_total",
-      help: "Events with more words than are indexed",
-      registers,
-    }),
-    checkpointFailures: new Counter({
-      name: "tocsin_journal_checkpoint_failures_total",
-      help: "Failed moves of the write-ahead log into its file",
-      registers,
-    }),
-    groupSize: new Histogram({
-      name: "tocsin_commit_group_events",
-      help: "Events per commit",
-      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
-      registers,
-    }),
-    groupSeconds: new Histogram({
-      name: "tocsin_commit_group_seconds",
-      help: "Time of a commit",
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
-      registers,
-    }),
-  };
 }

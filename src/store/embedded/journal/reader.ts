@@ -1,5 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
+import { QuestionRefused } from "../../store.ts";
 import type { Layout } from "../layout.ts";
 import { holdsPhrases, type TextSearch } from "../words.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
@@ -30,6 +31,9 @@ interface Block {
 }
 
 const TEXT_CHUNK = 256;
+/** A search whose matches must be read one by one is stopped after this. */
+const VERIFY_MS_MAX = 20_000;
+const VERIFY_CHECK_ROWS = 1000;
 const days = new DayReaders(workerData as Layout);
 
 function blocksOf(reader: DayReader): Block[] {
@@ -188,7 +192,15 @@ function visitVerified(reader: DayReader, search: TextSearch, span: Span, visit:
        WHERE words MATCH ? AND ts >= ? AND ts < ?`,
     )
     .iterate(search.match, span.from, span.to) as unknown as Iterable<Row>;
+  const until = performance.now() + VERIFY_MS_MAX;
+  let looked = 0;
   for (const row of matches) {
+    if (++looked % VERIFY_CHECK_ROWS === 0 && performance.now() > until) {
+      throw new QuestionRefused(
+        "search",
+        `took longer than ${VERIFY_MS_MAX / 1000} s: narrow the range of time, or add a word`,
+      );
+    }
     if (holdsPhrases(JSON.parse(row.body) as { [key: string]: unknown }, search.phrases)) visit(row);
   }
 }

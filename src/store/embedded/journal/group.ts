@@ -1,0 +1,67 @@
+import { formatTime } from "../../../lib/time.ts";
+import type { EventDraft } from "../../../model/event.ts";
+import type { StoredEvent } from "../../store.ts";
+import type { Cell } from "../columns/table.ts";
+import type { DayGroup } from "./writer.ts";
+
+// What is committed together.
+
+/** An append that waits for its commit. */
+export interface Waiting {
+  readonly events: readonly Prepared[];
+  readonly bytes: number;
+  readonly resolve: (stored: StoredEvent[]) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** An event with everything that its storing needs. */
+export interface Prepared extends StoredEvent {
+  readonly seq: number;
+  readonly day: number;
+  readonly ts: number;
+  readonly words: string;
+  readonly token: string | null;
+  readonly cells: Cell[];
+}
+
+let formattedMs = Number.NaN;
+let formatted = "";
+
+/** Events that come together often have one time: a batch without times of its own, a burst. */
+function timeText(ms: number): string {
+  if (ms !== formattedMs) {
+    formatted = formatTime(ms);
+    formattedMs = ms;
+  }
+  return formatted;
+}
+
+/** The event as every read gives it. The id comes first: reads find it there. */
+export function eventText(id: string, draft: EventDraft): string {
+  const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
+  const raw = draft.rawText ?? JSON.stringify(draft.raw);
+  return `${head},"timestamp":"${timeText(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
+}
+
+/** A group for the writer, and the same events for the columns. */
+export interface DayEvents {
+  readonly group: DayGroup;
+  readonly cells: Cell[][];
+}
+
+export function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
+  const events = waiting.flatMap((item) => item.events);
+  const isOneDay = events.every(({ day }) => day === events[0]!.day);
+  const days = isOneDay ? [events] : [...Map.groupBy(events, ({ day }) => day).values()];
+  return days.map((part) => ({
+    group: {
+      day: part[0]!.day,
+      seqs: part.map(({ seq }) => seq),
+      times: part.map(({ ts }) => ts),
+      bodies: part.map(({ text }) => text),
+      words: part.map(({ words }) => words),
+      tokens: part.map(({ token }) => token),
+    },
+    cells: part.map(({ cells }) => cells),
+  }));
+}
