@@ -167,6 +167,14 @@ describe("a completed export holds every event of the question, oldest first", (
     expect(JSON.parse(await fetched(create("json", question).id))).toEqual(events.slice(390, 400));
   });
 
+  it("of the largest size that a submission can have", async () => {
+    const large = "=x\n".repeat(300_000);
+    await append(Array.from({ length: 40 }, (_, n) => draft({ n, large }, 100 - n)));
+    const rows = readCsv(await fetched(create("csv", { fields: ["raw.n", "raw.large"] }).id));
+    expect(rows).toHaveLength(41);
+    expect(rows.at(-1)).toEqual(["39", `'${large}`]);
+  });
+
   it("and is whole without a single event", async () => {
     expect(readCsv(await fetched(create("csv").id))).toEqual([DEFAULT_COLUMNS]);
     expect(JSON.parse(await fetched(create("json").id))).toEqual([]);
