@@ -162,6 +162,15 @@ describe("what is refused has the error body", () => {
     }
   });
 
+  test("a request without Host; one that expects what nobody knows is just answered", async () => {
+    const authorization = `Authorization: Bearer ${server.key.secret}\r\nConnection: close\r\n`;
+    const hostless = await talk(`GET /v1/events HTTP/1.1\r\n${authorization}\r\n`);
+    expect(hostless).toMatch(/^HTTP\/1.1 400 .*x-ratelimit-limit.*"field":"Host"/is);
+    expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n${authorization}\r\n`)).toMatch(
+      /^HTTP\/1.1 200 /,
+    );
+  });
+
   test("what is not HTTP at all, and headers without end", async () => {
     expect(await talk("HELLO\r\n\r\n")).toMatch(/^HTTP\/1.1 400 .*"validation_error"/s);
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`)).toMatch(

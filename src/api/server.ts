@@ -17,7 +17,7 @@ import { exportEndpoints } from "./exports.ts";
 import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
-import { Problem, problemBody, toProblem } from "./problems.ts";
+import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { addStatus } from "./status.ts";
 
 const HEADERS_TIMEOUT_MS = 20_000;
@@ -82,22 +82,27 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
 }
 
 function createApp(settings: Settings, log: Logger, now: () => number): FastifyInstance {
+  const nextId = idMaker("req_", now);
   const app = fastify({
     loggerInstance: log as never,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request" }),
-    genReqId: idMaker("req_", now),
+    genReqId: nextId,
     trustProxy: settings.trustedProxies.length > 0 ? [...settings.trustedProxies] : false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS },
+    // A request without Host is refused by us, in the error body, instead of by the server, without one.
+    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
     // A request that is in before the doors close is answered.
     return503OnClosing: false,
     // A path that cannot be decoded is one that nothing stands at.
     rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error, socket, now),
+    clientErrorHandler: (error, socket) =>
+      answerBrokenRequest(error, socket, { request_id: nextId(), timestamp: formatTime(now()) }),
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
+  // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
+  app.server.on("checkExpectation", (request, response) => app.routing(request, response));
   // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
@@ -170,6 +175,9 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (!verdict.allowed) return done(tooMany(verdict, now()));
     const { scopes } = request.routeOptions.config;
     try {
+      if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
+        throw invalid([{ field: "Host", message: "is required" }]);
+      }
       if (scopes) requireScopes(key, scopes, authorization);
       done();
     } catch (problem) {
@@ -246,7 +254,11 @@ function methodTable(endpoints: readonly Endpoint[]): (path: string) => string[]
 }
 
 /** What is not HTTP, or has more headers than we read, never becomes a request: it is answered on the bare socket. */
-function answerBrokenRequest(error: Error & { code?: string }, socket: Socket, now: () => number): void {
+function answerBrokenRequest(
+  error: Error & { code?: string },
+  socket: Socket,
+  meta: { request_id: string; timestamp: string },
+): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
@@ -257,7 +269,6 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket, n
       : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
         ? "the request took too long to arrive"
         : "this is not a valid HTTP request";
-  const meta = { request_id: idMaker("req_", now)(), timestamp: formatTime(now()) };
   const body = JSON.stringify(problemBody(new Problem("validation_error", message), meta));
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-store\r\n` +

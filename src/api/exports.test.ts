@@ -1,0 +1,125 @@
+import { readdirSync, readlinkSync } from "node:fs";
+import { request } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer({ settings: { rateLimits: false } });
+  // More than what sockets buffer, so that a download is under way for as long as nobody reads it.
+  const body = Array.from({ length: 10_000 }, (_, n) => ({
+    type: "exported",
+    source: "custom",
+    data: { n, text: "x".repeat(1500) },
+  }));
+  expect((await server.call("POST", "/v1/events/batch", { body })).body.data.accepted).toBe(10_000);
+});
+afterAll(() => server.close());
+
+const everything = { format: "ndjson", time_range: { from: "2000-01-01", to: "2100-01-01" } };
+const ask = (body: unknown) => server.call("POST", "/v1/events/export", { body });
+
+async function completed(body: object): Promise<any> {
+  const { id } = (await ask(body)).body.data;
+  for (let tries = 0; tries < 1000; tries++) {
+    const { data } = (await server.call("GET", `/v1/events/exports/${id}`)).body;
+    if (data.status === "completed" || data.status === "failed") return data;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("it never ends");
+}
+
+describe("an export", () => {
+  test("is made, told of and fetched; a time range inside its query narrows it", async () => {
+    const made = await ask(everything);
+    expect(made.status).toBe(201);
+    expect(made.headers.location).toBe(`/v1/events/exports/${made.body.data.id}`);
+    const done = await completed({ ...everything, query: { bool: { must: [{ field: "raw.n", lt: 3 }] } } });
+    expect(done).toMatchObject({ status: "completed", row_count: 3, error: null });
+    const file = await server.call("GET", done.download_url);
+    expect(file.status).toBe(200);
+    expect(file.headers).toMatchObject({
+      "content-type": expect.stringContaining("application/x-ndjson"),
+      "content-length": String(done.size_bytes),
+      "content-disposition": `attachment; filename="events-${done.id}.ndjson"`,
+      "cache-control": "no-store",
+      "x-ratelimit-limit": expect.any(String),
+    });
+    expect(
+      file.text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).raw.n),
+    ).toEqual([0, 1, 2]);
+    const none = await completed({ ...everything, query: { time_range: { to: "2000-01-02" } } });
+    expect(none).toMatchObject({ status: "completed", row_count: 0 });
+  });
+
+  test.each([
+    [{}, ["format", "time_range"]],
+    [{ ...everything, format: "xml" }, ["format"]],
+    [{ format: "csv", time_range: { from: "2026-11-15" } }, ["time_range.to"]],
+    [{ format: "csv", time_range: { from: "2026-11-15", to: "2026-11-14" } }, ["time_range.from"]],
+    [{ ...everything, fields: [] }, ["fields"]],
+    [{ ...everything, fields: ["type", "nope"] }, ["fields[1]"]],
+    [{ ...everything, fields: ["type", "type"] }, ["fields"]],
+    [{ ...everything, query: { bool: { must: [{ field: "source", equals: "x" }] } } }, ["query.bool.must[0].equals"]],
+    [{ ...everything, extra: 1 }, ["extra"]],
+  ])("asked for as %j is refused at %j", async (body, fields) => {
+    const { status, body: refused } = await ask(body);
+    expect(status).toBe(400);
+    expect(refused.error.details.map(({ field }: { field: string }) => field)).toEqual(fields);
+  });
+
+  test("that there is none of is a 404, whatever is asked of it", async () => {
+    for (const [method, path] of [
+      ["GET", "/v1/events/exports/exp_none"],
+      ["DELETE", "/v1/events/exports/exp_none"],
+      ["GET", "/v1/events/exports/exp_none/download"],
+    ] as const) {
+      expect((await server.call(method, path)).body.error.code).toBe("not_found");
+    }
+  });
+
+  test("is gone once it is deleted", async () => {
+    const { id } = await completed(everything);
+    const deleted = await server.call("DELETE", `/v1/events/exports/${id}`);
+    expect([deleted.status, deleted.body.data]).toEqual([200, { id, deleted: true }]);
+    expect((await server.call("GET", `/v1/events/exports/${id}`)).status).toBe(404);
+    expect((await server.call("GET", `/v1/events/exports/${id}/download`)).status).toBe(404);
+  });
+
+  test("whose client hangs up in the middle of the download leaves nothing open and no error behind", async () => {
+    const { id, download_url } = await completed(everything);
+    const before = server.log.length;
+    await new Promise<void>((resolve) => {
+      const headers = { authorization: `Bearer ${server.key.secret}` };
+      const sent = request({ host: "127.0.0.1", port: server.port, path: download_url, headers }, (response) => {
+        response.once("data", () => {
+          response.on("error", () => {});
+          response.on("close", resolve);
+          sent.destroy();
+        });
+      });
+      sent.on("error", () => {});
+      sent.end();
+    });
+    const opened = () => readdirSync("/proc/self/fd").filter((fd) => linkOf(fd).includes(id));
+    for (let tries = 0; opened().length > 0 && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10));
+    expect(opened()).toEqual([]);
+    const lines = server.log.slice(before);
+    expect(lines.find(({ route, aborted }) => aborted && route.endsWith("/download"))).toBeDefined();
+    expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
+    const again = await server.call("GET", download_url);
+    expect(again.text.trim().split("\n")).toHaveLength(10_000);
+  });
+});
+
+function linkOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    // Closed since it was listed.
+    return "";
+  }
+}
