@@ -38,19 +38,21 @@ export function parseJsonText(text: string, { depthMax }: JsonOptions): JsonResu
   return faults.length === 0 ? { kind: "value", value } : { kind: "faults", value, faults };
 }
 
-/** As JSON.stringify, and the text of one member besides, which is not made twice. */
+/** As JSON.stringify, and the text of one member besides: cut out where it stands last, as most senders write it. */
 export function rewrite(value: unknown, member: string): { text: string; memberText: string | undefined } {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { text: JSON.stringify(value), memberText: undefined };
-  }
-  let text = "{";
-  let memberText: string | undefined;
+  const text = JSON.stringify(value);
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, member))
+    return { text, memberText: undefined };
+  let last = "";
+  let isFlat = true;
   for (const key in value) {
-    const own = JSON.stringify((value as Record<string, unknown>)[key]);
-    if (key === member) memberText = own;
-    text += `${text === "{" ? "" : ","}${JSON.stringify(key)}:${own}`;
+    last = key;
+    isFlat &&= key === member || typeof (value as Record<string, unknown>)[key] !== "object";
   }
-  return { text: `${text}}`, memberText };
+  // Within strings a quote is escaped, so that the name in quotes and a colon is found as a key only.
+  const name = `"${member}":`;
+  if (last === member && isFlat) return { text, memberText: text.slice(text.indexOf(name) + name.length, -1) };
+  return { text, memberText: JSON.stringify((value as Record<string, unknown>)[member]) };
 }
 
 export function isDeeperThan(value: unknown, depthMax: number): boolean {

@@ -13,21 +13,23 @@ export interface EventPlace {
   readonly day: number;
 }
 
+let headMs = -1;
+let headHigh = -1;
+let head = "";
+
 export function makeEventId(arrivedMs: number, { seq, day }: EventPlace): string {
   if (seq > SEQUENCE_MAX) throw new Error("the arrival sequence is used up");
   const high = Math.floor(seq / 2 ** 28);
-  const low = seq % 2 ** 28;
+  // Events of a batch share the first half of their ids.
+  if (arrivedMs !== headMs || high !== headHigh) {
+    head = `evt_${arrivedMs.toString(16).padStart(12, "0")}7${high.toString(16).padStart(3, "0")}`;
+    headMs = arrivedMs;
+    headHigh = high;
+  }
   // 2 bits of variant (10), 28 of sequence, 16 of day, 18 of chance: 64 bits in two halves that stay exact as numbers.
-  const left = 0x80000000 + low * 4 + Math.floor(day / DAY_MS / 2 ** 14);
+  const left = 0x80000000 + (seq % 2 ** 28) * 4 + Math.floor(day / DAY_MS / 2 ** 14);
   const right = ((day / DAY_MS) % 2 ** 14) * 2 ** 18 + Math.floor(Math.random() * 2 ** 18);
-  return (
-    "evt_" +
-    arrivedMs.toString(16).padStart(12, "0") +
-    "7" +
-    high.toString(16).padStart(3, "0") +
-    left.toString(16) +
-    right.toString(16).padStart(8, "0")
-  );
+  return head + left.toString(16) + right.toString(16).padStart(8, "0");
 }
 
 /** Where the event with this id would lie; undefined when no event can have such an id. */

@@ -36,6 +36,7 @@ const event = draft({
   mac: "AA-BB-CC-00-11-22",
   path: "/usr/lib/systemd/systemd-logind-with-a-very-long-name-that-goes-on-and-on",
   count: 17,
+  seen: "at 2026-11-15T08:30:00Z, again",
   tags: ["Straße", "東京 tower", { deep: "naïve" }],
 });
 
@@ -59,6 +60,7 @@ describe("a search finds", () => {
     ["letters of other scripts", "東京"],
     ["a word longer than the index keeps", "systemd-logind-with-a-very-long-name-that-goes"],
     ["the source and the class", "custom security"],
+    ["a date from its beginning", "2026-11-15"],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(true);
   });

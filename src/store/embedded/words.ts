@@ -8,7 +8,7 @@ import { readEventId } from "./event-id.ts";
 // Full text: which words an event is found by, and what a typed search asks for. Both sides cut text the same way:
 // a *run* is letters, digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its
 // *parts* are what stands between connectors. A run is findable from the beginning of each of its parts. An
-// address or a MAC address is one word, in one spelling.
+// address or a MAC address is one word, in one spelling; so are numbers with connectors between them, such as dates.
 
 /** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
@@ -25,6 +25,7 @@ export const CONNECTORS = "._-:@/\\";
 const SEPARATOR = 0;
 const LETTER = 1;
 const CONNECTOR = 2;
+const SPACE = 32;
 const KINDS = new Uint8Array(128);
 for (let code = 0; code < 128; code++) {
   if (/[a-z0-9]/i.test(String.fromCharCode(code))) KINDS[code] = LETTER;
@@ -44,7 +45,7 @@ function kindOf(code: number): number {
 
 const MAC = /^(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 const CISCO_MAC = /^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$/;
-const INNER_IPV4 = /(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])/g;
+const INNER_IPV4 = /(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])/;
 
 /** An address or MAC address in the one spelling that it is indexed under. */
 function wholeWord(run: string): string | undefined {
@@ -95,10 +96,14 @@ function visitRuns(text: string, visit: (run: string) => void): void {
   }
 }
 
+/** Dates, times, versions, amounts: numbers with connectors between them are one word. */
+const NUMBERS = /^[0-9][0-9t]*(?:[._\-:/][0-9t]+)+z?$/;
+
 /** The words that a run is found by. */
 function wordsOfRun(run: string): string[] {
   const whole = wholeWord(run);
   if (whole !== undefined) return [whole];
+  if (NUMBERS.test(run) && !INNER_IPV4.test(run)) return [run.slice(0, WORD_CHARACTERS_MAX)];
   const words: string[] = [];
   let partStart = -1;
   let connectors = 0;
@@ -116,7 +121,10 @@ function wordsOfRun(run: string): string[] {
     connectors++;
   }
   // 10.0.0.1:443 and 10.0.0.1/24 hold an address too.
-  if (connectors > 4) for (const address of run.match(INNER_IPV4) ?? []) if (isIP(address)) words.push(address);
+  if (connectors > 4) {
+    const address = INNER_IPV4.exec(run)?.[0];
+    if (address && isIP(address)) words.push(address);
+  }
   return words;
 }
 
@@ -126,26 +134,20 @@ function trimEnd(run: string): string {
   return end === run.length ? run : run.slice(0, end);
 }
 
-const PLAIN = 0;
-const ONE_RUN = 1;
-const ASCII_RUNS = 2;
-const BEYOND_ASCII = 3;
+const RUNS_MAX = 10_000;
+const RUN_CHARACTERS_MAX = 64;
+/** What runs with connectors are found by: names of fields and hosts, addresses come again and again. */
+const runs = new Map<string, { readonly text: string; readonly count: number }>();
 
-/** What a text needs: nothing, taking apart as one run, as several, or folding too. */
-function kindsIn(text: string): number {
-  let hasConnector = false;
-  let hasSeparator = false;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code > 126 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return BEYOND_ASCII;
-    const kind = KINDS[code]!;
-    if (kind === CONNECTOR) hasConnector = true;
-    else if (kind === SEPARATOR) hasSeparator = true;
-  }
-  return hasConnector ? (hasSeparator ? ASCII_RUNS : ONE_RUN) : PLAIN;
+function runWords(run: string): { readonly text: string; readonly count: number } {
+  const known = runs.get(run);
+  if (known) return known;
+  const words = wordsOfRun(run.toLowerCase());
+  const made = { text: ` ${words.join(" ")} `, count: words.length };
+  if (runs.size >= RUNS_MAX) runs.clear();
+  if (run.length <= RUN_CHARACTERS_MAX) runs.set(run, made);
+  return made;
 }
-
-const COMPOUND = /[a-z0-9]*[._\-:@/\\][a-z0-9._\-:@/\\]*/gi;
 
 /**
  * The words of an event as one text, with those that the list's filters look for. The index cuts plain text at the same
@@ -154,22 +156,39 @@ const COMPOUND = /[a-z0-9]*[._\-:@/\\][a-z0-9._\-:@/\\]*/gi;
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
   let text = filterWords(event.type, event.source, event.severity, event.class);
   let count = 0;
-  const addRun = (run: string): string => {
-    if (count >= EVENT_WORDS_MAX) return " ";
-    const words = wordsOfRun(run.toLowerCase());
-    count += words.length;
-    return ` ${words.join(" ")} `;
+  const addRun = (run: string): void => {
+    if (count >= EVENT_WORDS_MAX) return;
+    const words = runWords(run);
+    count += words.count;
+    text += words.text;
   };
   const addText = (value: string): void => {
-    const kinds = kindsIn(value);
-    if (kinds === PLAIN) text += ` ${value}`;
-    else if (kinds === ONE_RUN) text += addRun(value);
-    else if (kinds === ASCII_RUNS) text += ` ${value.replace(COMPOUND, addRun)}`;
-    else {
-      visitRuns(foldCase(value), (run) => {
-        text += addRun(run);
-      });
+    text += " ";
+    // Up to here the text stands in the words.
+    let done = 0;
+    let start = -1;
+    let hasConnector = false;
+    for (let i = 0; i <= value.length; i++) {
+      const code = i < value.length ? value.charCodeAt(i) : SPACE;
+      if (code > 126 || (code < SPACE && code !== 9 && code !== 10 && code !== 13)) {
+        visitRuns(foldCase(value.slice(done)), addRun);
+        return;
+      }
+      const kind = KINDS[code]!;
+      if (kind !== SEPARATOR) {
+        if (start < 0) start = i;
+        if (kind === CONNECTOR) hasConnector = true;
+      } else if (start >= 0) {
+        if (hasConnector) {
+          text += value.slice(done, start);
+          addRun(value.slice(start, i));
+          done = i;
+        }
+        start = -1;
+        hasConnector = false;
+      }
     }
+    text += done === 0 ? value : value.slice(done);
   };
   const walk = (value: JsonValue | undefined): void => {
     if (typeof value === "string") addText(value);
@@ -180,8 +199,8 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
     else if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) for (const key of Object.keys(value)) walk(value[key]);
   };
-  walk(event.type);
-  walk(event.source);
+  addText(event.type);
+  addText(event.source);
   text += ` ${event.severity} ${event.class}`;
   walk(event.raw);
   walk(event.enrichment);
