@@ -1,15 +1,29 @@
-import { keyAccepts, parseKey, type ApiKey, type Scope } from "../model/key.ts";
+import { timingSafeEqual } from "node:crypto";
+import { isUsable, keyAccepts, parseKey, type ApiKey, type Scope } from "../model/key.ts";
 import type { KeyStore } from "../store/store.ts";
 import { Problem } from "./problems.ts";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** The key that a request proves to hold; undefined for none or one that is not valid. */
-export function identify(authorization: string | undefined, keys: KeyStore, now: number): ApiKey | undefined {
-  const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
-  const given = bearer === undefined ? undefined : parseKey(bearer);
-  const key = given && keys.find(given.id);
-  return key && keyAccepts(key, given.secret, now) ? key : undefined;
+/** Finds the key that a request proves to hold; undefined for none or one that is not valid. */
+export type Identify = (authorization: string | undefined, now: number) => ApiKey | undefined;
+
+export function createIdentify(keys: KeyStore): Identify {
+  // The secret that last opened a key, so that a busy client's is hashed once. A key that was rotated or revoked is
+  // another object; and a secret that only works for a grace is not remembered, since it stops with time.
+  const proven = new WeakMap<ApiKey, Buffer>();
+  return (authorization, now) => {
+    const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
+    const given = bearer === undefined ? undefined : parseKey(bearer);
+    const key = given && keys.find(given.id);
+    if (!key) return undefined;
+    const secret = Buffer.from(given.secret, "latin1");
+    const known = proven.get(key);
+    if (known && timingSafeEqual(known, secret)) return isUsable(key, now) ? key : undefined;
+    if (!keyAccepts(key, given.secret, now)) return undefined;
+    if (key.previousHash === null) proven.set(key, secret);
+    return key;
+  };
 }
 
 /** Refuses a request whose key does not carry every scope that the call needs. */

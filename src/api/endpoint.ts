@@ -191,7 +191,9 @@ export function send(request: FastifyRequest, reply: FastifyReply, answer: Answe
     .code(answer.status)
     .headers(answer.headers ?? {})
     .type("application/json; charset=utf-8")
-    .send(`{"data":${answer.text},"meta":${JSON.stringify(metaOf(request, now))}${pagination}}`);
+    .send(
+      `{"data":${answer.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"}${pagination}}`,
+    );
 }
 
 /** A whole number in a query: refused in words, handed on as a number. */

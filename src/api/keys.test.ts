@@ -57,6 +57,14 @@ describe("a key", () => {
     }
   });
 
+  test("stays refused with a wrong secret, and open with the right one, however often each is tried", async () => {
+    const { secret } = server.key;
+    const wrong = `${secret.slice(0, -1)}${secret.endsWith("0") ? "1" : "0"}`;
+    const answers = [];
+    for (const key of [secret, wrong, secret, wrong, wrong, secret]) answers.push(await ask(key));
+    expect(answers).toEqual([200, 401, 200, 401, 401, 200]);
+  });
+
   test("is refused from the moment it expires", async () => {
     const { secret } = server.addKey({ expiresAt: clock + 1000 });
     expect(await ask(secret)).toBe(200);

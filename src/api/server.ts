@@ -9,7 +9,7 @@ import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
-import { identify, requireScopes } from "./auth.ts";
+import { createIdentify, requireScopes } from "./auth.ts";
 import { ClientGone } from "./body.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
@@ -161,6 +161,7 @@ interface Admission {
 
 /** Who asks, how often, and whether they may: before anything of the request is looked at. */
 function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
+  const identify = createIdentify(store.keys);
   app.decorateRequest("apiKey", null);
   app.addHook("onRequest", (request, reply, done) => {
     reply.headers(SECURITY_HEADERS);
@@ -168,7 +169,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     reply.header("Cache-Control", "no-store");
     if (isOpen(request)) return done();
     const { authorization } = request.headers;
-    const key = identify(authorization, store.keys, now());
+    const key = identify(authorization, now());
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
     tellLimits(reply, verdict);

@@ -112,6 +112,11 @@ export function revokeKey(key: ApiKey, now: number): ApiKey {
   return { ...key, revokedAt: key.revokedAt ?? now, previousHash: null, previousUntil: null };
 }
 
+/** Neither revoked nor expired. */
+export function isUsable(key: ApiKey, now: number): boolean {
+  return key.revokedAt === null && (key.expiresAt === null || now < key.expiresAt);
+}
+
 /** Whether this secret opens this key now. */
 export function keyAccepts(key: ApiKey, secret: string, now: number): boolean {
   const hash = hashSecret(secret);
@@ -121,7 +126,7 @@ export function keyAccepts(key: ApiKey, secret: string, now: number): boolean {
     key.previousUntil !== null &&
     now < key.previousUntil &&
     hashesEqual(hash, key.previousHash);
-  return (current || previous) && key.revokedAt === null && (key.expiresAt === null || now < key.expiresAt);
+  return (current || previous) && isUsable(key, now);
 }
 
 /** A key as people see it. */
