@@ -15,7 +15,16 @@ export interface BatchRules {
 
 /** The submissions of a batch. Those of NDJSON are parsed as they are asked for. */
 export function batchItems(body: Body, rules: BatchRules): Iterable<BatchItem> {
-  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : itemsOfArray(body.bytes, rules);
+  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : handOver(itemsOfArray(body.bytes, rules));
+}
+
+/** Gives each item away and keeps none: a batch waits for the disk, its parsed items need not. */
+function* handOver(items: (BatchItem | undefined)[]): Generator<BatchItem> {
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index]!;
+    items[index] = undefined;
+    yield item;
+  }
 }
 
 function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
