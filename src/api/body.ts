@@ -33,15 +33,64 @@ export interface BodyRules {
   readonly types: readonly string[];
 }
 
+/** Room for the bodies of all requests that are under way: many large ones at once must not fill the memory. */
+export class BodyRoom {
+  readonly #bytesMax: number;
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** The share of one request. */
+  share(): BodyShare {
+    let taken = 0;
+    return {
+      take: (bytes) => {
+        if (this.#bytes + bytes > this.#bytesMax) return false;
+        this.#bytes += bytes;
+        taken += bytes;
+        return true;
+      },
+      release: () => {
+        this.#bytes -= taken;
+        taken = 0;
+      },
+    };
+  }
+}
+
+export interface BodyShare {
+  /** False when there is no room. */
+  take(bytes: number): boolean;
+  /** Once the request is answered. */
+  release(): void;
+}
+
+const NO_ROOM_RETRY_SECONDS = 1;
+
+function noRoom(): Problem {
+  return new Problem("unavailable", "too many large requests at once", {
+    headers: { "Retry-After": String(NO_ROOM_RETRY_SECONDS) },
+  });
+}
+
 /** The body, unpacked; undefined when the request has none. */
-export async function readBody(request: IncomingMessage, rules: BodyRules): Promise<Body | undefined> {
+export async function readBody(
+  request: IncomingMessage,
+  rules: BodyRules,
+  share: BodyShare,
+): Promise<Body | undefined> {
   if (!hasBody(request)) return undefined;
   const type = mediaType(request, rules.types);
   const packed = isPacked(request);
   const bytesMax = packed ? rules.bytesMax + GZIP_OVERHEAD_BYTES_MAX : rules.bytesMax;
-  const bytes = await readBytes(request, bytesMax, rules.bytesMax);
+  const bytes = await readBytes(request, { bytesMax, shownMax: rules.bytesMax, share });
   if (bytes.length === 0) return undefined;
-  return { type, bytes: packed ? await unpack(bytes, rules.bytesMax) : bytes };
+  if (!packed) return { type, bytes };
+  const unpacked = await unpack(bytes, rules.bytesMax);
+  if (!share.take(unpacked.length)) throw noRoom();
+  return { type, bytes: unpacked };
 }
 
 /** A body's JSON, or a Problem that names every fault in it. */
@@ -84,7 +133,14 @@ function tooLarge(bytesMax: number): Problem {
   return new Problem("payload_too_large", `the body is larger than ${bytesMax} bytes`);
 }
 
-async function readBytes(request: IncomingMessage, bytesMax: number, shownMax: number): Promise<Buffer> {
+interface ReadRules {
+  readonly bytesMax: number;
+  /** The limit as the client is told it. */
+  readonly shownMax: number;
+  readonly share: BodyShare;
+}
+
+async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share }: ReadRules): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(shownMax);
   if (request.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
@@ -94,15 +150,16 @@ async function readBytes(request: IncomingMessage, bytesMax: number, shownMax: n
       request.off("data", take).off("end", end).off("error", fail).off("close", gone);
       outcome();
     };
+    const refuse = (problem: Problem) => {
+      // What is still to come is read and dropped by the server, so that the client gets to read the answer.
+      settle(() => reject(problem));
+      request.on("error", ignoreHangUp).resume();
+    };
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= bytesMax) {
-        chunks.push(chunk);
-        return;
-      }
-      // What is still to come is read and dropped by the server, so that the client gets to read the answer.
-      settle(() => reject(tooLarge(shownMax)));
-      request.on("error", ignoreHangUp).resume();
+      if (length > bytesMax) refuse(tooLarge(shownMax));
+      else if (!share.take(chunk.length)) refuse(noRoom());
+      else chunks.push(chunk);
     };
     const end = () => settle(resolve);
     const fail = (error: Error) => settle(() => reject(new ClientGone({ cause: error })));

@@ -6,6 +6,7 @@ import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
+import type { Body as RequestBody, BodyRoom, BodyRules } from "./body.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
 
 // One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
@@ -63,6 +64,8 @@ interface Call<Query, Params, Body> {
   readonly body: Body;
   readonly key: ApiKey;
   readonly request: FastifyRequest;
+  /** For a call that reads its body by itself. */
+  readBody(rules: BodyRules): Promise<RequestBody | undefined>;
 }
 
 type Shape = z.ZodType<object>;
@@ -112,10 +115,11 @@ export function endpoint<
 
 export interface EndpointOptions {
   readonly bodyBytesMax: number;
+  readonly bodyRoom: BodyRoom;
   readonly now: () => number;
 }
 
-export function addEndpoint(app: FastifyInstance, spec: Endpoint, { bodyBytesMax, now }: EndpointOptions): void {
+export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: EndpointOptions): void {
   const query = spec.query ?? z.strictObject({});
   app.route({
     method: spec.method,
@@ -123,25 +127,35 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, { bodyBytesMax
     config: { scopes: spec.scopes },
     schema: openapiOf(spec),
     handler: async (request, reply) => {
-      const faults: Fault[] = [];
-      const call = {
-        key: request.apiKey,
-        request,
-        query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
-        params: spec.params ? check(spec.params, request.params, faults) : undefined,
-        body:
-          spec.body && !spec.bodyTypes
-            ? check(spec.body, await jsonBody(request, spec, bodyBytesMax), faults)
-            : undefined,
-      };
-      if (faults.length > 0) throw invalid(faults);
-      return send(request, reply, await spec.handle(call as never), now);
+      const share = options.bodyRoom.share();
+      const read = (rules: BodyRules) => readBody(request.raw, rules, share);
+      try {
+        const faults: Fault[] = [];
+        const call = {
+          key: request.apiKey,
+          request,
+          readBody: read,
+          query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
+          params: spec.params ? check(spec.params, request.params, faults) : undefined,
+          body:
+            spec.body && !spec.bodyTypes
+              ? check(
+                  spec.body,
+                  jsonOf(await read({ bytesMax: options.bodyBytesMax, types: [JSON_TYPE] }), spec),
+                  faults,
+                )
+              : undefined,
+        };
+        if (faults.length > 0) throw invalid(faults);
+        return send(request, reply, await spec.handle(call as never), options.now);
+      } finally {
+        share.release();
+      }
     },
   });
 }
 
-async function jsonBody(request: FastifyRequest, spec: Endpoint, bytesMax: number): Promise<unknown> {
-  const body = await readBody(request.raw, { bytesMax, types: [JSON_TYPE] });
+function jsonOf(body: RequestBody | undefined, spec: Endpoint): unknown {
   if (body) return withoutProto(readJson(body.bytes, BODY_DEPTH_MAX));
   if (spec.bodyOptional) return {};
   throw invalid([{ field: "body", message: "is required" }]);

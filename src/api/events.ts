@@ -6,7 +6,7 @@ import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts"
 import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems } from "./batch.ts";
-import { JSON_TYPE, NDJSON_TYPE, readBody, readJson } from "./body.ts";
+import { JSON_TYPE, NDJSON_TYPE, readJson } from "./body.ts";
 import {
   data,
   dataText,
@@ -157,9 +157,9 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       bodyTypes: [JSON_TYPE],
       example: SUBMISSION_EXAMPLE,
       answers: { 201: { about: "the stored event", data: eventSchema, example: EVENT_EXAMPLE } },
-      handle: async ({ request, key }) => {
+      handle: async ({ request, key, readBody }) => {
         const token = idempotencyToken(request.headers["idempotency-key"], key.id);
-        const body = await readBody(request.raw, { bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] });
+        const body = await readBody({ bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] });
         if (!body) throw invalid([{ field: "body", message: "is required" }]);
         const submitted = await intake.submit(readJson(body.bytes, SUBMISSION_DEPTH_MAX), token);
         if (submitted.kind === "refused") {
@@ -191,9 +191,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { accepted: 1, rejected: [], ids: [EVENT_EXAMPLE.id] },
         },
       },
-      handle: async ({ request }) => {
-        const rules = { bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] };
-        const body = await readBody(request.raw, rules);
+      handle: async ({ readBody }) => {
+        const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] });
         if (!body) throw invalid([{ field: "body", message: "is required" }]);
         const items = batchItems(body, { depthMax: SUBMISSION_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
         const { ids, rejected, refusal } = await intake.submitMany(items);

@@ -10,7 +10,7 @@ import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
-import { ClientGone } from "./body.ts";
+import { BodyRoom, ClientGone } from "./body.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
@@ -29,6 +29,8 @@ const IDLE_TIMEOUT_MS = 180_000;
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 10_000;
+/** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
+const BODIES_BYTES_MAX = 128 * 1024 * 1024;
 
 /**
  * What browsers are told of every answer; the docs page has a policy of its own. Written out, since they never change:
@@ -75,7 +77,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await collectOpenapi(app, endpoints);
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: settings.bodyLimits.submitBytes, now });
+  const { submitBytes, batchBytes } = settings.bodyLimits;
+  const bodyRoom = new BodyRoom(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, now });
   addStatus(app, { store, registry, now });
   await serveDocs(app);
   return app;

@@ -1,0 +1,79 @@
+import { createServer, type Server } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { BodyRoom, readBody } from "./body.ts";
+import { Problem } from "./problems.ts";
+
+// A server that does nothing but read bodies, with room for a thousand bytes in all.
+
+let server: Server;
+let port: number;
+const sockets: Socket[] = [];
+
+beforeEach(async () => {
+  const room = new BodyRoom(1000);
+  server = createServer(async (request, response) => {
+    const share = room.share();
+    try {
+      const body = await readBody(request, { bytesMax: 900, types: ["text/plain"] }, share);
+      response.end(`read ${body?.bytes.length}`);
+    } catch (error) {
+      response.end(error instanceof Problem ? error.code : "gone");
+    } finally {
+      share.release();
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  port = (server.address() as AddressInfo).port;
+});
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  server.close();
+});
+
+/** Sends the head of a request and a part of its body, and keeps the line open. */
+function begin(length: number, part: string): Socket {
+  const socket = connect(port, "127.0.0.1");
+  sockets.push(socket);
+  socket.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: ${length}\r\n\r\n${part}`);
+  return socket;
+}
+
+/** Asks again until the answer is the expected one: when the server hears of a line is not ours to say. */
+async function becomes(expected: string, ask: () => Promise<string>): Promise<void> {
+  let answer = await ask();
+  for (let tries = 0; answer !== expected && tries < 500; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    answer = await ask();
+  }
+  expect(answer).toBe(expected);
+}
+
+const send = async (body: string | Buffer<ArrayBuffer>, headers = {}) => {
+  const answer = await fetch(`http://127.0.0.1:${port}`, {
+    method: "POST",
+    body,
+    headers: { "content-type": "text/plain", ...headers },
+  });
+  return answer.text();
+};
+
+test("bodies that are under way share one room: who finds none is told to come back, and room comes back with each end", async () => {
+  expect(await send("x".repeat(900))).toBe("read 900");
+  const first = begin(500, "x".repeat(499));
+  const second = begin(500, "x".repeat(400));
+  await becomes("unavailable", () => send("x".repeat(200)));
+  expect(await send("x".repeat(90))).toBe("read 90");
+  first.destroy();
+  await becomes("read 200", () => send("x".repeat(200)));
+  second.write("x".repeat(100));
+  await becomes("read 900", () => send("x".repeat(900)));
+});
+
+test("what a packed body unpacks to needs room as well", async () => {
+  const packed = (bytes: number) => gzipSync("x".repeat(bytes)) as Buffer<ArrayBuffer>;
+  begin(900, "x".repeat(300));
+  await becomes("unavailable", () => send(packed(800), { "content-encoding": "gzip" }));
+  expect(await send(packed(500), { "content-encoding": "gzip" })).toBe("read 500");
+});
