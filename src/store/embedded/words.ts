@@ -241,6 +241,8 @@ export interface TextSearch {
   readonly phrases: readonly Phrase[];
   /** An event id among the words. */
   readonly ids: readonly string[];
+  /** Where there is but one word: that word, which may go on or not. */
+  readonly only?: { readonly word: string; readonly goesOn: boolean } | undefined;
 }
 
 interface Phrase {
@@ -272,7 +274,13 @@ export function parseSearch(
   for (const field of ["type", "source", "severity", "class"] as const) {
     if (filter[field] !== undefined) terms.add(`"${filterWord(field, filter[field])}"`);
   }
-  return { match: [...terms].join(" AND "), phrases, ids };
+  const only = terms.size === 1 && phrases.length === 0 ? /^"(.*)"(\*?)$/.exec([...terms][0]!) : undefined;
+  return {
+    match: [...terms].join(" AND "),
+    phrases,
+    ids,
+    only: only ? { word: only[1]!, goesOn: only[2] === "*" } : undefined,
+  };
 }
 
 function addBareTerm(word: string, terms: Set<string>, phrases: Phrase[]): void {
@@ -303,6 +311,19 @@ function addPhrase(phrase: string, terms: Set<string>, phrases: Phrase[]): void 
   }
   if (runs.length > 1) phrases.push({ text, whole: true });
 }
+
+/**
+ * Of the words in the index that a beginning stands for, those that are not found by another one of them anyway: a run
+ * is never there without its first part.
+ */
+export function independentWords(words: readonly string[]): string[] {
+  const all = new Set(words);
+  return words.filter((word) => {
+    const end = FIRST_CONNECTOR.exec(word)?.index ?? 0;
+    return end === 0 || !all.has(word.slice(0, end)) || wordsOfRun(word).length === 1;
+  });
+}
+const FIRST_CONNECTOR = /[._\-:@/\\]/;
 
 function firstLetter(run: string): number {
   let i = 0;

@@ -70,9 +70,7 @@ export class DayReader {
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { readOnly: true });
-    this.#db.exec(
-      "PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA mmap_size = 1073741824; PRAGMA query_only = 1;",
-    );
+    this.#db.exec("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA mmap_size = 1073741824;");
   }
 
   sql(text: string): StatementSync {
@@ -83,6 +81,14 @@ export class DayReader {
     }
     return statement;
   }
+
+  /** The words of the index with the number of events that have them: `temp.vocabulary(term, doc)`. */
+  needVocabulary(): void {
+    if (this.#hasVocabulary) return;
+    this.#db.exec("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, words, row)");
+    this.#hasVocabulary = true;
+  }
+  #hasVocabulary = false;
 
   close(): void {
     this.#statements.clear();
