@@ -114,8 +114,11 @@ describe("the data folder", () => {
       previousUntil: null,
     };
     beside.put(key);
+    await new Promise(setImmediate);
     expect(store.keys.find("key_9")).toEqual(key);
     beside.put({ ...key, revokedAt: 2 });
+    // As the next request would be: in a later turn of the loop.
+    await new Promise(setImmediate);
     expect(store.keys.find("key_9")?.revokedAt).toBe(2);
     beside.close();
   });

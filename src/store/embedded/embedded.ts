@@ -4,6 +4,7 @@ import { Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
 import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
+import { CommitNews } from "./commit-news.ts";
 import { EmbeddedEvents } from "./events.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keys } from "./keys.ts";
@@ -23,11 +24,10 @@ export interface EmbeddedOptions {
   readonly tailRowsMax?: number;
 }
 
-const ROWS_ON_THEIR_WAY_MAX = 20_000;
-
 interface Parts {
   readonly journal: Journal;
   readonly columns: Thread<ColumnsApi>;
+  readonly news: CommitNews;
   readonly state: State;
 }
 
@@ -36,7 +36,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) mkdirSync(folder, { recursive: true });
   const lock = lockDataFolder(dataDir);
   try {
-    const { journal, columns, state } = await openParts(options);
+    const parts = await openParts(options);
+    const { journal, columns, news, state } = parts;
     const keys = new Keys(dataDir);
     new Gauge({
       name: "tocsin_columns_lag_events",
@@ -47,7 +48,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       },
     });
     return {
-      events: new EmbeddedEvents(journal, columns, state),
+      events: new EmbeddedEvents(journal, columns, news, state),
       keys,
       exports: exportStore(dataDir, state, columns),
       check: async () => {
@@ -56,7 +57,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
       close: async () => {
-        await closeParts({ journal, columns, state }, log);
+        await closeParts(parts, log);
         keys.close();
         lock.close();
       },
@@ -79,23 +80,13 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
         throw new Error("the thread of the columns died", { cause: error });
       }),
   );
-  let onTheirWay = 0;
+  const news = new CommitNews(columns);
   const journal = await Journal.open({
     layout,
     registry,
     now,
     used: state.used,
-    onCommit: (groups) => {
-      const rows = groups.reduce((sum, group) => sum + group.rows, 0);
-      // A thread that is behind reads the journal at its own pace; what is on its way to it stays bounded.
-      const isBehind = onTheirWay > ROWS_ON_THEIR_WAY_MAX;
-      onTheirWay += rows;
-      void columns
-        .call("committed", isBehind ? groups.map((group) => ({ ...group, cells: undefined })) : groups)
-        .finally(() => {
-          onTheirWay -= rows;
-        });
-    },
+    onCommit: (groups) => news.add(groups),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
   if (dropped)
@@ -103,12 +94,13 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
       { reason: dropped },
       "the columns were damaged or of an older form; they are being built anew from the journal",
     );
-  return { journal, columns, state };
+  return { journal, columns, news, state };
 }
 
-async function closeParts({ journal, columns, state }: Parts, log: Logger): Promise<void> {
+async function closeParts({ journal, columns, news, state }: Parts, log: Logger): Promise<void> {
   await journal.close();
   try {
+    news.tell();
     await columns.call("close");
   } catch (error) {
     // The journal has everything: the columns read what they lack at the next start.

@@ -5,6 +5,7 @@ import type { Event } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
 import { QuestionRefused, type EventFilter, type EventStore, type NewEvent, type StoredEvent } from "../store.ts";
+import type { CommitNews } from "./commit-news.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import type { Journal } from "./journal/journal.ts";
@@ -27,11 +28,13 @@ const ID_LENGTH = 36;
 export class EmbeddedEvents implements EventStore {
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
+  readonly #news: CommitNews;
   readonly #state: State;
 
-  constructor(journal: Journal, columns: Thread<ColumnsApi>, state: State) {
+  constructor(journal: Journal, columns: Thread<ColumnsApi>, news: CommitNews, state: State) {
     this.#journal = journal;
     this.#columns = columns;
+    this.#news = news;
     this.#state = state;
   }
 
@@ -155,6 +158,7 @@ export class EmbeddedEvents implements EventStore {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
     if (old.length > 0) this.#state.used = this.#journal.used;
+    this.#news.tell();
     for (const day of old) {
       await this.#columns.call("removeDay", day);
       events += await this.#journal.remove(day);
@@ -183,6 +187,7 @@ export class EmbeddedEvents implements EventStore {
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
     try {
+      this.#news.tell();
       return await this.#columns.call(method, ...args);
     } catch (error) {
       throw asStoreError(error);

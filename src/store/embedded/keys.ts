@@ -33,6 +33,7 @@ export class Keys implements KeyStore {
   readonly #select: StatementSync;
   readonly #cache = new Map<string, ApiKey>();
   #seenVersion = -1;
+  #hasLooked = false;
 
   constructor(dataDir: string) {
     this.#db = openSmall(keysFile(dataDir), SCHEMA);
@@ -41,11 +42,7 @@ export class Keys implements KeyStore {
   }
 
   find(id: string): ApiKey | undefined {
-    const version = (this.#version.get() as { data_version: number }).data_version;
-    if (version !== this.#seenVersion) {
-      this.#cache.clear();
-      this.#seenVersion = version;
-    }
+    this.#noticeChanges();
     const cached = this.#cache.get(id);
     if (cached) return cached;
     const row = this.#select.get(id) as KeyRow | undefined;
@@ -53,6 +50,19 @@ export class Keys implements KeyStore {
     const key = toKey(row);
     this.#cache.set(id, key);
     return key;
+  }
+
+  /** Requests that came in together share one look: what any of them can know of was written before it. */
+  #noticeChanges(): void {
+    if (this.#hasLooked) return;
+    this.#hasLooked = true;
+    setImmediate(() => {
+      this.#hasLooked = false;
+    });
+    const version = (this.#version.get() as { data_version: number }).data_version;
+    if (version === this.#seenVersion) return;
+    this.#cache.clear();
+    this.#seenVersion = version;
   }
 
   list(): ApiKey[] {
