@@ -50,7 +50,14 @@ export async function exportCsv({ dataset }: Bench): Promise<readonly Answer[]> 
         baseline: `${megabytes(before.total)} before`,
         reach: `under ${megabytes(GROWTH_MAX)}`,
         met: growth < GROWTH_MAX,
-        values: { growth, ownGrowth, before: before.total, rows: data.row_count },
+        values: {
+          growth,
+          ownGrowth,
+          writing: written.own - before.own,
+          fetching: most.own - before.own,
+          before: before.total,
+          rows: data.row_count,
+        },
       },
       {
         question: "speed of that export",

@@ -13,7 +13,7 @@ import type { Event, EventDraft, JsonObject } from "../model/event.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
 import { openStore } from "../store/index.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
-import { DEFAULT_COLUMNS } from "./column.ts";
+import { DEFAULT_COLUMNS } from "./columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
 import { EXPORT_LIFE_MS, EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
 

@@ -8,7 +8,8 @@ import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
 import { QuestionRefused, StoreUnavailable, type Store } from "../store/store.ts";
-import { columnsOf, FORMATS } from "./format.ts";
+import { columnsOf } from "./columns.ts";
+import { FORMATS } from "./format.ts";
 import { writeExport } from "./writer.ts";
 
 // Exports wait in a queue, run one at a time into a file each, and are there to be fetched for a day.
@@ -150,7 +151,7 @@ class QueueOfExports implements Exporter {
     if (!file) return undefined;
     const { size } = await file.stat();
     return {
-      stream: file.createReadStream({ highWaterMark: 256 * 1024 }),
+      stream: file.createReadStream(),
       sizeBytes: size,
       mediaType,
       fileName: `events-${job.id}.${extension}`,
@@ -209,12 +210,18 @@ class QueueOfExports implements Exporter {
   async #write(job: ExportJob, signal: AbortSignal): Promise<{ rowCount: number; sizeBytes: number }> {
     const { folder, toParquet } = this.#store.exports;
     const { condition, fromMs, toMs, fields } = job.question;
+    const columns = columnsOf(fields);
     let part = join(folder, `${job.id}.part`);
     const events = this.#store.events.scan({ condition, fromMs, toMs }, signal);
-    const { rowCount } = await writeExport({ path: part, format: job.format, fields }, events, signal);
+    const { rowCount } = await writeExport(
+      { path: part, format: job.format, named: fields !== null, columns },
+      events,
+      signal,
+    );
     if (job.format === "parquet") {
       const parquet = join(folder, `${job.id}.parquet.part`);
-      await toParquet.call(this.#store.exports, part, parquet, columnsOf(fields));
+      const names = columns.map(({ path }) => path);
+      await toParquet.call(this.#store.exports, part, parquet, names);
       await rm(part);
       part = parquet;
     }

@@ -3,9 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { Event, JsonObject } from "../model/event.ts";
 import type { ExportFormat } from "../model/export.ts";
 import { fieldReader, OBJECT } from "../model/field.ts";
-import { columnReader, DEFAULT_COLUMNS } from "./column.ts";
+import { columnsOf, DEFAULT_COLUMNS } from "./columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
 import { FORMATS } from "./format.ts";
+import { pathReader } from "./path.ts";
 
 const event = (raw: JsonObject, enrichment: JsonObject = {}): Event => ({
   id: "evt_1",
@@ -19,7 +20,7 @@ const event = (raw: JsonObject, enrichment: JsonObject = {}): Event => ({
 });
 
 function write(format: ExportFormat, fields: readonly string[] | null, events: readonly Event[]): string {
-  const shape = FORMATS[format].shape(fields);
+  const shape = FORMATS[format].shape({ named: fields !== null, columns: columnsOf(fields) });
   return shape.head + events.map((one) => shape.row(JSON.stringify(one))).join(shape.separator) + shape.tail;
 }
 
@@ -125,7 +126,7 @@ it("a column holds the values that a filter on the same path looks at", () => {
     .map((parts) => `raw.${parts.join(".")}`);
   fc.assert(
     fc.property(fc.dictionary(key, json, { noNullPrototype: true }), path, (raw, field) => {
-      const value = columnReader(field)(event(raw));
+      const value = pathReader(field)(event(raw));
       const values = value === undefined ? [] : Array.isArray(value) ? value : [value];
       const comparable = values.map((one) => (typeof one === "object" ? OBJECT : one));
       expect(comparable).toEqual(fieldReader(field)(event(raw)));

@@ -1,13 +1,21 @@
-import { WELL_KNOWN_FIELDS, type Event, type JsonObject, type JsonValue } from "../model/event.ts";
+import type { Event, JsonObject, JsonValue } from "../model/event.ts";
 import type { ExportFormat } from "../model/export.ts";
-import { columnReader, DEFAULT_COLUMNS } from "./column.ts";
+import type { Column } from "./columns.ts";
+import { pathReader } from "./path.ts";
 
-// How each format looks, in its file and on its way to the client.
+// How each format looks, in its file and on its way to the client. The writing thread loads this file: it imports no
+// more than it needs, since every thread holds its own copy of what it has loaded.
 
 interface Format {
   readonly mediaType: string;
   readonly extension: string;
-  shape(fields: readonly string[] | null): Shape;
+  shape(columns: Columns): Shape;
+}
+
+interface Columns {
+  /** Whether the request named its fields; json and ndjson give whole events where it did not. */
+  readonly named: boolean;
+  readonly columns: readonly Column[];
 }
 
 /** A file is the head, the rows with the separator between them, and the tail. */
@@ -31,27 +39,23 @@ export const FORMATS: Record<ExportFormat, Format> = {
   },
 };
 
-export function columnsOf(fields: readonly string[] | null): readonly string[] {
-  return fields ?? DEFAULT_COLUMNS;
+function jsonShape(columns: Columns): Shape {
+  return { head: "[", separator: ",\n", tail: "]\n", row: jsonRow(columns) };
 }
 
-function jsonShape(fields: readonly string[] | null): Shape {
-  return { head: "[", separator: ",\n", tail: "]\n", row: jsonRow(fields) };
-}
-
-function ndjsonShape(fields: readonly string[] | null): Shape {
-  const row = jsonRow(fields);
+function ndjsonShape(columns: Columns): Shape {
+  const row = jsonRow(columns);
   return { head: "", separator: "", tail: "", row: (event) => `${row(event)}\n` };
 }
 
 /** The event as it is stored or, where fields are named, an object with just these paths as its keys. */
-function jsonRow(fields: readonly string[] | null): (event: string) => string {
-  if (!fields) return (event) => event;
-  const columns = fields.map((field) => ({ key: `${JSON.stringify(field)}:`, read: columnReader(field) }));
+function jsonRow({ named, columns }: Columns): (event: string) => string {
+  if (!named) return (event) => event;
+  const cells = columns.map(({ path }) => ({ key: `${JSON.stringify(path)}:`, read: pathReader(path) }));
   return (text) => {
     const event = JSON.parse(text) as Event;
     let row = "{";
-    for (const { key, read } of columns) {
+    for (const { key, read } of cells) {
       if (row.length > 1) row += ",";
       row += key + JSON.stringify(read(event) ?? null);
     }
@@ -60,12 +64,8 @@ function jsonRow(fields: readonly string[] | null): (event: string) => string {
 }
 
 /** Each column has one type, whatever an event holds there: a number where one is expected, else the text of it. */
-function parquetShape(fields: readonly string[] | null): Shape {
-  const columns = columnsOf(fields).map((field) => ({
-    key: field,
-    read: columnReader(field),
-    isNumber: Object.entries(WELL_KNOWN_FIELDS).some(([path, type]) => path === field && type === "number"),
-  }));
+function parquetShape({ columns }: Columns): Shape {
+  const cells = columns.map(({ path, type }) => ({ key: path, read: pathReader(path), isNumber: type === "number" }));
   return {
     head: "",
     separator: "",
@@ -73,7 +73,7 @@ function parquetShape(fields: readonly string[] | null): Shape {
     row: (text) => {
       const event = JSON.parse(text) as Event;
       const row: JsonObject = {};
-      for (const { key, read, isNumber } of columns) {
+      for (const { key, read, isNumber } of cells) {
         const value = read(event);
         if (value === undefined || value === null) row[key] = null;
         else if (isNumber) row[key] = typeof value === "number" ? value : null;
@@ -84,11 +84,10 @@ function parquetShape(fields: readonly string[] | null): Shape {
   };
 }
 
-function csvShape(fields: readonly string[] | null): Shape {
-  const columns = columnsOf(fields);
-  const readers = columns.map(columnReader);
+function csvShape({ columns }: Columns): Shape {
+  const readers = columns.map(({ path }) => pathReader(path));
   return {
-    head: `${columns.map(quoted).join(",")}\r\n`,
+    head: `${columns.map(({ path }) => quoted(path)).join(",")}\r\n`,
     separator: "",
     tail: "",
     row: (text) => {

@@ -1,27 +1,11 @@
 import type { Event, JsonValue } from "../model/event.ts";
-import { WELL_KNOWN_FIELDS } from "../model/event.ts";
 import { isTopField } from "../model/field.ts";
 
-// What an export takes out of an event: one value per column.
-
-/** The columns of an export whose request names none. An order that scripts rely on: new ones go before `raw`. */
-export const DEFAULT_COLUMNS: readonly string[] = [
-  "id",
-  "timestamp",
-  "type",
-  "class",
-  "source",
-  "severity",
-  ...Object.keys(WELL_KNOWN_FIELDS),
-  "raw",
-  "enrichment",
-];
-
 /** What a path reaches: undefined where there is nothing, an array where it met one, else the value as it stands. */
-export type ColumnReader = (event: Event) => JsonValue | undefined;
+export type PathReader = (event: Event) => JsonValue | undefined;
 
 /** Follows a path by the rules of model/field.ts, but keeps what it finds whole: objects and nulls included. */
-export function columnReader(path: string): ColumnReader {
+export function pathReader(path: string): PathReader {
   if (isTopField(path)) return (event) => event[path];
   const [top, ...segments] = path.split(".") as ["raw" | "enrichment", ...string[]];
   if (segments.length === 0) return (event) => event[top];

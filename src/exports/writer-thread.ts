@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, openSync, statfsSync, writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../lib/thread.ts";
 import type { ExportFormat } from "../model/export.ts";
+import type { Column } from "./columns.ts";
 import { FORMATS } from "./format.ts";
 
 // The thread that makes rows and writes them, so that an export never holds up the thread that serves requests.
@@ -9,7 +10,8 @@ import { FORMATS } from "./format.ts";
 export interface WriterTask {
   readonly path: string;
   readonly format: ExportFormat;
-  readonly fields: readonly string[] | null;
+  readonly named: boolean;
+  readonly columns: readonly Column[];
 }
 
 export interface Written {
@@ -18,23 +20,28 @@ export interface Written {
 }
 
 const WRITE_CHARACTERS = 256 * 1024;
+/** Of one UTF-16 unit. */
+const UTF8_BYTES_MAX = 3;
 const ROOM_CHECK_BYTES = 16 * 1024 * 1024;
 /** An export stops while there is still room for the events that keep coming in. */
 const ROOM_KEPT_BYTES_MAX = 256 * 1024 * 1024;
 const ROOM_KEPT_SHARE = 0.05;
 
-const { path, format, fields } = workerData as WriterTask;
-const shape = FORMATS[format].shape(fields);
+const { path, format, ...columns } = workerData as WriterTask;
+const shape = FORMATS[format].shape(columns);
 const file = openSync(path, "w", 0o600);
+const buffer = Buffer.allocUnsafe(2 * WRITE_CHARACTERS * UTF8_BYTES_MAX);
 let rowCount = 0;
 let sizeBytes = 0;
 let checkRoomAt = 0;
 
 function write(text: string): void {
-  const bytes = Buffer.from(text);
+  // A row larger than the buffer is rare, and then has one of its own.
+  const bytes = text.length * UTF8_BYTES_MAX <= buffer.length ? buffer : Buffer.allocUnsafe(Buffer.byteLength(text));
+  const length = bytes.write(text);
   let written = 0;
-  while (written < bytes.length) written += writeSync(file, bytes, written);
-  sizeBytes += bytes.length;
+  while (written < length) written += writeSync(file, bytes, written, length - written);
+  sizeBytes += length;
   if (sizeBytes < checkRoomAt) return;
   checkRoomAt = sizeBytes + ROOM_CHECK_BYTES;
   refuseToFillDisk();
