@@ -70,7 +70,8 @@ export class DayReader {
 
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { readOnly: true });
-    this.#db.exec("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -8192; PRAGMA mmap_size = 1073741824;");
+    // Pages are read where the file is mapped; a cache beside that would hold them twice, for each day and thread.
+    this.#db.exec("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -512; PRAGMA mmap_size = 1073741824;");
   }
 
   sql(text: string): StatementSync {
