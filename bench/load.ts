@@ -103,7 +103,7 @@ function makeRequests({ key, work }: LoadTask): Buffer[] {
 }
 
 /** Without a time of their own: each event happens when it arrives. */
-export function submissionTexts(count: number): string[] {
+function submissionTexts(count: number): string[] {
   const toMs = Date.now();
   const drafts = benchEvents({ seed: 7, fromMs: toMs - 3_600_000, toMs, count });
   return Array.from(drafts, ({ type, severity, class: eventClass, raw }) =>
