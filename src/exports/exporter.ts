@@ -19,13 +19,13 @@ export const EXPORT_LIFE_MS = DAY_MS;
 const SWEEP_MS = 60_000;
 const QUEUE_FULL_RETRY_SECONDS = 30;
 
-export interface ExportRequest {
+interface ExportRequest {
   readonly format: ExportFormat;
   readonly question: ExportQuestion;
 }
 
 /** The content of a completed export. Whoever takes it reads the stream to its end or destroys it. */
-export interface Download {
+interface Download {
   readonly stream: Readable;
   readonly sizeBytes: number;
   readonly mediaType: string;

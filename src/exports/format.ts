@@ -19,7 +19,7 @@ interface Columns {
 }
 
 /** A file is the head, the rows with the separator between them, and the tail. */
-export interface Shape {
+interface Shape {
   readonly head: string;
   readonly separator: string;
   readonly tail: string;

@@ -11,9 +11,9 @@ import { fieldReader, pathFault, type FieldValue } from "./field.ts";
 
 export type Scalar = string | number | boolean;
 
-export const LIST_VALUES_MAX = 1000;
-export const TEXT_VALUE_CHARACTERS_MAX = 8192;
-export const PATTERN_CHARACTERS_MAX = 2048;
+const LIST_VALUES_MAX = 1000;
+const TEXT_VALUE_CHARACTERS_MAX = 8192;
+const PATTERN_CHARACTERS_MAX = 2048;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
 

@@ -54,7 +54,7 @@ export interface Event {
   readonly enrichment: JsonObject;
 }
 
-export const EVENT_TYPE_CHARACTERS_MAX = 128;
+const EVENT_TYPE_CHARACTERS_MAX = 128;
 
 export const severitySchema = z.enum(SEVERITIES);
 export const classSchema = z.enum(CLASSES);

@@ -3,11 +3,11 @@ import { pathFault } from "./field.ts";
 import { querySchema, timeSchema, refuseBackwards, type TimeRange } from "./query.ts";
 import type { Condition } from "./condition.ts";
 
-export const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
+const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
-export const EXPORT_STATUSES = ["pending", "running", "completed", "failed"] as const;
-export type ExportStatus = (typeof EXPORT_STATUSES)[number];
-export const EXPORT_FIELDS_MAX = 100;
+const EXPORT_STATUSES = ["pending", "running", "completed", "failed"] as const;
+type ExportStatus = (typeof EXPORT_STATUSES)[number];
+const EXPORT_FIELDS_MAX = 100;
 
 export const exportRequestSchema = z
   .strictObject({

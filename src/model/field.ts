@@ -3,11 +3,11 @@ import type { Event, JsonValue } from "./event.ts";
 // Field paths: `type`, `raw.src_ip`, `enrichment.geo.country`. Dots separate; an array on the way is looked
 // through, every element of it; a key that has a dot in it is found by the same path as the nested form.
 
-export const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
+const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
 export type TopField = (typeof TOP_FIELDS)[number];
 
-export const PATH_SEGMENTS_MAX = 32;
-export const PATH_CHARACTERS_MAX = 512;
+const PATH_SEGMENTS_MAX = 32;
+const PATH_CHARACTERS_MAX = 512;
 
 export function isTopField(path: string): path is TopField {
   return (TOP_FIELDS as readonly string[]).includes(path);

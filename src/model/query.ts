@@ -14,10 +14,10 @@ import { pathFault } from "./field.ts";
 
 // Questions about events, as they come in a search or an export, and as a store is asked.
 
-export const SEARCH_LIMIT_MAX = 1000;
-export const TERMS_SIZE_MAX = 1000;
-export const AGGREGATIONS_MAX = 20;
-export const SORT_FIELDS_MAX = 5;
+const SEARCH_LIMIT_MAX = 1000;
+const TERMS_SIZE_MAX = 1000;
+const AGGREGATIONS_MAX = 20;
+const SORT_FIELDS_MAX = 5;
 export const HISTOGRAM_BUCKETS_MAX = 10_000;
 
 /** A time in a request: refused in words, handed on in milliseconds. */
@@ -34,7 +34,7 @@ export const timeSchema = z
   })
   .meta({ type: "string", format: "date-time" });
 
-export const timeRangeSchema = z
+const timeRangeSchema = z
   .strictObject({ from: timeSchema.optional(), to: timeSchema.optional() })
   .superRefine(refuseBackwards)
   .describe("from inclusive, to exclusive");
@@ -144,7 +144,7 @@ const namedLeaves = z
   .record(z.string().min(1).max(64), leafAggregation)
   .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
 
-export const aggregationSchema = z
+const aggregationSchema = z
   .strictObject({ ...metricShapes, aggs: namedLeaves.optional() })
   .superRefine((input, context) => {
     refuseSeveralKinds(input, context);
@@ -154,7 +154,7 @@ export const aggregationSchema = z
   })
   .meta({ id: "Aggregation" });
 
-export const aggregationsSchema = z
+const aggregationsSchema = z
   .record(z.string().min(1).max(64), aggregationSchema)
   .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
 
@@ -170,7 +170,7 @@ type AggregationInput = Omit<z.infer<typeof aggregationSchema>, "aggs"> & {
   aggs?: Record<string, z.infer<typeof leafAggregation>> | undefined;
 };
 
-export function toAggregations(input: Record<string, AggregationInput> | undefined): Aggregations {
+function toAggregations(input: Record<string, AggregationInput> | undefined): Aggregations {
   return Object.entries(input ?? {}).map(([name, agg]) => ({ name, aggregation: toAggregation(agg) }));
 }
 
@@ -191,7 +191,7 @@ function toAggregation(input: AggregationInput): Aggregation {
 }
 
 /** Field to direction, in the order given. */
-export const sortSchema = z
+const sortSchema = z
   .record(fieldSchema, z.enum(["asc", "desc"]))
   .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, `at most ${SORT_FIELDS_MAX} fields`);
 

@@ -4,7 +4,6 @@ import type { KeyStore } from "./store.ts";
 // The stores there are.
 
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded.ts";
-export { DataFolderInUse } from "./embedded/lock.ts";
 
 /** The keys alone, for the command line: beside a running server or without one. */
 export function openKeyStore(dataDir: string): KeyStore & { close(): void } {

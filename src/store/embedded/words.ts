@@ -11,11 +11,11 @@ import { readEventId } from "./event-id.ts";
 // address or a MAC address is one word, in one spelling; so are numbers with connectors between them, such as dates.
 
 /** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
-export const EVENT_WORDS_MAX = 10_000;
+const EVENT_WORDS_MAX = 10_000;
 /** A word is kept up to this length; a longer one that is searched is compared with the event itself. */
 const WORD_CHARACTERS_MAX = 40;
-export const SEARCH_CHARACTERS_MAX = 1000;
-export const SEARCH_TERMS_MAX = 32;
+const SEARCH_CHARACTERS_MAX = 1000;
+const SEARCH_TERMS_MAX = 32;
 
 /** In the index a letter, in every text a separator. */
 export const FILTER_MARK = "\x01";

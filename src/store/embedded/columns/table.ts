@@ -24,7 +24,7 @@ export interface HotField {
   readonly bit: number;
 }
 
-export const HOT_FIELDS: readonly HotField[] = Object.entries(WELL_KNOWN_FIELDS).map(([path, type], i) => ({
+const HOT_FIELDS: readonly HotField[] = Object.entries(WELL_KNOWN_FIELDS).map(([path, type], i) => ({
   path,
   column: `"${path}"`,
   type,

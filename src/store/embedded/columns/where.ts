@@ -39,7 +39,7 @@ export class Parameters {
 const TRUE = "TRUE";
 const FALSE = "FALSE";
 
-export function or(parts: readonly string[]): string {
+function or(parts: readonly string[]): string {
   const left = parts.filter((part) => part !== FALSE);
   if (left.includes(TRUE)) return TRUE;
   return left.length === 0 ? FALSE : left.length === 1 ? left[0]! : `(${left.join(" OR ")})`;

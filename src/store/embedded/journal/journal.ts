@@ -18,9 +18,9 @@ import type { WriterApi } from "./writer.ts";
 
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
 
-export const GROUP_EVENTS_MAX = 1000;
-export const QUEUE_EVENTS_MAX = 20_000;
-export const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
+const GROUP_EVENTS_MAX = 1000;
+const QUEUE_EVENTS_MAX = 20_000;
+const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
 /** The writer always finds its next group waiting. */
 const GROUPS_IN_FLIGHT_MAX = 2;
 /** Searches have threads of their own: however long one takes, an event by its id is at hand. */
