@@ -141,6 +141,8 @@ describe("a completed export holds every event of the question, oldest first", (
     expect(columns).toEqual(DEFAULT_COLUMNS);
     expect(rows.map(({ id }) => id)).toEqual(events.map(({ id }) => id));
     expect(rows.map((row) => row["raw.user"])).toEqual(events.map(({ raw }) => raw.user ?? null));
+    expect(rows.map((row) => row["raw.dst_port"])).toEqual([-5, null, null, null]);
+    expect(rows.map((row) => row["raw.host"])).toEqual([null, "a; b", null, "line\nbreak"]);
     expect(rows.map(({ raw }) => JSON.parse(raw as string) as unknown)).toEqual(events.map(({ raw }) => raw));
   });
 

@@ -12,6 +12,7 @@ import { aggregate, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, type Engine } from "./engine.ts";
 import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
+import { hotField } from "./table.ts";
 import { and, conditionSql, Parameters } from "./where.ts";
 
 // The thread that owns the columns: it follows the journal and answers questions.
@@ -244,7 +245,8 @@ const api = {
     const connection = await engine.instance.connect();
     try {
       const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-      const types = columns.map((name) => `${quoted(name)}: 'VARCHAR'`).join(", ");
+      const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
+      const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
       await connection.run(
         `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
          TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
