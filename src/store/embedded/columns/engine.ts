@@ -23,6 +23,8 @@ export interface Engine {
   readonly connection: DuckDBConnection;
   /** How many lots of rows have come to disk. */
   readonly lots: number;
+  /** Well-known fields that any row on disk has in an unexpected form. */
+  readonly oddBits: number;
   /** For each day of the journal, the last sequence number that is on disk. */
   readonly marks: ReadonlyMap<number, number>;
 }
@@ -36,10 +38,19 @@ export async function openEngine(dataDir: string, onDropped: (reason: string) =>
   try {
     return await open(path, dataDir);
   } catch (error) {
-    onDropped(error instanceof Error ? error.message : String(error));
+    if (!isWrong(error)) throw error;
+    onDropped((error as Error).message);
     for (const suffix of ["", ".wal"]) rmSync(path + suffix, { force: true });
     return open(path, dataDir);
   }
+}
+
+/** The file itself is at fault: not we, nor the disk, nor its permissions, which dropping it would not mend. */
+function isWrong(error: unknown): boolean {
+  if (error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError) return false;
+  return (
+    error instanceof Error && !/No space left|Permission denied|Read-only file system|set lock/i.test(error.message)
+  );
 }
 
 async function open(path: string, dataDir: string): Promise<Engine> {
@@ -64,16 +75,16 @@ async function open(path: string, dataDir: string): Promise<Engine> {
       await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORM]);
     }
     // A damaged block shows itself when it is read: the narrow columns are read now, the others when a question does.
-    const [[lots]] = (await rowsOf(
+    const [[lots, oddBits]] = (await rowsOf(
       connection,
-      "SELECT coalesce(max(lot), 0), max(seq), max(ts), max(odd) FROM events",
+      "SELECT coalesce(max(lot), 0), coalesce(bit_or(odd), 0), max(seq), max(ts) FROM events",
     )) as [number[]];
     const marks = new Map(
       (await rowsOf(connection, "SELECT day, seq FROM marks")).map(([day, seq]) => [Number(day), Number(seq)]),
     );
     await connection.run("ATTACH ':memory:' AS tail");
     registerInNetwork(connection);
-    return { instance, connection, lots: lots!, marks };
+    return { instance, connection, lots: lots!, oddBits: oddBits!, marks };
   } catch (error) {
     instance.closeSync();
     throw error;

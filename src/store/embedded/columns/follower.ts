@@ -4,7 +4,7 @@ import type { Event } from "../../../model/event.ts";
 import type { DayReaders } from "../journal/day-file.ts";
 import { appendRows, CHUNK_ROWS } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
-import { columnList, toCells, type Cell } from "./table.ts";
+import { columnList, ODD, toCells, type Cell } from "./table.ts";
 
 // Brings what the journal has committed into the columns. New rows go into a table in memory, the tail. A full tail
 // becomes a lot: it moves to disk in one transaction with the marks that say how far each day of the journal is in,
@@ -59,6 +59,8 @@ export class Follower {
   #turn: Promise<void> = Promise.resolve();
   #move: Promise<void> = Promise.resolve();
   #moveFailure: Error | undefined;
+  /** Well-known fields that any row has in an unexpected form. */
+  oddBits: number;
   /** Rows that the journal has and the columns have not. */
   lag = 0;
   /** Rows that came from the journal since the start. */
@@ -70,6 +72,7 @@ export class Follower {
     this.#journal = journal;
     this.#tailRowsMax = tailRowsMax;
     this.#lotsOnDisk = engine.lots;
+    this.oddBits = engine.oddBits;
     this.#nextLot = engine.lots + 1;
   }
 
@@ -166,6 +169,7 @@ export class Follower {
   async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
     const tail = this.#tails.at(-1)!;
     appendRows(tail.appender, rows);
+    for (const row of rows) this.oddBits |= row[ODD] as number;
     tail.rows += rows.length;
     tail.marks.set(day, last);
     if (tail.rows < this.#tailRowsMax) return;

@@ -64,7 +64,7 @@ export const columnList = COLUMNS.map(({ name, type }) => `${name} ${type}`).joi
 export type Cell = string | number | null;
 
 const FIRST_HOT = 6;
-const ODD = FIRST_HOT + HOT_FIELDS.length;
+export const ODD = FIRST_HOT + HOT_FIELDS.length;
 const REST = ODD + 1;
 
 /** Well-known fields that stand directly in `raw`, by their key. */

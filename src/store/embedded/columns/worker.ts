@@ -204,10 +204,8 @@ const api = {
       const parameters = new Parameters();
       const where = whereSql(query.condition, query, parameters);
       const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
-      const [[total, oddBits]] = (await run(
-        `SELECT count(*), ${query.aggs.length + query.sort.length > 0 ? "coalesce(bit_or(odd), 0)" : "0"} FROM ${matching}`,
-        parameters,
-      )) as [[bigint, number]];
+      const { oddBits } = follower;
+      const [[total]] = (await run(`SELECT count(*) FROM ${matching}`, parameters)) as [[bigint]];
       const places: ListPlace[] = [];
       if (query.limit > 0) {
         const ordered = parameters.copy();
