@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CHUNK_EVENTS_MAX } from "../intake/intake.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
@@ -157,9 +158,9 @@ describe("a batch", () => {
     refuse = (call) => call === 1;
     const part = await limping.call("POST", "/v1/events/batch", { body });
     expect(part.status).toBe(200);
-    expect(part.body.data.accepted).toBe(600);
+    expect(part.body.data.accepted).toBe(1100 - CHUNK_EVENTS_MAX);
     expect(part.body.data.rejected.map(({ index }: any) => index)).toEqual(
-      Array.from({ length: 500 }, (_, n) => 500 + n),
+      Array.from({ length: CHUNK_EVENTS_MAX }, (_, n) => CHUNK_EVENTS_MAX + n),
     );
     expect(part.body.data.rejected[0].details[0].message).toContain("no room");
     refuse = () => true;
@@ -168,8 +169,8 @@ describe("a batch", () => {
     const single = await limping.call("POST", "/v1/events", { body: item(1) });
     expect([single.status, single.body.error.code, single.headers["retry-after"]]).toEqual([503, "unavailable", "9"]);
     const metrics = await limping.call("GET", "/metrics");
-    expect(metrics.text).toContain('tocsin_intake_refused_total{reason="disk_full"} 1601');
-    expect(metrics.text).toContain("tocsin_intake_accepted_total 600");
+    expect(metrics.text).toContain(`tocsin_intake_refused_total{reason="disk_full"} ${CHUNK_EVENTS_MAX + 1101}`);
+    expect(metrics.text).toContain(`tocsin_intake_accepted_total ${1100 - CHUNK_EVENTS_MAX}`);
     refuse = () => false;
     expect((await limping.call("POST", "/v1/events", { body: item(1) })).status).toBe(201);
     await limping.close();

@@ -7,7 +7,8 @@ import { checkSubmission, clockBounds } from "./submission.ts";
 // The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
 
 export const BATCH_ITEMS_MAX = 10_000;
-export const CHUNK_EVENTS_MAX = 500;
+/** So few that whoever else has a request waits a few milliseconds at the most. */
+export const CHUNK_EVENTS_MAX = 100;
 /** Events that were let in and are not yet stored. More than this and senders are told to come back. */
 export const WAITING_EVENTS_MAX = 50_000;
 

@@ -121,7 +121,8 @@ export class EmbeddedEvents implements EventStore {
         (field) => filter[field] === undefined || event[field] === filter[field],
       ) &&
       holdsPhrases(event as unknown as { [key: string]: unknown }, search.phrases) &&
-      (search.match === "" || (await this.#journal.textHas(search.match, found.ts - (found.ts % DAY_MS), found.seq)));
+      (search.terms.length === 0 ||
+        (await this.#journal.textHas(search.terms, found.ts - (found.ts % DAY_MS), found.seq)));
     if (!matches) return { total: 0, texts: [] };
     const isBelow = !after || found.ts < after.ts || (found.ts === after.ts && found.seq < after.seq);
     return { total: 1, texts: isBelow && offset === 0 && limit > 0 ? [found.body] : [] };

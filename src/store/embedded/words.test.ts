@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { WORDS_TABLE } from "./journal/day-file.ts";
-import { eventWords, holdsPhrases, parseSearch } from "./words.ts";
+import { eventWords, holdsPhrases, matchOf, parseSearch } from "./words.ts";
 
 function draft(raw: JsonObject, type = "login_failure"): EventDraft {
   return {
@@ -23,7 +23,9 @@ function finds(event: EventDraft, search: string): boolean {
   const db = new DatabaseSync(":memory:");
   db.exec(WORDS_TABLE);
   db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event).text);
-  const found = db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(parsed.match).length === 1;
+  const found =
+    db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(matchOf(parsed.terms.map((term) => [term])))
+      .length === 1;
   db.close();
   return found && holdsPhrases(event, parsed.phrases);
 }
@@ -61,6 +63,8 @@ describe("a search finds", () => {
     ["a word longer than the index keeps", "systemd-logind-with-a-very-long-name-that-goes"],
     ["the source and the class", "custom security"],
     ["a date from its beginning", "2026-11-15"],
+    ["one letter, whatever begins with it", "t F n"],
+    ["one digit", "1"],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(true);
   });
@@ -76,6 +80,7 @@ describe("a search does not find", () => {
     ["a quoted word that goes on", '"fail"'],
     ["a long word that ends otherwise", "systemd-logind-with-a-very-long-name-that-stops"],
     ["a key", "deep"],
+    ["one letter that nothing begins with", "q"],
     ["a word of the filters", "severity:high"],
     ["a word of the filters with its mark", "\x01severity:high"],
   ])("%s", (_, search) => {

@@ -134,16 +134,34 @@ function trimEnd(run: string): string {
   return end === run.length ? run : run.slice(0, end);
 }
 
+/** Digits and lower-case letters have this bit; it makes an upper-case letter a lower-case one. */
+const LOWER = 32;
+const starts = new Uint8Array(128);
+/**
+ * One letter stands for thousands of words. Every event therefore also has a word for each letter that its words begin
+ * with: a search for one letter asks for that.
+ */
+const START_MARKS = Array.from({ length: 128 }, (_, code) => `${FILTER_MARK}starts:${String.fromCharCode(code)}`);
 const RUNS_MAX = 10_000;
 const RUN_CHARACTERS_MAX = 64;
 /** What runs with connectors are found by: names of fields and hosts, addresses come again and again. */
-const runs = new Map<string, { readonly text: string; readonly count: number }>();
+const runs = new Map<string, RunWords>();
 
-function runWords(run: string): { readonly text: string; readonly count: number } {
+interface RunWords {
+  readonly text: string;
+  readonly count: number;
+  /** The characters that its words begin with. */
+  readonly starts: readonly number[];
+}
+
+function runWords(run: string): RunWords {
   const known = runs.get(run);
   if (known) return known;
   const words = wordsOfRun(run.toLowerCase());
-  const made = { text: ` ${words.join(" ")} `, count: words.length };
+  const starts = [...new Set(words.map((word) => word.charCodeAt(0)))].filter(
+    (code) => code < 128 && KINDS[code] === LETTER,
+  );
+  const made = { text: ` ${words.join(" ")} `, count: words.length, starts };
   if (runs.size >= RUNS_MAX) runs.clear();
   if (run.length <= RUN_CHARACTERS_MAX) runs.set(run, made);
   return made;
@@ -156,11 +174,13 @@ function runWords(run: string): { readonly text: string; readonly count: number 
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
   let text = filterWords(event.type, event.source, event.severity, event.class);
   let count = 0;
+  starts.fill(0);
   const addRun = (run: string): void => {
     if (count >= EVENT_WORDS_MAX) return;
     const words = runWords(run);
     count += words.count;
     text += words.text;
+    for (const code of words.starts) starts[code] = 1;
   };
   const addText = (value: string): void => {
     text += " ";
@@ -183,7 +203,7 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
           text += value.slice(done, start);
           addRun(value.slice(start, i));
           done = i;
-        }
+        } else starts[value.charCodeAt(start) | LOWER] = 1;
         start = -1;
         hasConnector = false;
       }
@@ -192,18 +212,18 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
   };
   const walk = (value: JsonValue | undefined): void => {
     if (typeof value === "string") addText(value);
-    else if (typeof value === "number") {
-      if (Number.isSafeInteger(value) && value >= 0) text += ` ${value}`;
-      else addText(String(value));
-    } else if (typeof value === "boolean") text += value ? " true" : " false";
+    else if (typeof value === "number") addText(String(value));
+    else if (typeof value === "boolean") addText(String(value));
     else if (Array.isArray(value)) for (const element of value) walk(element);
     else if (value) for (const key of Object.keys(value)) walk(value[key]);
   };
   addText(event.type);
   addText(event.source);
-  text += ` ${event.severity} ${event.class}`;
+  addText(event.severity);
+  addText(event.class);
   walk(event.raw);
   walk(event.enrichment);
+  for (let code = 0; code < starts.length; code++) if (starts[code] === 1) text += ` ${START_MARKS[code]}`;
   return { text, truncated: count >= EVENT_WORDS_MAX };
 }
 
@@ -234,15 +254,19 @@ function filterWord(field: string, value: string): string {
   return `${FILTER_MARK}${field}:${plain}`;
 }
 
+/** A word of a search; one that goes on stands for every word that begins with it. */
+export interface Term {
+  readonly word: string;
+  readonly goesOn: boolean;
+}
+
 export interface TextSearch {
-  /** For the index: every word of the search, and of the filters. */
-  readonly match: string;
+  /** Every one must be found: the words of the search, and of the filters. */
+  readonly terms: readonly Term[];
   /** What the index cannot decide alone: the event's own text must hold these. */
   readonly phrases: readonly Phrase[];
   /** An event id among the words. */
   readonly ids: readonly string[];
-  /** Where there is but one word: that word, which may go on or not. */
-  readonly only?: { readonly word: string; readonly goesOn: boolean } | undefined;
 }
 
 interface Phrase {
@@ -261,7 +285,7 @@ export function parseSearch(
   },
 ): TextSearch | { fault: string } {
   if (search.length > SEARCH_CHARACTERS_MAX) return { fault: `at most ${SEARCH_CHARACTERS_MAX} characters` };
-  const terms = new Set<string>();
+  const terms: Term[] = [];
   const phrases: Phrase[] = [];
   const ids: string[] = [];
   for (const [, quoted, bare] of search.matchAll(/"([^"]*)"?|([^\s"]+)/g)) {
@@ -269,47 +293,53 @@ export function parseSearch(
     else if (bare !== undefined) addBareTerm(foldCase(bare), terms, phrases);
     else addPhrase(foldCase(quoted!), terms, phrases);
   }
-  if (terms.size + ids.length === 0) return { fault: "has no word to search for" };
-  if (terms.size > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
+  if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
+  if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
   for (const field of ["type", "source", "severity", "class"] as const) {
-    if (filter[field] !== undefined) terms.add(`"${filterWord(field, filter[field])}"`);
+    if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), goesOn: false });
   }
-  const only = terms.size === 1 && phrases.length === 0 ? /^"(.*)"(\*?)$/.exec([...terms][0]!) : undefined;
-  return {
-    match: [...terms].join(" AND "),
-    phrases,
-    ids,
-    only: only ? { word: only[1]!, goesOn: only[2] === "*" } : undefined,
-  };
+  return { terms, phrases, ids };
 }
 
-function addBareTerm(word: string, terms: Set<string>, phrases: Phrase[]): void {
+function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
   visitRuns(word, (run) => {
     const whole = wholeWord(run);
-    if (whole !== undefined) return void terms.add(`"${whole}"`);
+    if (whole !== undefined) return void terms.push({ word: whole, goesOn: false });
     const trimmed = trimEnd(run.slice(firstLetter(run)));
     if (trimmed === "") return;
-    terms.add(`"${trimEnd(trimmed.slice(0, WORD_CHARACTERS_MAX))}"*`);
+    const code = trimmed.charCodeAt(0);
+    if (trimmed.length === 1 && code < 128) return void terms.push({ word: START_MARKS[code]!, goesOn: false });
+    terms.push(beginningOf(trimmed));
     if (trimmed.length > WORD_CHARACTERS_MAX) phrases.push({ text: trimmed, whole: false });
   });
 }
 
-function addPhrase(phrase: string, terms: Set<string>, phrases: Phrase[]): void {
+function beginningOf(run: string): Term {
+  return { word: trimEnd(run.slice(0, WORD_CHARACTERS_MAX)), goesOn: true };
+}
+
+function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
   const runs: string[] = [];
   visitRuns(phrase, (run) => runs.push(run));
-  const text = collapse(phrase);
   for (const run of runs) {
     const whole = wholeWord(run);
     const trimmed = trimEnd(run.slice(firstLetter(run)));
-    if (whole !== undefined) terms.add(`"${whole}"`);
+    if (whole !== undefined) terms.push({ word: whole, goesOn: false });
     else if (trimmed !== "") {
       const isWord = !/[^\p{L}\p{N}]/u.test(trimmed) && trimmed.length <= WORD_CHARACTERS_MAX;
-      if (isWord) terms.add(`"${trimmed}"`);
-      else terms.add(`"${trimEnd(trimmed.slice(0, WORD_CHARACTERS_MAX))}"*`);
+      terms.push(isWord ? { word: trimmed, goesOn: false } : beginningOf(trimmed));
       if (runs.length === 1 && !isWord) phrases.push({ text: trimmed, whole: true });
     }
   }
-  if (runs.length > 1) phrases.push({ text, whole: true });
+  if (runs.length > 1) phrases.push({ text: collapse(phrase), whole: true });
+}
+
+/** The index's own words for a search. A word has no quote in it: text is cut at them. */
+export function matchOf(terms: readonly (readonly Term[])[]): string {
+  const one = ({ word, goesOn }: Term) => `"${word}"${goesOn ? "*" : ""}`;
+  return terms
+    .map((choices) => (choices.length === 1 ? one(choices[0]!) : `(${choices.map(one).join(" OR ")})`))
+    .join(" AND ");
 }
 
 /**

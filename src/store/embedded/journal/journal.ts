@@ -9,7 +9,7 @@ import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
 import { asStoreError } from "../failure.ts";
-import { eventWords, type TextSearch } from "../words.ts";
+import { eventWords, type Term, type TextSearch } from "../words.ts";
 import { eventText, groupByDay, type Prepared, type Waiting } from "./group.ts";
 import type { KeeperApi } from "./keeper.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
@@ -26,7 +26,10 @@ const GROUPS_IN_FLIGHT_MAX = 2;
 /** Searches have threads of their own: however long one takes, an event by its id is at hand. */
 const SEARCHERS = 2;
 const SEARCHES_MAX = 100;
-const ROWS_PER_CHECKPOINT = 20_000;
+const ROWS_PER_CHECKPOINT = 10_000;
+const ROWS_LEFT_TO_WRITER = 3000;
+const ROWS_LOGGED_MAX = 200_000;
+const KEEPER_PASSES_MAX = 8;
 const TOKEN_LIFE_MS = DAY_MS;
 
 export interface JournalOptions {
@@ -221,13 +224,25 @@ export class Journal {
     });
   }
 
-  /** The keeper does the bulk beside the writer; the writer's own turn then is short, and lets the log start anew. */
+  /**
+   * The keeper moves the log into the file beside the writer, until it has nearly caught up. The writer's own turn then is
+   * short, and lets the log start anew; a log that runs away from the keeper is caught by that turn all the same.
+   */
   async #checkpoint(days: readonly number[]): Promise<void> {
     try {
       for (const day of days) {
-        this.#unchecked.set(day, 0);
-        await this.#keeper.call("checkpoint", day);
-        await this.#writer.call("checkpoint", day);
+        let moved = 0;
+        let left = this.#unchecked.get(day)!;
+        for (let pass = 0; pass < KEEPER_PASSES_MAX && left > ROWS_LEFT_TO_WRITER; pass++) {
+          this.#unchecked.set(day, 0);
+          await this.#keeper.call("checkpoint", day);
+          moved += left;
+          left = this.#unchecked.get(day) ?? 0;
+        }
+        if (left <= ROWS_LEFT_TO_WRITER || moved > ROWS_LOGGED_MAX) {
+          this.#unchecked.set(day, 0);
+          await this.#writer.call("checkpoint", day);
+        }
       }
     } catch (error) {
       // The log only grows until the next turn; a full disk shows itself where events are appended.
@@ -318,8 +333,8 @@ export class Journal {
     });
   }
 
-  textHas(match: string, day: number, seq: number): Promise<boolean> {
-    return this.#search(() => this.#searcher(seq).call("textHas", day, match, seq));
+  textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+    return this.#search(() => this.#searcher(seq).call("textHas", day, terms, seq));
   }
 
   async #search<T>(run: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
 import type { Layout } from "../layout.ts";
-import { holdsPhrases, independentWords, type TextSearch } from "../words.ts";
+import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../words.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
@@ -45,6 +45,14 @@ function blocksOf(reader: DayReader): Block[] {
   return reader.sql("SELECT block, min_ts, max_ts, rows FROM blocks ORDER BY block").all() as unknown as Block[];
 }
 
+/** Both ends as plain bounds on the time, so that the index by time is entered at the place itself. */
+const BELOW = "ts >= ? AND ts <= ? AND (ts < ? OR seq < ?)";
+
+function boundsOf(span: Span, after: ListPlace | undefined): { from: number; to: number; below: number } {
+  if (after && after.ts < span.to) return { from: span.from, to: after.ts, below: after.seq };
+  return { from: span.from, to: span.to, below: 0 };
+}
+
 const firstSeq = (block: Block) => block.block * 2 ** BLOCK_SHIFT;
 
 /** Runs of blocks that lie wholly within the span (no time need be looked at) or only partly. */
@@ -65,22 +73,17 @@ function sections(blocks: readonly Block[], span: Span): { low: number; high: nu
 const api = {
   /** The newest rows of a day below a place. */
   page(day: number, span: Span, after: ListPlace | undefined, offset: number, limit: number): Row[] {
-    const reader = days.get(day);
-    if (!reader) return [];
-    const place = after ?? { ts: span.to, seq: 0 };
-    return reader
-      .sql(
-        `SELECT seq, ts, body FROM events WHERE ts >= ? AND ts < ? AND (ts, seq) < (?, ?) ORDER BY ts DESC, seq DESC LIMIT ? OFFSET ?`,
-      )
-      .all(span.from, span.to, place.ts, place.seq, limit, offset) as unknown as Row[];
+    const { from, to, below } = boundsOf(span, after);
+    const rows = days
+      .get(day)
+      ?.sql(`SELECT seq, ts, body FROM events WHERE ${BELOW} ORDER BY ts DESC, seq DESC LIMIT ? OFFSET ?`)
+      .all(from, to, to, below, limit, offset);
+    return (rows ?? []) as unknown as Row[];
   },
 
   countSpan(day: number, span: Span, after: ListPlace | undefined): number {
-    const place = after ?? { ts: span.to, seq: 0 };
-    const row = days
-      .get(day)
-      ?.sql("SELECT count(*) AS n FROM events WHERE ts >= ? AND ts < ? AND (ts, seq) < (?, ?)")
-      .get(span.from, span.to, place.ts, place.seq);
+    const { from, to, below } = boundsOf(span, after);
+    const row = days.get(day)?.sql(`SELECT count(*) AS n FROM events WHERE ${BELOW}`).get(from, to, to, below);
     return (row as { n: number } | undefined)?.n ?? 0;
   },
 
@@ -115,7 +118,7 @@ const api = {
     const blocks = blocksOf(reader);
     const rows = blocks.reduce((sum, block) => sum + block.rows, 0);
     // A day's events only ever become more: with as many as before, the count is as before.
-    const question = `${day} ${span.from} ${span.to} ${search.match} ${JSON.stringify(search.phrases)}`;
+    const question = `${day} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
     const known = counts.get(question);
     if (known?.rows === rows) return known.count;
     const count = countText(reader, blocks, search, span);
@@ -127,10 +130,12 @@ const api = {
   textPage(day: number, search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): ListPlace[] {
     const reader = days.get(day);
     if (!reader) return [];
+    const match = resolve(reader, search.terms)?.match;
+    if (match === undefined) return [];
     const isBelow = (row: ListPlace) => !after || row.ts < after.ts || (row.ts === after.ts && row.seq < after.seq);
     if (search.phrases.length > 0) {
       let best: ListPlace[] = [];
-      visitVerified(reader, search, span, (row) => {
+      visitVerified(reader, match, search, span, (row) => {
         if (isBelow(row)) best.push({ ts: row.ts, seq: row.seq });
         if (best.length > limit + TEXT_CHUNK) best = best.sort(newestFirst).slice(0, limit);
       });
@@ -151,7 +156,7 @@ const api = {
     const top = after ? after.ts : span.to;
     while (index >= 0 && blocks[index]!.min_ts > top) below = firstSeq(blocks[index--]!);
     for (;;) {
-      const chunk = select.all(search.match, below) as unknown as ListPlace[];
+      const chunk = select.all(match, below) as unknown as ListPlace[];
       for (const row of chunk) if (row.ts >= span.from && row.ts < span.to && isBelow(row)) found.push(row);
       if (found.length > limit + TEXT_CHUNK) found = found.sort(newestFirst).slice(0, limit);
       if (chunk.length < TEXT_CHUNK) break;
@@ -164,7 +169,8 @@ const api = {
   },
 
   /** Whether this one event has the words. */
-  textHas(day: number, match: string, seq: number): boolean {
+  textHas(day: number, terms: readonly Term[], seq: number): boolean {
+    const match = matchOf(terms.map((term) => [term]));
     const found = days.get(day)?.sql("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?").get(match, seq);
     return found !== undefined;
   },
@@ -180,52 +186,71 @@ const api = {
 };
 
 function countText(reader: DayReader, blocks: readonly Block[], search: TextSearch, span: Span): number {
+  const resolved = resolve(reader, search.terms);
+  if (!resolved) return 0;
   let count = 0;
   if (search.phrases.length > 0) {
-    visitVerified(reader, search, span, () => count++);
+    visitVerified(reader, resolved.match, search, span, () => count++);
     return count;
   }
   const parts = sections(blocks, span);
-  const isWhole = parts.every(({ whole }) => whole);
-  const known = isWhole && search.only ? countWord(reader, search.only) : undefined;
-  if (known !== undefined) return known;
+  // The index knows how many events have a word: that is many times faster than counting them, where one word is all.
+  if (resolved.events !== undefined && parts.every(({ whole }) => whole)) return resolved.events;
   for (const { low, high, whole } of parts) {
     const counted = whole
       ? reader
           .sql("SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?")
-          .get(search.match, low, high)
+          .get(resolved.match, low, high)
       : reader
           .sql(
             `SELECT count(*) AS n FROM words JOIN events ON events.seq = words.rowid
              WHERE words MATCH ? AND words.rowid BETWEEN ? AND ? AND ts >= ? AND ts < ?`,
           )
-          .get(search.match, low, high, span.from, span.to);
+          .get(resolved.match, low, high, span.from, span.to);
     count += (counted as { n: number }).n;
   }
   return count;
 }
 
-/** The index knows how many events have a word: that is many times faster than counting them, where one word is all. */
-function countWord(reader: DayReader, { word, goesOn }: { word: string; goesOn: boolean }): number | undefined {
+/**
+ * What to ask the index of a day. A beginning is replaced by the words that it stands for there, since the index would
+ * put their lists together before it gives the first match. Undefined when some word does not occur at all.
+ */
+function resolve(reader: DayReader, terms: readonly Term[]): { match: string; events: number | undefined } | undefined {
   reader.needVocabulary();
-  const last = goesOn ? `${word}\u{10ffff}` : word;
-  const found = reader
-    .sql(`SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term <= ? LIMIT ${VOCABULARY_WORDS_MAX}`)
-    .all(word, last) as { term: string; doc: number }[];
-  if (found.length === VOCABULARY_WORDS_MAX) return undefined;
-  const independent = new Set(independentWords(found.map(({ term }) => term)));
-  if (independent.size > 1) return undefined;
-  return found.find(({ term }) => independent.has(term))?.doc ?? 0;
+  const select = reader.sql(
+    `SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term <= ? LIMIT ${VOCABULARY_WORDS_MAX}`,
+  );
+  let events: number | undefined;
+  const choices: (readonly Term[])[] = [];
+  for (const term of terms) {
+    const last = term.goesOn ? `${term.word}\u{10ffff}` : term.word;
+    const found = select.all(term.word, last) as { term: string; doc: number }[];
+    if (found.length === 0) return undefined;
+    if (found.length === VOCABULARY_WORDS_MAX) choices.push([term]);
+    else {
+      const words = independentWords(found.map((row) => row.term));
+      choices.push(words.map((word) => ({ word, goesOn: false })));
+      if (terms.length === 1 && words.length === 1) events = found.find((row) => row.term === words[0])!.doc;
+    }
+  }
+  return { match: matchOf(choices), events };
 }
 
 /** Visits matches whose own text, too, holds what is searched. */
-function visitVerified(reader: DayReader, search: TextSearch, span: Span, visit: (row: Row) => void): void {
+function visitVerified(
+  reader: DayReader,
+  match: string,
+  search: TextSearch,
+  span: Span,
+  visit: (row: Row) => void,
+): void {
   const matches = reader
     .sql(
       `SELECT words.rowid AS seq, ts, body FROM words JOIN events ON events.seq = words.rowid
        WHERE words MATCH ? AND ts >= ? AND ts < ?`,
     )
-    .iterate(search.match, span.from, span.to) as unknown as Iterable<Row>;
+    .iterate(match, span.from, span.to) as unknown as Iterable<Row>;
   const until = performance.now() + VERIFY_MS_MAX;
   let looked = 0;
   for (const row of matches) {
