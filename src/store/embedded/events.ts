@@ -20,7 +20,6 @@ import { holdsPhrases, parseSearch, type TextSearch } from "./words.ts";
 const TIME_END = 8.64e15;
 /** Up to here the engine keeps the first rows in a heap; a higher limit makes it sort everything, each time. */
 const SCAN_PLACES = 5000;
-const SCAN_CHUNK = 1000;
 /** Every stored text begins with the id: `{"id":"evt_…`. */
 const ID_START = 7;
 const ID_LENGTH = 36;
@@ -147,8 +146,9 @@ export class EmbeddedEvents implements EventStore {
         upTo,
         SCAN_PLACES,
       );
-      for (let i = 0; i < places.length && !signal.aborted; i += SCAN_CHUNK) {
-        yield await this.#journal.bodies(places.slice(i, i + SCAN_CHUNK));
+      for await (const chunk of this.#journal.chunks(places)) {
+        if (signal.aborted) return;
+        yield chunk;
       }
       if (places.length < SCAN_PLACES) return;
       after = places.at(-1);

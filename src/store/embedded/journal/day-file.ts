@@ -32,10 +32,10 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
 /** Read-only connections to day files, opened when needed, the least recently used closed. */
 export class DayReaders {
   static readonly OPEN_MAX = 32;
-  readonly #layout: Layout;
+  readonly #layout: Layout & { readonly mapped?: boolean };
   readonly #open = new Map<number, DayReader>();
 
-  constructor(layout: Layout) {
+  constructor(layout: Layout & { readonly mapped?: boolean }) {
     this.#layout = layout;
   }
 
@@ -46,7 +46,7 @@ export class DayReaders {
     else {
       const path = dayFile(this.#layout, day);
       if (!existsSync(path)) return undefined;
-      reader = new DayReader(path);
+      reader = new DayReader(path, this.#layout.mapped ?? false);
     }
     this.#open.set(day, reader);
     if (this.#open.size > DayReaders.OPEN_MAX) this.close(this.#open.keys().next().value!);
@@ -68,10 +68,13 @@ export class DayReader {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(path: string) {
+  constructor(path: string, mapped: boolean) {
     this.#db = new DatabaseSync(path, { readOnly: true });
-    // Pages are read where the file is mapped; a cache beside that would hold them twice, for each day and thread.
-    this.#db.exec("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -512; PRAGMA mmap_size = 1073741824;");
+    // Mapped pages count as memory of the process for as long as the system leaves them: an export would map everything.
+    const [cacheKilobytes, mappedBytes] = mapped ? [512, 1 << 30] : [2048, 0];
+    this.#db.exec(
+      `PRAGMA busy_timeout = 5000; PRAGMA cache_size = -${cacheKilobytes}; PRAGMA mmap_size = ${mappedBytes};`,
+    );
   }
 
   sql(text: string): StatementSync {

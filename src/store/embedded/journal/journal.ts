@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import type { Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
-import { StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
+import { QuestionRefused, StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
 import type { CommittedGroup } from "../columns/follower.ts";
 import { toCells } from "../columns/table.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
@@ -13,7 +13,7 @@ import { eventWords, type Term, type TextSearch } from "../words.ts";
 import { eventText, groupByDay, type Prepared, type Waiting } from "./group.ts";
 import type { KeeperApi } from "./keeper.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
-import type { ListPlace, ReaderApi, Row, Span } from "./reader.ts";
+import type { ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
 import type { WriterApi } from "./writer.ts";
 
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
@@ -31,6 +31,9 @@ const ROWS_LEFT_TO_WRITER = 3000;
 const ROWS_LOGGED_MAX = 200_000;
 const KEEPER_PASSES_MAX = 8;
 const TOKEN_LIFE_MS = DAY_MS;
+const CHUNK_EVENTS_MAX = 500;
+const CHUNK_CHARACTERS_MAX = 1024 * 1024;
+const ANSWER_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 export interface JournalOptions {
   readonly layout: Layout;
@@ -74,9 +77,10 @@ export class Journal {
     const here = (file: string) => new URL(file, import.meta.url);
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
     this.#keeper = new Thread(here("./keeper.ts"), options.layout, onDeath);
-    const newReader = () => new Thread<ReaderApi>(here("./reader.ts"), options.layout, onDeath);
-    this.#reader = newReader();
-    this.#searchers = Array.from({ length: SEARCHERS }, newReader);
+    const newReader = (mapped: boolean) =>
+      new Thread<ReaderApi>(here("./reader.ts"), { ...options.layout, mapped } satisfies ReaderData, onDeath);
+    this.#reader = newReader(false);
+    this.#searchers = Array.from({ length: SEARCHERS }, () => newReader(true));
     this.#metrics = journalMetrics(options.registry, this);
   }
 
@@ -294,21 +298,38 @@ export class Journal {
     return this.#reader.call("countSpan", day, span, after);
   }
 
+  /** The texts of these events, in this order. More than fits in an answer is refused. */
   async bodies(places: readonly ListPlace[]): Promise<string[]> {
-    const byDay = Map.groupBy(places.keys(), (i) => startOfDay(places[i]!.ts));
-    const texts = Array.from<string | undefined>({ length: places.length });
-    await Promise.all(
-      [...byDay].map(async ([day, indexes]) => {
-        const found = await this.#reader.call(
-          "bodies",
-          day,
-          indexes.map((i) => places[i]!.seq),
+    const texts: string[] = [];
+    let room = ANSWER_CHARACTERS_MAX;
+    for await (const chunk of this.chunks(places)) {
+      for (const text of chunk) {
+        texts.push(text);
+        room -= text.length;
+      }
+      if (room < 0) {
+        throw new QuestionRefused(
+          "limit",
+          `the answer would be larger than ${ANSWER_CHARACTERS_MAX} characters: ask for fewer`,
         );
-        for (const [n, i] of indexes.entries()) texts[i] = found[n];
-      }),
-    );
-    // A day that retention removed meanwhile leaves gaps.
-    return texts.filter((text) => text !== undefined);
+      }
+    }
+    return texts;
+  }
+
+  /** The same in chunks of bounded size, however large the events are. */
+  async *chunks(places: readonly ListPlace[]): AsyncIterable<string[]> {
+    for (let at = 0; at < places.length;) {
+      const day = startOfDay(places[at]!.ts);
+      const seqs: number[] = [];
+      for (let i = at; i < places.length && seqs.length < CHUNK_EVENTS_MAX && startOfDay(places[i]!.ts) === day; i++) {
+        seqs.push(places[i]!.seq);
+      }
+      const found = await this.#reader.call("bodies", day, seqs, CHUNK_CHARACTERS_MAX);
+      at += found.length;
+      // A day that retention removed meanwhile leaves gaps.
+      yield found.filter((text) => text !== undefined);
+    }
   }
 
   textCount(search: TextSearch, span: Span): Promise<number> {

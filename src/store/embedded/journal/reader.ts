@@ -8,6 +8,11 @@ import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
 
+export interface ReaderData extends Layout {
+  /** Reads through mapped memory: faster for searches, which come back to the same pages again and again. */
+  readonly mapped: boolean;
+}
+
 /** A place in the list's order: newest first by time, then by sequence. */
 export interface ListPlace {
   readonly ts: number;
@@ -38,7 +43,7 @@ const VERIFY_CHECK_ROWS = 1000;
 /** A beginning that more words have is counted event by event. */
 const VOCABULARY_WORDS_MAX = 64;
 const COUNTS_MAX = 5000;
-const days = new DayReaders(workerData as Layout);
+const days = new DayReaders(workerData as ReaderData);
 const counts = new LRUCache<string, { readonly rows: number; readonly count: number }>({ max: COUNTS_MAX });
 
 function blocksOf(reader: DayReader): Block[] {
@@ -87,9 +92,18 @@ const api = {
     return (row as { n: number } | undefined)?.n ?? 0;
   },
 
-  bodies(day: number, seqs: readonly number[]): (string | undefined)[] {
+  /** The texts of these events; it stops when they come to more than so many characters. */
+  bodies(day: number, seqs: readonly number[], charactersMax: number): (string | undefined)[] {
     const statement = days.get(day)?.sql("SELECT body FROM events WHERE seq = ?");
-    return seqs.map((seq) => (statement?.get(seq) as { body: string } | undefined)?.body);
+    const texts: (string | undefined)[] = [];
+    let characters = 0;
+    for (const seq of seqs) {
+      const body = (statement?.get(seq) as { body: string } | undefined)?.body;
+      texts.push(body);
+      characters += body?.length ?? 0;
+      if (characters > charactersMax) break;
+    }
+    return texts;
   },
 
   find(day: number, seq: number): Row | undefined {
