@@ -59,6 +59,7 @@ export class Journal {
   #queuedEvents = 0;
   #queuedBytes = 0;
   #inFlight = 0;
+  #isPumpDue = false;
   #searches = 0;
   #lastSeq = 0;
   #lastArrivalMs = 0;
@@ -153,6 +154,16 @@ export class Journal {
     this.#queuedBytes += bytes;
     return new Promise((resolve, reject) => {
       this.#queue.push({ events: prepared, bytes, resolve, reject });
+      this.#pumpSoon();
+    });
+  }
+
+  /** After everything that has come in with this one: requests that arrive together are committed together. */
+  #pumpSoon(): void {
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    setImmediate(() => {
+      this.#isPumpDue = false;
       this.#pump();
     });
   }
