@@ -44,6 +44,18 @@ export async function aggregate(
   return Object.fromEntries(results);
 }
 
+const ALWAYS_THERE = new Set<string | undefined>(["type", "source", "severity", "class", "timestamp"]);
+
+/** Every event has these fields once: where one of them is grouped by, the groups hold every event. */
+export function totalOf(aggs: Aggregations, results: Record<string, AggregationResult>): number | undefined {
+  for (const { name, aggregation } of aggs) {
+    const result = results[name]!;
+    if (!("buckets" in result) || !("field" in aggregation) || !ALWAYS_THERE.has(aggregation.field)) continue;
+    return result.buckets.reduce((sum, bucket) => sum + bucket.count, result.other_count ?? 0);
+  }
+  return undefined;
+}
+
 async function one(agg: Aggregation, place: string, matching: Matching, run: RunSql): Promise<AggregationResult> {
   if (agg.kind === "terms") return terms(agg, place, matching, run);
   if (agg.kind === "histogram") return histogram(agg, place, matching, run);
@@ -145,7 +157,7 @@ async function histogram(
 ): Promise<AggregationResult> {
   const isTime = agg.field === "timestamp";
   const keyOf = (field: Field) =>
-    isTime ? `ts - ts % ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`;
+    isTime ? `ts // ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`;
   const parameters = matching.parameters.copy();
   const field = fieldOf(agg.field, "v", matching, parameters, matching.sql);
   if (field.number === "NULL")
@@ -153,11 +165,11 @@ async function histogram(
   // An event with several numbers in one bucket counts once there.
   const counted = field.keys.length === 1 ? "count(*)" : "count(DISTINCT seq)";
   const rows = await run(
-    `SELECT ${keyOf(field)} AS k, ${counted} AS n FROM ${field.from} WHERE ${field.number} IS NOT NULL GROUP BY k ORDER BY k
+    `SELECT ${keyOf(field)} AS k, ${counted} AS n FROM ${field.from} ${isTime ? "" : `WHERE ${field.number} IS NOT NULL`} GROUP BY k ORDER BY k
      LIMIT ${HISTOGRAM_BUCKETS_MAX + 1}`,
     parameters,
   );
-  const steps = rows.map(([k, n]) => ({ step: isTime ? Number(k) / agg.interval : Number(k), count: Number(n) }));
+  const steps = rows.map(([k, n]) => ({ step: Number(k), count: Number(n) }));
   const width = steps.length === 0 ? 0 : steps.at(-1)!.step - steps[0]!.step + 1;
   if (width > HISTOGRAM_BUCKETS_MAX || steps.length > HISTOGRAM_BUCKETS_MAX) {
     throw new QuestionRefused(
@@ -173,7 +185,7 @@ async function histogram(
   });
   const outer: Outer = {
     keys: ["k"],
-    name: ([k]) => (isTime ? formatTime(Number(k)) : String(Number(k) * agg.interval)),
+    name: ([k]) => (isTime ? formatTime(Number(k) * agg.interval) : String(Number(k) * agg.interval)),
     from: (sql, params) => {
       const inner = fieldOf(agg.field, "o", matching, params, sql);
       return `(SELECT DISTINCT ON (seq, k) *, ${keyOf(inner)} AS k FROM ${inner.from} WHERE ${inner.number} IS NOT NULL)`;
@@ -240,7 +252,7 @@ async function nested(
   const keys =
     agg.kind === "terms"
       ? field.keys.map((key, i) => `${key} AS k${i}`)
-      : [`${isTime ? `ts - ts % ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`} AS k0`];
+      : [`${isTime ? `ts // ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`} AS k0`];
   const keyNames = keys.map((_, i) => `k${i}`).join(", ");
   const isPresent = agg.kind === "terms" ? isSet(field) : `${field.number} IS NOT NULL`;
   const counted = `SELECT ${groups}, ${keys.join(", ")}, count(DISTINCT seq) AS n FROM ${field.from} WHERE ${isPresent} GROUP BY ${groupNames}, ${keyNames}`;
@@ -271,7 +283,7 @@ function termsOf(rows: SqlValue[][], field: Field, width: number): AggregationRe
 }
 
 function stepsOf(rows: SqlValue[][], interval: number, isTime: boolean, place: string): AggregationResult {
-  const counts = new Map(rows.map(([k, n]) => [isTime ? Number(k) / interval : Number(k), Number(n)]));
+  const counts = new Map(rows.map(([k, n]) => [Number(k), Number(n)]));
   const steps = [...counts.keys()];
   const width = steps.at(-1)! - steps[0]! + 1;
   if (width > HISTOGRAM_BUCKETS_MAX) {

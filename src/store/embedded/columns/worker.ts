@@ -8,7 +8,7 @@ import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
-import { aggregate, type RunSql } from "./aggregate.ts";
+import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, type Engine } from "./engine.ts";
 import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
@@ -137,6 +137,11 @@ function whereSql(condition: Condition, range: TimeRange, parameters: Parameters
   return and([rangeSql(range), conditionSql(condition, settings.platform, parameters)]);
 }
 
+async function count(run: RunSql, from: string, parameters: Parameters): Promise<number> {
+  const [[total]] = (await run(`SELECT count(*) FROM ${from}`, parameters)) as [[bigint]];
+  return Number(total);
+}
+
 const toPlace = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
 
 const api = {
@@ -169,8 +174,7 @@ const api = {
     return ask(async ({ run, snapshot }) => {
       const parameters = new Parameters();
       const where = whereSql(condition, range, parameters);
-      const [[total]] = (await run(`SELECT count(*) FROM ${snapshot.from} WHERE ${where}`, parameters)) as [[bigint]];
-      return Number(total);
+      return count(run, `${snapshot.from} WHERE ${where}`, parameters);
     });
   },
 
@@ -185,7 +189,7 @@ const api = {
     return ask(async ({ run, snapshot }) => {
       const parameters = new Parameters();
       const where = whereSql(condition, range, parameters);
-      const [[total]] = (await run(`SELECT count(*) FROM ${snapshot.from} WHERE ${where}`, parameters)) as [[bigint]];
+      const total = await count(run, `${snapshot.from} WHERE ${where}`, parameters);
       const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
       // A cursor's bound also stands alone, where the engine can skip whole parts of the table by it.
       const bound = after ? `ts <= ${after.ts}` : "TRUE";
@@ -193,7 +197,7 @@ const api = {
         `SELECT ts, seq FROM ${snapshot.from} WHERE ${and([bound, below, where])} ORDER BY ts DESC, seq DESC LIMIT ${limit} OFFSET ${offset}`,
         parameters,
       );
-      return { total: Number(total), places: rows.map(toPlace) };
+      return { total, places: rows.map(toPlace) };
     });
   },
 
@@ -205,7 +209,9 @@ const api = {
       const where = whereSql(query.condition, query, parameters);
       const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
       const { oddBits } = follower;
-      const [[total]] = (await run(`SELECT count(*) FROM ${matching}`, parameters)) as [[bigint]];
+      const base = { sql: matching, parameters, platform: settings.platform, oddBits };
+      const aggregations = await aggregate(query.aggs, base, run);
+      const total = totalOf(query.aggs, aggregations) ?? (await count(run, matching, parameters));
       const places: ListPlace[] = [];
       if (query.limit > 0) {
         const ordered = parameters.copy();
@@ -213,8 +219,7 @@ const api = {
         const rows = await run(`SELECT ts, seq FROM ${matching} ORDER BY ${order} LIMIT ${query.limit}`, ordered);
         places.push(...rows.map(toPlace));
       }
-      const base = { sql: matching, parameters, platform: settings.platform, oddBits };
-      return { total: Number(total), places, aggregations: await aggregate(query.aggs, base, run) };
+      return { total, places, aggregations };
     });
   },
 
