@@ -21,6 +21,7 @@ interface Tail {
   /** The last sequence number of each day in it. */
   readonly marks: Map<number, number>;
   rows: number;
+  rowsFlushed: number;
   readers: number;
   isOnDisk: boolean;
 }
@@ -137,7 +138,9 @@ export class Follower {
       }
     }
     // Only now can questions see them; once for all costs half of once for each chunk.
-    this.#tails.at(-1)!.appender.flushSync();
+    const tail = this.#tails.at(-1)!;
+    if (tail.rows > tail.rowsFlushed) tail.appender.flushSync();
+    tail.rowsFlushed = tail.rows;
   }
 
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
@@ -231,7 +234,7 @@ export class Follower {
     const lot = this.#nextLot++;
     await this.#connection.run(`CREATE TABLE tail.t${lot}(${columnList})`);
     const appender = await this.#connection.createAppender(`t${lot}`, "main", "tail");
-    this.#tails.push({ lot, appender, marks: new Map(), rows: 0, readers: 0, isOnDisk: false });
+    this.#tails.push({ lot, appender, marks: new Map(), rows: 0, rowsFlushed: 0, readers: 0, isOnDisk: false });
   }
 
   async #dropMoved(): Promise<void> {
