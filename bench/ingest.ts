@@ -13,7 +13,7 @@ import { startLoad, type LoadReport } from "./load.ts";
 // Durable batches through HTTP, against the journal's own tables filled with the same rows by nothing but SQLite.
 
 export const BATCH_SIZE = 500;
-export const CONNECTIONS = 4;
+export const CONNECTIONS = 2;
 const WARM_UP_MS = 5000;
 const DURATION_MS = 30_000;
 const STALL_MS_MAX = 250;

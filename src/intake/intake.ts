@@ -59,6 +59,7 @@ class Door implements Intake {
   readonly #sameToken = new Map<string, Promise<Submitted>>();
   readonly #appends = new Set<Promise<unknown>>();
   #waiting = 0;
+  #turns: Promise<void> = Promise.resolve();
 
   constructor({ store, registry, retentionDays, now = Date.now }: IntakeOptions) {
     this.#store = store;
@@ -128,8 +129,7 @@ class Door implements Intake {
         chunks.push(this.#storeChunk(chunk));
         chunk = { drafts: [], indexes: [] };
       }
-      // Others have requests too: a large batch does not hold the thread from beginning to end.
-      if (++looked % CHUNK_EVENTS_MAX === 0) await new Promise(setImmediate);
+      if (++looked % CHUNK_EVENTS_MAX === 0) await this.#turn();
     }
     if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk));
     this.#count("invalid", rejected.length);
@@ -150,6 +150,15 @@ class Door implements Intake {
 
   async close(): Promise<void> {
     await Promise.allSettled([...this.#sameToken.values(), ...this.#appends]);
+  }
+
+  /**
+   * Others have requests too: however many batches there are, one chunk of one of them is taken in each turn of the
+   * loop, and whoever only reads gets in between.
+   */
+  #turn(): Promise<void> {
+    this.#turns = this.#turns.then(() => new Promise<void>((resolve) => setImmediate(resolve)));
+    return this.#turns;
   }
 
   async #storeOnce(draft: EventDraft, token: string): Promise<Submitted> {

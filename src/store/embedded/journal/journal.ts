@@ -31,7 +31,9 @@ const ROWS_LEFT_TO_WRITER = 3000;
 const ROWS_LOGGED_MAX = 200_000;
 const KEEPER_PASSES_MAX = 8;
 const TOKEN_LIFE_MS = DAY_MS;
-const CHUNK_EVENTS_MAX = 500;
+/** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
+const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
+const CHUNK_EVENTS_MAX = 250;
 const CHUNK_CHARACTERS_MAX = 1024 * 1024;
 const ANSWER_CHARACTERS_MAX = 64 * 1024 * 1024;
 
@@ -79,7 +81,12 @@ export class Journal {
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
     this.#keeper = new Thread(here("./keeper.ts"), options.layout, onDeath);
     const newReader = (mapped: boolean) =>
-      new Thread<ReaderApi>(here("./reader.ts"), { ...options.layout, mapped } satisfies ReaderData, onDeath);
+      new Thread<ReaderApi>(
+        here("./reader.ts"),
+        { ...options.layout, mapped } satisfies ReaderData,
+        onDeath,
+        SMALL_HEAP,
+      );
     this.#reader = newReader(false);
     this.#searchers = Array.from({ length: SEARCHERS }, () => newReader(true));
     this.#metrics = journalMetrics(options.registry, this);
