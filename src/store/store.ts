@@ -52,8 +52,8 @@ export interface EventFilter extends TimeRange {
 
 export interface EventStore {
   /**
-   * Stores the events, all of them or none. When it resolves they survive a crash and every read sees them.
-   * Ids rise in the order of arrival. Rejects with StoreUnavailable.
+   * Stores the events. When it resolves they survive a crash and every read sees them. When it rejects, with
+   * StoreUnavailable, none of them is promised. Ids rise in the order of arrival.
    */
   append(events: readonly NewEvent[]): Promise<StoredEvent[]>;
   get(id: string): Promise<string | undefined>;

@@ -20,11 +20,9 @@ export class CommitNews {
     this.#columns = columns;
   }
 
-  add(groups: readonly CommittedGroup[]): void {
-    for (const group of groups) {
-      this.#onTheirWay += group.rows;
-      this.#groups.push(this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX ? { ...group, cells: undefined } : group);
-    }
+  add(group: CommittedGroup): void {
+    this.#onTheirWay += group.rows;
+    this.#groups.push(this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX ? { ...group, cells: undefined } : group);
     this.#timer ??= setTimeout(() => this.tell(), TELL_MS);
   }
 

@@ -86,7 +86,7 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     registry,
     now,
     used: state.used,
-    onCommit: (groups) => news.add(groups),
+    onCommit: (group) => news.add(group),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
   if (dropped)

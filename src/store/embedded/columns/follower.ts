@@ -28,7 +28,13 @@ interface Tail {
 
 /** Where a question's rows are; they stay there until it is released. */
 export interface Snapshot {
+  /** All rows, as SQL. */
   readonly from: string;
+  /** Those on disk, and the word for a state of the disk: as long as it is the same, so are they. */
+  readonly disk: string;
+  readonly diskState: string;
+  /** Those in memory; undefined where there are none. */
+  readonly tails: string | undefined;
   release(): void;
 }
 
@@ -57,6 +63,7 @@ export class Follower {
   readonly #tailRowsMax: number;
   #lotsOnDisk: number;
   #nextLot: number;
+  #removals = 0;
   #turn: Promise<void> = Promise.resolve();
   #move: Promise<void> = Promise.resolve();
   #moveFailure: Error | undefined;
@@ -251,12 +258,13 @@ export class Follower {
   snapshot(): Snapshot {
     const tails = this.#tails.filter(({ isOnDisk }) => !isOnDisk);
     for (const tail of tails) tail.readers++;
-    const parts = [
-      `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`,
-      ...tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`),
-    ];
+    const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`;
+    const inMemory = tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`);
     return {
-      from: `(${parts.join(" UNION ALL ")})`,
+      from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
+      disk: `(${disk})`,
+      diskState: `${this.#lotsOnDisk} ${this.#removals}`,
+      tails: inMemory.length > 0 ? `(${inMemory.join(" UNION ALL ")})` : undefined,
       release: () => {
         for (const tail of tails) tail.readers--;
       },
@@ -268,6 +276,7 @@ export class Follower {
     await this.flush();
     await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
     await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+    this.#removals++;
     this.#noted.delete(day);
     this.#read.delete(day);
     this.#given.delete(day);

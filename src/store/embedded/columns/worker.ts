@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
@@ -55,6 +56,7 @@ async function start(): Promise<void> {
 async function startAnew(reason: string): Promise<void> {
   dropped = reason;
   idle = [];
+  counts.clear();
   engine.instance.closeSync();
   for (const suffix of ["", ".wal"]) rmSync(columnsFile(settings.dataDir) + suffix, { force: true });
   await start();
@@ -137,9 +139,26 @@ function whereSql(condition: Condition, range: TimeRange, parameters: Parameters
   return and([rangeSql(range), conditionSql(condition, settings.platform, parameters)]);
 }
 
-async function count(run: RunSql, from: string, parameters: Parameters): Promise<number> {
-  const [[total]] = (await run(`SELECT count(*) FROM ${from}`, parameters)) as [[bigint]];
-  return Number(total);
+const COUNTS_MAX = 2000;
+const counts = new LRUCache<string, number>({ max: COUNTS_MAX });
+
+/**
+ * How many rows match. What is on disk changes only when a lot comes or a day goes, so that its part is counted once for
+ * a condition; only the newest rows, in memory, are counted each time.
+ */
+async function count({ run, snapshot }: Question, where: string, parameters: Parameters): Promise<number> {
+  const countIn = async (from: string): Promise<number> => {
+    const [[total]] = (await run(`SELECT count(*) FROM ${from} WHERE ${where}`, parameters)) as [[bigint]];
+    return Number(total);
+  };
+  const { sql, values } = parameters.settle(where);
+  const question = JSON.stringify([snapshot.diskState, sql, values]);
+  let onDisk = counts.get(question);
+  if (onDisk === undefined) {
+    onDisk = await countIn(snapshot.disk);
+    counts.set(question, onDisk);
+  }
+  return snapshot.tails === undefined ? onDisk : onDisk + (await countIn(snapshot.tails));
 }
 
 const toPlace = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
@@ -171,10 +190,9 @@ const api = {
   },
 
   count(condition: Condition, range: TimeRange): Promise<number> {
-    return ask(async ({ run, snapshot }) => {
+    return ask(async (question) => {
       const parameters = new Parameters();
-      const where = whereSql(condition, range, parameters);
-      return count(run, `${snapshot.from} WHERE ${where}`, parameters);
+      return count(question, whereSql(condition, range, parameters), parameters);
     });
   },
 
@@ -186,10 +204,11 @@ const api = {
     offset: number,
     limit: number,
   ): Promise<{ total: number; places: ListPlace[] }> {
-    return ask(async ({ run, snapshot }) => {
+    return ask(async (question) => {
+      const { run, snapshot } = question;
       const parameters = new Parameters();
       const where = whereSql(condition, range, parameters);
-      const total = await count(run, `${snapshot.from} WHERE ${where}`, parameters);
+      const total = await count(question, where, parameters);
       const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
       // A cursor's bound also stands alone, where the engine can skip whole parts of the table by it.
       const bound = after ? `ts <= ${after.ts}` : "TRUE";
@@ -204,14 +223,15 @@ const api = {
   search(
     query: SearchQuery,
   ): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
-    return ask(async ({ run, snapshot }) => {
+    return ask(async (question) => {
+      const { run, snapshot } = question;
       const parameters = new Parameters();
       const where = whereSql(query.condition, query, parameters);
       const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
       const { oddBits } = follower;
       const base = { sql: matching, parameters, platform: settings.platform, oddBits };
       const aggregations = await aggregate(query.aggs, base, run);
-      const total = totalOf(query.aggs, aggregations) ?? (await count(run, matching, parameters));
+      const total = totalOf(query.aggs, aggregations) ?? (await count(question, where, parameters));
       const places: ListPlace[] = [];
       if (query.limit > 0) {
         const ordered = parameters.copy();

@@ -10,7 +10,7 @@ import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
 import { asStoreError } from "../failure.ts";
 import { eventWords, type Term, type TextSearch } from "../words.ts";
-import { eventText, groupByDay, type Prepared, type Waiting } from "./group.ts";
+import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
 import type { KeeperApi } from "./keeper.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
 import type { ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
@@ -44,7 +44,7 @@ export interface JournalOptions {
   /** Ids up to here have been used, even where their events are gone. */
   readonly used: Used;
   /** Hears of each committed group, in order, before its senders do. */
-  readonly onCommit: (groups: readonly CommittedGroup[]) => void;
+  readonly onCommit: (group: CommittedGroup) => void;
 }
 
 export class Journal {
@@ -201,40 +201,43 @@ export class Journal {
     if (this.#inFlight === 0) this.#drained?.();
   }
 
+  /** Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. */
   async #commit(group: readonly Waiting[], size: number): Promise<void> {
-    const days = groupByDay(group);
-    try {
-      const ms = await this.#writer.call(
-        "commit",
-        days.map(({ group }) => group),
-      );
-      this.#metrics.groupSize.observe(size);
-      this.#metrics.groupSeconds.observe(ms / 1000);
-      const now = this.#options.now();
-      for (const {
-        group: { day, seqs },
-      } of days) {
-        this.#rows.set(day, (this.#rows.get(day) ?? 0) + seqs.length);
-        this.#lastWrite.set(day, now);
-        this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
-      }
-      this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
-      this.#options.onCommit(
-        days.map(({ group: { day, seqs }, cells }) => ({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells })),
-      );
-      for (const waiting of group) waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
-    } catch (error) {
-      const refusal = unavailable(error);
-      this.#metrics.refused.inc({ reason: refusal.reason }, size);
-      for (const waiting of group) waiting.reject(refusal);
+    const refused = new Map<number, StoreUnavailable>();
+    for (const events of groupByDay(group)) {
+      const refusal = await this.#commitDay(events);
+      if (refusal) refused.set(events.group.day, refusal);
     }
+    this.#metrics.groupSize.observe(size);
+    this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
     for (const waiting of group) {
+      const refusal = refused.size > 0 ? waiting.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
+      if (refusal) waiting.reject(refusal);
+      else waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
       this.#queuedEvents -= waiting.events.length;
       this.#queuedBytes -= waiting.bytes;
     }
     this.#inFlight--;
     this.#pump();
     this.#checkpointIfDue();
+  }
+
+  /** Why the day's events could not be stored, if they could not. */
+  async #commitDay({ group, cells }: DayEvents): Promise<StoreUnavailable | undefined> {
+    const { day, seqs } = group;
+    try {
+      const ms = await this.#writer.call("commit", group);
+      this.#metrics.groupSeconds.observe(ms / 1000);
+    } catch (error) {
+      const refusal = unavailable(error);
+      this.#metrics.refused.inc({ reason: refusal.reason }, seqs.length);
+      return refusal;
+    }
+    this.#rows.set(day, this.rowsOf(day) + seqs.length);
+    this.#lastWrite.set(day, this.#options.now());
+    this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
+    this.#options.onCommit({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells });
+    return undefined;
   }
 
   #checkpointIfDue(): void {

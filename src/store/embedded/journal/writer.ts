@@ -5,7 +5,7 @@ import { serveThread } from "../../../lib/thread.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting } from "./day-file.ts";
 
-// The one thread that writes events. A group is committed as a whole for each day it touches.
+// The one thread that writes events, a group of one day at a time.
 
 /** Events of one day, as columns: cheap to hand over between threads. In rising order of seq. */
 export interface DayGroup {
@@ -86,9 +86,9 @@ function commitDay(group: DayGroup): void {
 
 const api = {
   /** Durable when it returns; the time it took in milliseconds. */
-  commit(groups: readonly DayGroup[]): number {
+  commit(group: DayGroup): number {
     const started = performance.now();
-    for (const group of groups) commitDay(group);
+    commitDay(group);
     return performance.now() - started;
   },
 
