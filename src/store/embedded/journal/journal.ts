@@ -33,7 +33,7 @@ const KEEPER_PASSES_MAX = 8;
 const TOKEN_LIFE_MS = DAY_MS;
 /** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
-const CHUNK_EVENTS_MAX = 250;
+const CHUNK_EVENTS_MAX = 100;
 const CHUNK_CHARACTERS_MAX = 1024 * 1024;
 const ANSWER_CHARACTERS_MAX = 64 * 1024 * 1024;
 
