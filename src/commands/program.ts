@@ -1,3 +1,4 @@
+import { readVersion } from "../lib/version.ts";
 import { Command, CommanderError } from "commander";
 import { addCheck } from "./check.ts";
 import { addDemo } from "./demo.ts";
@@ -6,7 +7,7 @@ import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
 import { addKeys } from "./keys.ts";
 import { addRebuild } from "./rebuild.ts";
 import { addServe } from "./serve.ts";
-import { addVersion, readVersion } from "./version.ts";
+import { addVersion } from "./version.ts";
 
 /** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {

@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import { createLog } from "../lib/log.ts";
+import { readVersion } from "../lib/version.ts";
 import { createKey, SCOPES } from "../model/key.ts";
 import { EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
 import { addSettingFlags, requireSettings } from "./settings.ts";
 import { bold } from "./terminal.ts";
-import { readVersion } from "./version.ts";
 
 const CLOSE_MS_MAX = 15_000;
 const SAME_SIGNAL_MS = 1000;

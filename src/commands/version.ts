@@ -1,11 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { readVersion } from "../lib/version.ts";
 import { print, printJson } from "./terminal.ts";
-
-export function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
 
 export function addVersion(program: Command): void {
   program
