@@ -24,11 +24,15 @@ export interface EmbeddedOptions {
   readonly tailRowsMax?: number;
 }
 
+const DROPPED = "the columns were damaged or of an older form; they are being built anew from the journal";
+
 interface Parts {
   readonly journal: Journal;
   readonly columns: Thread<ColumnsApi>;
   readonly news: CommitNews;
   readonly state: State;
+  /** Why the columns were dropped at the start, if they were. */
+  readonly dropped: string | undefined;
 }
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
@@ -39,12 +43,19 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     const parts = await openParts(options);
     const { journal, columns, news, state } = parts;
     const keys = new Keys(dataDir);
+    let { dropped } = parts;
+    const status = async () => {
+      const found = await columns.call("status");
+      if (found.dropped !== dropped) log.warn({ reason: found.dropped }, DROPPED);
+      dropped = found.dropped;
+      return found;
+    };
     new Gauge({
       name: "tocsin_columns_lag_events",
       help: "Events that the journal has and the columns have not read yet",
       registers: [options.registry],
       async collect() {
-        this.set((await columns.call("status")).lag);
+        this.set((await status()).lag);
       },
     });
     return {
@@ -53,7 +64,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       exports: exportStore(dataDir, state, columns),
       check: async () => {
         await journal.check();
-        const { moveFailure } = await columns.call("status");
+        const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
       close: async () => {
@@ -89,12 +100,8 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     onCommit: (group) => news.add(group),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
-  if (dropped)
-    log.warn(
-      { reason: dropped },
-      "the columns were damaged or of an older form; they are being built anew from the journal",
-    );
-  return { journal, columns, news, state };
+  if (dropped) log.warn({ reason: dropped }, DROPPED);
+  return { journal, columns, news, state, dropped };
 }
 
 async function closeParts({ journal, columns, news, state }: Parts, log: Logger): Promise<void> {

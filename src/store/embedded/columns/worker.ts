@@ -85,13 +85,16 @@ async function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
   if (waiting.length >= QUESTIONS_WAITING_MAX)
     throw new StoreUnavailable("queue_full", "too many questions are waiting");
   if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+  await ready;
   busy++;
+  const asked = engine;
   try {
     return await askOnce(answer);
   } catch (error) {
     if (!isDamage(error)) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    ready = ready.then(() => startAnew(reason));
+    // Several questions may meet the same damage: the first of them has it mended for all.
+    ready = ready.then(() => (engine === asked ? startAnew(reason) : undefined));
     return await askOnce(answer);
   } finally {
     busy--;
