@@ -4,7 +4,9 @@ import { parseCidr, rangeContains } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
-import { fieldReader, pathFault, type FieldValue } from "./field.ts";
+import { compileGlob } from "./glob.ts";
+import { parseHours, withinHours } from "./hours.ts";
+import { ANY_FIELD, fieldReader, pathFault, type FieldValue } from "./field.ts";
 
 // The condition language: what a filter of a search and a condition of a rule say about one event.
 // This file is the meaning; a store that evaluates conditions in its own engine must agree with it.
@@ -14,6 +16,10 @@ export type Scalar = string | number | boolean;
 const LIST_VALUES_MAX = 1000;
 const TEXT_VALUE_CHARACTERS_MAX = 8192;
 const PATTERN_CHARACTERS_MAX = 2048;
+const PATTERNS_MAX = 100;
+const GLOB_CHARACTERS_MAX = 1024;
+/** A pattern looks at this much of a text, from its beginning: however long a text is, it cannot hold anyone up. */
+export const PATTERN_TEXT_CHARACTERS_MAX = 65_536;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
 
@@ -22,9 +28,23 @@ const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z
 });
 const scalars = z.array(scalar).min(1).max(LIST_VALUES_MAX);
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
+const texts = oneOrSeveral(text, LIST_VALUES_MAX);
+const otherField = z.string().superRefine((path, context) => {
+  const fault = pathFault(path);
+  if (fault) context.addIssue({ code: "custom", message: fault });
+});
 const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
 
 const TIME_WORDS = "an ISO 8601 time with an offset or Z";
+
+/** One value, or a list of which any may hold. */
+function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
+  return z.union([item, z.array(item).min(1).max(itemsMax)]);
+}
+
+function listed<Item>(value: Item | readonly Item[]): readonly Item[] {
+  return Array.isArray(value) ? (value as readonly Item[]) : [value as Item];
+}
 
 type Test = (value: FieldValue) => boolean;
 
@@ -33,6 +53,9 @@ interface TestOptions {
   readonly ignoreCase: boolean;
   readonly field: string;
 }
+
+/** A comparison of two fields: true for a value of the one and a value of the other. */
+type Relation = (value: FieldValue, other: FieldValue, fold: (text: string) => string) => boolean;
 
 interface Operator<Schema extends z.ZodType = z.ZodType> {
   readonly value: Schema;
@@ -44,15 +67,38 @@ interface Operator<Schema extends z.ZodType = z.ZodType> {
   /** The condition holds when the path reaches something and the test is true for none of it. */
   readonly negated?: true;
   readonly ignoresCase?: true;
+  /** The value is the path of another field of the event, and this is how the two must stand. */
+  readonly relation?: Relation;
 }
 
 /** Only here so that `test` and `fault` get the type of their value from its schema. */
 const operator = <Schema extends z.ZodType>(spec: Operator<Schema>): Operator<Schema> => spec;
 
-const onText =
-  (wanted: string, fold: (text: string) => string, compare: (value: string, wanted: string) => boolean): Test =>
-  (value) =>
-    typeof value === "string" && compare(fold(value), fold(wanted));
+type CompareTexts = (value: string, wanted: string) => boolean;
+
+const onText = (wanted: string | readonly string[], fold: (text: string) => string, compare: CompareTexts): Test => {
+  const folded = listed(wanted).map(fold);
+  return (value) => {
+    if (typeof value !== "string") return false;
+    const subject = fold(value);
+    return folded.some((item) => compare(subject, item));
+  };
+};
+
+const relates = (about: string, relation: Relation) =>
+  operator({
+    value: otherField,
+    about,
+    ignoresCase: true,
+    relation,
+    test: () => () => false,
+  });
+
+const relatesTexts = (about: string, compare: CompareTexts) =>
+  relates(
+    about,
+    (a, b, fold) => typeof a === "string" && typeof b === "string" && b !== "" && compare(fold(a), fold(b)),
+  );
 
 const isAnyOf = (wanted: readonly Scalar[], fold: (text: string) => string): Test => {
   const set = new Set<FieldValue>(wanted.map((item) => (typeof item === "string" ? fold(item) : item)));
@@ -97,8 +143,8 @@ const among = operator({
 });
 
 const startsWith = operator({
-  value: text,
-  about: "the value begins with this text",
+  value: texts,
+  about: "the value begins with this text, or with one of these",
   ignoresCase: true,
   test: (value, { fold }) => onText(value, fold, (a, b) => a.startsWith(b)),
 });
@@ -110,42 +156,78 @@ export const OPERATORS = {
   in: among,
   not_in: { ...among, about: "there is a value, and none is one of these", negated: true },
   contains: operator({
-    value: text,
-    about: "the value has this text in it",
+    value: texts,
+    about: "the value has this text in it, or one of these",
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, (a, b) => a.includes(b)),
   }),
   starts_with: startsWith,
   prefix: { ...startsWith, about: "the same as starts_with" },
   ends_with: operator({
-    value: text,
-    about: "the value ends with this text",
+    value: texts,
+    about: "the value ends with this text, or with one of these",
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, (a, b) => a.endsWith(b)),
   }),
-  regex: operator({
-    value: z.string().min(1).max(PATTERN_CHARACTERS_MAX),
-    about: "the pattern (RE2 syntax: no look-around, no back-references) is found in the value",
+  glob: operator({
+    value: oneOrSeveral(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
+    about: "the whole value is like this: * stands for any text, ? for one character, \\ before either for itself",
     ignoresCase: true,
-    fault: patternFault,
+    test: (value, { fold }) => {
+      const globs = listed(value).map((glob) => compileGlob(fold(glob)));
+      return (tested) => {
+        if (typeof tested !== "string") return false;
+        const subject = fold(tested);
+        return globs.some((matches) => matches(subject));
+      };
+    },
+  }),
+  regex: operator({
+    value: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
+    about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value's first ${PATTERN_TEXT_CHARACTERS_MAX} characters`,
+    ignoresCase: true,
+    fault: (value) => listed(value).map(patternFault).find(Boolean),
     test: (value, { ignoreCase }) => {
-      const pattern = RE2JS.compile(value, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
-      return (tested) => typeof tested === "string" && pattern.test(tested);
+      const patterns = listed(value).map((pattern) => compilePattern(pattern, ignoreCase));
+      return (tested) => typeof tested === "string" && patterns.some((pattern) => pattern.test(patternSubject(tested)));
     },
   }),
   cidr: operator({
-    value: z.string(),
-    about: "the value is an address in this network",
-    fault: (value) => (parseCidr(value) ? undefined : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address"),
+    value: oneOrSeveral(z.string(), LIST_VALUES_MAX),
+    about: "the value is an address in this network, or in one of these",
+    fault: (value) =>
+      listed(value).every((network) => parseCidr(network))
+        ? undefined
+        : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
     test: (value) => {
-      const range = parseCidr(value)!;
-      return (address) => typeof address === "string" && rangeContains(range, address);
+      const ranges = listed(value).map((network) => parseCidr(network)!);
+      return (address) => typeof address === "string" && ranges.some((range) => rangeContains(range, address));
     },
   }),
   gt: compares("the number (or the timestamp) is greater", (a, b) => a > b),
   gte: compares("the number (or the timestamp) is greater or the same", (a, b) => a >= b),
   lt: compares("the number (or the timestamp) is less", (a, b) => a < b),
   lte: compares("the number (or the timestamp) is less or the same", (a, b) => a <= b),
+  during: operator({
+    value: z.string().max(100),
+    about: "the timestamp lies in these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
+    fault: (value, field) => {
+      if (field !== "timestamp") return "compares timestamp only";
+      const hours = parseHours(value);
+      return "fault" in hours ? hours.fault : undefined;
+    },
+    test: (value) => {
+      const hours = parseHours(value);
+      if ("fault" in hours) throw new Error(hours.fault);
+      return (at) => withinHours(hours, parseTime(at as string)!);
+    },
+  }),
+  equals_field: relates("the value is also a value of that other field", (a, b, fold) =>
+    typeof a === "string" && typeof b === "string" ? fold(a) === fold(b) : a === b && typeof a !== "symbol",
+  ),
+  contains_field: relatesTexts("the value has a value of that other field in it", (a, b) => a.includes(b)),
+  starts_with_field: relatesTexts("the value begins with a value of that other field", (a, b) => a.startsWith(b)),
+  ends_with_field: relatesTexts("the value ends with a value of that other field", (a, b) => a.endsWith(b)),
   exists: operator({
     value: z.boolean(),
     about: "true: the path reaches a value other than null; false: it does not",
@@ -155,6 +237,18 @@ export const OPERATORS = {
 
 export type OperatorName = keyof typeof OPERATORS;
 export const OPERATOR_NAMES = Object.keys(OPERATORS) as OperatorName[];
+
+/** The operators that make sense of a value without knowing where it stands. */
+const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
+  "equals",
+  "in",
+  "contains",
+  "starts_with",
+  "ends_with",
+  "glob",
+  "regex",
+  "cidr",
+];
 
 export interface FieldTest {
   readonly kind: "test";
@@ -181,7 +275,7 @@ const operatorFields = Object.fromEntries(
 export const fieldTestSchema = z
   .strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() })
   .superRefine((input, context) => {
-    const fault = pathFault(input.field);
+    const fault = input.field === ANY_FIELD ? undefined : pathFault(input.field);
     if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
     const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
     if (given.length !== 1) {
@@ -190,6 +284,10 @@ export const fieldTestSchema = z
       return;
     }
     const name = given[0]!;
+    if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
+      const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
+      context.addIssue({ code: "custom", path: [name], message });
+    }
     const operator = OPERATORS[name] as Operator;
     const valueFault = fault ? undefined : operator.fault?.(input[name], input.field);
     if (valueFault) context.addIssue({ code: "custom", path: [name], message: valueFault });
@@ -211,6 +309,15 @@ export function toFieldTest(input: z.infer<typeof fieldTestSchema>): FieldTest {
       : onField(input.field, value, operator),
     ignoreCase: input.ignore_case ?? false,
   };
+}
+
+/** `{ keyword }`: a text that stands in any field, upper or lower case. */
+export const keywordSchema = z
+  .strictObject({ keyword: texts, ignore_case: z.boolean().default(true) })
+  .meta({ id: "Keyword", description: "this text, or one of these, stands in any field" });
+
+export function toKeywordTest({ keyword, ignore_case }: z.infer<typeof keywordSchema>): FieldTest {
+  return { kind: "test", field: ANY_FIELD, operator: "contains", value: keyword, ignoreCase: ignore_case };
 }
 
 /** Compiles a condition to the plain function that says what it means. */
@@ -237,7 +344,16 @@ function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTes
   const read = fieldReader(field);
   if (name === "exists") return (event) => read(event).length > 0 === value;
   const operator = OPERATORS[name] as Operator;
-  const test = operator.test(value, { fold: ignoreCase ? foldCase : (text) => text, ignoreCase, field });
+  const fold = ignoreCase ? foldCase : (text: string) => text;
+  if (operator.relation) {
+    const { relation } = operator;
+    const readOther = fieldReader(value as string);
+    return (event) => {
+      const others = readOther(event);
+      return others.length > 0 && read(event).some((a) => others.some((b) => relation(a, b, fold)));
+    };
+  }
+  const test = operator.test(value, { fold, ignoreCase, field });
   if (operator.negated) {
     return (event) => {
       const values = read(event);
@@ -277,6 +393,15 @@ function topFieldFault(field: string, values: readonly Scalar[]): string | undef
     return TIME_WORDS;
   }
   return undefined;
+}
+
+/** Patterns come from users: nothing that backtracks may run them. */
+export function compilePattern(pattern: string, ignoreCase: boolean): RE2JS {
+  return RE2JS.compile(pattern, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
+}
+
+export function patternSubject(text: string): string {
+  return text.length > PATTERN_TEXT_CHARACTERS_MAX ? text.slice(0, PATTERN_TEXT_CHARACTERS_MAX) : text;
 }
 
 function patternFault(pattern: string): string | undefined {

@@ -6,6 +6,9 @@ import type { Event, JsonValue } from "./event.ts";
 const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
 export type TopField = (typeof TOP_FIELDS)[number];
 
+/** Stands for every field at once: what any value of the event may be. */
+export const ANY_FIELD = "*";
+
 const PATH_SEGMENTS_MAX = 32;
 const PATH_CHARACTERS_MAX = 512;
 
@@ -34,6 +37,7 @@ export type FieldReader = (event: Event) => FieldValue[];
 /** Compiles a path to a function that gives every value it reaches in an event. */
 export function fieldReader(path: string): FieldReader {
   if (isTopField(path)) return (event) => [event[path]];
+  if (path === ANY_FIELD) return readEverything;
   const segments = path.split(".");
   // keys[i][n]: the key made of n + 1 segments from segment i on.
   const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));
@@ -54,6 +58,15 @@ export function fieldReader(path: string): FieldReader {
     walk(event[top], 1, found);
     return found;
   };
+}
+
+/** The values of `raw` and `enrichment`, and what the event is called; not what has few values and a field of its own. */
+function readEverything(event: Event): FieldValue[] {
+  const found: FieldValue[] = [event.type];
+  visitFields(event, (_path, value) => {
+    if (value !== OBJECT) found.push(value);
+  });
+  return found;
 }
 
 /** Visits every value of an event's `raw` and `enrichment` with its path: the other way round from a reader. */

@@ -1,9 +1,11 @@
+import type { Alert, Resolution, Status, TimelineEntry } from "../model/alert.ts";
 import type { EventClass, EventDraft, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
-import type { Condition } from "../model/condition.ts";
+import type { Condition, Scalar } from "../model/condition.ts";
+import type { Rule, RuleStats } from "../model/rule.ts";
 
 // What the service asks of whatever keeps its data. contract.ts says the same in tests.
 
@@ -66,9 +68,132 @@ export interface EventStore {
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }>;
   /** Matching events that are stored now, oldest first, in chunks of bounded size. Stops when the signal says so. */
   scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
+  /**
+   * What is stored after the event with this id (null: from the very first), in the order of arrival, and then whatever
+   * comes, for as long as the signal lets it. Chunks are of bounded size and wait to be asked for.
+   */
+  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]>;
+  /** The id of the newest event by arrival that is stored or was; null when there never was one. */
+  lastArrival(): string | null;
+  /** Of the matching events, oldest first by timestamp and id, only the values of these fields: what a simulation needs. */
+  project(
+    question: { condition: Condition; fields: readonly string[] } & TimeRange,
+    signal: AbortSignal,
+  ): AsyncIterable<ProjectedEvent[]>;
   /** Removes whole UTC days that lie before this time. */
   removeBefore(ms: number): Promise<{ days: number; events: number }>;
   count(): Promise<number>;
+}
+
+export interface ProjectedEvent {
+  /** Rises in the order of arrival. */
+  readonly seq: number;
+  readonly timestampMs: number;
+  /** For each field, in the order asked for, the different values that its path reaches. */
+  readonly values: readonly (readonly Scalar[])[];
+}
+
+export interface AlertFilter {
+  readonly status?: readonly Status[] | undefined;
+  readonly severity?: readonly Severity[] | undefined;
+  readonly ruleName?: readonly string[] | undefined;
+  readonly source?: readonly string[] | undefined;
+  readonly assignee?: readonly string[] | undefined;
+  /** Of `createdAt`. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+  /** Words that must all occur in title, description, rule name, group value or assignee. */
+  readonly search?: string | undefined;
+}
+
+export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
+
+export interface AlertPage {
+  readonly total: number;
+  readonly items: readonly Alert[];
+  readonly nextCursor: string | null;
+}
+
+/** Changes that become visible together or not at all. */
+export interface AlertChanges {
+  /** New alerts have version 1; a changed one has the version after the one that must be stored now. */
+  readonly alerts: readonly Alert[];
+  readonly timeline: readonly { readonly alertId: string; readonly entry: TimelineEntry }[];
+  /** How far detection has come with it: stored in the same breath, so that no event counts twice or never. */
+  readonly detected?: Detected | undefined;
+}
+
+export interface Detected {
+  /** The id of the last event that was looked at. */
+  readonly upTo: string;
+  /** Matching events of rules, by the minute of their timestamps. */
+  readonly matches: readonly {
+    readonly ruleId: string;
+    readonly minuteMs: number;
+    readonly count: number;
+    readonly lastMs: number;
+  }[];
+  /** When what an absence rule waits for was last seen, where that has changed. */
+  readonly seen: readonly { readonly ruleId: string; readonly group: string; readonly atMs: number }[];
+}
+
+export interface AlertTotals {
+  readonly total: number;
+  readonly byStatus: Readonly<Record<Status, number>>;
+  readonly bySeverity: Readonly<Record<Severity, number>>;
+  /** Means over those that were acknowledged at least once, and those that are resolved; null where there are none. */
+  readonly acknowledgeMs: number | null;
+  readonly resolveMs: number | null;
+}
+
+export interface AlertStore {
+  get(id: string): Promise<Alert | undefined>;
+  getMany(ids: readonly string[]): Promise<(Alert | undefined)[]>;
+  timeline(id: string): Promise<TimelineEntry[]>;
+  /** For each key, the unresolved alert of that rule whose last event is the newest. */
+  unresolved(keys: readonly { readonly ruleId: string; readonly foldKey: string }[]): Promise<(Alert | undefined)[]>;
+  /**
+   * Makes the changes durable. Where an alert has another version than expected nothing is changed and the ids of those
+   * are given; none: all is done. Consecutive `events_added` entries fold into one.
+   */
+  commit(changes: AlertChanges): Promise<readonly string[]>;
+  list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): Promise<AlertPage>;
+  totals(range: TimeRange): Promise<AlertTotals>;
+  /** How alerts of a rule with this name were resolved. */
+  resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
+  /** Every change has a number, each greater than the one before; alerts that changed after this one, as they are now. */
+  changedSince(change: number, limit: number): Promise<readonly { readonly change: number; readonly alert: Alert }[]>;
+  /** The number of the last change. */
+  lastChange(): Promise<number>;
+  /** Called after each commit that changed alerts. Gives the way to stop it. */
+  onChange(listener: () => void): () => void;
+}
+
+/** The name of a rule, or its revision, is not what the caller thought. */
+export class RuleConflict extends Error {
+  readonly kind: "name_taken" | "changed";
+  constructor(kind: RuleConflict["kind"], message: string) {
+    super(message);
+    this.name = "RuleConflict";
+    this.kind = kind;
+  }
+}
+
+export interface RuleStore {
+  /** All of them, built-in ones only where something about them was changed. */
+  list(): Promise<Rule[]>;
+  /** Rejects with RuleConflict when the name belongs to another rule, or the stored revision is not the one before. */
+  put(rule: Rule): Promise<void>;
+  /** The same for several at once, all or none. */
+  putMany(rules: readonly Rule[]): Promise<void>;
+  remove(id: string): Promise<void>;
+  stats(ids: readonly string[], nowMs: number): Promise<RuleStats[]>;
+}
+
+export interface DetectionStore {
+  /** The id of the last event that detection looked at; null before the first. */
+  position(): Promise<string | null>;
+  seen(): Promise<{ ruleId: string; group: string; atMs: number }[]>;
 }
 
 export interface KeyStore {
@@ -102,6 +227,9 @@ export interface ExportStore {
 
 export interface Store {
   readonly events: EventStore;
+  readonly alerts: AlertStore;
+  readonly rules: RuleStore;
+  readonly detection: DetectionStore;
   readonly keys: KeyStore;
   readonly exports: ExportStore;
   /** Rejects with the reason when the store does not answer. */

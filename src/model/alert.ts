@@ -1,0 +1,215 @@
+import { z } from "zod";
+import { formatTime } from "../lib/time.ts";
+import { eventSchema, severitySchema, type JsonObject, type Severity } from "./event.ts";
+import type { EventMark, Group } from "./finding.ts";
+
+// What a person handles: findings of one attack, from the moment a rule matched until somebody closes the case.
+
+export const STATUSES = ["open", "acknowledged", "resolved"] as const;
+export type Status = (typeof STATUSES)[number];
+export const RESOLUTIONS = ["true_positive", "false_positive", "benign", "duplicate"] as const;
+export type Resolution = (typeof RESOLUTIONS)[number];
+
+export const COMMENT_BYTES_MAX = 64 * 1024;
+export const COMMENTS_MAX = 1000;
+export const ACTIONS_TAKEN_MAX = 100;
+export const BULK_ALERTS_MAX = 500;
+
+export interface AiAnalysis {
+  readonly summary: string;
+  readonly threat_score: number;
+  readonly provider: string;
+}
+
+export interface Alert {
+  readonly id: string;
+  /** As the rule was when it matched: a rule may be edited or deleted, its alerts stay. */
+  readonly rule: {
+    readonly id: string;
+    readonly name: string;
+    readonly description: string;
+    readonly tags: readonly string[];
+  };
+  readonly foldKey: string;
+  readonly group: Group | null;
+  readonly title: string;
+  readonly description: string;
+  readonly severity: Severity;
+  readonly status: Status;
+  readonly source: string;
+  readonly eventCount: number;
+  readonly firstEventAt: number;
+  readonly lastEventAt: number;
+  readonly createdAt: number;
+  readonly enrichment: JsonObject;
+  readonly aiAnalysis: AiAnalysis | null;
+  readonly assignee: string | null;
+  readonly resolution: Resolution | null;
+  readonly actionsTaken: readonly string[];
+  /** Of the current round: null again after a reopen. */
+  readonly acknowledgedAt: number | null;
+  readonly resolvedAt: number | null;
+  /** The first time ever: what the mean time to acknowledge is about. */
+  readonly firstAcknowledgedAt: number | null;
+  readonly commentCount: number;
+  /** The newest ones, newest first. */
+  readonly relatedEvents: readonly EventMark[];
+  /** Goes up with every change: of two moves at once, one finds another version than it expected. */
+  readonly version: number;
+}
+
+export interface Comment {
+  readonly id: string;
+  readonly body: string;
+  readonly author: string;
+  readonly createdAt: number;
+}
+
+export const SYSTEM = "system";
+
+interface Happened {
+  readonly id: string;
+  readonly at: number;
+  /** The name of the key that did it, or `system`. */
+  readonly actor: string;
+}
+
+export type TimelineEntry = Happened &
+  (
+    | { readonly kind: "created" }
+    | { readonly kind: "events_added"; readonly count: number }
+    | { readonly kind: "acknowledged"; readonly assignee: string | null }
+    | { readonly kind: "assigned"; readonly assignee: string }
+    | { readonly kind: "commented"; readonly comment: Comment }
+    | { readonly kind: "resolved"; readonly resolution: Resolution; readonly actionsTaken: readonly string[] }
+    | { readonly kind: "reopened" }
+    | { readonly kind: "notified"; readonly channel: string; readonly outcome: string }
+    | { readonly kind: "analysed"; readonly provider: string }
+  );
+export type TimelineKind = TimelineEntry["kind"];
+
+const commentSchema = z
+  .object({
+    id: z.string(),
+    body: z.string().describe("Markdown, as it was sent"),
+    author: z.string(),
+    created_at: z.string(),
+  })
+  .meta({ id: "Comment" });
+export { commentSchema };
+
+const KINDS = [
+  "created",
+  "events_added",
+  "acknowledged",
+  "assigned",
+  "commented",
+  "resolved",
+  "reopened",
+  "notified",
+  "analysed",
+] as const satisfies readonly TimelineKind[];
+
+const timelineEntrySchema = z
+  .object({
+    id: z.string(),
+    at: z.string(),
+    kind: z.enum(KINDS),
+    actor: z.string().describe("the name of the key, or system"),
+    count: z.int().optional().describe("events_added: how many"),
+    assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
+    comment: commentSchema.optional().describe("commented"),
+    resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
+    actions_taken: z.array(z.string()).optional().describe("resolved"),
+    channel: z.string().optional().describe("notified"),
+    outcome: z.string().optional().describe("notified"),
+    provider: z.string().optional().describe("analysed"),
+  })
+  .meta({ id: "TimelineEntry" });
+
+/** An alert as a list gives it. */
+export const alertSchema = z
+  .object({
+    id: z.string().describe("alt_ and a time-ordered id"),
+    rule_name: z.string(),
+    title: z.string(),
+    description: z.string(),
+    severity: severitySchema,
+    status: z.enum(STATUSES),
+    source: z.string(),
+    event_count: z.int(),
+    first_event_at: z.string(),
+    last_event_at: z.string(),
+    created_at: z.string(),
+    enrichment: z.looseObject({}),
+    ai_analysis: z
+      .object({ summary: z.string(), threat_score: z.int(), provider: z.string() })
+      .nullable()
+      .describe("null until the alert is analysed"),
+    assignee: z.string().nullable(),
+    resolution: z.enum(RESOLUTIONS).nullable(),
+  })
+  .meta({ id: "Alert" });
+
+/** One alert with everything about it. */
+export const alertDetailSchema = alertSchema
+  .extend({
+    actions_taken: z.array(z.string()),
+    acknowledged_at: z.string().nullable(),
+    resolved_at: z.string().nullable(),
+    group: z.object({ field: z.string(), value: z.string() }).nullable(),
+    rule: z.object({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) }),
+    related_events: z.array(eventSchema).describe("the newest 50, newest first"),
+    related_events_total: z.int(),
+    timeline: z.array(timelineEntrySchema).describe("oldest first"),
+  })
+  .meta({ id: "AlertDetail" });
+
+export function alertView(alert: Alert): z.infer<typeof alertSchema> {
+  return {
+    id: alert.id,
+    rule_name: alert.rule.name,
+    title: alert.title,
+    description: alert.description,
+    severity: alert.severity,
+    status: alert.status,
+    source: alert.source,
+    event_count: alert.eventCount,
+    first_event_at: formatTime(alert.firstEventAt),
+    last_event_at: formatTime(alert.lastEventAt),
+    created_at: formatTime(alert.createdAt),
+    enrichment: alert.enrichment,
+    ai_analysis: alert.aiAnalysis && { ...alert.aiAnalysis },
+    assignee: alert.assignee,
+    resolution: alert.resolution,
+  };
+}
+
+/** `related` are the events' JSON texts, so the view is a text too. */
+export function alertDetailText(alert: Alert, timeline: readonly TimelineEntry[], related: readonly string[]): string {
+  const head = JSON.stringify({
+    ...alertView(alert),
+    actions_taken: alert.actionsTaken,
+    acknowledged_at: alert.acknowledgedAt === null ? null : formatTime(alert.acknowledgedAt),
+    resolved_at: alert.resolvedAt === null ? null : formatTime(alert.resolvedAt),
+    group: alert.group,
+    rule: alert.rule,
+    related_events_total: alert.eventCount,
+    timeline: timeline.map(timelineView),
+  });
+  return `${head.slice(0, -1)},"related_events":[${related.join(",")}]}`;
+}
+
+export function commentView(comment: Comment): z.infer<typeof commentSchema> {
+  return { id: comment.id, body: comment.body, author: comment.author, created_at: formatTime(comment.createdAt) };
+}
+
+function timelineView(entry: TimelineEntry): z.infer<typeof timelineEntrySchema> {
+  const { id, at, kind, actor, ...rest } = entry;
+  const happened = { id, at: formatTime(at), kind, actor };
+  if (entry.kind === "commented") return { ...happened, comment: commentView(entry.comment) };
+  if (entry.kind === "resolved") {
+    return { ...happened, resolution: entry.resolution, actions_taken: [...entry.actionsTaken] };
+  }
+  return { ...happened, ...(rest as object) };
+}

@@ -1,0 +1,100 @@
+import { DAY_MS } from "../lib/time.ts";
+
+// Hours of a week as people say them: `22:00-06:00`, `sat-sun`, `mon-fri 08:00-18:00 Europe/Berlin`.
+
+const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+const MINUTE_MS = 60_000;
+const DAY_MINUTES = 24 * 60;
+/** Clocks are moved at whole quarters of an hour. */
+const QUARTER_MS = 15 * MINUTE_MS;
+const OFFSETS_REMEMBERED_MAX = 4096;
+
+export interface Hours {
+  /** Monday first: whether the day is meant. Hours that run past midnight belong to the day on which they began. */
+  readonly days: readonly boolean[];
+  /** Minutes of the day, `to` exclusive; `from` after `to` runs past midnight. */
+  readonly from: number;
+  readonly to: number;
+  readonly zone: string;
+}
+
+const PATTERN = /^(?:([a-z]{3})(?:-([a-z]{3}))?)?(?:(?:^|\s)(\d\d):(\d\d)-(\d\d):(\d\d))?(?:\s([A-Za-z][\w+/-]*))?$/;
+const WORDS = "days, hours or both, and a time zone: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin";
+
+export function parseHours(text: string): Hours | { readonly fault: string } {
+  const match = PATTERN.exec(text);
+  if (!match) return { fault: WORDS };
+  const [, firstDay, lastDay = firstDay, ...rest] = match;
+  const [fromHour, fromMinute, toHour, toMinute] = rest.slice(0, 4).map((digits) => Number(digits ?? Number.NaN));
+  const zone = rest[4] ?? "UTC";
+  const hasHours = !Number.isNaN(fromHour);
+  if (firstDay === undefined && !hasHours) return { fault: WORDS };
+  const first = firstDay === undefined ? 0 : DAYS.indexOf(firstDay as (typeof DAYS)[number]);
+  const last = lastDay === undefined ? 6 : DAYS.indexOf(lastDay as (typeof DAYS)[number]);
+  if (first < 0 || last < 0) return { fault: `days are ${DAYS.join(", ")}` };
+  const from = hasHours ? fromHour! * 60 + fromMinute! : 0;
+  const to = hasHours ? toHour! * 60 + toMinute! : DAY_MINUTES;
+  if (hasHours && (fromMinute! > 59 || toMinute! > 59 || from >= DAY_MINUTES || to > DAY_MINUTES)) {
+    return { fault: "hours are 00:00 to 24:00" };
+  }
+  if (!isZone(zone)) return { fault: `${zone} is not a time zone: such as UTC or Europe/Berlin` };
+  const days = DAYS.map((_, day) => (first <= last ? day >= first && day <= last : day >= first || day <= last));
+  return { days, from, to, zone };
+}
+
+export function withinHours({ days, from, to, zone }: Hours, ms: number): boolean {
+  const local = ms + zoneOffset(zone, ms);
+  const minute = Math.floor((((local % DAY_MS) + DAY_MS) % DAY_MS) / MINUTE_MS);
+  // 1970-01-01 was a Thursday.
+  const day = (((Math.floor(local / DAY_MS) + 3) % 7) + 7) % 7;
+  if (from < to) return days[day]! && minute >= from && minute < to;
+  return (days[day]! && minute >= from) || (days[(day + 6) % 7]! && minute < to);
+}
+
+function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+const offsets = new Map<string, number>();
+
+/** What a zone's clocks are ahead of UTC. Asking the platform takes microseconds, so quarters of an hour are remembered. */
+export function zoneOffset(zone: string, ms: number): number {
+  if (zone === "UTC") return 0;
+  const quarter = Math.floor(ms / QUARTER_MS);
+  const key = `${quarter} ${zone}`;
+  let offset = offsets.get(key);
+  if (offset === undefined) {
+    offset = askOffset(zone, quarter * QUARTER_MS);
+    if (offsets.size >= OFFSETS_REMEMBERED_MAX) offsets.clear();
+    offsets.set(key, offset);
+  }
+  return offset;
+}
+
+function askOffset(zone: string, ms: number): number {
+  let format = formats.get(zone);
+  if (!format) {
+    const numeric = "2-digit";
+    format = new Intl.DateTimeFormat("en-US", {
+      timeZone: zone,
+      hourCycle: "h23",
+      year: "numeric",
+      month: numeric,
+      day: numeric,
+      hour: numeric,
+      minute: numeric,
+      second: numeric,
+    });
+    formats.set(zone, format);
+  }
+  const part = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+  return (
+    Date.UTC(part["year"]!, part["month"]! - 1, part["day"]!, part["hour"]!, part["minute"]!, part["second"]!) - ms
+  );
+}

@@ -1,0 +1,440 @@
+import { z } from "zod";
+import { parseDuration } from "../lib/duration.ts";
+import { DAY_MS, formatTime } from "../lib/time.ts";
+import {
+  ALWAYS,
+  CONDITION_DEPTH_MAX,
+  fieldTestSchema,
+  keywordSchema,
+  measureCondition,
+  toFieldTest,
+  toKeywordTest,
+  type Condition,
+} from "./condition.ts";
+import { severitySchema, type Severity } from "./event.ts";
+import { pathFault } from "./field.ts";
+import { timeSchema } from "./query.ts";
+
+// What a rule is: conditions on one event and, over several, a threshold, a sequence or a silence. The shape here is
+// the shape in the API, in the store and in rule files.
+
+export const ANY_SOURCE = "any";
+export const CHANNELS = ["slack", "email", "webhook"] as const;
+export type Channel = (typeof CHANNELS)[number];
+
+export const WINDOW_MS_MAX = 7 * DAY_MS;
+const RULE_TESTS_MAX = 1000;
+const CONDITION_ITEMS_MAX = 256;
+const THRESHOLD_COUNT_MAX = 10_000;
+const GROUP_PATHS_MAX = 5;
+const STEPS_MAX = 10;
+const STEP_COUNT_MAX = 1000;
+const TAGS_MAX = 50;
+const REFERENCES_MAX = 50;
+export const EXCEPTIONS_MAX = 100;
+const ACTIONS_MAX = 10;
+export const DEDUP_PERIOD_DEFAULT = "1h";
+
+type TestInput = z.infer<typeof fieldTestSchema>;
+type KeywordInput = z.infer<typeof keywordSchema>;
+/** An item of `conditions`: a test, or some of them under any, all or not. */
+export type ConditionInput =
+  | TestInput
+  | KeywordInput
+  | { any: ConditionInput[] }
+  | { all: ConditionInput[] }
+  | { not: ConditionInput };
+
+/** Told apart by hand, so that a fault names its exact place: conditions[2].any[0].cidr */
+const conditionSchema: z.ZodType<ConditionInput> = z
+  .lazy(() =>
+    z.unknown().transform((input, context): ConditionInput => {
+      const parsed = itemSchemaOf(input).safeParse(input);
+      if (parsed.success) return parsed.data as ConditionInput;
+      for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+      return z.NEVER;
+    }),
+  )
+  .meta({ id: "Condition", description: "a field test, { keyword }, or { any }, { all }, { not } of conditions" });
+
+const anySchema = z.strictObject({ any: z.array(conditionSchema).min(1).max(CONDITION_ITEMS_MAX) });
+const allSchema = z.strictObject({ all: z.array(conditionSchema).min(1).max(CONDITION_ITEMS_MAX) });
+const notSchema = z.strictObject({ not: conditionSchema });
+
+function itemSchemaOf(input: unknown): z.ZodType {
+  if (typeof input !== "object" || input === null) return fieldTestSchema;
+  if ("any" in input) return anySchema;
+  if ("all" in input) return allSchema;
+  if ("not" in input) return notSchema;
+  return "keyword" in input ? keywordSchema : fieldTestSchema;
+}
+
+/** How deep a body nests is bounded before it gets here; how deep conditions may nest is said here. */
+const conditionsSchema = z
+  .array(conditionSchema)
+  .max(CONDITION_ITEMS_MAX)
+  .superRefine((items, context) => {
+    const { tests, depth } = measureCondition(toConditions(items));
+    if (tests > RULE_TESTS_MAX) {
+      context.addIssue({ code: "custom", path: [], message: `at most ${RULE_TESTS_MAX} tests in all` });
+    }
+    if (depth - 1 > CONDITION_DEPTH_MAX) {
+      context.addIssue({ code: "custom", path: [], message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
+    }
+  });
+
+/** The list is AND. */
+export function toConditions(items: readonly ConditionInput[]): Condition {
+  return items.length === 0 ? ALWAYS : { kind: "all", of: items.map(toItem) };
+}
+
+function toItem(item: ConditionInput): Condition {
+  if ("any" in item) return { kind: "any", of: item.any.map(toItem) };
+  if ("all" in item) return { kind: "all", of: item.all.map(toItem) };
+  if ("not" in item) return { kind: "not", of: toItem(item.not) };
+  return "keyword" in item ? toKeywordTest(item) : toFieldTest(item);
+}
+
+const pathSchema = z.string().superRefine((path, context) => {
+  const fault = pathFault(path);
+  if (fault) context.addIssue({ code: "custom", message: fault });
+});
+const pathsSchema = z
+  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)])
+  .describe("a field path, or a list of them");
+
+export function pathList(paths: string | readonly string[] | null | undefined): readonly string[] {
+  return paths === null || paths === undefined ? [] : typeof paths === "string" ? [paths] : paths;
+}
+
+function durationSchema(maxMs: number, words: string) {
+  return z
+    .string()
+    .refine((text) => {
+      const ms = parseDuration(text);
+      return ms !== undefined && ms <= maxMs;
+    }, `a duration such as 30s, 5m, 1h or 2d, ${words}`)
+    .meta({ examples: ["5m"] });
+}
+const windowSchema = durationSchema(WINDOW_MS_MAX, "1s to 7d");
+
+const thresholdSchema = z.strictObject({
+  count: z.int().min(1).max(THRESHOLD_COUNT_MAX).describe("so many matching events within the window"),
+  group_by: pathsSchema.optional().describe("counted apart for each value; an event without it does not count"),
+  distinct: pathSchema.optional().describe("count different values of this field instead of events"),
+});
+
+const stepSchema = z.strictObject({
+  name: z.string().trim().min(1).max(100),
+  conditions: conditionsSchema.min(1),
+  count: z.int().min(1).max(STEP_COUNT_MAX).default(1).describe("how many events make the step"),
+  group_by: pathsSchema
+    .optional()
+    .describe("where this step has the value under another path than the rule's group_by"),
+});
+
+export const exceptionInputSchema = z
+  .strictObject({
+    conditions: conditionsSchema.min(1),
+    reason: z.string().trim().min(1).max(1000),
+    expires_at: timeSchema.nullable().optional().describe("default: never"),
+  })
+  .meta({ id: "NewException", description: "events that are no match of the rule, and why" });
+
+const actionSchema = z
+  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(CHANNELS.length) }) })
+  .meta({ id: "RuleAction" });
+
+const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
+
+const ruleFields = {
+  name: z
+    .string()
+    .max(200)
+    .regex(NAME, "namespace.name: lower-case letters, digits, - and _, with a dot between")
+    .meta({ examples: ["site.repeated_login_failure"] }),
+  description: z.string().trim().min(1).max(10_000),
+  severity: severitySchema,
+  tags: z.array(z.string().trim().min(1).max(100)).max(TAGS_MAX).default([]),
+  title: z
+    .string()
+    .trim()
+    .min(1)
+    .max(300)
+    .nullable()
+    .optional()
+    .describe(
+      "title of its alerts, filled from the event: Failed logins from {{raw.src_ip}}; default: the description's first line",
+    ),
+  references: z.array(z.string().trim().min(1).max(1000)).max(REFERENCES_MAX).default([]),
+  conditions: conditionsSchema.describe("all must hold"),
+  window: windowSchema.nullable().optional(),
+  threshold: thresholdSchema.nullable().optional(),
+  sequence: z
+    .array(stepSchema)
+    .min(2)
+    .max(STEPS_MAX)
+    .nullable()
+    .optional()
+    .describe("steps that must all happen within the window"),
+  sequence_order: z.enum(["in_order", "any"]).default("in_order"),
+  group_by: pathsSchema.nullable().optional().describe("for sequence and absence: what belongs together"),
+  absence: durationSchema(WINDOW_MS_MAX, "1m to 7d")
+    .refine((text) => (parseDuration(text) ?? 60_000) >= 60_000, "at least 1m")
+    .nullable()
+    .optional()
+    .describe("an alert when no matching event came for so long, once there has been one"),
+  dedup: z
+    .strictObject({
+      period: durationSchema(30 * DAY_MS, "1s to 30d").default(DEDUP_PERIOD_DEFAULT),
+      by: pathsSchema.nullable().optional().describe("default: the group_by"),
+    })
+    .prefault({}),
+  exceptions: z.array(exceptionInputSchema).max(EXCEPTIONS_MAX).default([]),
+  actions: z.array(actionSchema).min(1).max(ACTIONS_MAX),
+};
+
+interface Wholeness {
+  readonly conditions: readonly unknown[];
+  readonly window?: string | null | undefined;
+  readonly threshold?: object | null | undefined;
+  readonly sequence?:
+    | readonly { readonly name: string; readonly group_by?: string | string[] | undefined }[]
+    | null
+    | undefined;
+  readonly group_by?: string | string[] | null | undefined;
+  readonly absence?: string | null | undefined;
+}
+
+/** What the fields must be to each other. */
+function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
+  const fault = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
+  if (rule.threshold && rule.sequence) fault(["sequence"], "stands instead of threshold, not beside it");
+  if (rule.absence && (rule.threshold || rule.sequence || rule.window)) {
+    fault(["absence"], "stands alone: without window, threshold and sequence");
+  }
+  if (rule.threshold && !rule.window) fault(["window"], "is required with threshold");
+  if (rule.sequence && !rule.window) fault(["window"], "is required with sequence");
+  if (rule.window && !rule.threshold && !rule.sequence && !rule.absence) {
+    fault(["threshold"], "is required with window (or a sequence)");
+  }
+  if (rule.group_by && !rule.sequence && !rule.absence) {
+    fault(["group_by"], "belongs to sequence and absence; a threshold has its own: threshold.group_by");
+  }
+  if (rule.conditions.length === 0 && !rule.sequence && !rule.absence) fault(["conditions"], "must not be empty");
+  const names = new Set<string>();
+  for (const [i, step] of (rule.sequence ?? []).entries()) {
+    if (names.has(step.name)) fault(["sequence", i, "name"], "is the name of another step");
+    names.add(step.name);
+    if (step.group_by !== undefined && pathList(step.group_by).length !== pathList(rule.group_by).length) {
+      fault(["sequence", i, "group_by"], "needs as many paths as the rule's group_by");
+    }
+  }
+}
+
+/** A rule as it is created, or as a rule file has it. `sources` are those of this platform. */
+export function ruleInputSchema(sources: readonly string[]) {
+  return z
+    .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
+    .superRefine(refuseMixtures)
+    .meta({ id: "NewRule" });
+}
+
+/** A rule as it replaces another: `enabled` must be said. */
+export function ruleReplacementSchema(sources: readonly string[]) {
+  return z
+    .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
+    .superRefine(refuseMixtures)
+    .meta({ id: "RuleReplacement" });
+}
+
+function sourceSchema(sources: readonly string[]) {
+  return z.enum([ANY_SOURCE, ...sources]).default(ANY_SOURCE);
+}
+
+export type RuleInput = z.output<ReturnType<typeof ruleInputSchema>>;
+
+export interface RuleException {
+  readonly id: string;
+  readonly conditions: readonly ConditionInput[];
+  readonly reason: string;
+  readonly author: string;
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+}
+
+/** A rule as it is kept. */
+export interface Rule {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly severity: Severity;
+  readonly enabled: boolean;
+  readonly source: string;
+  readonly tags: readonly string[];
+  readonly title: string | null;
+  readonly references: readonly string[];
+  readonly conditions: readonly ConditionInput[];
+  readonly window: string | null;
+  readonly threshold: {
+    readonly count: number;
+    readonly group_by?: string | readonly string[] | undefined;
+    readonly distinct?: string | undefined;
+  } | null;
+  readonly sequence:
+    | readonly {
+        readonly name: string;
+        readonly conditions: readonly ConditionInput[];
+        readonly count: number;
+        readonly group_by?: string | readonly string[] | undefined;
+      }[]
+    | null;
+  readonly sequenceOrder: "in_order" | "any";
+  readonly groupBy: string | readonly string[] | null;
+  readonly absence: string | null;
+  readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
+  readonly exceptions: readonly RuleException[];
+  readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
+  readonly builtin: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Goes up with every change: two edits at once never mix. */
+  readonly revision: number;
+  /** The rule looks at events that came after this one; null: at all of them. */
+  readonly activeAfter: string | null;
+}
+
+export interface RuleStats {
+  readonly matches24h: number;
+  readonly matches7d: number;
+  readonly lastMatchAt: number | null;
+}
+
+export const NO_MATCHES: RuleStats = { matches24h: 0, matches7d: 0, lastMatchAt: null };
+
+const exceptionSchema = z
+  .object({
+    id: z.string(),
+    conditions: z.array(conditionSchema),
+    reason: z.string(),
+    author: z.string(),
+    created_at: z.string(),
+    expires_at: z.string().nullable(),
+  })
+  .meta({ id: "RuleException" });
+
+/** A rule as the API gives it. */
+export const ruleSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    severity: severitySchema,
+    enabled: z.boolean(),
+    source: z.string(),
+    tags: z.array(z.string()),
+    title: z.string().nullable(),
+    references: z.array(z.string()),
+    conditions: z.array(conditionSchema),
+    window: z.string().nullable(),
+    threshold: thresholdSchema.nullable(),
+    sequence: z.array(stepSchema).nullable(),
+    sequence_order: z.enum(["in_order", "any"]),
+    group_by: pathsSchema.nullable(),
+    absence: z.string().nullable(),
+    dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
+    exceptions: z.array(exceptionSchema),
+    actions: z.array(actionSchema),
+    builtin: z.boolean(),
+    created_at: z.string(),
+    updated_at: z.string(),
+    stats: z.object({
+      matches_24h: z.int().describe("matching events of the last 24 hours"),
+      matches_7d: z.int(),
+      last_match: z.string().nullable(),
+    }),
+  })
+  .meta({ id: "Rule" });
+
+export type RuleView = z.infer<typeof ruleSchema>;
+
+export function ruleView(rule: Rule, stats: RuleStats): object {
+  const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
+  return {
+    id,
+    name,
+    description,
+    severity,
+    enabled,
+    source,
+    tags,
+    title,
+    references,
+    conditions,
+    window,
+    threshold: rule.threshold,
+    sequence: rule.sequence,
+    sequence_order: rule.sequenceOrder,
+    group_by: rule.groupBy,
+    absence: rule.absence,
+    dedup: rule.dedup,
+    exceptions: rule.exceptions.map(exceptionView),
+    actions: rule.actions,
+    builtin: rule.builtin,
+    created_at: formatTime(rule.createdAt),
+    updated_at: formatTime(rule.updatedAt),
+    stats: {
+      matches_24h: stats.matches24h,
+      matches_7d: stats.matches7d,
+      last_match: stats.lastMatchAt === null ? null : formatTime(stats.lastMatchAt),
+    },
+  };
+}
+
+export function exceptionView(exception: RuleException): z.infer<typeof exceptionSchema> {
+  return {
+    id: exception.id,
+    conditions: [...exception.conditions],
+    reason: exception.reason,
+    author: exception.author,
+    created_at: formatTime(exception.createdAt),
+    expires_at: exception.expiresAt === null ? null : formatTime(exception.expiresAt),
+  };
+}
+
+/** What a person says of a rule, in the form in which it is kept; exceptions are given an id and an author by whoever keeps it. */
+export type RuleBody = Omit<
+  Rule,
+  "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions"
+>;
+
+export function toRuleBody(input: RuleInput): RuleBody {
+  return {
+    name: input.name,
+    description: input.description,
+    severity: input.severity,
+    enabled: input.enabled,
+    source: input.source,
+    tags: input.tags,
+    title: input.title ?? null,
+    references: input.references,
+    conditions: input.conditions,
+    window: input.window ?? null,
+    threshold: input.threshold ?? null,
+    sequence: input.sequence ?? null,
+    sequenceOrder: input.sequence_order,
+    groupBy: input.group_by ?? null,
+    absence: input.absence ?? null,
+    dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
+    actions: input.actions,
+  };
+}
+
+/** The paths whose values keep alerts of the rule apart. */
+export function foldPaths(rule: Pick<Rule, "dedup" | "threshold" | "groupBy">): readonly string[] {
+  return rule.dedup.by === null ? groupPaths(rule) : pathList(rule.dedup.by);
+}
+
+export function groupPaths(rule: Pick<Rule, "threshold" | "groupBy">): readonly string[] {
+  return rule.threshold ? pathList(rule.threshold.group_by) : pathList(rule.groupBy);
+}
