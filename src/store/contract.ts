@@ -431,6 +431,45 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       });
     });
 
+    describe("arrivals", () => {
+      const follow = async (after: string | null, count: number): Promise<string[]> => {
+        const stop = new AbortController();
+        const found: string[] = [];
+        for await (const chunk of store.events.arrivals(after, stop.signal)) {
+          found.push(...chunk.map(({ id }) => id));
+          if (found.length >= count) stop.abort();
+        }
+        return found;
+      };
+
+      test("come in the order of their ids, across days, after the one that is named, and go on with what comes", async () => {
+        const before = store.events.lastArrival();
+        const times = Array.from({ length: 1200 }, (_, i) => clock - (i % 5) * DAY_MS);
+        const [first, ...rest] = await append(...times.map((timestampMs) => draft({ timestampMs })));
+        const following = follow(first!.id, rest.length + 1);
+        const [late] = await append(draft({ timestampMs: clock - 3 * DAY_MS }));
+        const expected = [...rest.map(({ id }) => id), late!.id];
+        expect(await following).toEqual(expected);
+        expect(store.events.lastArrival()).toBe(late!.id);
+        expect((await follow(before, 1))[0]).toBe(first!.id);
+      });
+
+      test("are the same from the start, after a reopening, as they came in", async () => {
+        const upTo = store.events.lastArrival();
+        const total = await store.events.count();
+        store = await opened.reopen();
+        expect(store.events.lastArrival()).toBe(upTo);
+        const all = await follow(null, total);
+        expect(all).toHaveLength(total);
+        expect(all).toEqual([...all].sort());
+        expect(all.at(-1)).toBe(upTo);
+      });
+
+      test("an id that no event can have is refused", () => {
+        expect(() => store.events.arrivals("evt_x", new AbortController().signal)).toThrow(QuestionRefused);
+      });
+    });
+
     describe("retention", () => {
       test("removes whole days, from every read, and ids go on rising", async () => {
         const [last] = await append(draft({ timestampMs: clock }));

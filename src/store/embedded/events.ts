@@ -8,7 +8,7 @@ import { QuestionRefused, type EventFilter, type EventStore, type NewEvent, type
 import type { CommitNews } from "./commit-news.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
-import type { Journal } from "./journal/journal.ts";
+import { idOfText, type Journal } from "./journal/journal.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
@@ -20,9 +20,6 @@ import { holdsPhrases, parseSearch, type TextSearch } from "./words.ts";
 const TIME_END = 8.64e15;
 /** Up to here the engine keeps the first rows in a heap; a higher limit makes it sort everything, each time. */
 const SCAN_PLACES = 5000;
-/** Every stored text begins with the id: `{"id":"evt_…`. */
-const ID_START = 7;
-const ID_LENGTH = 36;
 
 export class EmbeddedEvents implements EventStore {
   readonly #journal: Journal;
@@ -58,7 +55,7 @@ export class EmbeddedEvents implements EventStore {
     const { total, texts } = await this.#listTexts(filter, after, offset, limit);
     if (position.mode === "page") return { total, items: texts, nextCursor: null };
     const items = texts.slice(0, position.size);
-    return { total, items, nextCursor: texts.length > position.size ? idOf(items.at(-1)!) : null };
+    return { total, items, nextCursor: texts.length > position.size ? idOfText(items.at(-1)!) : null };
   }
 
   async #listTexts(
@@ -155,6 +152,16 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
+  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]> {
+    const place = after === null ? undefined : readEventId(after);
+    if (after !== null && !place) throw new QuestionRefused("after", "is not the id of an event");
+    return this.#journal.follow(place?.seq ?? 0, signal);
+  }
+
+  lastArrival(): string | null {
+    return this.#journal.lastId;
+  }
+
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
@@ -174,7 +181,7 @@ export class EmbeddedEvents implements EventStore {
   async #find(id: string) {
     const place = readEventId(id);
     const row = place && (await this.#journal.get(place.day, place.seq));
-    return row && idOf(row.body) === id ? row : undefined;
+    return row && idOfText(row.body) === id ? row : undefined;
   }
 
   async #placeOf(id: string): Promise<ListPlace> {
@@ -194,10 +201,6 @@ export class EmbeddedEvents implements EventStore {
       throw asStoreError(error);
     }
   }
-}
-
-function idOf(text: string): string {
-  return text.slice(ID_START, ID_START + ID_LENGTH);
 }
 
 function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }> {

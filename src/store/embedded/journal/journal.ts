@@ -10,6 +10,7 @@ import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
 import { asStoreError } from "../failure.ts";
 import { eventWords, type Term, type TextSearch } from "../words.ts";
+import { Arrivals, type Arrival } from "./arrivals.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
 import type { KeeperApi } from "./keeper.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
@@ -56,6 +57,8 @@ export class Journal {
   readonly #rows = new Map<number, number>();
   readonly #lastWrite = new Map<number, number>();
   readonly #unchecked = new Map<number, number>();
+  /** The last sequence number of each day. */
+  readonly #lastSeqs = new Map<number, number>();
   readonly #metrics: JournalMetrics;
   readonly #queue: Waiting[] = [];
   #queuedEvents = 0;
@@ -66,6 +69,8 @@ export class Journal {
   #lastSeq = 0;
   #lastArrivalMs = 0;
   #committedSeq = 0;
+  #lastId: string | null = null;
+  #arrivals!: Arrivals;
   #checkpointing: Promise<void> | undefined;
   #closing = false;
   #drained: (() => void) | undefined;
@@ -107,12 +112,16 @@ export class Journal {
       this.#rows.set(days[i]!, rows);
       this.#lastWrite.set(days[i]!, lastWriteOf(dayFile(this.#options.layout, days[i]!)));
       this.dayEnds.push({ day: days[i]!, lastSeq });
+      this.#lastSeqs.set(days[i]!, lastSeq);
       if (lastSeq <= this.#lastSeq) continue;
       this.#lastSeq = lastSeq;
       const { id } = JSON.parse(lastBody!) as { id: string };
+      this.#lastId = id;
       this.#lastArrivalMs = Math.max(this.#lastArrivalMs, readEventId(id)!.arrivedMs);
     }
     this.#committedSeq = this.#lastSeq;
+    this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;
+    this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.#readArrivals(...args));
   }
 
   get queuedEvents(): number {
@@ -126,6 +135,30 @@ export class Journal {
 
   get committedSeq(): number {
     return this.#committedSeq;
+  }
+
+  /** The id of the last event that came in and is stored. Where retention has removed it, one that sorts as it did. */
+  get lastId(): string | null {
+    return this.#lastId;
+  }
+
+  /** Stored events after this sequence number in the order of arrival, then those that come. */
+  follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
+    return this.#arrivals.follow(after, signal);
+  }
+
+  /** Each day's file gives its next ones; what lies beyond the end of a part that is not whole must wait. */
+  async #readArrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
+    const days = this.days().filter((day) => (this.#lastSeqs.get(day) ?? 0) > after);
+    const parts = await Promise.all(
+      days.map((day) => this.#reader.call("arrivals", day, after, upTo, eventsMax, charactersMax)),
+    );
+    const whole = Math.min(...parts.map(({ rows, isAll }) => (isAll ? upTo : rows.at(-1)!.seq)));
+    return parts
+      .flatMap(({ rows }) => rows)
+      .filter(({ seq }) => seq <= whole)
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
   }
 
   /** Days that have events, newest first. */
@@ -203,6 +236,7 @@ export class Journal {
 
   /** Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. */
   async #commit(group: readonly Waiting[], size: number): Promise<void> {
+    const arrived = this.#arrivals.begin(group.at(-1)!.events.at(-1)!.seq);
     const refused = new Map<number, StoreUnavailable>();
     for (const events of groupByDay(group)) {
       const refusal = await this.#commitDay(events);
@@ -210,6 +244,10 @@ export class Journal {
     }
     this.#metrics.groupSize.observe(size);
     this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
+    const stored = group.flatMap(({ events }) => events.filter(({ day }) => !refused.has(day)));
+    const lastId = stored.at(-1)?.id;
+    if (lastId !== undefined && (this.#lastId === null || lastId > this.#lastId)) this.#lastId = lastId;
+    arrived(stored.map(({ seq, id, text }) => ({ seq, id, text })));
     for (const waiting of group) {
       const refusal = refused.size > 0 ? waiting.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
       if (refusal) waiting.reject(refusal);
@@ -234,6 +272,7 @@ export class Journal {
       return refusal;
     }
     this.#rows.set(day, this.rowsOf(day) + seqs.length);
+    this.#lastSeqs.set(day, seqs.at(-1)!);
     this.#lastWrite.set(day, this.#options.now());
     this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
     this.#options.onCommit({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells });
@@ -402,6 +441,7 @@ export class Journal {
   async remove(day: number): Promise<number> {
     const rows = this.rowsOf(day);
     this.#rows.delete(day);
+    this.#lastSeqs.delete(day);
     this.#lastWrite.delete(day);
     this.#unchecked.delete(day);
     await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
@@ -438,6 +478,14 @@ export class Journal {
 
 function clip(span: Span, day: number): Span {
   return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
+}
+
+/** Every stored text begins with the id: `{"id":"evt_…`. */
+const ID_START = 7;
+const ID_LENGTH = 36;
+
+export function idOfText(text: string): string {
+  return text.slice(ID_START, ID_START + ID_LENGTH);
 }
 
 const SQLITE_FULL = 13;

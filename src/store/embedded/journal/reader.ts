@@ -106,6 +106,27 @@ const api = {
     return texts;
   },
 
+  /** The next events of a day in the order of arrival: so many, or as many as the characters allow. */
+  arrivals(
+    day: number,
+    after: number,
+    upTo: number,
+    eventsMax: number,
+    charactersMax: number,
+  ): { rows: { seq: number; body: string }[]; isAll: boolean } {
+    const rows: { seq: number; body: string }[] = [];
+    let characters = 0;
+    const statement = days
+      .get(day)
+      ?.sql("SELECT seq, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?");
+    for (const row of statement?.iterate(after, upTo, eventsMax) ?? []) {
+      rows.push(row as { seq: number; body: string });
+      characters += rows.at(-1)!.body.length;
+      if (characters >= charactersMax) return { rows, isAll: false };
+    }
+    return { rows, isAll: rows.length < eventsMax };
+  },
+
   find(day: number, seq: number): Row | undefined {
     return days.get(day)?.sql("SELECT seq, ts, body FROM events WHERE seq = ?").get(seq) as Row | undefined;
   },
