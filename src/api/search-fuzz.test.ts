@@ -39,15 +39,19 @@ const goodField = fc.oneof(
 );
 const goodText = anyText.map((text) => text.toWellFormed()).filter((text) => text !== "");
 const scalar = fc.oneof(goodText, fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
+function oneOrSeveral<T>(item: fc.Arbitrary<T>): fc.Arbitrary<T | T[]> {
+  return fc.oneof(item, fc.array(item, { minLength: 1, maxLength: 3 }));
+}
 const goodValues: Record<OperatorName, fc.Arbitrary<unknown>> = {
   equals: scalar,
   not_equals: scalar,
   in: fc.array(scalar, { minLength: 1, maxLength: 4 }),
   not_in: fc.array(scalar, { minLength: 1, maxLength: 4 }),
-  contains: goodText,
-  starts_with: goodText,
-  prefix: goodText,
-  ends_with: goodText,
+  contains: oneOrSeveral(goodText),
+  starts_with: oneOrSeveral(goodText),
+  prefix: oneOrSeveral(goodText),
+  ends_with: oneOrSeveral(goodText),
+  glob: oneOrSeveral(fc.oneof(goodText, fc.constantFrom("*", "a*e", "?l*", "\\*", "*.0.*", "(*", "[a*]"))),
   regex: fc.constantFrom(
     "a",
     "^a.*e$",
@@ -61,19 +65,29 @@ const goodValues: Record<OperatorName, fc.Arbitrary<unknown>> = {
     "(?s).",
     "'",
   ),
-  cidr: fc.constantFrom("192.0.2.0/24", "::/0", "2001:db8::1", "0.0.0.0/0", "10.0.0.1/32"),
+  cidr: oneOrSeveral(fc.constantFrom("192.0.2.0/24", "::/0", "2001:db8::1", "0.0.0.0/0", "10.0.0.1/32")),
   gt: fc.double({ noNaN: true, noDefaultInfinity: true }),
   gte: fc.integer(),
   lt: fc.double({ noNaN: true, noDefaultInfinity: true }),
   lte: fc.integer(),
+  during: fc.constantFrom("22:00-06:00", "sat-sun", "mon-fri 08:00-18:00 Europe/Berlin"),
+  equals_field: goodField,
+  contains_field: goodField,
+  starts_with_field: goodField,
+  ends_with_field: goodField,
   exists: fc.boolean(),
 };
+const ANY_FIELD_OPERATORS = ["equals", "in", "contains", "starts_with", "ends_with", "glob", "regex", "cidr"] as const;
+const goodTest = fc.oneof(
+  { weight: 4, arbitrary: fc.tuple(goodField, fc.constantFrom(...OPERATOR_NAMES.filter((name) => name !== "during"))) },
+  { weight: 1, arbitrary: fc.tuple(fc.constant("*"), fc.constantFrom(...ANY_FIELD_OPERATORS)) },
+  { weight: 1, arbitrary: fc.constant(["timestamp", "during"] as [string, OperatorName]) },
+);
 const goodFilter = fc.letrec<{ filter: unknown; bool: unknown }>((tie) => ({
   filter: fc.oneof(
     { depthSize: "small" },
-    fc
-      .tuple(goodField, fc.constantFrom(...OPERATOR_NAMES))
-      .chain(([field, operator]) => goodValues[operator].map((value) => ({ field, [operator]: value }))),
+    goodTest.chain(([field, operator]) => goodValues[operator].map((value) => ({ field, [operator]: value }))),
+    fc.record({ keyword: oneOrSeveral(goodText) }),
     fc.record({ bool: tie("bool") }),
   ),
   bool: fc.record(

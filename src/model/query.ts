@@ -6,8 +6,10 @@ import {
   CONDITION_DEPTH_MAX,
   CONDITIONS_MAX,
   fieldTestSchema,
+  keywordSchema,
   measureCondition,
   toFieldTest,
+  toKeywordTest,
   type Condition,
 } from "./condition.ts";
 import { pathFault } from "./field.ts";
@@ -48,25 +50,30 @@ export function refuseBackwards(
   }
 }
 
-type FilterInput = z.infer<typeof fieldTestSchema> | { bool: BoolInput };
+type FilterInput = z.infer<typeof fieldTestSchema> | z.infer<typeof keywordSchema> | { bool: BoolInput };
 interface BoolInput {
   must?: FilterInput[] | undefined;
   must_not?: FilterInput[] | undefined;
   should?: FilterInput[] | undefined;
 }
 
-/** A filter is a test on a field or, nested, a bool of filters. Told apart by hand so that faults name the exact place. */
+/** A filter is a test on a field, a keyword or, nested, a bool of filters. Told apart by hand so that faults name the exact place. */
 const filterSchema: z.ZodType<FilterInput> = z
   .lazy(() =>
     z.unknown().transform((input, context): FilterInput => {
-      const isBool = typeof input === "object" && input !== null && "bool" in input;
-      const parsed = (isBool ? z.strictObject({ bool: boolSchema }) : fieldTestSchema).safeParse(input);
+      const parsed = filterSchemaOf(input).safeParse(input);
       if (parsed.success) return parsed.data as FilterInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
       return z.NEVER;
     }),
   )
-  .meta({ id: "Filter", description: "a field test, or { bool } nested" });
+  .meta({ id: "Filter", description: "a field test, { keyword }, or { bool } nested" });
+
+function filterSchemaOf(input: unknown): z.ZodType {
+  if (typeof input !== "object" || input === null) return fieldTestSchema;
+  if ("bool" in input) return z.strictObject({ bool: boolSchema });
+  return "keyword" in input ? keywordSchema : fieldTestSchema;
+}
 
 const boolSchema: z.ZodType<BoolInput> = z
   .strictObject({
@@ -97,7 +104,8 @@ export function toCondition(bool: BoolInput | undefined): Condition {
 }
 
 function toFilterCondition(filter: FilterInput): Condition {
-  return "bool" in filter ? toCondition(filter.bool) : toFieldTest(filter);
+  if ("bool" in filter) return toCondition(filter.bool);
+  return "keyword" in filter ? toKeywordTest(filter) : toFieldTest(filter);
 }
 
 export interface TimeRange {
