@@ -2,27 +2,17 @@ import { z } from "zod";
 import { BATCH_ITEMS_MAX, type Intake } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event.ts";
-import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
 import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, readJson } from "./body.ts";
-import {
-  data,
-  dataText,
-  endpoint,
-  integerParameter,
-  list,
-  pageParameter,
-  paginate,
-  perPageParameter,
-} from "./endpoint.ts";
+import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
 const SEARCH_CHARACTERS_MAX = 1000;
-const CURSOR_CHARACTERS_MAX = 100;
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
 /** The body of a submission holds `data` one level down. */
 const SUBMISSION_DEPTH_MAX = DATA_DEPTH_MAX + 1;
@@ -69,16 +59,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       },
       handle: async ({ query }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
-        const position: Position =
-          after !== undefined || limit !== undefined
-            ? { mode: "cursor", after, size: limit ?? PER_PAGE_DEFAULT }
-            : { mode: "page", page: page ?? 1, size: per_page ?? PER_PAGE_DEFAULT };
-        const found = await store.events.list({ ...filter, fromMs: from, toMs: to }, position);
-        const pagination = paginate(found.total, page ?? 1, position.size);
-        return list(
-          found.items,
-          position.mode === "cursor" ? { ...pagination, next_cursor: found.nextCursor } : pagination,
-        );
+        const position = positionOf({ page, per_page, after, limit });
+        return listPage(position, await store.events.list({ ...filter, fromMs: from, toMs: to }, position));
       },
     }),
     endpoint({
@@ -211,17 +193,9 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
 }
 
 function listQuery(sources: readonly string[]) {
-  return z
-    .strictObject({
-      page: pageParameter,
-      per_page: perPageParameter,
-      after: z
-        .string()
-        .min(1)
-        .max(CURSOR_CHARACTERS_MAX)
-        .optional()
-        .describe("cursor mode: go on below the event with this id"),
-      limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items in an answer, default ${PER_PAGE_DEFAULT}`),
+  return refuseMixedPaging(
+    z.strictObject({
+      ...pagingParameters("event"),
       source: sourceSchema(sources).optional(),
       severity: severitySchema.optional(),
       type: typeSchema.optional(),
@@ -235,26 +209,9 @@ function listQuery(sources: readonly string[]) {
         .max(SEARCH_CHARACTERS_MAX)
         .optional()
         .describe('words that must all occur, each from its beginning; an address or a "phrase" as a whole'),
-    })
-    .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
-      path: ["page"],
-      message: "cannot stand beside after or limit, which are cursor mode",
-      when: evenIfFaulty,
-    })
-    .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
-      path: ["per_page"],
-      message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
-      when: evenIfFaulty,
-    })
-    .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
-      path: ["from"],
-      message: "is after to",
-      when: evenIfFaulty,
-    });
+    }),
+  );
 }
-
-/** All faults of a request at once: what parameters say together is looked at even when one of them is wrong alone. */
-const evenIfFaulty = () => true;
 
 /** One client's key must not find another's event. */
 function idempotencyToken(header: string | string[] | undefined, keyId: string): string | undefined {

@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
+import { integerParameter, list, pageParameter, paginate, perPageParameter, type Answer } from "./endpoint.ts";
+
+// How every list is walked: by numbered pages, or by a cursor.
+
+const CURSOR_CHARACTERS_MAX = 100;
+
+/** The parameters of a list, for its query; `what` is what it lists. */
+export function pagingParameters(what: string) {
+  return {
+    page: pageParameter,
+    per_page: perPageParameter,
+    after: z
+      .string()
+      .min(1)
+      .max(CURSOR_CHARACTERS_MAX)
+      .optional()
+      .describe(`cursor mode: go on below the ${what} with this id`),
+    limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items in an answer, default ${PER_PAGE_DEFAULT}`),
+  };
+}
+
+interface Paging {
+  readonly page?: number | undefined;
+  readonly per_page?: number | undefined;
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/**
+ * Refuses both ways of walking at once, and a range that runs backwards. All faults of a request at once: what
+ * parameters say together is looked at even when one of them is wrong alone.
+ */
+export function refuseMixedPaging<Schema extends z.ZodType<Paging>>(schema: Schema): Schema {
+  const when = () => true;
+  return schema
+    .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
+      path: ["page"],
+      message: "cannot stand beside after or limit, which are cursor mode",
+      when,
+    })
+    .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
+      path: ["per_page"],
+      message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
+      when,
+    })
+    .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+      path: ["from"],
+      message: "is after to",
+      when,
+    });
+}
+
+export function positionOf({ page, per_page, after, limit }: Paging): Position {
+  return after !== undefined || limit !== undefined
+    ? { mode: "cursor", after, size: limit ?? PER_PAGE_DEFAULT }
+    : { mode: "page", page: page ?? 1, size: per_page ?? PER_PAGE_DEFAULT };
+}
+
+/** The answer of a list: its items as JSON texts. */
+export function listPage(
+  position: Position,
+  found: { readonly total: number; readonly items: readonly string[]; readonly nextCursor: string | null },
+): Answer {
+  const pagination = paginate(found.total, position.mode === "page" ? position.page : 1, position.size);
+  return list(found.items, position.mode === "cursor" ? { ...pagination, next_cursor: found.nextCursor } : pagination);
+}
