@@ -5,6 +5,7 @@ import { z } from "zod";
 import { parseCidr } from "./lib/ip.ts";
 import { LOG_LEVELS } from "./lib/log.ts";
 import { nearestName } from "./lib/nearest.ts";
+import { isZone } from "./model/hours.ts";
 
 // Every setting there is. One line in the schema makes it a key of the file, a TOCSIN_ variable, a flag of
 // `tocsin serve` and a row of docs/configuration.md; all their names derive from its place here.
@@ -94,6 +95,12 @@ const settingsSchema = z.strictObject({
     /^[a-z][a-z0-9_-]{0,31}$/,
     "1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
   ),
+  timezone: setting(z.string().refine(isZone), {
+    about: "the site's time zone: what night and office hours mean in built-in rules",
+    allowed: "the name of a time zone, such as UTC or Europe/Berlin",
+    fallback: "UTC",
+    read: readText,
+  }),
   retention: z.strictObject({
     eventsDays: integer("days that events are kept; whole UTC days are removed", 365, 1, DAYS_MAX),
     flowsDays: integer("days that network flows are kept (none are collected yet)", 30, 1, DAYS_MAX),

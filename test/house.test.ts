@@ -12,10 +12,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   store: ["lib", "model"],
   exports: ["lib", "model", "store/store.ts"],
   intake: ["lib", "model", "store/store.ts"],
-  api: ["lib", "model", "config", "store/store.ts", "exports", "intake"],
-  docs: ["lib", "model", "config", "api/problems.ts"],
-  app: ["lib", "model", "config", "store", "exports", "intake", "api"],
-  commands: ["lib", "model", "demo", "config", "store", "docs", "app"],
+  alerts: ["lib", "model", "store/store.ts"],
+  detection: ["lib", "model", "store/store.ts"],
+  sigma: ["lib", "model", "detection"],
+  api: ["lib", "model", "config", "store/store.ts", "exports", "intake", "alerts", "detection", "sigma"],
+  docs: ["lib", "model", "config", "detection", "api/problems.ts"],
+  app: ["lib", "model", "config", "store", "exports", "intake", "alerts", "detection", "api"],
+  commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "docs", "app"],
   main: ["commands"],
 };
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Fault } from "../lib/fault.ts";
-import { QuestionRefused, StoreUnavailable } from "../store/store.ts";
+import { RuleRefused } from "../detection/rulebook.ts";
+import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/store.ts";
 
 /** Every error there is. The answers, the OpenAPI document and the docs read this table. */
 export const PROBLEMS = {
@@ -8,7 +9,7 @@ export const PROBLEMS = {
   malformed_json: { status: 400, meaning: "the body is not JSON" },
   unauthorized: { status: 401, meaning: "no API key, or one that is not valid (any more)" },
   forbidden: { status: 403, meaning: "the key lacks a scope; the message names it" },
-  builtin_rule: { status: 403, meaning: "a built-in rule can be enabled and disabled, nothing else" },
+  builtin_rule: { status: 403, meaning: "a built-in rule can be enabled, disabled and given exceptions, nothing else" },
   not_found: { status: 404, meaning: "there is nothing at this path or under this id" },
   method_not_allowed: { status: 405, meaning: "the path exists, but not for this method; Allow lists those it has" },
   conflict: { status: 409, meaning: "the state of the resource does not allow this; the message names the state" },
@@ -53,9 +54,17 @@ export function invalid(details: readonly Fault[]): Problem {
   return new Problem("validation_error", message, { details });
 }
 
+const RULE_REFUSALS = {
+  not_found: "not_found",
+  builtin: "builtin_rule",
+  limit: "conflict",
+} as const satisfies Record<RuleRefused["kind"], ProblemCode>;
+
 /** The problem that an error amounts to; undefined for a fault of ours. */
 export function toProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error;
+  if (error instanceof RuleConflict) return new Problem("conflict", error.message);
+  if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
   if (error instanceof QuestionRefused) return invalid([{ field: error.field, message: error.message }]);
   if (error instanceof StoreUnavailable) {
     return new Problem("unavailable", error.message, {

@@ -36,3 +36,9 @@ function uuid7(ms: number, counter: number, random: Buffer): string {
   random[0] = 0x80 | (random[0]! & 0x3f);
   return ms.toString(16).padStart(12, "0") + "7" + counter.toString(16).padStart(3, "0") + random.toString("hex");
 }
+
+/** When an id of this form was made, in milliseconds. */
+export function timeOfId(id: string): number {
+  const start = id.lastIndexOf("_") + 1;
+  return Number.parseInt(id.slice(start, start + 12), 16);
+}

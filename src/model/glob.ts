@@ -1,15 +1,16 @@
 // A text with `*` and `?` in it. Pieces between stars are looked for from left to right, the first place of each: no
 // other choice could succeed where this one fails, so there is nothing to go back to.
 
-/** The literal pieces between the stars; `undefined` within a piece stands for any one character. */
+/** The literal pieces between the stars, by code point; `undefined` within a piece stands for any one of them. */
 type Piece = readonly (string | undefined)[];
 
 /** Cuts a glob at its stars: `a*b?` gives `a` and `b?`. A backslash makes a star, a question mark or a backslash plain. */
 export function globPieces(glob: string): Piece[] {
   const pieces: (string | undefined)[][] = [[]];
-  for (let i = 0; i < glob.length; i++) {
-    const char = glob[i]!;
-    const next = glob[i + 1];
+  const chars = [...glob];
+  for (let i = 0; i < chars.length; i++) {
+    const char = chars[i]!;
+    const next = chars[i + 1];
     if (char === "\\" && (next === "*" || next === "?" || next === "\\")) {
       pieces.at(-1)!.push(next);
       i++;
@@ -19,15 +20,28 @@ export function globPieces(glob: string): Piece[] {
   return pieces;
 }
 
+const SURROGATE = /[\ud800-\udfff]/;
+
 export function compileGlob(glob: string): (text: string) => boolean {
   const pieces = globPieces(glob);
-  const first = pieceAt(pieces[0]!);
+  if (!pieces.some((piece) => piece.includes(undefined))) return matcher(pieces.map(plainPiece));
+  const matches = matcher(pieces.map(openPiece));
+  // A question mark is one character, also where the text needs two units for it.
+  return (text) => matches(SURROGATE.test(text) ? [...text] : text);
+}
+
+interface PlacedPiece<Text> {
+  readonly length: number;
+  fits(text: Text, at: number): boolean;
+  /** The first place from here on where it fits, or -1. */
+  find(text: Text, from: number): number;
+}
+
+function matcher<Text extends ArrayLike<string>>(pieces: readonly PlacedPiece<Text>[]): (text: Text) => boolean {
+  const first = pieces[0]!;
   if (pieces.length === 1) return (text) => text.length === first.length && first.fits(text, 0);
-  const last = pieceAt(pieces.at(-1)!);
-  const between = pieces
-    .slice(1, -1)
-    .filter((piece) => piece.length > 0)
-    .map(pieceAt);
+  const last = pieces.at(-1)!;
+  const between = pieces.slice(1, -1).filter(({ length }) => length > 0);
   return (text) => {
     const end = text.length - last.length;
     if (end < first.length || !first.fits(text, 0) || !last.fits(text, end)) return false;
@@ -41,21 +55,20 @@ export function compileGlob(glob: string): (text: string) => boolean {
   };
 }
 
-interface PlacedPiece {
-  readonly length: number;
-  fits(text: string, at: number): boolean;
-  /** The first place from here on where it fits, or -1. */
-  find(text: string, from: number): number;
+function plainPiece(piece: Piece): PlacedPiece<string> {
+  const plain = piece.join("");
+  return {
+    length: plain.length,
+    fits: (text, at) => text.startsWith(plain, at),
+    find: (text, from) => text.indexOf(plain, from),
+  };
 }
 
-function pieceAt(piece: Piece): PlacedPiece {
+function openPiece(piece: Piece): PlacedPiece<ArrayLike<string>> {
   const { length } = piece;
-  if (!piece.includes(undefined)) {
-    const plain = piece.join("");
-    return { length, fits: (text, at) => text.startsWith(plain, at), find: (text, from) => text.indexOf(plain, from) };
-  }
-  const fits = (text: string, at: number) => piece.every((char, i) => char === undefined || text[at + i] === char);
-  const find = (text: string, from: number) => {
+  const fits = (text: ArrayLike<string>, at: number) =>
+    piece.every((char, i) => char === undefined || text[at + i] === char);
+  const find = (text: ArrayLike<string>, from: number) => {
     for (let at = from; at + length <= text.length; at++) if (fits(text, at)) return at;
     return -1;
   };

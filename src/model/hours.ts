@@ -51,7 +51,7 @@ export function withinHours({ days, from, to, zone }: Hours, ms: number): boolea
   return (days[day]! && minute >= from) || (days[(day + 6) % 7]! && minute < to);
 }
 
-function isZone(zone: string): boolean {
+export function isZone(zone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return true;

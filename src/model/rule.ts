@@ -70,7 +70,7 @@ function itemSchemaOf(input: unknown): z.ZodType {
 }
 
 /** How deep a body nests is bounded before it gets here; how deep conditions may nest is said here. */
-const conditionsSchema = z
+export const conditionsSchema = z
   .array(conditionSchema)
   .max(CONDITION_ITEMS_MAX)
   .superRefine((items, context) => {
@@ -232,11 +232,46 @@ function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
   }
 }
 
+const SOURCE_OPERATORS = ["equals", "not_equals", "in", "not_in"] as const;
+
+/** A test for a source that cannot be is a mistake to point out, not a rule that never matches. */
+function refuseUnknownSources(rule: SourceTests, sources: readonly string[], context: z.RefinementCtx): void {
+  const visit = (item: ConditionInput, path: PropertyKey[]): void => {
+    if ("any" in item) item.any.forEach((inner, i) => visit(inner, [...path, "any", i]));
+    else if ("all" in item) item.all.forEach((inner, i) => visit(inner, [...path, "all", i]));
+    else if ("not" in item) visit(item.not, [...path, "not"]);
+    else if ("field" in item && item.field === "source") {
+      const fold = (value: unknown) => (item.ignore_case && typeof value === "string" ? value.toLowerCase() : value);
+      for (const operator of SOURCE_OPERATORS) {
+        const values = [item[operator] ?? []].flat();
+        if (values.every((value) => sources.some((source) => source === fold(value)))) continue;
+        context.addIssue({
+          code: "custom",
+          path: [...path, operator],
+          message: `must be one of ${sources.join(", ")}`,
+        });
+      }
+    }
+  };
+  const visitAll = (items: readonly ConditionInput[], path: PropertyKey[]) =>
+    items.forEach((item, i) => visit(item, [...path, i]));
+  visitAll(rule.conditions, ["conditions"]);
+  rule.sequence?.forEach((step, i) => visitAll(step.conditions, ["sequence", i, "conditions"]));
+  rule.exceptions.forEach((exception, i) => visitAll(exception.conditions, ["exceptions", i, "conditions"]));
+}
+
+interface SourceTests {
+  readonly conditions: readonly ConditionInput[];
+  readonly sequence?: readonly { readonly conditions: readonly ConditionInput[] }[] | null | undefined;
+  readonly exceptions: readonly { readonly conditions: readonly ConditionInput[] }[];
+}
+
 /** A rule as it is created, or as a rule file has it. `sources` are those of this platform. */
 export function ruleInputSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
     .superRefine(refuseMixtures)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context))
     .meta({ id: "NewRule" });
 }
 
@@ -245,6 +280,7 @@ export function ruleReplacementSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
     .superRefine(refuseMixtures)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context))
     .meta({ id: "RuleReplacement" });
 }
 
@@ -312,7 +348,7 @@ export interface RuleStats {
 
 export const NO_MATCHES: RuleStats = { matches24h: 0, matches7d: 0, lastMatchAt: null };
 
-const exceptionSchema = z
+export const exceptionSchema = z
   .object({
     id: z.string(),
     conditions: z.array(conditionSchema),
@@ -428,6 +464,23 @@ export function toRuleBody(input: RuleInput): RuleBody {
     dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
     actions: input.actions,
   };
+}
+
+/** What an event must be to count for the rule at this time: of the source, as the conditions say, and no exception. */
+export function ruleCondition(
+  rule: Pick<Rule, "source" | "conditions" | "sequence" | "exceptions">,
+  nowMs: number,
+): Condition {
+  const parts: Condition[] = [];
+  if (rule.source !== ANY_SOURCE) {
+    parts.push({ kind: "test", field: "source", operator: "equals", value: rule.source, ignoreCase: false });
+  }
+  if (rule.conditions.length > 0) parts.push(toConditions(rule.conditions));
+  if (rule.sequence) parts.push({ kind: "any", of: rule.sequence.map((step) => toConditions(step.conditions)) });
+  for (const { conditions, expiresAt } of rule.exceptions) {
+    if (expiresAt === null || expiresAt > nowMs) parts.push({ kind: "not", of: toConditions(conditions) });
+  }
+  return { kind: "all", of: parts };
 }
 
 /** The paths whose values keep alerts of the rule apart. */

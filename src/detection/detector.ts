@@ -1,0 +1,298 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { timeOfId } from "../lib/id.ts";
+import { Thread } from "../lib/thread.ts";
+import type { Finding } from "../model/finding.ts";
+import { ruleCondition, type Rule } from "../model/rule.ts";
+import {
+  StoreUnavailable,
+  type Detected,
+  type DetectionStore,
+  type EventStore,
+  type StoredEvent,
+} from "../store/store.ts";
+import type { Rulebook, RuleChange } from "./rulebook.ts";
+import type { DetectionApi } from "./worker.ts";
+
+// Follows the events in the order of arrival and runs the rules over them. What was found and how far it has come become
+// durable in one step, so that after a crash it goes on as if nothing had happened: nothing missed, nothing twice.
+
+const RULES_PER_CALL = 50;
+/** Progress without findings is written this often. */
+const PROGRESS_MS = 250;
+const TICK_MS = 1000;
+const RETRY_MS = [50, 200, 1000, 5000];
+/** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
+const SETTLE_MS_MAX = 2000;
+/** Events that fill one rule's memory after a start. */
+const WARM_EVENTS_MAX = 500_000;
+
+export interface DetectorOptions {
+  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "scan">;
+  readonly progress: DetectionStore;
+  readonly rulebook: Rulebook;
+  /** Makes alerts of findings, and the progress durable with them. */
+  readonly raise: (findings: readonly Finding[], detected: Detected | undefined) => Promise<void>;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now?: () => number;
+}
+
+type Matches = Detected["matches"][number];
+type Seen = Detected["seen"][number];
+
+export class Detector {
+  readonly #options: DetectorOptions;
+  readonly #now: () => number;
+  readonly #thread: Thread<DetectionApi>;
+  readonly #stop = new AbortController();
+  readonly #counters: Counters;
+  /** The last event that was looked at, and the last one whose effects are durable. */
+  #position: string | null = null;
+  #durable: string | null = null;
+  readonly #matches = new Map<string, Matches>();
+  readonly #seen = new Map<string, Seen>();
+  #lastCommitAt = 0;
+  #lagSince: number | undefined;
+  #isReady = false;
+  #turn: Promise<unknown> = Promise.resolve();
+  #advanced: (() => void)[] = [];
+  #running: Promise<void> = Promise.resolve();
+  #ticker: NodeJS.Timeout | undefined;
+
+  private constructor(options: DetectorOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#thread = new Thread<DetectionApi>(new URL("./worker.ts", import.meta.url), undefined, (error) =>
+      queueMicrotask(() => {
+        throw new Error("the thread of detection died", { cause: error });
+      }),
+    );
+    this.#counters = countersOf(options.registry, () => this.lagMs, this.#thread);
+  }
+
+  /** Resolves when rules are in force; what came in before is worked off behind that. */
+  static async open(options: DetectorOptions): Promise<Detector> {
+    const detector = new Detector(options);
+    await detector.#start();
+    return detector;
+  }
+
+  async #start(): Promise<void> {
+    const { progress, rulebook } = this.#options;
+    this.#position = this.#durable = await progress.position();
+    await this.#setRules(rulebook.all());
+    await this.#thread.call("warmAbsence", await progress.seen(), this.#now());
+    rulebook.changeThrough((work) => this.#changeRules(work));
+    this.#running = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    await this.#inTurn(() => this.#warm(this.#options.rulebook.all()));
+    this.#isReady = true;
+    this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
+    for await (const chunk of this.#options.events.arrivals(this.#position, this.#stop.signal)) {
+      this.#lagSince = timeOfId(chunk[0]!.id);
+      await this.#inTurn(() => this.#process(chunk));
+      this.#lagSince = undefined;
+    }
+  }
+
+  async #process(chunk: readonly StoredEvent[]): Promise<void> {
+    const startedAt = performance.now();
+    const outcome = await this.#thread.call(
+      "process",
+      chunk.map(({ text }) => text),
+    );
+    this.#counters.seconds.observe((performance.now() - startedAt) / 1000);
+    this.#counters.events.inc(chunk.length);
+    this.#counters.findings.inc(outcome.findings.length);
+    this.#position = chunk.at(-1)!.id;
+    for (const row of outcome.matches) this.#addMatches(row);
+    for (const row of outcome.seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
+    const isDue = this.#now() - this.#lastCommitAt >= PROGRESS_MS;
+    if (outcome.findings.length > 0 || isDue) await this.#commit(outcome.findings);
+    for (const told of this.#advanced.splice(0)) told();
+  }
+
+  #addMatches(row: Matches): void {
+    const key = `${row.ruleId} ${row.minuteMs}`;
+    const known = this.#matches.get(key);
+    const count = row.count + (known?.count ?? 0);
+    this.#matches.set(key, known ? { ...row, count, lastMs: Math.max(row.lastMs, known.lastMs) } : row);
+  }
+
+  /** Tries until it is done: what the engine has found it will not find again. */
+  async #commit(findings: readonly Finding[]): Promise<void> {
+    if (findings.length === 0 && this.#durable === this.#position) return;
+    const detected: Detected | undefined =
+      this.#position === null
+        ? undefined
+        : { upTo: this.#position, matches: [...this.#matches.values()], seen: [...this.#seen.values()] };
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await this.#options.raise(findings, detected);
+        break;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
+        this.#counters.retries.inc();
+        if (attempt === 0) this.#options.log.warn({ err: error }, "findings cannot be stored; trying again");
+        await delay(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]);
+      }
+    }
+    this.#durable = this.#position;
+    this.#matches.clear();
+    this.#seen.clear();
+    this.#lastCommitAt = this.#now();
+  }
+
+  async #tick(): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    const findings = await this.#thread.call("tick", this.#now());
+    this.#counters.findings.inc(findings.length);
+    await this.#commit(findings);
+  }
+
+  /** What has been looked at is in every answer from now on. */
+  async flush(): Promise<void> {
+    if (this.#durable === this.#position) return;
+    await this.#inTurn(() => this.#commit([]));
+  }
+
+  async #changeRules(work: (position: string | null) => Promise<RuleChange>): Promise<void> {
+    await this.#settle(this.#options.events.lastArrival());
+    await this.#inTurn(async () => {
+      await this.#commit([]);
+      const { set, removed } = await work(this.#position);
+      await this.#thread.call("removeRules", removed);
+      await this.#setRules(set);
+      // A rule that goes on where it was keeps what it remembers.
+      await this.#warm(set.filter(({ activeAfter }) => activeAfter !== this.#position));
+    });
+  }
+
+  /** Waits until this event has been looked at. */
+  async #settle(id: string | null): Promise<void> {
+    const until = performance.now() + SETTLE_MS_MAX;
+    while (id !== null && (this.#position === null || this.#position < id)) {
+      const left = until - performance.now();
+      if (left <= 0) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#advanced.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+  }
+
+  /** In slices: the thread goes on with events in between. */
+  async #setRules(rules: readonly Rule[]): Promise<void> {
+    for (let at = 0; at < rules.length; at += RULES_PER_CALL) {
+      await this.#thread.call("setRules", rules.slice(at, at + RULES_PER_CALL));
+    }
+  }
+
+  /** Gives rules that count over time the matches that they had seen before the start. */
+  async #warm(rules: readonly Rule[]): Promise<void> {
+    const position = this.#position;
+    const enabled = rules.filter((rule) => rule.enabled);
+    if (position === null || enabled.length === 0) return;
+    const memories = await this.#thread.call(
+      "memories",
+      enabled.map(({ id }) => id),
+    );
+    for (const [i, rule] of enabled.entries()) {
+      if (memories[i] === 0 || this.#stop.signal.aborted) continue;
+      await this.#warmRule(rule, position, timeOfId(position) - memories[i]!);
+    }
+  }
+
+  async #warmRule(rule: Rule, position: string, fromMs: number): Promise<void> {
+    let given = 0;
+    for await (const texts of this.#options.events.scan(
+      { condition: ruleCondition(rule, this.#now()), fromMs },
+      this.#stop.signal,
+    )) {
+      given += await this.#thread.call("warm", rule.id, texts, position);
+      if (given < WARM_EVENTS_MAX) continue;
+      this.#options.log.warn(
+        { rule: rule.name, events: given },
+        "only the oldest matches of the window are remembered",
+      );
+      return;
+    }
+  }
+
+  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  /** How long the oldest event that waits has been waiting; 0 when none does. */
+  get lagMs(): number {
+    return this.#lagSince === undefined ? 0 : Math.max(0, this.#now() - this.#lagSince);
+  }
+
+  /** False while the memory of rules is being filled after a start. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticker);
+    this.#stop.abort();
+    try {
+      await this.#running;
+      await this.#inTurn(() => this.#commit([]));
+    } finally {
+      // What is not durable is looked at again at the next start.
+      await this.#thread.end();
+    }
+  }
+}
+
+interface Counters {
+  readonly events: Counter;
+  readonly findings: Counter;
+  readonly retries: Counter;
+  readonly seconds: Histogram;
+}
+
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
+
+function countersOf(registry: Registry, lagMs: () => number, thread: Thread<DetectionApi>): Counters {
+  const registers = [registry];
+  const counter = (name: string, help: string) => new Counter({ name: `tocsin_detection_${name}`, help, registers });
+  new Gauge({
+    name: "tocsin_detection_lag_seconds",
+    help: "How long the oldest event that no rule has looked at yet has been waiting",
+    registers,
+    collect() {
+      this.set(lagMs() / 1000);
+    },
+  });
+  new Gauge({
+    name: "tocsin_detection_engine",
+    help: "What the engine holds and what it had to give up",
+    labelNames: ["what"],
+    registers,
+    async collect() {
+      for (const [what, value] of Object.entries(await thread.call("metrics"))) this.set({ what }, value);
+    },
+  });
+  return {
+    events: counter("events_total", "Events that the rules have looked at"),
+    findings: counter("findings_total", "Matches of rules that were made into alerts or added to one"),
+    retries: counter("retries_total", "Times that findings could not be stored at once"),
+    seconds: new Histogram({
+      name: "tocsin_detection_chunk_seconds",
+      help: "What running the rules over a chunk of events took",
+      buckets: SECONDS,
+      registers,
+    }),
+  };
+}

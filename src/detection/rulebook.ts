@@ -1,0 +1,316 @@
+import { idMaker } from "../lib/id.ts";
+import type { Severity } from "../model/event.ts";
+import {
+  EXCEPTIONS_MAX,
+  toRuleBody,
+  type ConditionInput,
+  type Rule,
+  type RuleException,
+  type RuleInput,
+  type RuleStats,
+} from "../model/rule.ts";
+import { RuleConflict, type RuleStore } from "../store/store.ts";
+
+// The rules that are in force: those of the house and those that people made. Every change goes through here, one at a
+// time, and is in force when it is answered.
+
+const RULES_MAX = 10_000;
+
+/** Why a rule cannot be changed as asked. */
+export class RuleRefused extends Error {
+  readonly kind: "not_found" | "builtin" | "limit";
+  constructor(kind: RuleRefused["kind"], message: string) {
+    super(message);
+    this.name = "RuleRefused";
+    this.kind = kind;
+  }
+}
+
+export interface ExceptionInput {
+  readonly conditions: readonly ConditionInput[];
+  readonly reason: string;
+  readonly expires_at?: number | null | undefined;
+}
+
+export interface RuleChange {
+  readonly set: readonly Rule[];
+  readonly removed: readonly string[];
+}
+
+/**
+ * Does a change between two events: everything that came before was looked at under the old rules, everything after it
+ * will be under the new ones. The work is told the id of the last event that was looked at.
+ */
+export type ChangeRules = (work: (position: string | null) => Promise<RuleChange>) => Promise<void>;
+
+export interface RuleFilter {
+  readonly enabled?: boolean | undefined;
+  readonly source?: string | undefined;
+  readonly severity?: Severity | undefined;
+  readonly tag?: string | undefined;
+  /** Occurs in the name or the description, upper or lower case. */
+  readonly search?: string | undefined;
+}
+
+export interface RulebookOptions {
+  readonly store: RuleStore;
+  readonly builtins: readonly Rule[];
+  readonly now?: () => number;
+}
+
+export class Rulebook {
+  readonly #store: RuleStore;
+  readonly #now: () => number;
+  readonly #rules: Map<string, Rule>;
+  readonly #nextRuleId: () => string;
+  readonly #nextExceptionId: () => string;
+  /** Until somebody detects, a change is just made. */
+  #change: ChangeRules = async (work) => {
+    await work(null);
+  };
+  #turn: Promise<unknown> = Promise.resolve();
+
+  private constructor({ store, now = Date.now }: RulebookOptions, rules: readonly Rule[]) {
+    this.#store = store;
+    this.#now = now;
+    this.#rules = new Map(rules.map((rule) => [rule.id, rule]));
+    this.#nextRuleId = idMaker("rule_", now);
+    this.#nextExceptionId = idMaker("exc_", now);
+  }
+
+  static async open(options: RulebookOptions): Promise<Rulebook> {
+    const stored = new Map((await options.store.list()).map((rule) => [rule.id, rule]));
+    const builtins = options.builtins.map((rule) => withChanges(rule, stored.get(rule.id)));
+    // What is stored of a built-in rule that this version does not have any more is left alone.
+    const own = [...stored.values()].filter(({ builtin }) => !builtin);
+    return new Rulebook(options, [...builtins, ...own]);
+  }
+
+  /** From now on changes are made between events. */
+  changeThrough(change: ChangeRules): void {
+    this.#change = change;
+  }
+
+  all(): Rule[] {
+    return [...this.#rules.values()];
+  }
+
+  get(id: string): Rule {
+    const rule = this.#rules.get(id);
+    if (!rule) throw new RuleRefused("not_found", `there is no rule ${id}`);
+    return rule;
+  }
+
+  find(id: string): Rule | undefined {
+    return this.#rules.get(id);
+  }
+
+  /** By name. */
+  list(filter: RuleFilter): Rule[] {
+    const words = filter.search?.toLowerCase();
+    return this.all()
+      .filter(
+        (rule) =>
+          (filter.enabled === undefined || rule.enabled === filter.enabled) &&
+          (filter.source === undefined || rule.source === filter.source) &&
+          (filter.severity === undefined || rule.severity === filter.severity) &&
+          (filter.tag === undefined || rule.tags.includes(filter.tag)) &&
+          (words === undefined || `${rule.name}\n${rule.description}`.toLowerCase().includes(words)),
+      )
+      .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  }
+
+  stats(rules: readonly Rule[]): Promise<RuleStats[]> {
+    return this.#store.stats(
+      rules.map(({ id }) => id),
+      this.#now(),
+    );
+  }
+
+  async create(input: RuleInput, author: string): Promise<Rule> {
+    const [rule] = await this.#edit((position) => {
+      this.#refuseTaken(input.name);
+      this.#refuseTooMany(1);
+      return [this.#newRule(input, author, position)];
+    });
+    return rule!;
+  }
+
+  /** Those whose names are free; of the others, why not. */
+  async createMany(
+    inputs: readonly RuleInput[],
+    author: string,
+  ): Promise<({ readonly rule: Rule } | { readonly fault: string })[]> {
+    const outcomes: ({ rule: Rule } | { fault: string })[] = [];
+    await this.#edit((position) => {
+      const names = new Set(this.all().map(({ name }) => name));
+      const made: Rule[] = [];
+      for (const input of inputs) {
+        if (names.has(input.name)) outcomes.push({ fault: takenWords(input.name) });
+        else if (this.#rules.size + made.length >= RULES_MAX) outcomes.push({ fault: tooManyWords() });
+        else {
+          const rule = this.#newRule(input, author, position);
+          names.add(rule.name);
+          made.push(rule);
+          outcomes.push({ rule });
+        }
+      }
+      return made;
+    });
+    return outcomes;
+  }
+
+  /** `revision` is the one that the editor has seen, where they say so. */
+  async replace(id: string, input: RuleInput, author: string, revision?: number): Promise<Rule> {
+    return this.#editOne(id, revision, (rule, position) => {
+      if (rule.builtin) throw builtinRefusal(rule, "replaced");
+      return {
+        ...rule,
+        ...toRuleBody(input),
+        exceptions: this.#newExceptions(input.exceptions, author),
+        activeAfter: position,
+      };
+    });
+  }
+
+  async patch(
+    id: string,
+    change: { readonly enabled?: boolean | undefined; readonly severity?: Severity | undefined },
+    revision?: number,
+  ): Promise<Rule> {
+    return this.#editOne(id, revision, (rule, position) => {
+      if (rule.builtin && change.severity !== undefined) throw builtinRefusal(rule, "given another severity");
+      const enabled = change.enabled ?? rule.enabled;
+      return {
+        ...rule,
+        enabled,
+        severity: change.severity ?? rule.severity,
+        // Only what is switched on anew begins anew.
+        activeAfter: enabled && !rule.enabled ? position : rule.activeAfter,
+      };
+    });
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#inTurn(() =>
+      this.#change(async () => {
+        const rule = this.get(id);
+        if (rule.builtin) throw builtinRefusal(rule, "deleted");
+        await this.#store.remove(id);
+        this.#rules.delete(id);
+        return { set: [], removed: [id] };
+      }),
+    );
+  }
+
+  /** Built-in rules too: no rule knows every site. */
+  async addException(id: string, input: ExceptionInput, author: string): Promise<RuleException> {
+    const rule = await this.#editOne(id, undefined, (known) => {
+      if (known.exceptions.length >= EXCEPTIONS_MAX) {
+        throw new RuleRefused("limit", `a rule has at most ${EXCEPTIONS_MAX} exceptions`);
+      }
+      return { ...known, exceptions: [...known.exceptions, ...this.#newExceptions([input], author)] };
+    });
+    return rule.exceptions.at(-1)!;
+  }
+
+  async removeException(id: string, exceptionId: string): Promise<void> {
+    await this.#editOne(id, undefined, (rule) => {
+      const exceptions = rule.exceptions.filter((exception) => exception.id !== exceptionId);
+      if (exceptions.length === rule.exceptions.length) {
+        throw new RuleRefused("not_found", `the rule ${id} has no exception ${exceptionId}`);
+      }
+      return { ...rule, exceptions };
+    });
+  }
+
+  async #editOne(
+    id: string,
+    revision: number | undefined,
+    edit: (rule: Rule, position: string | null) => Rule,
+  ): Promise<Rule> {
+    const [edited] = await this.#edit((position) => {
+      const rule = this.get(id);
+      if (revision !== undefined && revision !== rule.revision) {
+        throw new RuleConflict("changed", `the rule ${id} has been changed meanwhile: read it again`);
+      }
+      return [{ ...edit(rule, position), revision: rule.revision + 1, updatedAt: this.#now() }];
+    });
+    return edited!;
+  }
+
+  async #edit(edit: (position: string | null) => Rule[]): Promise<Rule[]> {
+    let edited: Rule[] = [];
+    await this.#inTurn(() =>
+      this.#change(async (position) => {
+        edited = edit(position);
+        if (edited.length > 0) await this.#store.putMany(edited);
+        for (const rule of edited) this.#rules.set(rule.id, rule);
+        return { set: edited, removed: [] };
+      }),
+    );
+    return edited;
+  }
+
+  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#turn.then(work);
+    // Whoever asked for the change hears of its failure; the next one goes on.
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  #newRule(input: RuleInput, author: string, position: string | null): Rule {
+    const at = this.#now();
+    return {
+      ...toRuleBody(input),
+      id: this.#nextRuleId(),
+      exceptions: this.#newExceptions(input.exceptions, author),
+      builtin: false,
+      createdAt: at,
+      updatedAt: at,
+      revision: 1,
+      activeAfter: position,
+    };
+  }
+
+  #newExceptions(inputs: readonly ExceptionInput[], author: string): RuleException[] {
+    return inputs.map(({ conditions, reason, expires_at }) => ({
+      id: this.#nextExceptionId(),
+      conditions,
+      reason,
+      author,
+      createdAt: this.#now(),
+      expiresAt: expires_at ?? null,
+    }));
+  }
+
+  #refuseTaken(name: string): void {
+    if (this.all().some((rule) => rule.name === name)) throw new RuleConflict("name_taken", takenWords(name));
+  }
+
+  #refuseTooMany(more: number): void {
+    if (this.#rules.size + more > RULES_MAX) throw new RuleRefused("limit", tooManyWords());
+  }
+}
+
+function takenWords(name: string): string {
+  return `there is a rule named ${name} already`;
+}
+
+function tooManyWords(): string {
+  return `there are ${RULES_MAX} rules already, which is as many as there may be`;
+}
+
+function builtinRefusal({ name }: Rule, done: string): RuleRefused {
+  return new RuleRefused(
+    "builtin",
+    `${name} is built in: it can be enabled, disabled and given exceptions, not ${done}`,
+  );
+}
+
+/** A built-in rule is what this version says it is, but for what people decided about it. */
+function withChanges(rule: Rule, stored: Rule | undefined): Rule {
+  if (!stored) return rule;
+  const { enabled, exceptions, updatedAt, revision, activeAfter } = stored;
+  return { ...rule, enabled, exceptions, updatedAt, revision, activeAfter };
+}
