@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { copyFile, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { startOfDay } from "../src/lib/time.ts";
-import { openDayForWriting } from "../src/store/embedded/journal/day-file.ts";
+import { openDayForWriting, WordsMerger } from "../src/store/embedded/journal/day-file.ts";
 import { dayFile, eventsFolder } from "../src/store/embedded/layout.ts";
 import { eventWords } from "../src/store/embedded/words.ts";
 import { timed, watchMemory, withServer, type Bench } from "./bench.ts";
@@ -102,16 +102,20 @@ async function rawJournal(folder: string): Promise<number> {
   db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   const insertEvent = db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, NULL)");
   const insertWords = db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)");
+  const merger = new WordsMerger(db);
   let { seq } = db.prepare("SELECT coalesce(max(seq), 0) AS seq FROM events").get() as { seq: number };
   const first = seq;
   const startedAt = performance.now();
   while (performance.now() - startedAt < JOURNAL_MS) {
     db.exec("BEGIN IMMEDIATE");
+    const group: string[] = [];
     for (let n = 0; n < BATCH_SIZE; n++) {
       const { body, words } = rows[++seq % rows.length]!;
       insertEvent.run(seq, toMs + n, body);
       insertWords.run(seq, words);
+      group.push(words);
     }
+    merger.run(group);
     db.exec("COMMIT");
   }
   const rate = (seq - first) / ((performance.now() - startedAt) / 1000);

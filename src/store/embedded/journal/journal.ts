@@ -20,6 +20,7 @@ import type { WriterApi } from "./writer.ts";
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
 
 const GROUP_EVENTS_MAX = 1000;
+const GROUP_EVENTS_FULL = GROUP_EVENTS_MAX / 2;
 const QUEUE_EVENTS_MAX = 20_000;
 const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
 /** The writer always finds its next group waiting. */
@@ -63,6 +64,8 @@ export class Journal {
   readonly #queue: Waiting[] = [];
   #queuedEvents = 0;
   #queuedBytes = 0;
+  /** Queued events that are in no group yet. */
+  #ungrouped = 0;
   #inFlight = 0;
   #isPumpDue = false;
   #searches = 0;
@@ -193,6 +196,7 @@ export class Journal {
     this.#queuedEvents += prepared.length;
     this.#queuedBytes += bytes;
     return new Promise((resolve, reject) => {
+      this.#ungrouped += prepared.length;
       this.#queue.push({ events: prepared, bytes, resolve, reject });
       this.#pumpSoon();
     });
@@ -220,7 +224,7 @@ export class Journal {
   }
 
   #pump(): void {
-    while (this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#queue.length > 0) {
+    while (this.#queue.length > 0 && this.#mayCommit()) {
       const group: Waiting[] = [];
       let size = 0;
       while (this.#queue.length > 0 && (size === 0 || size + this.#queue[0]!.events.length <= GROUP_EVENTS_MAX)) {
@@ -228,10 +232,17 @@ export class Journal {
         group.push(waiting);
         size += waiting.events.length;
       }
+      this.#ungrouped -= size;
       this.#inFlight++;
       void this.#commit(group, size);
     }
     if (this.#inFlight === 0) this.#drained?.();
+  }
+
+  /** A group that waits behind another one cannot grow any more: it goes there once it is large, not before. */
+  #mayCommit(): boolean {
+    if (this.#inFlight === 0) return true;
+    return this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#ungrouped >= GROUP_EVENTS_FULL;
   }
 
   /** Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. */

@@ -3,7 +3,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import { dayFile, type Layout } from "../layout.ts";
-import { BLOCK_SHIFT, openDayForWriting } from "./day-file.ts";
+import { BLOCK_SHIFT, openDayForWriting, WordsMerger } from "./day-file.ts";
 
 // The one thread that writes events, a group of one day at a time.
 
@@ -21,6 +21,7 @@ interface OpenDay {
   readonly db: DatabaseSync;
   readonly insertEvent: StatementSync;
   readonly insertWords: StatementSync;
+  readonly merger: WordsMerger;
   readonly upsertBlock: StatementSync;
   readonly begin: StatementSync;
   readonly commit: StatementSync;
@@ -41,6 +42,7 @@ function openDay(day: number): OpenDay {
       db,
       insertEvent: db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, ?)"),
       insertWords: db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)"),
+      merger: new WordsMerger(db),
       upsertBlock:
         db.prepare(`INSERT INTO blocks(block, min_ts, max_ts, rows) VALUES (?1, ?2, ?3, ?4) ON CONFLICT(block)
         DO UPDATE SET min_ts = min(min_ts, ?2), max_ts = max(max_ts, ?3), rows = rows + ?4`),
@@ -67,6 +69,7 @@ function commitDay(group: DayGroup): void {
       day.insertEvent.run(seqs[i]!, times[i]!, bodies[i]!, tokens[i]!);
       day.insertWords.run(seqs[i]!, words[i]!);
     }
+    day.merger.run(words);
     for (let i = 0; i < seqs.length;) {
       const block = Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT);
       let [min, max, rows] = [times[i]!, times[i]!, 0];
