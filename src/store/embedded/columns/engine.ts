@@ -23,6 +23,8 @@ export interface Engine {
   readonly connection: DuckDBConnection;
   /** How many lots of rows have come to disk. */
   readonly lots: number;
+  /** No row on disk is of a later time. */
+  readonly latest: number;
   /** Well-known fields that any row on disk has in an unexpected form. */
   readonly oddBits: number;
   /** For each day of the journal, the last sequence number that is on disk. */
@@ -58,6 +60,9 @@ async function open(path: string, dataDir: string): Promise<Engine> {
     memory_limit: MEMORY_LIMIT,
     temp_directory: columnsScratch(dataDir),
     threads: "2",
+    // The follower says when. On its own the engine does it within a commit, even for the database in memory, and holds
+    // up this thread, and with it every question, for most of a second.
+    checkpoint_threshold: "1TB",
     storage_compatibility_version: "latest",
     // Nothing that a question holds can make the engine reach for the network or load code.
     autoinstall_known_extensions: "false",
@@ -75,16 +80,16 @@ async function open(path: string, dataDir: string): Promise<Engine> {
       await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORM]);
     }
     // A damaged block shows itself when it is read: the narrow columns are read now, the others when a question does.
-    const [[lots, oddBits]] = (await rowsOf(
+    const [[lots, oddBits, , latest]] = (await rowsOf(
       connection,
       "SELECT coalesce(max(lot), 0), coalesce(bit_or(odd), 0), max(seq), max(ts) FROM events",
-    )) as [number[]];
+    )) as [[number, number, bigint | null, bigint | null]];
     const marks = new Map(
       (await rowsOf(connection, "SELECT day, seq FROM marks")).map(([day, seq]) => [Number(day), Number(seq)]),
     );
     await connection.run("ATTACH ':memory:' AS tail");
     registerInNetwork(connection);
-    return { instance, connection, lots: lots!, oddBits: oddBits!, marks };
+    return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks };
   } catch (error) {
     instance.closeSync();
     throw error;

@@ -4,7 +4,7 @@ import type { Event } from "../../../model/event.ts";
 import type { DayReaders } from "../journal/day-file.ts";
 import { appendRows, CHUNK_ROWS } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
-import { columnList, ODD, toCells, type Cell } from "./table.ts";
+import { columnList, ODD, toCells, TS, type Cell } from "./table.ts";
 
 // Brings what the journal has committed into the columns. New rows go into a table in memory, the tail. A full tail
 // becomes a lot: it moves to disk in one transaction with the marks that say how far each day of the journal is in,
@@ -15,12 +15,17 @@ const TAIL_ROWS_MAX = 122_880;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 
+/** A full lot leaves little in the engine's own log: where its rows lie. */
+const LOTS_PER_CHECKPOINT = 8;
+
 interface Tail {
   readonly lot: number;
   readonly appender: DuckDBAppender;
   /** The last sequence number of each day in it. */
   readonly marks: Map<number, number>;
   rows: number;
+  /** The latest time in it. */
+  latest: number;
   rowsFlushed: number;
   readers: number;
   isOnDisk: boolean;
@@ -33,6 +38,8 @@ export interface Snapshot {
   /** Those on disk, and the word for a state of the disk: as long as it is the same, so are they. */
   readonly disk: string;
   readonly diskState: string;
+  /** No row on disk is of a later time. */
+  readonly diskLatest: number;
   /** Those in memory; undefined where there are none. */
   readonly tails: string | undefined;
   release(): void;
@@ -62,6 +69,8 @@ export class Follower {
   readonly #tails: Tail[] = [];
   readonly #tailRowsMax: number;
   #lotsOnDisk: number;
+  #lotsChecked: number;
+  #diskLatest: number;
   #nextLot: number;
   #removals = 0;
   #turn: Promise<void> = Promise.resolve();
@@ -80,6 +89,8 @@ export class Follower {
     this.#journal = journal;
     this.#tailRowsMax = tailRowsMax;
     this.#lotsOnDisk = engine.lots;
+    this.#lotsChecked = engine.lots;
+    this.#diskLatest = engine.latest;
     this.oddBits = engine.oddBits;
     this.#nextLot = engine.lots + 1;
   }
@@ -179,7 +190,10 @@ export class Follower {
   async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
     const tail = this.#tails.at(-1)!;
     appendRows(tail.appender, rows);
-    for (const row of rows) this.oddBits |= row[ODD] as number;
+    for (const row of rows) {
+      this.oddBits |= row[ODD] as number;
+      tail.latest = Math.max(tail.latest, row[TS] as number);
+    }
     tail.rows += rows.length;
     tail.marks.set(day, last);
     if (tail.rows < this.#tailRowsMax) return;
@@ -217,6 +231,13 @@ export class Follower {
       }
     }
     await this.#dropMoved();
+    if (this.#lotsOnDisk - this.#lotsChecked < LOTS_PER_CHECKPOINT) return;
+    try {
+      await this.#checkpoint();
+    } catch (error) {
+      // The lots are safe in the engine's log; it is tried again with the next one.
+      this.#moveFailure = error instanceof Error ? error : new Error(String(error));
+    }
   }
 
   async #moveTail(tail: Tail): Promise<void> {
@@ -235,13 +256,23 @@ export class Follower {
     }
     tail.isOnDisk = true;
     this.#lotsOnDisk = tail.lot;
+    this.#diskLatest = Math.max(this.#diskLatest, tail.latest);
   }
 
   async #newTail(): Promise<void> {
     const lot = this.#nextLot++;
     await this.#connection.run(`CREATE TABLE tail.t${lot}(${columnList})`);
     const appender = await this.#connection.createAppender(`t${lot}`, "main", "tail");
-    this.#tails.push({ lot, appender, marks: new Map(), rows: 0, rowsFlushed: 0, readers: 0, isOnDisk: false });
+    this.#tails.push({
+      lot,
+      appender,
+      marks: new Map(),
+      rows: 0,
+      latest: 0,
+      rowsFlushed: 0,
+      readers: 0,
+      isOnDisk: false,
+    });
   }
 
   async #dropMoved(): Promise<void> {
@@ -264,6 +295,7 @@ export class Follower {
       from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
       disk: `(${disk})`,
       diskState: `${this.#lotsOnDisk} ${this.#removals}`,
+      diskLatest: this.#diskLatest,
       tails: inMemory.length > 0 ? `(${inMemory.join(" UNION ALL ")})` : undefined,
       release: () => {
         for (const tail of tails) tail.readers--;
@@ -285,6 +317,12 @@ export class Follower {
 
   async checkpoint(): Promise<void> {
     await this.#move;
+    await this.#checkpoint();
+  }
+
+  async #checkpoint(): Promise<void> {
+    const lots = this.#lotsOnDisk;
     await this.#mover.run("CHECKPOINT");
+    this.#lotsChecked = lots;
   }
 }

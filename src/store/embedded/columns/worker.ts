@@ -166,6 +166,36 @@ async function count({ run, snapshot }: Question, where: string, parameters: Par
 
 const toPlace = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
 
+/** Up to here it is cheap to fetch the rows in memory and those on disk apart. */
+const APART_ROWS_MAX = 1000;
+
+/** The newest matches below a place. Those in memory are mostly newer than anything on disk, which then is left alone. */
+async function newest(
+  { run, snapshot }: Question,
+  where: string,
+  parameters: Parameters,
+  after: ListPlace | undefined,
+  offset: number,
+  limit: number,
+): Promise<ListPlace[]> {
+  const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
+  // A cursor's bound also stands alone, where the engine can skip whole parts of the table by it.
+  const bound = after ? `ts <= ${after.ts}` : "TRUE";
+  const select = async (from: string, rows: string, floor = "TRUE"): Promise<ListPlace[]> => {
+    const matches = and([bound, below, floor, where]);
+    const sql = `SELECT ts, seq FROM ${from} WHERE ${matches} ORDER BY ts DESC, seq DESC LIMIT ${rows}`;
+    return (await run(sql, parameters)).map(toPlace);
+  };
+  const wanted = offset + limit;
+  if (snapshot.tails === undefined || wanted > APART_ROWS_MAX)
+    return select(snapshot.from, `${limit} OFFSET ${offset}`);
+  const inMemory = await select(snapshot.tails, `${wanted}`);
+  const least = inMemory.length === wanted ? inMemory.at(-1)?.ts : undefined;
+  if (least !== undefined && least > snapshot.diskLatest) return inMemory.slice(offset);
+  const onDisk = await select(snapshot.disk, `${wanted}`, least === undefined ? "TRUE" : `ts >= ${least}`);
+  return [...inMemory, ...onDisk].sort((a, b) => b.ts - a.ts || b.seq - a.seq).slice(offset, wanted);
+}
+
 const api = {
   /** Opens the columns and begins to read what they lack; questions wait until it is in. */
   async open(days: readonly DayEnd[]): Promise<{ dropped: string | undefined }> {
@@ -208,18 +238,10 @@ const api = {
     limit: number,
   ): Promise<{ total: number; places: ListPlace[] }> {
     return ask(async (question) => {
-      const { run, snapshot } = question;
       const parameters = new Parameters();
       const where = whereSql(condition, range, parameters);
       const total = await count(question, where, parameters);
-      const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
-      // A cursor's bound also stands alone, where the engine can skip whole parts of the table by it.
-      const bound = after ? `ts <= ${after.ts}` : "TRUE";
-      const rows = await run(
-        `SELECT ts, seq FROM ${snapshot.from} WHERE ${and([bound, below, where])} ORDER BY ts DESC, seq DESC LIMIT ${limit} OFFSET ${offset}`,
-        parameters,
-      );
-      return { total, places: rows.map(toPlace) };
+      return { total, places: await newest(question, where, parameters, after, offset, limit) };
     });
   },
 
