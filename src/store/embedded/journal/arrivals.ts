@@ -81,7 +81,8 @@ export class Arrivals {
   }
 
   async *follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
-    let seq = after;
+    // A follower may have seen what a torn journal has lost since: it goes on with what there is.
+    let seq = Math.min(after, this.#settledSeq);
     while (!signal.aborted) {
       if (seq >= this.#settledSeq) {
         await this.#nextNews(signal);

@@ -1,0 +1,313 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer();
+});
+afterAll(() => server.close());
+
+let made = 0;
+const rule = (more: object = {}) => ({
+  name: `test.rule_${++made}`,
+  description: "A rule",
+  severity: "low",
+  conditions: [{ field: "type", equals: "never_happens" }],
+  actions: [{ alert: { channels: [] } }],
+  ...more,
+});
+const create = async (more: object = {}) => {
+  const answer = await server.call("POST", "/v1/rules", { body: rule(more) });
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body.data;
+};
+const faults = (answer: { body: any }) => answer.body.error.details.map(({ field }: { field: string }) => field);
+
+describe("a rule that is made", () => {
+  test("is given back with every default, where Location says", async () => {
+    const body = rule();
+    const answer = await server.call("POST", "/v1/rules", { body });
+    expect(answer.status).toBe(201);
+    const { data } = answer.body;
+    expect(data).toEqual({
+      ...body,
+      id: expect.stringMatching(/^rule_[0-9a-f]{32}$/),
+      enabled: true,
+      source: "any",
+      tags: [],
+      title: null,
+      references: [],
+      window: null,
+      threshold: null,
+      sequence: null,
+      sequence_order: "in_order",
+      group_by: null,
+      absence: null,
+      dedup: { period: "1h", by: null },
+      exceptions: [],
+      builtin: false,
+      created_at: expect.stringMatching(/Z$/),
+      updated_at: data.created_at,
+      stats: { matches_24h: 0, matches_7d: 0, last_match: null },
+    });
+    expect(answer.headers.location).toBe(`/v1/rules/${data.id}`);
+    expect((await server.call("GET", `/v1/rules/${data.id}`)).body.data).toEqual(data);
+  });
+
+  test("keeps its conditions as they were sent, whatever they nest", async () => {
+    const conditions = [
+      {
+        any: [
+          { field: "raw.user", equals: "root", ignore_case: true },
+          { all: [{ keyword: ["a", "b"], ignore_case: true }] },
+        ],
+      },
+      { not: { field: "raw.src_ip", cidr: ["10.0.0.0/8", "fc00::/7"] } },
+      { field: "raw.path", glob: "*\\\\temp\\\\?.exe" },
+      { field: "raw.a", equals_field: "raw.b" },
+      { field: "timestamp", during: "mon-fri 22:00-06:00 Europe/Berlin" },
+      { field: "raw.gone", exists: false },
+    ];
+    expect((await create({ conditions })).conditions).toEqual(conditions);
+  });
+
+  test("has a name that nobody else has: of two at once exactly one is made", async () => {
+    const body = rule();
+    const answers = await Promise.all([1, 2, 3].map(() => server.call("POST", "/v1/rules", { body })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
+    expect(answers.find(({ status }) => status === 409)!.body.error.code).toBe("conflict");
+  });
+});
+
+describe("what is wrong with a rule is named by its exact place", () => {
+  const test1 = (name: string, more: object, fields: string[]) =>
+    test(name, async () => {
+      const answer = await server.call("POST", "/v1/rules", { body: rule(more) });
+      expect(answer.status).toBe(400);
+      expect(answer.body.error.code).toBe("validation_error");
+      expect(faults(answer)).toEqual(fields);
+    });
+  const type = { field: "type", equals: "x" };
+
+  test1(
+    "a nested operator's value",
+    { conditions: [type, type, { any: [{ field: "raw.ip", cidr: "10.0.0.0/99" }] }] },
+    ["conditions[2].any[0].cidr"],
+  );
+  test1("an unknown operator", { conditions: [{ field: "type", matches: "x" }] }, [
+    "conditions[0].matches",
+    "conditions[0]",
+  ]);
+  test1("two operators", { conditions: [{ field: "type", equals: "x", contains: "y" }] }, ["conditions[0]"]);
+  test1("an invalid pattern", { conditions: [{ field: "type", regex: "(" }] }, ["conditions[0].regex"]);
+  test1("a pattern that looks behind", { conditions: [{ field: "type", regex: "(?<=a)b" }] }, ["conditions[0].regex"]);
+  test1("a field that is none", { conditions: [{ field: "row.x", equals: 1 }] }, ["conditions[0].field"]);
+  test1("a source that is none", { source: "elsewhere" }, ["source"]);
+  test1("a test for a source that is none", { conditions: [{ not: { field: "source", equals: "x" } }] }, [
+    "conditions[0].not.equals",
+  ]);
+  test1("hours that are none", { conditions: [{ field: "timestamp", during: "25:00-26:00" }] }, [
+    "conditions[0].during",
+  ]);
+  test1("a duration that is none", { window: "5 minutes", threshold: { count: 2 } }, ["window"]);
+  test1("a window longer than seven days", { window: "8d", threshold: { count: 2 } }, ["window"]);
+  test1("a window without a threshold", { window: "5m" }, ["threshold"]);
+  test1("a threshold without a window", { threshold: { count: 2, group_by: "raw.src_ip" } }, ["window"]);
+  test1("a threshold of 0", { window: "5m", threshold: { count: 0 } }, ["threshold.count"]);
+  test1("a group that is no field", { window: "5m", threshold: { count: 2, group_by: ["raw.a", "b"] } }, [
+    "threshold.group_by",
+  ]);
+  test1("an unknown channel", { actions: [{ alert: { channels: ["slack", "pager"] } }] }, [
+    "actions[0].alert.channels[1]",
+  ]);
+  test1("no action", { actions: [] }, ["actions"]);
+  test1("a name without a namespace", { name: "lonely" }, ["name"]);
+  test1("no condition", { conditions: [] }, ["conditions"]);
+  test1("an unknown field", { priority: 1 }, ["priority"]);
+  test1("an unknown severity", { severity: "urgent" }, ["severity"]);
+  test1("a sequence of one step", { window: "5m", sequence: [{ name: "a", conditions: [type] }] }, ["sequence"]);
+  test1(
+    "a fault within a step",
+    {
+      window: "5m",
+      sequence: [
+        { name: "a", conditions: [type] },
+        { name: "a", conditions: [{ field: "raw.x", gt: "7" }] },
+      ],
+    },
+    ["sequence[1].conditions[0].gt"],
+  );
+  test1("an absence beside a threshold", { absence: "5m", window: "5m", threshold: { count: 2 } }, ["absence"]);
+  test1("several at once", { severity: "urgent", window: "soon", conditions: [{ field: "type" }] }, [
+    "severity",
+    "conditions[0]",
+    "window",
+  ]);
+
+  test("conditions nest to depth 8 and no deeper", async () => {
+    const nest = (depth: number): object => (depth === 0 ? type : { any: [nest(depth - 1)] });
+    await create({ conditions: [nest(8)] });
+    const answer = await server.call("POST", "/v1/rules", { body: rule({ conditions: [nest(9)] }) });
+    expect(faults(answer)).toEqual(["conditions"]);
+  });
+});
+
+describe("a rule is replaced", () => {
+  test("as a whole: what is left out goes back to its default", async () => {
+    const { id, name } = await create({
+      tags: ["x"],
+      window: "5m",
+      threshold: { count: 3, group_by: "raw.user" },
+      dedup: { period: "2h", by: "raw.host" },
+      exceptions: [{ conditions: [{ field: "raw.user", equals: "me" }], reason: "it is me" }],
+    });
+    const answer = await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), name, enabled: false } });
+    expect(answer.status).toBe(200);
+    expect(answer.body.data).toMatchObject({
+      enabled: false,
+      tags: [],
+      window: null,
+      threshold: null,
+      dedup: { period: "1h", by: null },
+      exceptions: [],
+    });
+  });
+
+  test("under its own name, and with enabled said", async () => {
+    const { id, name } = await create();
+    const renamed = await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), enabled: true } });
+    expect(renamed.status).toBe(400);
+    expect(faults(renamed)).toEqual(["name"]);
+    const unsaid = await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), name } });
+    expect(faults(unsaid)).toEqual(["enabled"]);
+  });
+
+  test("two edits at once never mix: each is one of the two, and an editor who says what they saw is told", async () => {
+    const { id, name } = await create();
+    const { etag } = (await server.call("GET", `/v1/rules/${id}`)).headers;
+    const edits = ["first", "second"].map((word) => ({
+      ...rule(),
+      name,
+      enabled: true,
+      description: word,
+      tags: [word],
+    }));
+    await Promise.all(edits.map((body) => server.call("PUT", `/v1/rules/${id}`, { body })));
+    const { data } = (await server.call("GET", `/v1/rules/${id}`)).body;
+    expect(data.tags).toEqual([data.description]);
+    const late = await server.call("PUT", `/v1/rules/${id}`, { body: edits[0], headers: { "if-match": etag! } });
+    expect(late.status).toBe(409);
+    const wrong = await server.call("PATCH", `/v1/rules/${id}`, {
+      body: { enabled: false },
+      headers: { "if-match": "yesterday" },
+    });
+    expect(faults(wrong)).toEqual(["If-Match"]);
+  });
+});
+
+describe("a rule is patched", () => {
+  test("with enabled, severity or both", async () => {
+    const { id } = await create();
+    const { data } = (await server.call("PATCH", `/v1/rules/${id}`, { body: { enabled: false, severity: "high" } }))
+      .body;
+    expect(data).toMatchObject({ enabled: false, severity: "high" });
+  });
+
+  test("not with nothing, and not with anything else", async () => {
+    const { id } = await create();
+    const empty = await server.call("PATCH", `/v1/rules/${id}`, { body: {} });
+    expect(empty.status).toBe(400);
+    const other = await server.call("PATCH", `/v1/rules/${id}`, { body: { description: "x" } });
+    expect(faults(other)).toContain("description");
+  });
+});
+
+describe("a built-in rule", () => {
+  const builtin = async () => {
+    const { data } = (await server.call("GET", "/v1/rules?per_page=100")).body;
+    return data.find((item: { builtin: boolean }) => item.builtin);
+  };
+
+  test("is not deleted, not replaced and keeps its severity", async () => {
+    const { id, name } = await builtin();
+    const answers = [
+      await server.call("DELETE", `/v1/rules/${id}`),
+      await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), name, enabled: true } }),
+      await server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "info" } }),
+    ];
+    for (const { status, body } of answers) {
+      expect(status).toBe(403);
+      expect(body.error.code).toBe("builtin_rule");
+    }
+  });
+
+  test("is disabled and given exceptions, which a restart keeps", async () => {
+    const { id } = await builtin();
+    await server.call("PATCH", `/v1/rules/${id}`, { body: { enabled: false } });
+    const exception = { conditions: [{ field: "raw.host", equals: "lab" }], reason: "a test bench" };
+    const added = await server.call("POST", `/v1/rules/${id}/exceptions`, { body: exception });
+    expect(added.status).toBe(201);
+    expect(added.body.data).toMatchObject({ ...exception, author: "test", expires_at: null });
+    server = await server.restart();
+    const kept = (await server.call("GET", `/v1/rules/${id}`)).body.data;
+    expect(kept.enabled).toBe(false);
+    expect(kept.exceptions).toEqual([added.body.data]);
+    const path = `/v1/rules/${id}/exceptions/${added.body.data.id}`;
+    expect((await server.call("DELETE", path)).body.data).toEqual({ id: added.body.data.id, deleted: true });
+    expect((await server.call("DELETE", path)).status).toBe(404);
+    const { data } = (await server.call("PATCH", `/v1/rules/${id}`, { body: { enabled: true } })).body;
+    expect(data).toMatchObject({ enabled: true, exceptions: [] });
+  });
+});
+
+describe("the list of rules", () => {
+  test("is filtered, and walked by pages and by cursor, in the order of names", async () => {
+    for (const n of ["c", "a", "b"]) {
+      const more = { name: `walk.${n}`, tags: ["walked"], severity: n === "b" ? "high" : "low", enabled: n !== "c" };
+      await create({ ...more, description: `The ${n.toUpperCase()} of them` });
+    }
+    const names = async (query: string) =>
+      (await server.call("GET", `/v1/rules?tag=walked&${query}`)).body.data.map(({ name }: { name: string }) => name);
+    expect(await names("")).toEqual(["walk.a", "walk.b", "walk.c"]);
+    expect(await names("severity=high")).toEqual(["walk.b"]);
+    expect(await names("enabled=false")).toEqual(["walk.c"]);
+    expect(await names("search=the+b+of")).toEqual(["walk.b"]);
+    expect(await names("source=any&per_page=2&page=2")).toEqual(["walk.c"]);
+    const first = (await server.call("GET", "/v1/rules?tag=walked&limit=2")).body;
+    expect(first.pagination).toMatchObject({ total: 3, next_cursor: first.data[1].id });
+    expect(await names(`limit=2&after=${first.pagination.next_cursor}`)).toEqual(["walk.c"]);
+  });
+
+  test.each([
+    "enabled=yes",
+    "source=elsewhere",
+    "severity=urgent",
+    "after=rule_none",
+    "per_page=101",
+    "tags=x",
+    "page=1&limit=2",
+  ])("refuses %s by name", async (query) => {
+    const answer = await server.call("GET", `/v1/rules?${query}`);
+    expect(answer.status).toBe(400);
+    expect(faults(answer)).toEqual([query.split("=")[0]]);
+  });
+
+  test("a rule that is not there is not found, by whatever method", async () => {
+    for (const [method, body] of [
+      ["GET"],
+      ["DELETE"],
+      ["PATCH", { enabled: true }],
+      ["PUT", { ...rule(), enabled: true }],
+    ] as const) {
+      expect((await server.call(method, "/v1/rules/rule_none", { body })).status).toBe(404);
+    }
+  });
+
+  test("a key needs the scope that the call is about", async () => {
+    const reader = server.addKey({ scopes: ["rules:read"] }).secret;
+    expect((await server.call("GET", "/v1/rules", { key: reader })).status).toBe(200);
+    const refused = await server.call("POST", "/v1/rules", { key: reader, body: rule() });
+    expect(refused.status).toBe(403);
+    expect(refused.body.error.message).toContain("rules:write");
+  });
+});

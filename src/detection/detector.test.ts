@@ -1,0 +1,271 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+
+// From a submitted event to an alert, over the real server, store and threads.
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer();
+});
+afterAll(() => server.close());
+
+const PATIENCE_MS = 15_000;
+
+/** Asks again until the answer holds: detection runs beside the requests. */
+async function eventually<Value>(ask: () => Promise<Value>, holds: (value: Value) => void): Promise<Value> {
+  const until = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await ask();
+    try {
+      holds(value);
+      return value;
+    } catch (error) {
+      if (Date.now() > until) throw error;
+      await sleep(20);
+    }
+  }
+}
+
+let made = 0;
+const uniqueType = () => `kind_${++made}`;
+
+async function makeRule(type: string, more: object = {}): Promise<{ id: string; name: string }> {
+  const body = {
+    name: `test.${type}_${++made}`,
+    description: "A rule\n\nmore about it",
+    severity: "high",
+    conditions: [{ field: "type", equals: type }],
+    actions: [{ alert: { channels: [] } }],
+    ...more,
+  };
+  const answer = await server.call("POST", "/v1/rules", { body });
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body.data;
+}
+
+async function submit(type: string, data: object = {}, at?: number): Promise<string> {
+  const timestamp = at === undefined ? {} : { timestamp: new Date(at).toISOString() };
+  const answer = await server.call("POST", "/v1/events", { body: { type, source: "custom", data, ...timestamp } });
+  expect(answer.status, answer.text).toBe(201);
+  return answer.body.data.id;
+}
+
+const alertsOf = async (rule: { name: string }) =>
+  (await server.call("GET", `/v1/alerts?rule_name=${rule.name}`)).body.data as any[];
+const detail = async (id: string) => (await server.call("GET", `/v1/alerts/${id}`)).body.data;
+const statsOf = async ({ id }: { id: string }) => (await server.call("GET", `/v1/rules/${id}`)).body.data.stats;
+
+describe("an event that matches", () => {
+  test("becomes an alert that is filled from it, and counts for the rule", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { title: "Trouble at {{raw.host}} by {{raw.user}}" });
+    const before = Date.now();
+    const id = await submit(type, { host: "gate-1", user: "{{raw.host}}<b>" });
+    const [alert] = await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts).toHaveLength(1),
+    );
+    expect(alert).toMatchObject({
+      title: "Trouble at gate-1 by {{raw.host}}<b>",
+      severity: "high",
+      status: "open",
+      source: "custom",
+      event_count: 1,
+    });
+    const whole = await detail(alert.id);
+    expect(whole.related_events.map((event: { id: string }) => event.id)).toEqual([id]);
+    expect(whole.timeline.map(({ kind, actor }: any) => [kind, actor])).toEqual([["created", "system"]]);
+    expect(whole.rule).toMatchObject({ id: rule.id, name: rule.name });
+    const stats = await statsOf(rule);
+    expect(stats).toMatchObject({ matches_24h: 1, matches_7d: 1 });
+    expect(Date.parse(stats.last_match)).toBeGreaterThanOrEqual(before);
+  });
+
+  test("is added to the alert that its attack has already, and not to another group's", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { dedup: { by: "raw.user" } });
+    for (const user of ["ann", "bob", "ann", "ann"]) await submit(type, { user });
+    const alerts = await eventually(
+      () => alertsOf(rule),
+      (found) => expect(found.map(({ event_count }) => event_count).sort()).toEqual([1, 3]),
+    );
+    expect(alerts).toHaveLength(2);
+  });
+
+  test("of long ago counts for seven days, not for one", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type);
+    await submit(type, {}, Date.now() - 25 * 3_600_000);
+    await submit(type);
+    await eventually(
+      () => statsOf(rule),
+      (stats) => expect(stats).toMatchObject({ matches_24h: 1, matches_7d: 2 }),
+    );
+  });
+});
+
+describe("a threshold", () => {
+  test("fires at the last of its events, in whatever order they come, and goes on counting", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "1m", threshold: { count: 3, group_by: "raw.ip" } });
+    const at = Date.now() - 600_000;
+    await submit(type, { ip: "a" }, at + 50_000);
+    await submit(type, { ip: "b" }, at + 40_000);
+    await submit(type, { ip: "a" }, at);
+    await submit(type, {}, at);
+    await submit(type, { ip: "a" }, at + 20_000);
+    const [alert] = await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+    expect((await detail(alert.id)).group).toEqual({ field: "raw.ip", value: "a" });
+    await submit(type, { ip: "a" }, at + 55_000);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([4]),
+    );
+    expect((await statsOf(rule)).matches_24h).toBe(6);
+  });
+
+  test("remembers over a restart what it has counted", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.ip" } });
+    await submit(type, { ip: "a" });
+    await submit(type, { ip: "a" });
+    server = await server.restart();
+    await submit(type, { ip: "a" });
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+    server = await server.restart();
+    await submit(type, { ip: "a" });
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([4]),
+    );
+  });
+});
+
+test("a sequence across kinds of events fires once, when its steps have happened in order", async () => {
+  const [door, camera] = [uniqueType(), uniqueType()];
+  const rule = await makeRule(door, {
+    conditions: [],
+    window: "10m",
+    group_by: "raw.site",
+    sequence: [
+      { name: "door denied", conditions: [{ field: "type", equals: door }] },
+      { name: "person seen", conditions: [{ field: "type", equals: camera }] },
+    ],
+  });
+  const at = Date.now() - 3_600_000;
+  await submit(camera, { site: "north" }, at);
+  await submit(door, { site: "north" }, at + 60_000);
+  await submit(camera, { site: "south" }, at + 70_000);
+  await submit(camera, { site: "north" }, at + 90_000);
+  const [alert] = await eventually(
+    () => alertsOf(rule),
+    (alerts) => expect(alerts).toHaveLength(1),
+  );
+  expect(alert).toMatchObject({ event_count: 2 });
+  expect((await detail(alert.id)).group).toEqual({ field: "raw.site", value: "north" });
+});
+
+describe("a change of a rule", () => {
+  test("is in force for the next event: disabled, enabled again, excepted, deleted", async () => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { dedup: { by: "raw.n" } });
+    const counted = async () => (await alertsOf(rule)).length;
+    await submit(type, { n: 1 });
+    await server.call("PATCH", `/v1/rules/${rule.id}`, { body: { enabled: false } });
+    await submit(type, { n: 2 });
+    await server.call("PATCH", `/v1/rules/${rule.id}`, { body: { enabled: true } });
+    await submit(type, { n: 3 });
+    await server.call("POST", `/v1/rules/${rule.id}/exceptions`, {
+      body: { conditions: [{ field: "raw.n", gte: 4 }], reason: "enough" },
+    });
+    await submit(type, { n: 4 });
+    await server.call("DELETE", `/v1/rules/${rule.id}`);
+    await submit(type, { n: 1 });
+    const witness = await makeRule(uniqueType(), { conditions: [{ field: "raw.witness", equals: type }] });
+    await submit(type, { witness: type });
+    await eventually(
+      () => alertsOf(witness),
+      (alerts) => expect(alerts).toHaveLength(1),
+    );
+    expect(await counted()).toBe(2);
+  });
+
+  test("begins anew: what came before an edit is not counted by what came after", async () => {
+    const type = uniqueType();
+    const threshold = { window: "1h", threshold: { count: 2 } };
+    const { id, ...rule } = await makeRule(type, threshold);
+    await submit(type);
+    const body = {
+      name: rule.name,
+      description: "edited",
+      severity: "low",
+      enabled: true,
+      conditions: [{ field: "type", equals: type }],
+      actions: [{ alert: { channels: [] } }],
+      ...threshold,
+    };
+    expect((await server.call("PUT", `/v1/rules/${id}`, { body })).status).toBe(200);
+    await submit(type);
+    await submit(type);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([2]),
+    );
+  });
+});
+
+test("a false positive makes an exception of its rule in the same call", async () => {
+  const type = uniqueType();
+  const rule = await makeRule(type, { dedup: { by: "raw.host" } });
+  await submit(type, { host: "lab" });
+  const [alert] = await eventually(
+    () => alertsOf(rule),
+    (alerts) => expect(alerts).toHaveLength(1),
+  );
+  const exception = { conditions: [{ field: "raw.host", equals: "lab" }], reason: "a test bench" };
+  const resolved = await server.call("POST", `/v1/alerts/${alert.id}/resolve`, {
+    body: { resolution: "false_positive", exception },
+  });
+  expect(resolved.status, resolved.text).toBe(200);
+  await submit(type, { host: "lab" });
+  await submit(type, { host: "gate" });
+  await eventually(
+    () => alertsOf(rule),
+    (alerts) => expect(alerts).toHaveLength(2),
+  );
+  expect((await server.call("GET", `/v1/rules/${rule.id}`)).body.data.exceptions).toMatchObject([exception]);
+});
+
+test("a rule that matches everything folds: every event is counted, and there is one alert", async () => {
+  const type = uniqueType();
+  const rule = await makeRule(type);
+  const event = JSON.stringify({ type, source: "custom", data: { text: "all of it" } });
+  const body = Array.from({ length: 5000 }, () => event).join("\n");
+  const headers = { "content-type": "application/x-ndjson" };
+  const answers = await Promise.all([1, 2, 3, 4].map(() => server.call("POST", "/v1/events/batch", { body, headers })));
+  expect(answers.map(({ body: { data } }) => data.accepted)).toEqual([5000, 5000, 5000, 5000]);
+  const [alert] = await eventually(
+    () => alertsOf(rule),
+    (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([20_000]),
+  );
+  const { related_events, related_events_total, timeline } = await detail(alert.id);
+  expect(related_events).toHaveLength(50);
+  expect(related_events_total).toBe(20_000);
+  expect(timeline.map(({ kind }: { kind: string }) => kind)).toEqual(["created", "events_added"]);
+  expect((await statsOf(rule)).matches_24h).toBe(20_000);
+});
+
+test("the readiness call and the metrics say how far detection has come", async () => {
+  const ready = await server.call("GET", "/readyz");
+  expect(ready.body.data).toMatchObject({ status: "ready", detection: { lag_seconds: expect.any(Number) } });
+  const { text } = await server.call("GET", "/metrics");
+  expect(text).toMatch(/^tocsin_detection_lag_seconds \d/m);
+  expect(text).toMatch(/^tocsin_detection_events_total [1-9]/m);
+});
