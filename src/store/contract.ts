@@ -8,6 +8,7 @@ import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
 import type { Aggregation, SearchQuery } from "../model/query.ts";
 import { conditions, drafts } from "./arbitrary.ts";
+import { casesContract } from "./contract-cases.ts";
 import { aggregateByHand, sortByHand } from "./reference.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
 
@@ -286,7 +287,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
             expect(found.total).toBe(wanted.length);
             expect(ids(found.items).sort()).toEqual(wanted.sort());
           }),
-          { numRuns: 300, seed: 11 },
+          { numRuns: Number(process.env.RUNS??300), seed: Number(process.env.SEED??11) },
         );
       });
 
@@ -494,6 +495,11 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expect((await page({})).total).toBe(1);
       });
     });
+
+    casesContract(
+      () => store,
+      async () => (store = await opened.reopen()),
+    );
 
     test("it says that it answers", async () => {
       await expect(store.check()).resolves.toBeUndefined();

@@ -4,6 +4,7 @@ import { Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
 import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
+import { Cases } from "./cases/cases.ts";
 import { CommitNews } from "./commit-news.ts";
 import { EmbeddedEvents } from "./events.ts";
 import { Journal } from "./journal/journal.ts";
@@ -42,6 +43,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   try {
     const parts = await openParts(options);
     const { journal, columns, news, state } = parts;
+    const { registry, now = Date.now } = options;
+    const cases = await Cases.open({ dataDir, registry, now }).catch(async (error: unknown) => {
+      await closeParts(parts, log);
+      throw error;
+    });
     const keys = new Keys(dataDir);
     let { dropped } = parts;
     const status = async () => {
@@ -53,21 +59,25 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     new Gauge({
       name: "tocsin_columns_lag_events",
       help: "Events that the journal has and the columns have not read yet",
-      registers: [options.registry],
+      registers: [registry],
       async collect() {
         this.set((await status()).lag);
       },
     });
     return {
       events: new EmbeddedEvents(journal, columns, news, state),
+      alerts: cases.alerts,
+      rules: cases.rules,
+      detection: cases.detection,
       keys,
       exports: exportStore(dataDir, state, columns),
       check: async () => {
-        await journal.check();
+        await Promise.all([journal.check(), cases.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
       close: async () => {
+        await cases.close();
         await closeParts(parts, log);
         keys.close();
         lock.close();

@@ -12,6 +12,7 @@ export interface Layout {
 export const lockFile = (dataDir: string) => join(dataDir, "lock.db");
 export const keysFile = (dataDir: string) => join(dataDir, "keys.db");
 export const stateFile = (dataDir: string) => join(dataDir, "state.db");
+export const casesFile = (dataDir: string) => join(dataDir, "cases.db");
 export const eventsFolder = (dataDir: string) => join(dataDir, "events");
 export const columnsFile = (dataDir: string) => join(dataDir, "columns", "columns.duckdb");
 export const columnsScratch = (dataDir: string) => join(dataDir, "columns", "scratch");

@@ -172,7 +172,29 @@ function runWords(run: string): RunWords {
  * places as visitRuns and folds it, so only runs with connectors, and text beyond ASCII, are taken apart here.
  */
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
-  let text = filterWords(event.type, event.source, event.severity, event.class);
+  return gatherWords(filterWords(event.type, event.source, event.severity, event.class), (addText) => {
+    const walk = (value: JsonValue | undefined): void => {
+      if (typeof value === "string") addText(value);
+      else if (typeof value === "number" || typeof value === "boolean") addText(String(value));
+      else if (Array.isArray(value)) for (const element of value) walk(element);
+      else if (value) for (const key of Object.keys(value)) walk(value[key]);
+    };
+    addText(event.type);
+    addText(event.source);
+    addText(event.severity);
+    addText(event.class);
+    walk(event.raw);
+    walk(event.enrichment);
+  });
+}
+
+/** The words of these texts, to be found by the same searches. */
+export function textWords(texts: readonly string[]): string {
+  return gatherWords("", (addText) => texts.forEach(addText)).text;
+}
+
+function gatherWords(first: string, eachText: (addText: (value: string) => void) => void) {
+  let text = first;
   let count = 0;
   starts.fill(0);
   const addRun = (run: string): void => {
@@ -210,19 +232,7 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
     }
     text += done === 0 ? value : value.slice(done);
   };
-  const walk = (value: JsonValue | undefined): void => {
-    if (typeof value === "string") addText(value);
-    else if (typeof value === "number") addText(String(value));
-    else if (typeof value === "boolean") addText(String(value));
-    else if (Array.isArray(value)) for (const element of value) walk(element);
-    else if (value) for (const key of Object.keys(value)) walk(value[key]);
-  };
-  addText(event.type);
-  addText(event.source);
-  addText(event.severity);
-  addText(event.class);
-  walk(event.raw);
-  walk(event.enrichment);
+  eachText(addText);
   for (let code = 0; code < starts.length; code++) if (starts[code] === 1) text += ` ${START_MARKS[code]}`;
   return { text, truncated: count >= EVENT_WORDS_MAX };
 }

@@ -8,7 +8,7 @@ import { toCells } from "../columns/table.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
-import { asStoreError } from "../failure.ts";
+import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
 import { eventWords, type Term, type TextSearch } from "../words.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
@@ -499,18 +499,8 @@ export function idOfText(text: string): string {
   return text.slice(ID_START, ID_START + ID_LENGTH);
 }
 
-const SQLITE_FULL = 13;
-const SQLITE_IOERR = 10;
-
-function isStorageFailure(error: unknown): boolean {
-  const code = Number((error as { details?: { errcode?: number } }).details?.errcode ?? Number.NaN) & 0xff;
-  return code === SQLITE_FULL || code === SQLITE_IOERR;
-}
-
 function unavailable(error: unknown): StoreUnavailable {
-  if (isStorageFailure(error)) {
-    return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause: error });
-  }
+  if (isStorageFailure(error)) return noRoom(error);
   return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
 }
 

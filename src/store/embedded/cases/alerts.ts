@@ -1,0 +1,280 @@
+import { hash } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import type { Alert, Resolution, TimelineEntry } from "../../../model/alert.ts";
+import type { Position } from "../../../model/page.ts";
+import type { TimeRange } from "../../../model/query.ts";
+import { QuestionRefused, type AlertChanges, type AlertFilter, type AlertSort, type AlertTotals } from "../../store.ts";
+import { CONNECTORS, FILTER_MARK, holdsPhrases, matchOf, parseSearch, textWords, type TextSearch } from "../words.ts";
+import { AlertColumns, type AlertCells } from "./alert-columns.ts";
+import { Statements } from "./statements.ts";
+
+// Alerts in their file: what is asked by a column stands in narrow rows, which are read whole at the start; the rest of an
+// alert is a document beside them.
+
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, change INTEGER NOT NULL,
+  rule_id TEXT NOT NULL, fold_key TEXT NOT NULL, rule_name TEXT NOT NULL, source TEXT NOT NULL, severity TEXT NOT NULL, status TEXT NOT NULL,
+  assignee TEXT, resolution TEXT, created_at INTEGER NOT NULL, last_event_at INTEGER NOT NULL, event_count INTEGER NOT NULL,
+  first_acknowledged_at INTEGER, resolved_at INTEGER, text_hash TEXT NOT NULL) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS alerts_change ON alerts(change);
+CREATE INDEX IF NOT EXISTS alerts_unresolved ON alerts(rule_id, fold_key, last_event_at, seq) WHERE status <> 'resolved';
+CREATE TABLE IF NOT EXISTS documents(seq INTEGER PRIMARY KEY, document TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
+  PRIMARY KEY(alert, number)) STRICT, WITHOUT ROWID;
+CREATE VIRTUAL TABLE IF NOT EXISTS alert_words USING fts5(text, content='', contentless_delete=1, detail=none,
+  tokenize="ascii tokenchars '${CONNECTORS}${FILTER_MARK}'");
+`;
+
+const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
+  last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
+
+/** Documents are JSON texts: they cross to the other thread as they are, and are read there. */
+export interface DocumentPage {
+  readonly total: number;
+  readonly documents: readonly string[];
+  readonly nextCursor: string | null;
+}
+
+export class AlertTables {
+  readonly #sql: Statements;
+  readonly #columns = new AlertColumns();
+  #lastId = "";
+  #lastChange = 0;
+
+  constructor(db: DatabaseSync) {
+    db.exec(SCHEMA);
+    this.#sql = new Statements(db);
+    this.#load();
+  }
+
+  #load(): void {
+    const known = this.#sql
+      .read(
+        "SELECT count(*) AS count, coalesce(max(id), '') AS lastId, coalesce(max(change), 0) AS lastChange FROM alerts",
+      )
+      .get() as { count: number; lastId: string; lastChange: number };
+    const rows = this.#sql.read(`SELECT ${CELLS} FROM alerts ORDER BY id`).iterate();
+    this.#columns.load(known.count, rows as unknown as Iterable<AlertCells>);
+    this.#lastId = known.lastId;
+    this.#lastChange = known.lastChange;
+  }
+
+  get lastChange(): number {
+    return this.#lastChange;
+  }
+
+  documents(ids: readonly string[]): (string | undefined)[] {
+    const select = this.#sql.read("SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE id = ?)");
+    return ids.map((id) => (select.get(id) as { document: string } | undefined)?.document);
+  }
+
+  timeline(id: string): string[] {
+    const rows = this.#sql
+      .read("SELECT entry FROM timeline WHERE alert = (SELECT seq FROM alerts WHERE id = ?) ORDER BY number")
+      .all(id);
+    return (rows as { entry: string }[]).map(({ entry }) => entry);
+  }
+
+  unresolved(keys: readonly { readonly ruleId: string; readonly foldKey: string }[]): (string | undefined)[] {
+    const select = this.#sql
+      .read(`SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
+       ORDER BY last_event_at DESC, seq DESC LIMIT 1)`);
+    return keys.map(
+      ({ ruleId, foldKey }) => (select.get(ruleId, foldKey) as { document: string } | undefined)?.document,
+    );
+  }
+
+  changedSince(change: number, limit: number): { change: number; document: string }[] {
+    return this.#sql
+      .read("SELECT change, document FROM alerts JOIN documents USING (seq) WHERE change > ? ORDER BY change LIMIT ?")
+      .all(change, limit) as { change: number; document: string }[];
+  }
+
+  totals(range: TimeRange): AlertTotals {
+    return this.#columns.totals(range);
+  }
+
+  resolutions(ruleName: string): Record<Resolution, number> {
+    return this.#columns.resolutions(ruleName);
+  }
+
+  list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): DocumentPage {
+    const isCursor = position.mode === "cursor";
+    const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
+    if (after === null) throw new QuestionRefused("after", "is not the id of an alert");
+    const { total, slots } = this.#columns.select({
+      filter,
+      found: filter.search === undefined ? undefined : this.#find(filter.search, filter),
+      sort,
+      descending,
+      after,
+      offset: isCursor ? 0 : (position.page - 1) * position.size,
+      // One more than asked for tells whether the list goes on.
+      limit: isCursor ? position.size + 1 : position.size,
+    });
+    const shown = slots.slice(0, position.size);
+    const documents = shown.map((slot) => this.#documentOf(slot));
+    const goesOn = isCursor && slots.length > position.size;
+    return { total, documents, nextCursor: goesOn ? this.#idOf(shown.at(-1)!) : null };
+  }
+
+  #slotOf(id: string): number | null {
+    const row = this.#sql.read("SELECT seq FROM alerts WHERE id = ?").get(id) as { seq: number } | undefined;
+    return row ? row.seq - 1 : null;
+  }
+
+  #idOf(slot: number): string {
+    return (this.#sql.read("SELECT id FROM alerts WHERE seq = ?").get(slot + 1) as { id: string }).id;
+  }
+
+  #documentOf(slot: number): string {
+    const row = this.#sql.read("SELECT document FROM documents WHERE seq = ?").get(slot + 1);
+    return (row as { document: string }).document;
+  }
+
+  /** One for each slot that the words are in. */
+  #find(words: string, filter: AlertFilter): Uint8Array {
+    const search = parseSearch(words, {});
+    if ("fault" in search) throw new QuestionRefused("search", search.fault);
+    const found = new Uint8Array(this.#columns.size);
+    // As one text: a row for each of a hundred thousand would take longer than finding them.
+    const row = this.#sql
+      .read("SELECT json_group_array(rowid) AS seqs FROM alert_words WHERE alert_words MATCH ?")
+      .get(matchOf(termsOf(search)));
+    for (const seq of JSON.parse((row as { seqs: string }).seqs) as number[]) found[seq - 1] = 1;
+    if (search.phrases.length > 0) this.#keepPhrases(found, search, filter);
+    return found;
+  }
+
+  /** What the index cannot tell is looked up in the texts themselves, of those that the other filters leave. */
+  #keepPhrases(found: Uint8Array, search: TextSearch, filter: AlertFilter): void {
+    const { slots } = this.#columns.select({
+      filter,
+      found,
+      sort: "created_at",
+      descending: false,
+      after: undefined,
+      offset: 0,
+      limit: this.#columns.size,
+    });
+    for (const slot of slots) {
+      const alert = JSON.parse(this.#documentOf(slot)) as Alert;
+      if (!holdsPhrases({ texts: searchTexts(alert) }, search.phrases)) found[slot] = 0;
+    }
+  }
+
+  /** Within a transaction. Ids of alerts that have another version than they should; with any, it must be undone. */
+  write({ alerts, timeline }: AlertChanges): { conflicts: string[]; done: () => void } {
+    const conflicts: string[] = [];
+    const written: { cells: AlertCells; isNew: boolean; id: string }[] = [];
+    let change = this.#lastChange;
+    let size = this.#columns.size;
+    for (const alert of alerts) {
+      const isNew = alert.version === 1;
+      const known = this.#sql.read("SELECT seq, version, text_hash FROM alerts WHERE id = ?").get(alert.id) as
+        | { seq: number; version: number; text_hash: string }
+        | undefined;
+      if ((known?.version ?? 0) !== alert.version - 1) {
+        conflicts.push(alert.id);
+        continue;
+      }
+      const seq = known?.seq ?? ++size;
+      this.#writeAlert(alert, seq, ++change, known?.text_hash);
+      written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
+    }
+    if (conflicts.length === 0) for (const { alertId, entry } of timeline) this.#addEntry(alertId, entry);
+    return {
+      conflicts,
+      done: () => {
+        this.#lastChange = change;
+        for (const { cells, isNew, id } of written) this.#remember(cells, isNew, id);
+      },
+    };
+  }
+
+  #writeAlert(alert: Alert, seq: number, change: number, knownHash: string | undefined): void {
+    const texts = searchTexts(alert);
+    const textHash = hash("sha1", texts.join("\n"), "base64");
+    this.#sql.run(
+      `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
+         created_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
+         status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
+         last_event_at = excluded.last_event_at, event_count = excluded.event_count,
+         first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash`,
+      seq,
+      alert.id,
+      alert.version,
+      change,
+      alert.rule.id,
+      alert.foldKey,
+      alert.rule.name,
+      alert.source,
+      alert.severity,
+      alert.status,
+      alert.assignee,
+      alert.resolution,
+      alert.createdAt,
+      alert.lastEventAt,
+      alert.eventCount,
+      alert.firstAcknowledgedAt,
+      alert.resolvedAt,
+      textHash,
+    );
+    this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
+    if (textHash === knownHash) return;
+    if (knownHash !== undefined) this.#sql.run("DELETE FROM alert_words WHERE rowid = ?", seq);
+    this.#sql.run("INSERT INTO alert_words(rowid, text) VALUES (?, ?)", seq, textWords(texts));
+  }
+
+  #addEntry(alertId: string, entry: TimelineEntry): void {
+    const slot = this.#slotOf(alertId);
+    if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
+    const last = this.#sql
+      .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
+      .get(slot + 1) as { number: number; kind: string; entry: string } | undefined;
+    const folded =
+      last && last.kind === entry.kind ? foldEntries(JSON.parse(last.entry) as TimelineEntry, entry) : undefined;
+    this.#sql.run(
+      "INSERT OR REPLACE INTO timeline(alert, number, kind, entry) VALUES (?, ?, ?, ?)",
+      slot + 1,
+      (last?.number ?? 0) + (folded ? 0 : 1),
+      entry.kind,
+      JSON.stringify(folded ?? entry),
+    );
+  }
+
+  #remember(cells: AlertCells, isNew: boolean, id: string): void {
+    if (!isNew) return this.#columns.change(cells);
+    const rank =
+      id > this.#lastId
+        ? this.#columns.size
+        : (
+            this.#sql.read("SELECT count(*) AS rank FROM alerts WHERE id < ? AND seq <= ?").get(id, cells.slot) as {
+              rank: number;
+            }
+          ).rank;
+    this.#columns.add(cells, rank);
+    if (id > this.#lastId) this.#lastId = id;
+  }
+}
+
+/** Events that were added one after the other are one entry: as many as all of them, at the time of the last. */
+function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
+  if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
+  return { ...last, at: next.at, count: last.count + next.count };
+}
+
+/** An id among the words is a word like any other here. */
+function termsOf({ terms, ids }: TextSearch) {
+  return [...terms, ...ids.map((word) => ({ word, goesOn: true }))].map((term) => [term]);
+}
+
+function searchTexts({ title, description, rule, group, assignee }: Alert): string[] {
+  return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
+}
+
+function cellsOf(alert: Alert, slot: number): AlertCells {
+  return { ...alert, slot, ruleName: alert.rule.name };
+}

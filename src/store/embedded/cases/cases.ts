@@ -1,0 +1,134 @@
+import { Counter, type Registry } from "prom-client";
+import { Thread } from "../../../lib/thread.ts";
+import type { Alert, TimelineEntry } from "../../../model/alert.ts";
+import type { Rule } from "../../../model/rule.ts";
+import { StoreUnavailable, type AlertStore, type DetectionStore, type RuleStore } from "../../store.ts";
+import { asStoreError } from "../failure.ts";
+import type { CasesApi, CasesData } from "./worker.ts";
+
+// Alerts, rules and the progress of detection, as the rest of the service sees them.
+
+/** Calls that wait for the thread; more are refused. */
+const CALLS_MAX = 2000;
+
+export interface CasesOptions extends CasesData {
+  readonly registry: Registry;
+  readonly now: () => number;
+}
+
+export class Cases {
+  readonly alerts: AlertStore = {
+    get: async (id) => (await this.#documents([id]))[0],
+    getMany: (ids) => this.#documents(ids),
+    timeline: async (id) => (await this.#ask("timeline", id)).map((text) => JSON.parse(text) as TimelineEntry),
+    unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert),
+    commit: async (changes) => {
+      const { conflicts, forgotten } = await this.#ask("commit", changes, this.#now());
+      this.#forgotten.inc(forgotten);
+      if (conflicts.length === 0 && changes.alerts.length > 0) for (const listener of this.#listeners) listener();
+      return conflicts;
+    },
+    list: async (...question) => {
+      const { total, documents, nextCursor } = await this.#ask("list", ...question);
+      return { total, items: documents.map((text) => JSON.parse(text) as Alert), nextCursor };
+    },
+    totals: (range) => this.#ask("totals", range),
+    resolutions: (ruleName) => this.#ask("resolutions", ruleName),
+    changedSince: async (change, limit) =>
+      (await this.#ask("changedSince", change, limit)).map((row) => ({
+        change: row.change,
+        alert: JSON.parse(row.document) as Alert,
+      })),
+    lastChange: () => this.#ask("lastChange"),
+    onChange: (listener) => {
+      // A function of its own for each call: the same listener may be given twice.
+      const entry = () => listener();
+      this.#listeners.add(entry);
+      return () => void this.#listeners.delete(entry);
+    },
+  };
+
+  readonly rules: RuleStore = {
+    list: async () => (await this.#ask("rules")).map((text) => JSON.parse(text) as Rule),
+    put: (rule) => this.#ask("putRules", [rule]),
+    putMany: (rules) => this.#ask("putRules", rules),
+    remove: (id) => this.#ask("removeRule", id),
+    stats: (ids, nowMs) => this.#ask("stats", ids, nowMs),
+  };
+
+  readonly detection: DetectionStore = {
+    position: () => this.#ask("position"),
+    seen: () => this.#ask("seen"),
+  };
+
+  readonly #thread: Thread<CasesApi>;
+  readonly #now: () => number;
+  readonly #forgotten: Counter;
+  readonly #listeners = new Set<() => void>();
+  #calls = 0;
+  #closing = false;
+
+  private constructor({ dataDir, registry, now }: CasesOptions) {
+    this.#now = now;
+    this.#forgotten = new Counter({
+      name: "tocsin_absence_forgotten_total",
+      help: "Groups of absence rules that were forgotten because there were too many",
+      registers: [registry],
+    });
+    this.#thread = new Thread<CasesApi>(
+      new URL("./worker.ts", import.meta.url),
+      { dataDir } satisfies CasesData,
+      (error) =>
+        queueMicrotask(() => {
+          throw new Error("the thread of the alerts died", { cause: error });
+        }),
+    );
+  }
+
+  static async open(options: CasesOptions): Promise<Cases> {
+    const cases = new Cases(options);
+    try {
+      await cases.#ask("open");
+      return cases;
+    } catch (error) {
+      await cases.#thread.end();
+      throw error;
+    }
+  }
+
+  /** Rejects when the thread does not answer. */
+  async check(): Promise<void> {
+    await this.#ask("lastChange");
+  }
+
+  /** Calls that are under way are answered before. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await this.#thread.call("close");
+    await this.#thread.end();
+  }
+
+  async #documents(ids: readonly string[]): Promise<(Alert | undefined)[]> {
+    return (await this.#ask("documents", ids)).map(toAlert);
+  }
+
+  async #ask<M extends keyof CasesApi>(
+    method: M,
+    ...args: Parameters<CasesApi[M]>
+  ): Promise<Awaited<ReturnType<CasesApi[M]>>> {
+    if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
+    if (this.#calls >= CALLS_MAX) throw new StoreUnavailable("queue_full", "too many calls are waiting for the alerts");
+    this.#calls++;
+    try {
+      return await this.#thread.call(method, ...args);
+    } catch (error) {
+      throw asStoreError(error);
+    } finally {
+      this.#calls--;
+    }
+  }
+}
+
+function toAlert(text: string | undefined): Alert | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as Alert);
+}

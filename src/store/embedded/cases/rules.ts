@@ -1,0 +1,181 @@
+import type { DatabaseSync } from "node:sqlite";
+import { DAY_MS } from "../../../lib/time.ts";
+import type { Rule, RuleStats } from "../../../model/rule.ts";
+import { RuleConflict, type Detected } from "../../store.ts";
+import { Statements } from "./statements.ts";
+
+// Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
+
+// Minutes and hours are numbers of whole minutes and hours since 1970. Sums over a week take hours, and minutes only at
+// its edge.
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS rules(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS minutes(rule INTEGER NOT NULL, minute INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, minute)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hours(rule INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, hour)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS seen_at ON seen(at_ms);
+CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), up_to TEXT NOT NULL) STRICT;
+`;
+
+const MINUTE_MS = 60_000;
+const MINUTES_PER_HOUR = 60;
+const STATS_MS = 7 * DAY_MS;
+/** A day more than statistics look back. */
+const COUNTS_KEPT_MS = 8 * DAY_MS;
+/** Old counts go a few rules at a time, so that no commit waits for all of them. */
+const RULES_CLEARED_AT_ONCE_MAX = 50;
+/** What absence rules have seen: beyond it, what was seen longest ago is forgotten. */
+const SEEN_MAX = 1_000_000;
+
+export class RuleTables {
+  readonly #sql: Statements;
+  #seenAtMost: number;
+  #clearedHour = 0;
+  #toClear: number[] = [];
+
+  constructor(db: DatabaseSync) {
+    db.exec(SCHEMA);
+    this.#sql = new Statements(db);
+    this.#seenAtMost = this.#countSeen();
+  }
+
+  rules(): string[] {
+    const rows = this.#sql.read("SELECT document FROM rules ORDER BY name").all() as { document: string }[];
+    return rows.map(({ document }) => document);
+  }
+
+  /** Within a transaction. */
+  put(rule: Rule): void {
+    const known = this.#sql.read("SELECT revision FROM rules WHERE id = ?").get(rule.id) as
+      | { revision: number }
+      | undefined;
+    // Of a built-in rule only changes are stored: the first one stored need not be the first one made.
+    const isNext = known ? known.revision === rule.revision - 1 : rule.builtin || rule.revision === 1;
+    if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted meanwhile`);
+    const namesake = this.#sql.read("SELECT id FROM rules WHERE name = ? AND id <> ?").get(rule.name, rule.id);
+    if (namesake) throw new RuleConflict("name_taken", `there is a rule named ${rule.name}`);
+    this.#sql.run(
+      "INSERT OR REPLACE INTO rules(id, name, revision, document) VALUES (?, ?, ?, ?)",
+      rule.id,
+      rule.name,
+      rule.revision,
+      JSON.stringify(rule),
+    );
+  }
+
+  /** Within a transaction. */
+  remove(id: string): void {
+    this.#sql.run("DELETE FROM rules WHERE id = ?", id);
+    for (const table of ["minutes", "hours"]) {
+      this.#sql.run(`DELETE FROM ${table} WHERE rule = (SELECT number FROM matched WHERE rule_id = ?)`, id);
+    }
+    this.#sql.run("DELETE FROM matched WHERE rule_id = ?", id);
+    this.#sql.run("DELETE FROM seen WHERE rule_id = ?", id);
+  }
+
+  stats(ids: readonly string[], nowMs: number): RuleStats[] {
+    const since24h = startingAt(nowMs - DAY_MS);
+    const since7d = startingAt(nowMs - STATS_MS);
+    const find = this.#sql.read("SELECT number, last_ms FROM matched WHERE rule_id = ?");
+    return ids.map((id) => {
+      const row = find.get(id) as { number: number; last_ms: number } | undefined;
+      if (!row) return { matches24h: 0, matches7d: 0, lastMatchAt: null };
+      return {
+        matches24h: this.#sum(row.number, since24h),
+        matches7d: this.#sum(row.number, since7d),
+        lastMatchAt: row.last_ms,
+      };
+    });
+  }
+
+  #sum(rule: number, { minute, hour }: { minute: number; hour: number }): number {
+    const row = this.#sql
+      .read(`SELECT (SELECT coalesce(sum(count), 0) FROM minutes WHERE rule = ?1 AND minute >= ?2 AND minute < ?3)
+            + (SELECT coalesce(sum(count), 0) FROM hours WHERE rule = ?1 AND hour >= ?4) AS sum`)
+      .get(rule, minute, hour * MINUTES_PER_HOUR, hour);
+    return (row as { sum: number }).sum;
+  }
+
+  position(): string | null {
+    const row = this.#sql.read("SELECT up_to FROM progress").get() as { up_to: string } | undefined;
+    return row?.up_to ?? null;
+  }
+
+  seen(): { ruleId: string; group: string; atMs: number }[] {
+    const rows = this.#sql.read("SELECT rule_id, value, at_ms FROM seen").all();
+    return (rows as { rule_id: string; value: string; at_ms: number }[]).map(({ rule_id, value, at_ms }) => ({
+      ruleId: rule_id,
+      group: value,
+      atMs: at_ms,
+    }));
+  }
+
+  /** Within a transaction. Gives how much of what was seen had to be forgotten. */
+  note({ upTo, matches, seen }: Detected, nowMs: number): number {
+    this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
+    const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
+    for (const { ruleId, minuteMs, count, lastMs } of matches) {
+      const { number } = this.#sql
+        .read(`INSERT INTO matched(rule_id, last_ms) VALUES (?1, ?2)
+         ON CONFLICT(rule_id) DO UPDATE SET last_ms = max(last_ms, ?2) RETURNING number`)
+        .get(ruleId, lastMs) as { number: number };
+      const minute = Math.floor(minuteMs / MINUTE_MS);
+      if (minute < oldest) continue;
+      this.#add("minutes", "minute", number, minute, count);
+      this.#add("hours", "hour", number, Math.floor(minute / MINUTES_PER_HOUR), count);
+    }
+    this.#clearCounts(oldest);
+    for (const { ruleId, group, atMs } of seen) {
+      this.#sql.run("INSERT OR REPLACE INTO seen(rule_id, value, at_ms) VALUES (?, ?, ?)", ruleId, group, atMs);
+    }
+    return this.#forgetSeen(seen.length);
+  }
+
+  #add(table: "minutes" | "hours", unit: "minute" | "hour", rule: number, at: number, count: number): void {
+    this.#sql.run(
+      `INSERT INTO ${table}(rule, ${unit}, count) VALUES (?1, ?2, ?3)
+       ON CONFLICT(rule, ${unit}) DO UPDATE SET count = count + ?3`,
+      rule,
+      at,
+      count,
+    );
+  }
+
+  #clearCounts(oldestMinute: number): void {
+    const oldestHour = Math.floor(oldestMinute / MINUTES_PER_HOUR);
+    if (oldestHour > this.#clearedHour) {
+      this.#clearedHour = oldestHour;
+      const rows = this.#sql.read("SELECT number FROM matched").all() as { number: number }[];
+      this.#toClear = rows.map(({ number }) => number);
+    }
+    for (const rule of this.#toClear.splice(0, RULES_CLEARED_AT_ONCE_MAX)) {
+      this.#sql.run("DELETE FROM minutes WHERE rule = ? AND minute < ?", rule, oldestHour * MINUTES_PER_HOUR);
+      this.#sql.run("DELETE FROM hours WHERE rule = ? AND hour < ?", rule, oldestHour);
+    }
+  }
+
+  #forgetSeen(added: number): number {
+    // Each may be a new one. Only when that would be too many are they counted, which reads every row.
+    this.#seenAtMost += added;
+    if (this.#seenAtMost <= SEEN_MAX) return 0;
+    const count = this.#countSeen();
+    const tooMany = Math.max(0, count - SEEN_MAX);
+    this.#sql.run(
+      "DELETE FROM seen WHERE (rule_id, value) IN (SELECT rule_id, value FROM seen ORDER BY at_ms LIMIT ?)",
+      tooMany,
+    );
+    this.#seenAtMost = count - tooMany;
+    return tooMany;
+  }
+
+  #countSeen(): number {
+    return (this.#sql.read("SELECT count(*) AS count FROM seen").get() as { count: number }).count;
+  }
+}
+
+/** Whole minutes up to the first whole hour, and hours from there on. */
+function startingAt(ms: number): { minute: number; hour: number } {
+  const minute = Math.floor(ms / MINUTE_MS);
+  return { minute, hour: Math.ceil(minute / MINUTES_PER_HOUR) };
+}

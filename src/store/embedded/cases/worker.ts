@@ -1,0 +1,91 @@
+import type { DatabaseSync } from "node:sqlite";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../../../lib/thread.ts";
+import type { Rule } from "../../../model/rule.ts";
+import type { AlertChanges } from "../../store.ts";
+import { casesFile } from "../layout.ts";
+import { openSmall } from "../sqlite.ts";
+import { AlertTables } from "./alerts.ts";
+import { RuleTables } from "./rules.ts";
+
+// The one thread that has the alerts, the rules and the progress of detection: what belongs together is committed
+// together, and nobody who answers requests waits for the disk.
+
+export interface CasesData {
+  readonly dataDir: string;
+}
+
+const PAGE_CACHE_KILOBYTES = 32 * 1024;
+
+interface Open {
+  readonly db: DatabaseSync;
+  readonly alerts: AlertTables;
+  readonly rules: RuleTables;
+}
+let opened: Open | undefined;
+
+function open(): void {
+  const { dataDir } = workerData as CasesData;
+  const db = openSmall(casesFile(dataDir), `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES};`);
+  opened = { db, alerts: new AlertTables(db), rules: new RuleTables(db) };
+}
+
+/** All or nothing. `work` says whether it wants to keep what it did. */
+function transact(work: () => boolean): void {
+  const { db } = opened!;
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    db.exec(work() ? "COMMIT" : "ROLLBACK");
+  } catch (error) {
+    // A full disk may have rolled back already; either way the connection must be out of the transaction.
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+const api = {
+  /** Answers once what is asked most is in memory. */
+  open,
+  commit(changes: AlertChanges, nowMs: number): { conflicts: string[]; forgotten: number } {
+    const { alerts, rules } = opened!;
+    let written: ReturnType<AlertTables["write"]> | undefined;
+    let forgotten = 0;
+    transact(() => {
+      written = alerts.write(changes);
+      if (written.conflicts.length > 0) return false;
+      if (changes.detected) forgotten = rules.note(changes.detected, nowMs);
+      return true;
+    });
+    const { conflicts, done } = written!;
+    if (conflicts.length === 0) done();
+    return { conflicts, forgotten };
+  },
+  documents: (ids: readonly string[]) => opened!.alerts.documents(ids),
+  timeline: (id: string) => opened!.alerts.timeline(id),
+  unresolved: (...args: Parameters<AlertTables["unresolved"]>) => opened!.alerts.unresolved(...args),
+  list: (...args: Parameters<AlertTables["list"]>) => opened!.alerts.list(...args),
+  totals: (...args: Parameters<AlertTables["totals"]>) => opened!.alerts.totals(...args),
+  resolutions: (ruleName: string) => opened!.alerts.resolutions(ruleName),
+  changedSince: (change: number, limit: number) => opened!.alerts.changedSince(change, limit),
+  lastChange: () => opened!.alerts.lastChange,
+
+  rules: () => opened!.rules.rules(),
+  putRules: (list: readonly Rule[]) =>
+    transact(() => {
+      for (const rule of list) opened!.rules.put(rule);
+      return true;
+    }),
+  removeRule: (id: string) =>
+    transact(() => {
+      opened!.rules.remove(id);
+      return true;
+    }),
+  stats: (ids: readonly string[], nowMs: number) => opened!.rules.stats(ids, nowMs),
+  position: () => opened!.rules.position(),
+  seen: () => opened!.rules.seen(),
+  close: () => opened?.db.close(),
+};
+
+export type CasesApi = typeof api;
+
+serveThread(api);
