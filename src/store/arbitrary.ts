@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
-import type { Condition } from "../model/condition.ts";
+import type { Condition, FieldTest, OperatorName } from "../model/condition.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
+import { ANY_FIELD } from "../model/field.ts";
 
 // Random events and conditions that meet often enough to say something: few values, few paths, every shape.
 
@@ -25,6 +26,11 @@ const word = fc.constantFrom(
   "a,b",
   "%_",
   "\u0001",
+  "a*b?\\",
+  "😀 be",
+  "K",
+  "1",
+  "login_failure",
 );
 const number = fc.constantFrom(0, -1, 1, 2.5, 22, 443, 65535, 1e21, -1e-7, 9007199254740991, 0.1);
 const scalar = fc.oneof(word, number, fc.boolean());
@@ -49,6 +55,7 @@ const raw = fc.record(
     mixed: scalar,
     list: fc.array(scalar, { maxLength: 3 }),
     flag: fc.boolean(),
+    host: fc.oneof({ weight: 3, arbitrary: word }, anything),
     port: fc.constantFrom(0, 3, 22, 443, -5),
     ports: fc.array(fc.constantFrom<number | string>(1, 2, 8, 443, "22"), { maxLength: 3 }),
     a: anything,
@@ -77,6 +84,7 @@ const paths = fc.constantFrom(
   "raw.src_ip",
   "raw.dst_port",
   "raw.user",
+  "raw.host",
   "raw.mixed",
   "raw.list",
   "raw.flag",
@@ -95,50 +103,155 @@ const paths = fc.constantFrom(
 );
 const texts = fc.oneof(
   word.filter((text) => text !== ""),
-  fc.constantFrom("a", "10.", "0.0.1", "TA", "ς", "i"),
+  fc.constantFrom("a", "10.", "0.0.1", "TA", "ς", "i", "\\", '"', "e", "k", "nul"),
+);
+/** A word with holes in it, or signs put together by chance. */
+const globs = fc.oneof(
+  fc.constantFrom(
+    "*",
+    "?",
+    "**",
+    "a*",
+    "*a",
+    "*eta",
+    "A?pha",
+    "al*a",
+    "*l*h*",
+    "10.?.?.*",
+    "*:*",
+    "\\*",
+    "?*be",
+    "*ß*",
+  ),
+  fc.constantFrom(
+    "a\\*b\\?\\\\",
+    "a*b?\\",
+    "*\\\\*",
+    "*(*",
+    "x'); DROP*",
+    "*\n*",
+    "nul?x",
+    "[a]*",
+    "??be",
+    "? be",
+    "%_",
+  ),
+  fc
+    .array(fc.constantFrom("a", "l", "b", "*", "?", "\\", "1", "."), { minLength: 1, maxLength: 5 })
+    .map((chars) => chars.join("")),
+);
+const patterns = fc.constantFrom(
+  "^a",
+  "a$",
+  "[0-9]+\\.0",
+  "(?i)ALPHA",
+  "b.?t",
+  "\\bte\\b",
+  "^$",
+  "x.y",
+  "l.n",
+  "ß",
+  "(?<name>al|be)",
+);
+const networks = fc.constantFrom("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "2001:db8::/32", "::/0", "10.0.0.1");
+const otherPaths = paths.filter((path) => path !== "raw" && path !== "enrichment");
+
+/** One value, a few, and at times more than an engine would like to have spelled out. */
+function oneOrSeveral(item: fc.Arbitrary<string>): fc.Arbitrary<string | string[]> {
+  return fc.oneof(
+    { weight: 6, arbitrary: item },
+    { weight: 3, arbitrary: fc.array(item, { minLength: 1, maxLength: 4 }) },
+    {
+      weight: 1,
+      arbitrary: fc
+        .array(item, { minLength: 1, maxLength: 3 })
+        .map((few) => [...Array<string>(60).fill(few[0]!), ...few]),
+    },
+  );
+}
+
+const test = (field: string, operator: OperatorName, value: FieldTest["value"], ignoreCase = false): FieldTest => ({
+  kind: "test",
+  field,
+  operator,
+  value,
+  ignoreCase,
+});
+
+const of = (
+  field: fc.Arbitrary<string>,
+  operators: readonly OperatorName[],
+  value: fc.Arbitrary<FieldTest["value"]>,
+  ignoreCase: fc.Arbitrary<boolean> = fc.constant(false),
+): fc.Arbitrary<FieldTest> =>
+  fc
+    .tuple(field, fc.constantFrom(...operators), value, ignoreCase)
+    .map(([path, operator, wanted, ignores]) => test(path, operator, wanted, ignores));
+
+const scalars = fc.array(scalar, { minLength: 1, maxLength: 4 });
+const anyField = fc.constant(ANY_FIELD);
+const TEXT_OPERATORS = ["contains", "starts_with", "prefix", "ends_with"] as const;
+
+/** For each operator, tests that a rule may hold: a new operator must say here how it is tried. */
+const testsOf: Record<OperatorName, fc.Arbitrary<FieldTest>> = {
+  equals: of(fc.oneof(paths, anyField), ["equals"], scalar, fc.boolean()),
+  not_equals: of(paths, ["not_equals"], scalar, fc.boolean()),
+  in: of(fc.oneof(paths, anyField), ["in"], scalars, fc.boolean()),
+  not_in: of(paths, ["not_in"], scalars, fc.boolean()),
+  contains: of(fc.oneof(paths, anyField), ["contains"], oneOrSeveral(texts), fc.boolean()),
+  starts_with: of(fc.oneof(paths, anyField), ["starts_with"], oneOrSeveral(texts), fc.boolean()),
+  prefix: of(paths, ["prefix"], oneOrSeveral(texts), fc.boolean()),
+  ends_with: of(fc.oneof(paths, anyField), ["ends_with"], oneOrSeveral(texts), fc.boolean()),
+  glob: of(fc.oneof(paths, anyField), ["glob"], oneOrSeveral(globs), fc.boolean()),
+  regex: of(fc.oneof(paths, anyField), ["regex"], oneOrSeveral(patterns), fc.boolean()),
+  cidr: of(fc.oneof(paths, anyField), ["cidr"], oneOrSeveral(networks)),
+  gt: of(paths, ["gt"], number),
+  gte: of(paths, ["gte"], number),
+  lt: of(paths, ["lt"], number),
+  lte: of(paths, ["lte"], number),
+  during: of(
+    fc.constant("timestamp"),
+    ["during"],
+    fc.constantFrom(
+      "08:00-18:00",
+      "22:00-06:00",
+      "sun",
+      "mon-fri 07:00-12:00",
+      "sun 20:00-03:00",
+      "mon 20:00-03:00 Asia/Kolkata",
+      "sat-sun America/New_York",
+    ),
+  ),
+  equals_field: of(paths, ["equals_field"], otherPaths, fc.boolean()),
+  contains_field: of(paths, ["contains_field"], otherPaths, fc.boolean()),
+  starts_with_field: of(paths, ["starts_with_field"], otherPaths, fc.boolean()),
+  ends_with_field: of(paths, ["ends_with_field"], otherPaths, fc.boolean()),
+  exists: of(paths, ["exists"], fc.boolean()),
+};
+
+/** Fields with few values, and the one that is a time: these have words of their own in a store. */
+const topTests: fc.Arbitrary<FieldTest> = fc.oneof(
+  of(
+    fc.constantFrom("severity", "class", "source"),
+    ["equals", "not_equals"],
+    fc.constantFrom("high", "HIGH", "audit", "custom", "platform_network"),
+    fc.boolean(),
+  ),
+  of(
+    fc.constantFrom("severity", "source", "type", "timestamp"),
+    [...TEXT_OPERATORS, "regex"],
+    fc.constantFrom("i", "o", "T1"),
+  ),
+  of(fc.constantFrom("severity", "source", "timestamp"), ["glob"], fc.constantFrom("*1*", "*i*", "2026-??-*Z", "high")),
+  of(
+    fc.constantFrom("severity", "source", "timestamp", "type", "raw.user"),
+    ["equals_field", "contains_field"],
+    fc.constantFrom("severity", "source", "timestamp", "type", "raw.mixed"),
+    fc.boolean(),
+  ),
 );
 
-const test = (field: string, operator: string, value: unknown, ignoreCase = false) =>
-  ({ kind: "test", field, operator, value, ignoreCase }) as Condition;
-
-const fieldTest: fc.Arbitrary<Condition> = fc.oneof(
-  fc
-    .tuple(paths, fc.constantFrom("equals", "not_equals"), scalar, fc.boolean())
-    .map(([f, o, v, i]) => test(f, o, v, i)),
-  fc
-    .tuple(paths, fc.constantFrom("in", "not_in"), fc.array(scalar, { minLength: 1, maxLength: 4 }), fc.boolean())
-    .map(([f, o, v, i]) => test(f, o, v, i)),
-  fc
-    .tuple(paths, fc.constantFrom("contains", "starts_with", "prefix", "ends_with"), texts, fc.boolean())
-    .map(([f, o, v, i]) => test(f, o, v, i)),
-  fc
-    .tuple(
-      paths,
-      fc.constantFrom("^a", "a$", "[0-9]+\\.0", "(?i)ALPHA", "b.?t", "\\bte\\b", "^$", "x.y", "l.n", "ß"),
-      fc.boolean(),
-    )
-    .map(([f, v, i]) => test(f, "regex", v, i)),
-  fc
-    .tuple(paths, fc.constantFrom("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "2001:db8::/32", "::/0", "10.0.0.1"))
-    .map(([f, v]) => test(f, "cidr", v)),
-  fc.tuple(paths, fc.constantFrom("gt", "gte", "lt", "lte"), number).map(([f, o, v]) => test(f, o, v)),
-  fc.tuple(paths, fc.boolean()).map(([f, v]) => test(f, "exists", v)),
-  fc
-    .tuple(
-      fc.constantFrom("severity", "class", "source"),
-      fc.constantFrom("equals", "not_equals"),
-      fc.constantFrom("high", "HIGH", "audit", "custom", "platform_network"),
-      fc.boolean(),
-    )
-    .map(([f, o, v, i]) => test(f, o, v, i)),
-  fc
-    .tuple(
-      fc.constantFrom("severity", "source", "type", "timestamp"),
-      fc.constantFrom("contains", "ends_with", "regex"),
-      fc.constantFrom("i", "o", "T1"),
-    )
-    .map(([f, o, v]) => test(f, o, v)),
-);
+const fieldTest: fc.Arbitrary<Condition> = fc.oneof(...Object.values(testsOf), topTests);
 
 export function conditions(): fc.Arbitrary<Condition> {
   return fc.letrec<{ condition: Condition }>((tie) => ({

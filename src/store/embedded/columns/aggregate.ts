@@ -9,7 +9,8 @@ import {
 import { formatTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { CODED, hotField } from "./table.ts";
-import { existsSql, Parameters, pointer } from "./where.ts";
+import type { Parameters } from "./sql.ts";
+import { existsSql, pointer } from "./where.ts";
 
 // Aggregations in the engine's words.
 

@@ -1,17 +1,9 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import {
-  BOOLEAN,
-  DuckDBInstance,
-  DuckDBScalarFunction,
-  VARCHAR,
-  type DuckDBConnection,
-  type DuckDBValue,
-} from "@duckdb/node-api";
-import { LRUCache } from "lru-cache";
-import { parseCidr, rangeContains, type AddressRange } from "../../../lib/ip.ts";
+import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
+import { registerFunctions } from "./functions.ts";
 import { columnList, COLUMNS_FORM } from "./table.ts";
 
 // Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
@@ -88,7 +80,7 @@ async function open(path: string, dataDir: string): Promise<Engine> {
       (await rowsOf(connection, "SELECT day, seq FROM marks")).map(([day, seq]) => [Number(day), Number(seq)]),
     );
     await connection.run("ATTACH ':memory:' AS tail");
-    registerInNetwork(connection);
+    registerFunctions(connection);
     return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks };
   } catch (error) {
     instance.closeSync();
@@ -98,43 +90,4 @@ async function open(path: string, dataDir: string): Promise<Engine> {
 
 export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
-}
-
-const NETWORKS_MAX = 1000;
-const ADDRESSES_MAX = 50_000;
-
-/** `in_network(text, network)`: the engine itself knows no addresses. */
-function registerInNetwork(connection: DuckDBConnection): void {
-  const networks = new LRUCache<string, AddressRange>({ max: NETWORKS_MAX });
-  const answers = new LRUCache<string, boolean>({ max: ADDRESSES_MAX });
-  const test = (text: string, network: string): boolean => {
-    const question = `${network} ${text}`;
-    let answer = answers.get(question);
-    if (answer === undefined) {
-      let range = networks.get(network);
-      if (!range) {
-        range = parseCidr(network)!;
-        networks.set(network, range);
-      }
-      answer = rangeContains(range, text);
-      answers.set(question, answer);
-    }
-    return answer;
-  };
-  connection.registerScalarFunction(
-    DuckDBScalarFunction.create({
-      name: "in_network",
-      parameterTypes: [VARCHAR, VARCHAR],
-      returnType: BOOLEAN,
-      mainFunction: (_info, input, output) => {
-        const texts = input.getColumnVector(0);
-        const wanted = input.getColumnVector(1);
-        for (let row = 0; row < input.rowCount; row++) {
-          const text = texts.getItem(row) as string | null;
-          output.setItem(row, text !== null && test(text, wanted.getItem(row) as string));
-        }
-        output.flush();
-      },
-    }),
-  );
 }

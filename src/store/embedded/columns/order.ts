@@ -1,7 +1,8 @@
 import { CLASSES, SOURCE_KINDS, sourceName } from "../../../model/event.ts";
 import type { SortKey } from "../../../model/query.ts";
+import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
-import { pointer, type Parameters } from "./where.ts";
+import { pointer } from "./where.ts";
 
 // Sorting on any field: numbers first, then text; events without the field last, whichever the direction. Severities by how
 // grave they are: descending begins with critical. What is equal goes newest first.

@@ -24,7 +24,7 @@ export interface HotField {
   readonly bit: number;
 }
 
-const HOT_FIELDS: readonly HotField[] = Object.entries(WELL_KNOWN_FIELDS).map(([path, type], i) => ({
+export const HOT_FIELDS: readonly HotField[] = Object.entries(WELL_KNOWN_FIELDS).map(([path, type], i) => ({
   path,
   column: `"${path}"`,
   type,

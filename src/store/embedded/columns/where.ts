@@ -1,59 +1,32 @@
-import { isIP } from "node:net";
-import type { Condition, FieldTest, Scalar } from "../../../model/condition.ts";
+import type { Condition, FieldTest } from "../../../model/condition.ts";
 import { compileCondition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import { sourceName } from "../../../model/event.ts";
+import { ANY_FIELD } from "../../../model/field.ts";
+import { globPieces } from "../../../model/glob.ts";
+import { parseHours, type Hours } from "../../../model/hours.ts";
 import { foldCase } from "../../../lib/text.ts";
-import { parseTime } from "../../../lib/time.ts";
+import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
-import { CODED, hotField } from "./table.ts";
+import { and, FALSE, not, notNull, or, Parameters, TRUE } from "./sql.ts";
+import { CODED, HOT_FIELDS, hotField, type HotField } from "./table.ts";
+import {
+  booleanSql,
+  COMPARISONS,
+  isComparison,
+  listOf,
+  numberSql,
+  questionOf,
+  textSql,
+  type ValueTest,
+} from "./value.ts";
 
 // Conditions in the engine's words. Every test here must mean what compileCondition means; a property test holds the two
 // side by side. A test's SQL is never null, so that NOT turns it round.
 
-/** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
-export class Parameters {
-  readonly values: (string | number | boolean)[] = [];
-  bind(value: string | number | boolean): string {
-    this.values.push(value);
-    return `$${this.values.length}`;
-  }
-  /** SQL and values as the engine takes them: every value named, numbered without a gap. */
-  settle(sql: string): { sql: string; values: (string | number | boolean)[] } {
-    const numbers = new Map<string, number>();
-    const settled = sql.replace(/\$(\d+)/g, (_, number: string) => {
-      if (!numbers.has(number)) numbers.set(number, numbers.size + 1);
-      return `$${numbers.get(number)}`;
-    });
-    return { sql: settled, values: [...numbers.keys()].map((number) => this.values[Number(number) - 1]!) };
-  }
-  /** The same values, to go on from. */
-  copy(): Parameters {
-    const copy = new Parameters();
-    copy.values.push(...this.values);
-    return copy;
-  }
-}
-
-const TRUE = "TRUE";
-const FALSE = "FALSE";
-
-function or(parts: readonly string[]): string {
-  const left = parts.filter((part) => part !== FALSE);
-  if (left.includes(TRUE)) return TRUE;
-  return left.length === 0 ? FALSE : left.length === 1 ? left[0]! : `(${left.join(" OR ")})`;
-}
-
-export function and(parts: readonly string[]): string {
-  const left = parts.filter((part) => part !== TRUE);
-  if (left.includes(FALSE)) return FALSE;
-  return left.length === 0 ? TRUE : left.length === 1 ? left[0]! : `(${left.join(" AND ")})`;
-}
-
-function not(part: string): string {
-  return part === TRUE ? FALSE : part === FALSE ? TRUE : `(NOT ${part})`;
-}
+/** A test on the values of a field. */
+type FieldValueTest = ValueTest & { readonly field: string };
 
 export function conditionSql(condition: Condition, platform: string, parameters: Parameters): string {
   const sql = (part: Condition): string => {
@@ -71,26 +44,33 @@ export function conditionSql(condition: Condition, platform: string, parameters:
   return sql(condition);
 }
 
-const NEGATED = { not_equals: "equals", not_in: "in" } as const;
-
 function testSql(test: FieldTest, platform: string, parameters: Parameters): string {
-  const { field, operator, value } = test;
-  if (field === "source" || field === "severity" || field === "class") return codedSql(test, field, platform);
-  if (operator === "exists") return value === true ? existsSql(field, parameters) : not(existsSql(field, parameters));
-  if (operator === "not_equals" || operator === "not_in") {
-    const positive = anyValueSql({ ...test, operator: NEGATED[operator] }, parameters);
-    return and([existsSql(field, parameters), not(positive)]);
+  const { field, value, ignoreCase } = test;
+  switch (test.operator) {
+    case "equals_field":
+    case "contains_field":
+    case "starts_with_field":
+    case "ends_with_field":
+      return relationSql(test, platform, parameters);
+    case "exists":
+      return value === true ? existsSql(field, parameters) : not(existsSql(field, parameters));
+    case "not_equals":
+    case "not_in": {
+      const operator = test.operator === "not_equals" ? "equals" : "in";
+      const positive = anyValueSql({ field, operator, value, ignoreCase }, platform, parameters);
+      return and([existsSql(field, parameters), not(positive)]);
+    }
+    default:
+      return anyValueSql({ field, operator: test.operator, value, ignoreCase }, platform, parameters);
   }
-  return anyValueSql(test, parameters);
 }
 
 /** A field with a handful of values: the condition itself says for which of them it holds. */
-function codedSql(test: FieldTest, field: keyof typeof CODED, platform: string): string {
-  const holds = compileCondition(test);
-  const codes = CODED[field].flatMap((name, code) => {
-    const text = field === "source" ? sourceName(platform, name as (typeof CODED.source)[number]) : name;
-    return holds({ [field]: text } as unknown as Event) ? [code] : [];
-  });
+function codedSql(test: FieldValueTest, field: keyof typeof CODED, platform: string): string {
+  const holds = compileCondition({ kind: "test", ...test });
+  const codes = codedNames(field, platform).flatMap((name, code) =>
+    holds({ [field]: name } as unknown as Event) ? [code] : [],
+  );
   if (codes.length === CODED[field].length) return TRUE;
   return codes.length === 0
     ? FALSE
@@ -99,45 +79,52 @@ function codedSql(test: FieldTest, field: keyof typeof CODED, platform: string):
       : `${field} IN (${codes.join(", ")})`;
 }
 
+function codedNames(field: keyof typeof CODED, platform: string): readonly string[] {
+  return field === "source" ? CODED.source.map((kind) => sourceName(platform, kind)) : CODED[field];
+}
+
+function isCoded(field: string): field is keyof typeof CODED {
+  return field in CODED;
+}
+
 /** Keys of `rest`: a type and a path. */
-const key = (type: "s" | "n" | "b" | "m" | "o", path: string) => JSON.stringify(`${type}:${path}`);
-export const pointer = (type: "s" | "n" | "b" | "m" | "o", path: string) =>
-  `/${type}:${path.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+type RestType = "s" | "n" | "b" | "m" | "o";
+const key = (type: RestType, path: string) => JSON.stringify(`${type}:${path}`);
+export const pointer = (type: RestType, path: string) => `/${type}:${path.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+
+const ALWAYS_THERE = ["id", "type", "source", "severity", "class", "timestamp", "raw", "enrichment", ANY_FIELD];
 
 export function existsSql(field: string, parameters: Parameters): string {
-  if (["id", "type", "source", "severity", "class", "timestamp", "raw", "enrichment"].includes(field)) return TRUE;
+  if (ALWAYS_THERE.includes(field)) return TRUE;
   const hot = hotField(field);
-  if (hot) return `(${hot.column} IS NOT NULL OR (odd & ${hot.bit}) <> 0)`;
+  if (hot) return `(${hot.column} IS NOT NULL OR ${isOdd(hot)})`;
   const kinds = (["s", "n", "b", "m", "o"] as const).map(
     (type) => `contains(rest, ${parameters.bind(`${key(type, field)}:`)})`,
   );
-  return `coalesce(${or(kinds)}, FALSE)`;
+  return notNull(or(kinds));
 }
 
-function anyValueSql(test: FieldTest, parameters: Parameters): string {
+const isOdd = ({ bit }: HotField) => `(odd & ${bit}) <> 0`;
+
+function anyValueSql(test: FieldValueTest, platform: string, parameters: Parameters): string {
   const { field } = test;
+  if (isCoded(field)) return codedSql(test, field, platform);
   if (field === "raw" || field === "enrichment") return FALSE;
   if (field === "id") return idSql(test);
   if (field === "timestamp") return timeSql(test, parameters);
   if (field === "type") return textSql(test, "type", parameters);
+  if (field === ANY_FIELD) return everywhereSql(test, parameters);
   const hot = hotField(field);
   if (!hot) return restSql(test, parameters);
-  const own = hot.type === "string" ? textSql(test, hot.column, parameters) : numberSql(test, hot.column);
-  return or([notNull(own), and([`(odd & ${hot.bit}) <> 0`, restSql(test, parameters)])]);
+  return or([ownSql(test, hot, parameters), and([isOdd(hot), restSql(test, parameters)])]);
 }
 
-function notNull(sql: string): string {
-  return sql === TRUE || sql === FALSE ? sql : `coalesce(${sql}, FALSE)`;
+function ownSql(test: ValueTest, { type, column }: HotField, parameters: Parameters): string {
+  return notNull(type === "string" ? textSql(test, column, parameters) : numberSql(test, column));
 }
 
-function listOf(test: FieldTest): readonly Scalar[] {
-  return Array.isArray(test.value) ? (test.value as readonly Scalar[]) : [test.value as Scalar];
-}
-
-function idSql(test: FieldTest): string {
-  if (test.operator !== "equals" && test.operator !== "in") {
-    throw new QuestionRefused("query", `id takes equals, not_equals, in, not_in and exists, not ${test.operator}`);
-  }
+function idSql(test: ValueTest): string {
+  if (test.operator !== "equals" && test.operator !== "in") throw idRefused(test.operator);
   const seqs = listOf(test).flatMap((id) => {
     const place = typeof id === "string" ? readEventId(test.ignoreCase ? id.toLowerCase() : id) : undefined;
     return place ? [place.seq] : [];
@@ -145,92 +132,51 @@ function idSql(test: FieldTest): string {
   return seqs.length === 0 ? FALSE : `seq IN (${seqs.join(", ")})`;
 }
 
-const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
+function idRefused(operator: string): QuestionRefused {
+  return new QuestionRefused("query", `id takes equals, not_equals, in, not_in and exists, not ${operator}`);
+}
 
-function timeSql(test: FieldTest, parameters: Parameters): string {
+const TIME_TEXT = `strftime(make_timestamp(ts * 1000), '%Y-%m-%dT%H:%M:%S.%gZ')`;
+
+function timeSql(test: ValueTest, parameters: Parameters): string {
   const { operator } = test;
-  if (operator in COMPARISONS)
-    return `ts ${COMPARISONS[operator as keyof typeof COMPARISONS]} ${parseTime(test.value as string)!}`;
+  if (isComparison(operator)) return `ts ${COMPARISONS[operator]} ${parseTime(test.value as string)!}`;
+  if (operator === "during") return hoursSql(test.value as string, parameters);
   if (operator === "equals" || operator === "in") {
     const times = listOf(test).map((time) => parseTime(time as string)!);
     return `ts IN (${times.join(", ")})`;
   }
-  return textSql(test, `strftime(make_timestamp(ts * 1000), '%Y-%m-%dT%H:%M:%S.%gZ')`, parameters);
+  return textSql(test, TIME_TEXT, parameters);
 }
 
-/** The test on one text; null where the text is. */
-function textSql(test: FieldTest, text: string, parameters: Parameters): string {
-  const { operator, ignoreCase } = test;
-  const subject = ignoreCase ? `lower(${text})` : text;
-  const bindText = (value: Scalar) => parameters.bind(ignoreCase ? foldCase(value as string) : (value as string));
-  switch (operator) {
-    case "equals":
-    case "in": {
-      const texts = listOf(test).filter((value) => typeof value === "string");
-      if (texts.length === 0) return FALSE;
-      return texts.length === 1
-        ? `${subject} = ${bindText(texts[0]!)}`
-        : `${subject} IN (${texts.map(bindText).join(", ")})`;
-    }
-    case "contains":
-      return `contains(${subject}, ${bindText(test.value as string)})`;
-    case "starts_with":
-    case "prefix":
-      return `starts_with(${subject}, ${bindText(test.value as string)})`;
-    case "ends_with":
-      return `ends_with(${subject}, ${bindText(test.value as string)})`;
-    case "regex":
-      return `regexp_matches(${text}, ${parameters.bind(test.value as string)}${ignoreCase ? ", 'i'" : ""})`;
-    case "cidr":
-      return networkSql(test.value as string, text, parameters);
-    default:
-      return FALSE;
-  }
+function hoursSql(text: string, parameters: Parameters): string {
+  const hours = parseHours(text);
+  if ("fault" in hours) throw new Error(hours.fault);
+  return hours.zone === "UTC" ? utcHoursSql(hours) : `in_hours(ts, ${parameters.bind(text)})`;
 }
 
-/** The engine calls back for each address; those that cannot be in an IPv4 network show it by their first octets. */
-function networkSql(network: string, text: string, parameters: Parameters): string {
-  const test = `in_network(${text}, ${parameters.bind(network)})`;
-  const [address, bits = "32"] = network.split("/");
-  const octets = isIP(address!) === 4 ? address!.split(".").slice(0, Math.floor(Number(bits) / 8)) : [];
-  if (octets.length === 0) return test;
-  const start = octets.length === 4 ? octets.join(".") : `${octets.join(".")}.`;
-  return and([or([`starts_with(${text}, ${parameters.bind(start)})`, `contains(${text}, ':')`]), test]);
-}
-
-function numberSql(test: FieldTest, number: string): string {
-  const { operator, value } = test;
-  if (operator in COMPARISONS)
-    return `${number} ${COMPARISONS[operator as keyof typeof COMPARISONS]} ${literal(value as number)}`;
-  if (operator !== "equals" && operator !== "in") return FALSE;
-  const numbers = listOf(test).filter((item) => typeof item === "number");
-  return numbers.length === 0 ? FALSE : `${number} IN (${numbers.map(literal).join(", ")})`;
-}
-
-/** With an exponent the engine reads it as the double that it is, never as a decimal. */
-function literal(value: number): string {
-  return value.toExponential();
-}
-
-function booleanSql(test: FieldTest, truth: string): string {
-  if (test.operator !== "equals" && test.operator !== "in") return FALSE;
-  const wanted = listOf(test).filter((item) => typeof item === "boolean");
-  return or(wanted.map((item) => (item ? truth : not(truth))));
+function utcHoursSql({ days, from, to }: Hours): string {
+  const intoDay = `(((ts % ${DAY_MS}) + ${DAY_MS}) % ${DAY_MS})`;
+  const minute = `(${intoDay} // 60000)`;
+  // 1970-01-01 was a Thursday.
+  const weekday = (before: number) => `((((((ts - ${intoDay}) // ${DAY_MS}) + ${3 - before}) % 7) + 7) % 7)`;
+  const meant = days.flatMap((isMeant, day) => (isMeant ? [day] : []));
+  const isMeant = (before: number) => (meant.length === 7 ? TRUE : `${weekday(before)} IN (${meant.join(", ")})`);
+  const begun = and([isMeant(0), `${minute} >= ${from}`]);
+  if (from < to) return and([begun, `${minute} < ${to}`]);
+  return or([begun, and([isMeant(1), `${minute} < ${to}`])]);
 }
 
 /** The test on the values that stand in `rest`. */
-function restSql(test: FieldTest, parameters: Parameters): string {
-  const { field, operator, value, ignoreCase } = test;
+function restSql(test: FieldValueTest, parameters: Parameters): string {
+  const { field, operator } = test;
   const has = (text: string) => `contains(rest, ${parameters.bind(text)})`;
   const extract = (type: "s" | "n") => `json_extract_string(rest, ${parameters.bind(pointer(type, field))})`;
   const parts: string[] = [];
 
-  // JSON text is the same for the same string, so some tests need no parsing at all.
-  const asText = typeof value === "string" ? JSON.stringify(value) : undefined;
-  if (operator === "equals" && asText && !ignoreCase) parts.push(has(`${key("s", field)}:${asText}`));
-  else if ((operator === "starts_with" || operator === "prefix") && asText && !ignoreCase) {
-    parts.push(has(`${key("s", field)}:${asText.slice(0, -1)}`));
-  } else if (textSql(test, "rest", new Parameters()) !== FALSE) {
+  const starts = jsonStarts(test);
+  if (starts) parts.push(...starts.map((start) => has(`${key("s", field)}:${start}`)));
+  else if (textSql(test, "rest", new Parameters()) !== FALSE) {
     parts.push(and([has(`${key("s", field)}:`), notNull(textSql(test, extract("s"), parameters))]));
   }
   if (numberSql(test, "rest") !== FALSE) {
@@ -244,8 +190,19 @@ function restSql(test: FieldTest, parameters: Parameters): string {
   return notNull(or(parts));
 }
 
+/** JSON text is the same for the same string, so some tests need no parsing at all: what the value's JSON begins with. */
+function jsonStarts(test: ValueTest): readonly string[] | undefined {
+  const { operator, ignoreCase } = test;
+  const texts = listOf(test).filter((value) => typeof value === "string");
+  if (ignoreCase || texts.length === 0 || texts.length > 10) return undefined;
+  if (operator === "equals" || operator === "in") return texts.map((text) => JSON.stringify(text));
+  if (operator === "starts_with" || operator === "prefix")
+    return texts.map((text) => JSON.stringify(text).slice(0, -1));
+  return undefined;
+}
+
 /** True when any element of the list does it. */
-function severalSql(test: FieldTest, parameters: Parameters): string {
+function severalSql(test: FieldValueTest, parameters: Parameters): string {
   const element = or([
     and(["json_type(x) = 'VARCHAR'", notNull(textSql(test, "(x ->> '$')", parameters))]),
     and([
@@ -257,4 +214,95 @@ function severalSql(test: FieldTest, parameters: Parameters): string {
   if (element === FALSE) return FALSE;
   const list = `CAST(json_extract(rest, ${parameters.bind(pointer("m", test.field))}) AS JSON[])`;
   return `coalesce(list_bool_or(list_transform(${list}, lambda x: ${element})), FALSE)`;
+}
+
+/** The test on any value of the event. */
+function everywhereSql(test: ValueTest, parameters: Parameters): string {
+  const inRest = and([
+    "rest IS NOT NULL",
+    jsonHasSql(test, parameters),
+    `rest_holds(rest, ${parameters.bind(questionOf(test))})`,
+  ]);
+  return or([
+    textSql(test, "type", parameters),
+    ...HOT_FIELDS.map((hot) => ownSql(test, hot, parameters)),
+    notNull(inRest),
+  ]);
+}
+
+/** What JSON text must have in it where one of its values passes the test: most rows need no second look. */
+function jsonHasSql(test: ValueTest, parameters: Parameters): string {
+  const { ignoreCase } = test;
+  const pieces = listOf(test).map((value) => requiredText(test, value));
+  if (pieces.includes("")) return TRUE;
+  const fold = (text: string) => (ignoreCase ? foldCase(text) : text);
+  const subject = ignoreCase ? "lower(rest)" : "rest";
+  return or(
+    pieces.map((piece) => `contains(${subject}, ${parameters.bind(fold(JSON.stringify(piece).slice(1, -1)))})`),
+  );
+}
+
+/** A text that any value has in it that passes; empty where there is none. */
+function requiredText({ operator }: ValueTest, value: unknown): string {
+  if (typeof value !== "string") return String(value);
+  switch (operator) {
+    case "equals":
+    case "in":
+    case "contains":
+    case "starts_with":
+    case "prefix":
+    case "ends_with":
+      return value;
+    case "glob":
+      return globPieces(value)
+        .flatMap((piece) =>
+          piece
+            .map((char) => char ?? "\0")
+            .join("")
+            .split("\0"),
+        )
+        .reduce((longest, part) => (part.length > longest.length ? part : longest), "");
+    default:
+      return "";
+  }
+}
+
+/** The comparison of two fields. The engine does it where both stand in columns of their own. */
+function relationSql(test: FieldTest, platform: string, parameters: Parameters): string {
+  const { field, operator, ignoreCase } = test;
+  const other = test.value as string;
+  const [a, b] = [hotField(field), hotField(other)];
+  const question = parameters.bind(questionOf({ operator, value: "", ignoreCase }));
+  const ask = notNull(
+    `fields_relate(${valuesSql(field, platform, parameters)}, ${valuesSql(other, platform, parameters)}, ${question})`,
+  );
+  if (a && b) return or([ownRelationSql(a, b, test), and([or([isOdd(a), isOdd(b)]), ask])]);
+  return and([existsSql(field, parameters), existsSql(other, parameters), ask]);
+}
+
+function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: FieldTest): string {
+  if (a.type !== b.type) return FALSE;
+  if (a.type === "number") return operator === "equals_field" ? notNull(`${a.column} = ${b.column}`) : FALSE;
+  const [x, y] = [a, b].map(({ column }) => (ignoreCase ? `lower(${column})` : column)) as [string, string];
+  if (operator === "equals_field") return notNull(`${x} = ${y}`);
+  const name = operator.slice(0, -"_field".length);
+  return notNull(and([`${b.column} <> ''`, `${name}(${x}, ${y})`]));
+}
+
+/** Every value of a field as JSON: one value or a list; null where there is none, or only an object. */
+export function valuesSql(field: string, platform: string, parameters: Parameters): string {
+  if (field === "raw" || field === "enrichment") return "CAST(NULL AS VARCHAR)";
+  if (field === "id")
+    throw new QuestionRefused("query", "id cannot be compared with another field, nor given as a value");
+  if (field === "type") return "to_json(type)";
+  if (field === "timestamp") return `to_json(${TIME_TEXT})`;
+  if (isCoded(field)) {
+    const names = codedNames(field, platform).map((name) => parameters.bind(JSON.stringify(name)));
+    return `[${names.join(", ")}][${field} + 1]`;
+  }
+  const hot = hotField(field);
+  const inRest = (["s", "n", "b", "m"] as const).map(
+    (type) => `json_extract(rest, ${parameters.bind(pointer(type, field))})`,
+  );
+  return `coalesce(${[...(hot ? [`to_json(${hot.column})`] : []), ...inRest].join(", ")})`;
 }

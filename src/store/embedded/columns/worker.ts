@@ -13,8 +13,9 @@ import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, type Engine } from "./engine.ts";
 import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
+import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
-import { and, conditionSql, Parameters } from "./where.ts";
+import { conditionSql } from "./where.ts";
 
 // The thread that owns the columns: it follows the journal and answers questions.
 

@@ -1,0 +1,203 @@
+import { describe, expect, test } from "vitest";
+import { faultsOf } from "../lib/fault.ts";
+import { compileCondition, fieldTestSchema, keywordSchema, toFieldTest, toKeywordTest } from "./condition.ts";
+import type { Event, JsonObject } from "./event.ts";
+
+const event = (raw: JsonObject, more: Partial<Event> = {}): Event => ({
+  id: "evt_1",
+  type: "login_failure",
+  source: "custom",
+  class: "security",
+  severity: "high",
+  timestamp: "2026-11-13T23:30:00.000Z",
+  raw,
+  enrichment: {},
+  ...more,
+});
+
+const holds = (test: object, raw: JsonObject): boolean =>
+  compileCondition(toFieldTest(fieldTestSchema.parse({ field: "raw.x", ...test })))(event(raw));
+
+const TABLE: readonly [operator: string, rows: readonly [test: object, raw: JsonObject, holds: boolean][]][] = [
+  [
+    "equals",
+    [
+      [{ equals: "a" }, { x: "a" }, true],
+      [{ equals: "a" }, { x: "A" }, false],
+      [{ equals: "a", ignore_case: true }, { x: "A" }, true],
+      [{ equals: 1 }, { x: "1" }, false],
+      [{ equals: true }, { x: true }, true],
+      [{ equals: "a" }, { x: ["b", "a"] }, true],
+      [{ equals: "a" }, { x: { a: "a" } }, false],
+      [{ equals: "a" }, {}, false],
+    ],
+  ],
+  [
+    "not_equals",
+    [
+      [{ not_equals: "a" }, { x: "b" }, true],
+      [{ not_equals: "a" }, { x: ["b", "a"] }, false],
+      [{ not_equals: "a" }, {}, false],
+      [{ not_equals: "a" }, { x: null }, false],
+    ],
+  ],
+  [
+    "in and not_in",
+    [
+      [{ in: ["a", 2] }, { x: 2 }, true],
+      [{ in: ["a", 2] }, { x: "2" }, false],
+      [{ in: ["ÄB"], ignore_case: true }, { x: "äb" }, true],
+      [{ not_in: ["a"] }, { x: "b" }, true],
+      [{ not_in: ["a"] }, {}, false],
+    ],
+  ],
+  [
+    "contains",
+    [
+      [{ contains: "bc" }, { x: "abcd" }, true],
+      [{ contains: ["zz", "bc"] }, { x: "abcd" }, true],
+      [{ contains: ["zz", "yy"] }, { x: "abcd" }, false],
+      [{ contains: "BC", ignore_case: true }, { x: "abcd" }, true],
+      [{ contains: "1" }, { x: 12 }, false],
+    ],
+  ],
+  [
+    "starts_with, prefix and ends_with",
+    [
+      [{ starts_with: "ab" }, { x: "abc" }, true],
+      [{ prefix: ["x", "ab"] }, { x: "abc" }, true],
+      [{ starts_with: "bc" }, { x: "abc" }, false],
+      [{ ends_with: ["x", "bc"] }, { x: "abc" }, true],
+      [{ ends_with: "BC", ignore_case: true }, { x: "abc" }, true],
+      [{ ends_with: "ab" }, { x: "abc" }, false],
+    ],
+  ],
+  [
+    "glob",
+    [
+      [{ glob: "a*c" }, { x: "abc" }, true],
+      [{ glob: "a*c" }, { x: "abcd" }, false],
+      [{ glob: ["z*", "?b?"] }, { x: "abc" }, true],
+      [{ glob: "A*", ignore_case: true }, { x: "abc" }, true],
+      [{ glob: "*" }, { x: 1 }, false],
+      [{ glob: "\\*" }, { x: "*" }, true],
+    ],
+  ],
+  [
+    "regex",
+    [
+      [{ regex: "^a.c$" }, { x: "abc" }, true],
+      [{ regex: ["^z", "C$"], ignore_case: true }, { x: "abc" }, true],
+      [{ regex: "end$" }, { x: `${"x".repeat(65_536)}end` }, false],
+      [{ regex: "end$" }, { x: `${"x".repeat(65_533)}end` }, true],
+    ],
+  ],
+  [
+    "cidr",
+    [
+      [{ cidr: "10.0.0.0/8" }, { x: "10.9.9.9" }, true],
+      [{ cidr: ["192.0.2.0/24", "2001:db8::/32"] }, { x: "2001:DB8:0::1" }, true],
+      [{ cidr: "10.0.0.0/8" }, { x: "::ffff:10.0.0.1" }, true],
+      [{ cidr: "10.0.0.0/8" }, { x: "10.0.0" }, false],
+    ],
+  ],
+  [
+    "gt, gte, lt and lte",
+    [
+      [{ gt: 1 }, { x: 2 }, true],
+      [{ gt: 2 }, { x: 2 }, false],
+      [{ gte: 2 }, { x: 2 }, true],
+      [{ lt: 2 }, { x: "1" }, false],
+      [{ lte: 2 }, { x: [5, 2] }, true],
+      [{ field: "timestamp", gt: "2026-11-13T23:00:00Z" }, {}, true],
+      [{ field: "timestamp", lte: "2026-11-14T00:29:59+01:00" }, {}, false],
+    ],
+  ],
+  [
+    "during",
+    [
+      [{ field: "timestamp", during: "22:00-06:00" }, {}, true],
+      [{ field: "timestamp", during: "fri" }, {}, true],
+      [{ field: "timestamp", during: "sat Europe/Berlin" }, {}, true],
+      [{ field: "timestamp", during: "mon-fri 08:00-18:00" }, {}, false],
+    ],
+  ],
+  [
+    "equals_field",
+    [
+      [{ equals_field: "raw.y" }, { x: "a", y: "a" }, true],
+      [{ equals_field: "raw.y" }, { x: "a", y: "A" }, false],
+      [{ equals_field: "raw.y", ignore_case: true }, { x: "a", y: "A" }, true],
+      [{ equals_field: "raw.y" }, { x: 1, y: "1" }, false],
+      [{ equals_field: "raw.y" }, { x: [1, 2], y: [3, 2] }, true],
+      [{ equals_field: "raw.y" }, { x: {}, y: {} }, false],
+      [{ equals_field: "raw.y" }, {}, false],
+      [{ equals_field: "type" }, { x: "login_failure" }, true],
+    ],
+  ],
+  [
+    "contains_field, starts_with_field and ends_with_field",
+    [
+      [{ contains_field: "raw.y" }, { x: "abc", y: "b" }, true],
+      [{ contains_field: "raw.y" }, { x: "abc", y: "" }, false],
+      [{ contains_field: "raw.y" }, { x: "a1c", y: 1 }, false],
+      [{ starts_with_field: "raw.y" }, { x: "abc", y: ["z", "ab"] }, true],
+      [{ starts_with_field: "raw.y" }, { x: "abc", y: "bc" }, false],
+      [{ ends_with_field: "raw.y", ignore_case: true }, { x: "abc", y: "BC" }, true],
+    ],
+  ],
+  [
+    "exists",
+    [
+      [{ exists: true }, { x: {} }, true],
+      [{ exists: true }, { x: null }, false],
+      [{ exists: true }, { x: [] }, false],
+      [{ exists: false }, {}, true],
+    ],
+  ],
+  [
+    "any field",
+    [
+      [{ field: "*", equals: 5 }, { deep: [{ er: 5 }] }, true],
+      [{ field: "*", equals: "5" }, { deep: [{ er: 5 }] }, false],
+      [{ field: "*", equals: "login_failure" }, {}, true],
+      [{ field: "*", equals: "custom" }, {}, false],
+      [{ field: "*", contains: "deep" }, { deep: 1 }, false],
+      [{ field: "*", cidr: "10.0.0.0/8" }, { a: ["x", "10.1.1.1"] }, true],
+    ],
+  ],
+];
+
+describe.each(TABLE)("%s", (_, rows) => {
+  test.each(rows)("%j on %j: %s", (condition, raw, wanted) => {
+    expect(holds(condition, raw)).toBe(wanted);
+  });
+});
+
+test("a keyword stands in any field, whatever its case unless that is said to matter", () => {
+  const found = (input: object, raw: JsonObject) =>
+    compileCondition(toKeywordTest(keywordSchema.parse(input)))(event(raw));
+  expect(found({ keyword: "MIMIKATZ" }, { a: { b: ["run mimikatz now"] } })).toBe(true);
+  expect(found({ keyword: ["nothing", "mimikatz"] }, { a: "Mimikatz" })).toBe(true);
+  expect(found({ keyword: "MIMIKATZ", ignore_case: false }, { a: "mimikatz" })).toBe(false);
+  expect(found({ keyword: "mimikatz" }, { mimikatz: 1 })).toBe(false);
+});
+
+test.each([
+  [{ field: "raw.x" }, "", "needs an operator"],
+  [{ field: "raw.x", equals: 1, gt: 2 }, "", "takes one operator, not equals and gt"],
+  [{ field: "raw.x", like: "a" }, "like", "is not known here"],
+  [{ field: "raw.x", regex: "(?<=a)b" }, "regex", "not a pattern that RE2 takes"],
+  [{ field: "raw.x", regex: ["a", "("] }, "regex", "not a pattern that RE2 takes"],
+  [{ field: "raw.x", cidr: ["10.0.0.0/8", "10.0.0.0/33"] }, "cidr", "a network such as"],
+  [{ field: "raw.x", during: "22:00-06:00" }, "during", "compares timestamp only"],
+  [{ field: "timestamp", during: "late" }, "during", "days"],
+  [{ field: "raw.x", equals_field: "elsewhere" }, "equals_field", "not a field"],
+  [{ field: "*", gt: 1 }, "gt", "any field (*) takes"],
+  [{ field: "raw.x", gt: 1, ignore_case: true }, "ignore_case", "does not compare text"],
+  [{ field: "elsewhere", equals: 1 }, "field", "not a field"],
+])("%j is refused on %s: %s", (input, field, words) => {
+  const parsed = fieldTestSchema.safeParse(input);
+  expect(parsed.success).toBe(false);
+  expect(faultsOf(parsed.error!)).toContainEqual({ field, message: expect.stringContaining(words) });
+});

@@ -1,0 +1,107 @@
+import {
+  BIGINT,
+  BOOLEAN,
+  DuckDBScalarFunction,
+  VARCHAR,
+  type DuckDBConnection,
+  type DuckDBType,
+  type DuckDBValue,
+} from "@duckdb/node-api";
+import { LRUCache } from "lru-cache";
+import { compileCondition, type FieldTest } from "../../../model/condition.ts";
+import type { Event, JsonValue } from "../../../model/event.ts";
+import { parseHours, withinHours } from "../../../model/hours.ts";
+
+// What the engine has no words for it asks of us: the functions here are the meaning of a condition itself, called for
+// each row. Their last argument says what is asked, and is the same for all rows of a question.
+
+/** A test without the field: what it says of one value. */
+export type TestOfValue = Pick<FieldTest, "operator" | "value" | "ignoreCase">;
+
+const QUESTIONS_REMEMBERED_MAX = 1000;
+const ANSWERS_REMEMBERED_MAX = 20_000;
+const REMEMBERED_CHARACTERS_MAX = 100;
+
+type Holds<Args extends unknown[]> = (...args: Args) => boolean;
+
+export function registerFunctions(connection: DuckDBConnection): void {
+  /** A test on one text. */
+  register<[string]>(connection, "text_holds", [VARCHAR], (question) => {
+    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    const answers = new Map<string, boolean>();
+    return (text) => {
+      if (text.length > REMEMBERED_CHARACTERS_MAX) return holds(text);
+      let answer = answers.get(text);
+      if (answer === undefined) {
+        answer = holds(text);
+        if (answers.size >= ANSWERS_REMEMBERED_MAX) answers.clear();
+        answers.set(text, answer);
+      }
+      return answer;
+    };
+  });
+  /** A test on every value that stands in `rest`. */
+  register<[string]>(connection, "rest_holds", [VARCHAR], (question) => {
+    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    return (rest) => restValues(rest).some(holds);
+  });
+  /** How the values of two fields stand to each other; both as JSON. */
+  register<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
+    const { operator, ignoreCase } = JSON.parse(question) as TestOfValue;
+    const holds = compileCondition({ kind: "test", field: "raw.a", operator, value: "raw.b", ignoreCase });
+    return (a, b) =>
+      holds({ raw: { a: JSON.parse(a) as JsonValue, b: JSON.parse(b) as JsonValue } } as unknown as Event);
+  });
+  /** Whether a time lies in these hours. */
+  register<[bigint]>(connection, "in_hours", [BIGINT], (question) => {
+    const hours = parseHours(question);
+    if ("fault" in hours) throw new Error(hours.fault);
+    return (ms) => withinHours(hours, Number(ms));
+  });
+}
+
+/** The condition language itself says whether the test holds for a value: here that of a field that every event has once. */
+function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
+  const holds = compileCondition({ kind: "test", field: "type", ...test });
+  return (value) => holds({ type: value } as unknown as Event);
+}
+
+function restValues(rest: string): JsonValue[] {
+  const values: JsonValue[] = [];
+  for (const [key, value] of Object.entries(JSON.parse(rest) as Record<string, JsonValue>)) {
+    if (key.startsWith("m:")) values.push(...(value as JsonValue[]).filter((item) => item !== null));
+    else if (!key.startsWith("o:")) values.push(value);
+  }
+  return values;
+}
+
+function register<Args extends DuckDBValue[]>(
+  connection: DuckDBConnection,
+  name: string,
+  types: readonly DuckDBType[],
+  compile: (question: string) => Holds<Args>,
+): void {
+  const questions = new LRUCache<string, Holds<Args>>({ max: QUESTIONS_REMEMBERED_MAX });
+  connection.registerScalarFunction(
+    DuckDBScalarFunction.create({
+      name,
+      parameterTypes: [...types, VARCHAR],
+      returnType: BOOLEAN,
+      mainFunction: (_info, input, output) => {
+        if (input.rowCount === 0) return;
+        const question = input.getColumnVector(types.length).getItem(0) as string;
+        let holds = questions.get(question);
+        if (!holds) {
+          holds = compile(question);
+          questions.set(question, holds);
+        }
+        const columns = types.map((_, i) => input.getColumnVector(i));
+        for (let row = 0; row < input.rowCount; row++) {
+          const args = columns.map((column) => column.getItem(row));
+          output.setItem(row, !args.includes(null) && holds(...(args as Args)));
+        }
+        output.flush();
+      },
+    }),
+  );
+}

@@ -1,0 +1,53 @@
+// Pieces of SQL, and the values that go with it.
+
+/** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
+export class Parameters {
+  readonly values: (string | number | boolean)[] = [];
+  bind(value: string | number | boolean): string {
+    this.values.push(value);
+    return `$${this.values.length}`;
+  }
+  /** SQL and values as the engine takes them: every value named, numbered without a gap. */
+  settle(sql: string): { sql: string; values: (string | number | boolean)[] } {
+    const numbers = new Map<string, number>();
+    const settled = sql.replace(/\$(\d+)/g, (_, number: string) => {
+      if (!numbers.has(number)) numbers.set(number, numbers.size + 1);
+      return `$${numbers.get(number)}`;
+    });
+    return { sql: settled, values: [...numbers.keys()].map((number) => this.values[Number(number) - 1]!) };
+  }
+  /** The same values, to go on from. */
+  copy(): Parameters {
+    const copy = new Parameters();
+    copy.values.push(...this.values);
+    return copy;
+  }
+}
+
+export const TRUE = "TRUE";
+export const FALSE = "FALSE";
+
+export function or(parts: readonly string[]): string {
+  const left = parts.filter((part) => part !== FALSE);
+  if (left.includes(TRUE)) return TRUE;
+  return left.length === 0 ? FALSE : left.length === 1 ? left[0]! : `(${left.join(" OR ")})`;
+}
+
+export function and(parts: readonly string[]): string {
+  const left = parts.filter((part) => part !== TRUE);
+  if (left.includes(FALSE)) return FALSE;
+  return left.length === 0 ? TRUE : left.length === 1 ? left[0]! : `(${left.join(" AND ")})`;
+}
+
+export function not(part: string): string {
+  return part === TRUE ? FALSE : part === FALSE ? TRUE : `(NOT ${part})`;
+}
+
+export function notNull(sql: string): string {
+  return sql === TRUE || sql === FALSE ? sql : `coalesce(${sql}, FALSE)`;
+}
+
+/** With an exponent the engine reads it as the double that it is, never as a decimal. */
+export function literal(value: number): string {
+  return value.toExponential();
+}
