@@ -1,0 +1,174 @@
+import { describe, expect, test } from "vitest";
+import { sourceNames } from "../model/event.ts";
+import { importSigma, type SigmaOutcome } from "./import.ts";
+import { parseMapping } from "./mapping.ts";
+
+const BASE = `
+title: Failed
+name: failed
+level: low
+logsource: { category: login }
+detection: { s: { result: fail }, condition: s }
+---
+title: Succeeded
+name: succeeded
+level: low
+logsource: { category: session }
+detection: { s: { result: ok }, condition: s }
+`;
+
+function correlate(correlation: string, mapping = ""): SigmaOutcome[] {
+  const content = `${BASE}---\ntitle: Together\nlevel: high\ncorrelation: ${correlation}`;
+  const parsed = parseMapping(mapping);
+  if ("faults" in parsed) throw new Error(JSON.stringify(parsed.faults));
+  return importSigma([{ name: "all.yml", content }], { sources: sourceNames("platform"), mapping: parsed.mapping });
+}
+
+const FAILED = [
+  { field: "type", equals: "login" },
+  { field: "raw.result", equals: "fail", ignore_case: true },
+];
+const SUCCEEDED = [
+  { field: "type", equals: "session" },
+  { field: "raw.result", equals: "ok", ignore_case: true },
+];
+
+describe("a correlation", () => {
+  test("event_count is a threshold; the rule it counts raises nothing by itself", () => {
+    const [failed, succeeded, together] = correlate(
+      "{ type: event_count, rules: [failed], group-by: [user, host], timespan: 5m, condition: { gte: 10 } }",
+    );
+    expect(together).toMatchObject({
+      kind: "taken",
+      rule: {
+        name: "sigma.together",
+        severity: "high",
+        conditions: FAILED,
+        window: "5m",
+        threshold: { count: 10, group_by: ["raw.user", "raw.host"] },
+      },
+    });
+    expect(failed).toMatchObject({
+      kind: "part",
+      rule: null,
+      remarks: [{ message: expect.stringMatching(/Together/) }],
+    });
+    expect(succeeded!.kind).toBe("taken");
+  });
+
+  test("generate: true keeps the rules that it is made of", () => {
+    const outcomes = correlate(
+      "{ type: event_count, rules: failed, timespan: 1h, condition: { gt: 10 }, generate: true }",
+    );
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["taken", "taken", "taken"]);
+    expect(outcomes[2]!.rule).toMatchObject({ threshold: { count: 11 }, window: "1h" });
+    expect(outcomes[2]!.rule!.threshold).not.toHaveProperty("group_by");
+  });
+
+  test("event_count over several rules counts events of any of them", () => {
+    const together = correlate(
+      "{ type: event_count, rules: [failed, succeeded], group-by: user, timespan: 1w, condition: { gte: 2 } }",
+    )[2]!;
+    expect(together.rule).toMatchObject({
+      window: "7d",
+      conditions: [{ any: [{ all: FAILED }, { all: SUCCEEDED }] }],
+    });
+  });
+
+  test("value_count counts different values", () => {
+    const together = correlate(
+      "{ type: value_count, rules: [failed], group-by: [host], timespan: 1d, condition: { field: user, gte: 5 } }",
+    )[2]!;
+    expect(together.rule!.threshold).toEqual({ count: 5, group_by: "raw.host", distinct: "raw.user" });
+  });
+
+  test("temporal is a sequence in any order, temporal_ordered one in order; aliases are paths of a step", () => {
+    const aliases = "aliases: { who: { failed: user, succeeded: account } }";
+    const shape = `rules: [failed, succeeded], group-by: [who], timespan: 10m, ${aliases}`;
+    const temporal = correlate(`{ type: temporal, ${shape} }`)[2]!;
+    expect(temporal.rule).toMatchObject({
+      conditions: [],
+      sequence_order: "any",
+      window: "10m",
+      group_by: "raw.user",
+      sequence: [
+        { name: "failed", conditions: FAILED },
+        { name: "succeeded", conditions: SUCCEEDED, group_by: "raw.account" },
+      ],
+    });
+    expect(correlate(`{ type: temporal_ordered, ${shape} }`)[2]!.rule!.sequence_order).toBe("in_order");
+  });
+
+  test("rules of different sources keep theirs as a condition", () => {
+    const mapping = `
+logsources:
+  - { category: login, source: platform_network, conditions: [{ field: type, equals: login }] }
+  - { category: session, source: custom, conditions: [{ field: type, equals: session }] }`;
+    const { rule } = correlate("{ type: temporal, rules: [failed, succeeded], timespan: 10m }", mapping)[2]!;
+    expect(rule).toMatchObject({
+      source: "any",
+      sequence: [
+        { conditions: [{ field: "source", equals: "platform_network" }, ...FAILED] },
+        { conditions: [{ field: "source", equals: "custom" }, ...SUCCEEDED] },
+      ],
+    });
+  });
+
+  test("eq is taken as at least, and that is said", () => {
+    const together = correlate("{ type: event_count, rules: [failed], timespan: 5m, condition: { eq: 3 } }")[2]!;
+    expect(together.rule!.threshold).toEqual({ count: 3 });
+    expect(together.remarks).toEqual([{ place: "correlation.condition.eq", message: expect.stringMatching(/at 3/) }]);
+  });
+
+  test.each([
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { lt: 3 } }", "correlation.condition.lt"],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { neq: 3 } }", "correlation.condition.neq"],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3, lte: 9 } }", "correlation.condition"],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 0 } }", "correlation.condition.gte"],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { about: 3 } }", "correlation.condition.about"],
+    ["{ type: event_count, rules: [failed], timespan: 5m }", "correlation.condition"],
+    ["{ type: event_count, rules: [failed], condition: { gte: 3 } }", "correlation.timespan"],
+    ["{ type: event_count, rules: [failed], timespan: 3M, condition: { gte: 3 } }", "correlation.timespan"],
+    ["{ type: event_count, rules: [failed], timespan: soon, condition: { gte: 3 } }", "correlation.timespan"],
+    ["{ type: event_count, rules: [nobody], timespan: 5m, condition: { gte: 3 } }", "correlation.rules[0]"],
+    ["{ type: event_count, rules: [], timespan: 5m, condition: { gte: 3 } }", "correlation.rules"],
+    ["{ type: value_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.condition.field"],
+    ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.type"],
+    ["{ type: temporal, rules: [failed], timespan: 5m }", "correlation.rules"],
+    ["{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition: { gte: 1 } }", "correlation.condition"],
+    [
+      "{ type: event_count, rules: [failed, succeeded], timespan: 5m, condition: { gte: 3 }, group-by: [w], aliases: { w: { failed: a, succeeded: b } } }",
+      "correlation.aliases",
+    ],
+  ])("%s is not taken", (correlation, place) => {
+    const outcomes = correlate(correlation);
+    expect(outcomes[2]).toMatchObject({ kind: "refused", rule: null });
+    expect(outcomes[2]!.reasons).toEqual([{ place, message: expect.any(String) }]);
+    // What it is made of is not lost with it.
+    expect(outcomes[0]!.kind).toBe("taken");
+  });
+
+  test("one over a rule that could not be taken, or over a correlation, is not taken either", () => {
+    const content = `title: Bad\nname: bad\nlogsource: { category: x }\ndetection: { s: { a|nope: 1 }, condition: s }
+---
+title: First\nname: first\ncorrelation: { type: event_count, rules: [bad], timespan: 5m, condition: { gte: 3 } }
+---
+title: Second\ncorrelation: { type: event_count, rules: [first], timespan: 5m, condition: { gte: 3 } }`;
+    const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
+    expect(outcomes.map(({ reasons }) => reasons[0]!.message)).toEqual([
+      expect.stringMatching(/no modifier/),
+      expect.stringMatching(/could not be taken/),
+      expect.stringMatching(/a correlation itself/),
+    ]);
+  });
+});
+
+test.each([
+  ["count() by host > 10", { count: 11, group_by: "raw.host" }],
+  ["count(user) by host, net >= 3", { count: 3, group_by: ["raw.host", "raw.net"], distinct: "raw.user" }],
+  ["count() > 4", { count: 5 }],
+])("an aggregation of the older kind: %s", (aggregation, threshold) => {
+  const content = `title: A\nlevel: low\nlogsource: { category: x }\ndetection: { s: { a: 1 }, timeframe: 5m, condition: 's | ${aggregation}' }`;
+  const [outcome] = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
+  expect(outcome!.rule).toMatchObject({ window: "5m", threshold });
+});

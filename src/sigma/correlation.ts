@@ -1,0 +1,197 @@
+import { parseDuration } from "../lib/duration.ts";
+import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
+import { allOf, anyOf, listOf } from "./combine.ts";
+import type { SigmaCorrelation } from "./documents.ts";
+import type { Notes } from "./note.ts";
+
+// Rules over several events: correlations, and the aggregations that went before them.
+
+/** A rule on single events, as a correlation needs it. */
+export interface BaseRule {
+  /** As the correlation calls it. */
+  readonly reference: string;
+  readonly source: string;
+  /** Of the log source and of the detection. */
+  readonly condition: ConditionInput;
+  pathOf(field: string): string;
+}
+
+/** What a rule over several events has instead of plain conditions. */
+export interface Aggregate {
+  readonly source: string;
+  readonly conditions: ConditionInput[];
+  readonly window: string;
+  readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string };
+  readonly sequence?: { name: string; conditions: ConditionInput[]; group_by?: string | string[] }[];
+  readonly sequence_order?: "in_order" | "any";
+  readonly group_by?: string | string[];
+}
+
+type Correlation = SigmaCorrelation["correlation"];
+
+const COUNT_MAX = 10_000;
+const STEPS_MAX = 10;
+const ANY = "any";
+const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
+
+export function readCorrelation(
+  correlation: Correlation,
+  rules: readonly BaseRule[],
+  notes: Notes,
+): Aggregate | undefined {
+  const window = readWindow(correlation.timespan, "correlation.timespan", notes);
+  if (window === undefined) return undefined;
+  switch (correlation.type) {
+    case "event_count":
+    case "value_count":
+      return readCount(correlation, rules, window, notes);
+    case "temporal":
+    case "temporal_ordered":
+      return readTemporal(correlation, rules, window, notes);
+    default:
+      return notes.refuse(
+        "correlation.type",
+        `${correlation.type} is not taken: event_count, value_count, temporal and temporal_ordered are`,
+      );
+  }
+}
+
+function readCount(
+  correlation: Correlation,
+  rules: readonly BaseRule[],
+  window: string,
+  notes: Notes,
+): Aggregate | undefined {
+  const { condition } = correlation;
+  if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs gte, gt or eq and a number");
+  const { field, ...comparisons } = condition;
+  const count = readLeast(comparisons, notes);
+  if (count === undefined) return undefined;
+  const groups = rules.map((rule) => groupPaths(correlation, rule));
+  if (groups.some((paths) => paths.join() !== groups[0]!.join())) {
+    return notes.refuse(
+      "correlation.aliases",
+      "a count over rules that have the value of group-by under different names; map these to one field",
+    );
+  }
+  const source = commonSource(rules);
+  const conditions = listOf(anyOf(rules.map((rule) => conditionIn(rule, source))));
+  const group_by = oneOrAll(groups[0]!);
+  const threshold = { count, ...(group_by && { group_by }) };
+  if (correlation.type === "event_count") return { source, conditions, window, threshold };
+  const fields = Array.isArray(field) ? field : [field];
+  if (fields.length !== 1 || typeof fields[0] !== "string") {
+    return notes.refuse("correlation.condition.field", "value_count takes the name of one field");
+  }
+  const paths = [...new Set(rules.map((rule) => rule.pathOf(fields[0] as string)))];
+  if (paths.length > 1)
+    return notes.refuse("correlation.condition.field", `is ${paths.join(" and ")} in different rules`);
+  return { source, conditions, window, threshold: { ...threshold, distinct: paths[0]! } };
+}
+
+/** At least how many; what says at most or exactly cannot be known while more may come. */
+function readLeast(comparisons: Record<string, unknown>, notes: Notes): number | undefined {
+  const place = "correlation.condition";
+  const given = Object.entries(comparisons);
+  const unknown = given.find(([name]) => !COMPARISONS.includes(name));
+  if (unknown) return notes.refuse(`${place}.${unknown[0]}`, `is not known: there are ${COMPARISONS.join(", ")}`);
+  if (given.length !== 1) return notes.refuse(place, "takes one comparison: gte, gt or eq");
+  const [name, value] = given[0]!;
+  if (typeof value !== "number" || !Number.isInteger(value))
+    return notes.refuse(`${place}.${name}`, "takes a whole number");
+  if (name === "lt" || name === "lte" || name === "neq") {
+    return notes.refuse(
+      `${place}.${name}`,
+      "few events cannot be told from events still to come; gte, gt and eq are taken",
+    );
+  }
+  const count = name === "gt" ? value + 1 : value;
+  if (count < 1 || count > COUNT_MAX) return notes.refuse(`${place}.${name}`, `must make a count of 1 to ${COUNT_MAX}`);
+  if (name === "eq") notes.remark(`${place}.eq`, `fires at ${count}, and goes on when there are more`);
+  return count;
+}
+
+function readTemporal(
+  correlation: Correlation,
+  rules: readonly BaseRule[],
+  window: string,
+  notes: Notes,
+): Aggregate | undefined {
+  const { condition } = correlation;
+  if (typeof condition === "string")
+    return notes.refuse("correlation.condition", "a condition over the rules' names is not taken");
+  const needed = condition ? readLeast(condition, notes) : rules.length;
+  if (needed === undefined) return undefined;
+  if (needed !== rules.length) {
+    return notes.refuse(
+      "correlation.condition",
+      `all ${rules.length} rules must have happened; ${needed} of them is not taken`,
+    );
+  }
+  if (rules.length < 2 || rules.length > STEPS_MAX)
+    return notes.refuse("correlation.rules", `takes 2 to ${STEPS_MAX} rules`);
+  const source = commonSource(rules);
+  const groups = rules.map((rule) => groupPaths(correlation, rule));
+  const group_by = oneOrAll(groups[0]!);
+  const sequence = rules.map((rule, i) => {
+    const own = oneOrAll(groups[i]!);
+    const differs = groups[i]!.join() !== groups[0]!.join();
+    const conditions = listOf(conditionIn(rule, source));
+    return { name: rule.reference.slice(0, 100), conditions, ...(differs && own && { group_by: own }) };
+  });
+  const sequence_order = correlation.type === "temporal" ? "any" : "in_order";
+  return { source, conditions: [], window, sequence, sequence_order, ...(group_by && { group_by }) };
+}
+
+/** The paths of `group-by` in the events of one of the rules: an alias is another field in each. */
+function groupPaths({ "group-by": groupBy, aliases }: Correlation, rule: BaseRule): string[] {
+  return (groupBy ?? []).map((field) => rule.pathOf(aliases?.[field]?.[rule.reference] ?? field));
+}
+
+function commonSource(rules: readonly BaseRule[]): string {
+  const [first, ...others] = new Set(rules.map((rule) => rule.source));
+  return first !== undefined && others.length === 0 ? first : ANY;
+}
+
+function conditionIn(rule: BaseRule, source: string): ConditionInput {
+  if (rule.source === source) return rule.condition;
+  return allOf([{ field: "source", equals: rule.source }, rule.condition]);
+}
+
+function readWindow(timespan: unknown, place: string, notes: Notes): string | undefined {
+  if (timespan === undefined || timespan === null) return notes.refuse(place, "is required");
+  const given = String(timespan);
+  const weeks = /^(\d+)w$/.exec(given);
+  const window = weeks ? `${Number(weeks[1]) * 7}d` : given;
+  const ms = parseDuration(window);
+  if (ms === undefined && !/^\d+[My]$/.test(given)) return notes.refuse(place, "a duration such as 30s, 5m, 1h or 2d");
+  if (ms === undefined || ms > WINDOW_MS_MAX)
+    return notes.refuse(place, "is longer than the 7 days that are looked back");
+  return window;
+}
+
+/** `count() by src_ip > 10` behind the pipe of a condition, together with `timeframe`. */
+export function readAggregation(text: string, timeframe: unknown, rule: BaseRule, notes: Notes): Aggregate | undefined {
+  const place = "detection.condition";
+  const match = /^count\(\s*([^)]*?)\s*\)\s*(?:by\s+(\S+(?:\s*,\s*\S+)*)\s*)?(>=|>|==?|<=|<)\s*(\d+)$/i.exec(text);
+  if (!match) return notes.refuse(place, `the aggregation "${text}" is not taken: count() is, or a correlation`);
+  const [, field, by, sign, number] = match;
+  const window = readWindow(timeframe, "detection.timeframe", notes);
+  const names: Record<string, string> = { ">=": "gte", ">": "gt", "=": "eq", "==": "eq", "<": "lt", "<=": "lte" };
+  const count = readLeast({ [names[sign!]!]: Number(number) }, notes);
+  if (window === undefined || count === undefined) return undefined;
+  const group_by = oneOrAll(
+    (by ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [rule.pathOf(name.trim())])),
+  );
+  const distinct = field === "" || field === undefined ? {} : { distinct: rule.pathOf(field) };
+  return {
+    source: rule.source,
+    conditions: listOf(rule.condition),
+    window,
+    threshold: { count, ...(group_by && { group_by }), ...distinct },
+  };
+}
+
+function oneOrAll(paths: string[]): string | string[] | undefined {
+  return paths.length > 1 ? paths : paths[0];
+}

@@ -1,0 +1,126 @@
+import type { ConditionInput } from "../model/rule.ts";
+import { allOf, anyOf, notOf } from "./combine.ts";
+import { namesLike, parseCondition, type Expression } from "./expression.ts";
+import { toCondition, type FieldNames, type SigmaScalar } from "./field-test.ts";
+import type { Notes } from "./note.ts";
+
+// The `detection` of a rule: selections with a name each, and a condition that says how they go together.
+
+export interface Detection {
+  readonly condition: ConditionInput;
+  /** `count() by src_ip > 10`, from rules older than correlations, and the timeframe it goes with. */
+  readonly aggregation: string | null;
+  readonly timeframe: unknown;
+}
+
+export function readDetection(
+  detection: Record<string, unknown>,
+  names: FieldNames,
+  notes: Notes,
+): Detection | undefined {
+  const { condition: given, timeframe = null, ...selections } = detection;
+  const texts = Array.isArray(given) ? given : [given];
+  const parts: ConditionInput[] = [];
+  let aggregation: string | null = null;
+  for (const [i, text] of texts.entries()) {
+    const place = Array.isArray(given) ? `detection.condition[${i}]` : "detection.condition";
+    if (typeof text !== "string") return notes.refuse(place, given === undefined ? "is required" : "must be a text");
+    const parsed = parseCondition(text);
+    if ("fault" in parsed) return notes.refuse(place, parsed.fault);
+    if (parsed.aggregation !== null && texts.length > 1) return notes.refuse(place, "an aggregation stands alone");
+    aggregation = parsed.aggregation;
+    const part = evaluate(parsed.expression, selections, { names, notes, place });
+    if (part) parts.push(part);
+  }
+  return notes.refusals.length > 0 || parts.length === 0
+    ? undefined
+    : { condition: anyOf(parts), aggregation, timeframe };
+}
+
+interface Surroundings {
+  readonly names: FieldNames;
+  readonly notes: Notes;
+  readonly place: string;
+}
+
+function evaluate(
+  expression: Expression,
+  selections: Record<string, unknown>,
+  around: Surroundings,
+): ConditionInput | undefined {
+  const { notes, place } = around;
+  switch (expression.kind) {
+    case "and":
+    case "or": {
+      const parts = expression.of.map((part) => evaluate(part, selections, around));
+      return combine(parts, expression.kind === "and" ? allOf : anyOf);
+    }
+    case "not": {
+      const part = evaluate(expression.of, selections, around);
+      return part && notOf(part);
+    }
+    case "name":
+      if (Object.hasOwn(selections, expression.name)) return readSelection(expression.name, selections, around);
+      return notes.refuse(place, `there is no selection ${expression.name}`);
+    case "of": {
+      const names = namesLike(expression.pattern, Object.keys(selections));
+      if (names.length === 0) return notes.refuse(place, `no selection is called ${expression.pattern}`);
+      const parts = names.map((name) => readSelection(name, selections, around));
+      return combine(parts, expression.quantity === "all" ? allOf : anyOf);
+    }
+  }
+}
+
+function combine(
+  parts: readonly (ConditionInput | undefined)[],
+  join: (parts: readonly ConditionInput[]) => ConditionInput,
+): ConditionInput | undefined {
+  const taken = parts.filter((part) => part !== undefined);
+  return taken.length === parts.length && taken.length > 0 ? join(taken) : undefined;
+}
+
+function readSelection(
+  name: string,
+  selections: Record<string, unknown>,
+  around: Surroundings,
+): ConditionInput | undefined {
+  return readNode(selections[name], `detection.${name}`, around);
+}
+
+/** A map holds when all its lines do; a list when any of its maps or keywords does. */
+function readNode(node: unknown, place: string, around: Surroundings): ConditionInput | undefined {
+  const { names, notes } = around;
+  if (isScalar(node)) return toCondition({ field: null, modifiers: [], values: [node], place }, names, notes);
+  if (Array.isArray(node)) {
+    if (node.length > 0 && node.every(isScalar)) {
+      return toCondition({ field: null, modifiers: [], values: node, place }, names, notes);
+    }
+    if (node.length === 0) return notes.refuse(place, "is empty");
+    return combine(
+      node.map((item, i) => readNode(item, `${place}[${i}]`, around)),
+      anyOf,
+    );
+  }
+  const lines = Object.entries(node as object);
+  if (lines.length === 0) return notes.refuse(place, "is empty");
+  return combine(
+    lines.map(([key, value]) => readLine(key, value, `${place}.${key}`, around)),
+    allOf,
+  );
+}
+
+function readLine(
+  key: string,
+  value: unknown,
+  place: string,
+  { names, notes }: Surroundings,
+): ConditionInput | undefined {
+  const [field, ...modifiers] = key.split("|");
+  const values: unknown[] = Array.isArray(value) ? value : [value];
+  if (!values.every(isScalar)) return notes.refuse(place, "takes a value or a list of values");
+  return toCondition({ field: field === "" ? null : field!, modifiers, values, place }, names, notes);
+}
+
+function isScalar(value: unknown): value is SigmaScalar {
+  return value === null || typeof value !== "object";
+}

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { faultsOf } from "../lib/fault.ts";
+import { parseYaml } from "../lib/yaml.ts";
+
+// The YAML of Sigma: one or several documents in a file, each a rule on events or a correlation of other rules.
+
+/** A file is read whole; the largest collections that people publish as one file are a tenth of this. */
+export const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
+const DOCUMENTS_MAX = 20_000;
+const TEXT_CHARACTERS_MAX = 8000;
+
+const word = z.union([z.string(), z.number()]).transform(String);
+const text = word.transform((given) => given.slice(0, TEXT_CHARACTERS_MAX));
+/** Some write one where a list is meant. */
+const texts = z.union([z.array(text), text.transform((one) => [one]), z.null().transform(() => [])]).default([]);
+
+const headSchema = {
+  title: text,
+  id: word.nullish(),
+  name: word.nullish(),
+  description: text.nullish(),
+  status: word.nullish(),
+  level: word.nullish(),
+  author: text.nullish(),
+  tags: texts,
+  references: texts,
+  falsepositives: texts,
+};
+
+const detectionRuleSchema = z.looseObject({
+  ...headSchema,
+  logsource: z.looseObject({
+    category: word.nullish().transform((value) => value ?? undefined),
+    product: word.nullish().transform((value) => value ?? undefined),
+    service: word.nullish().transform((value) => value ?? undefined),
+  }),
+  detection: z.record(z.string(), z.unknown()),
+});
+
+const fieldNames = z.union([z.array(word), word.transform((one) => [one])]);
+
+const correlationSchema = z.looseObject({
+  ...headSchema,
+  correlation: z.looseObject({
+    type: z.string(),
+    rules: fieldNames.default([]),
+    "group-by": fieldNames.nullish(),
+    timespan: word.optional(),
+    condition: z.union([z.record(z.string(), z.unknown()), z.string()]).optional(),
+    aliases: z.record(z.string(), z.record(z.string(), word)).nullish(),
+    generate: z.boolean().optional(),
+  }),
+});
+
+export type SigmaRule = z.output<typeof detectionRuleSchema>;
+export type SigmaCorrelation = z.output<typeof correlationSchema>;
+export type SigmaHead = Pick<SigmaRule, keyof typeof headSchema>;
+
+interface Place {
+  readonly file: string;
+  readonly line: number;
+}
+
+export type SigmaDocument = Place &
+  (
+    | { readonly kind: "rule"; readonly rule: SigmaRule }
+    | { readonly kind: "correlation"; readonly rule: SigmaCorrelation }
+    | {
+        readonly kind: "unreadable";
+        readonly title: string;
+        readonly id: string | null;
+        readonly faults: readonly { readonly place: string; readonly message: string }[];
+      }
+  );
+
+export interface SigmaFile {
+  readonly name: string;
+  readonly content: string;
+}
+
+export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
+  const unreadable = (line: number, message: string): SigmaDocument => ({
+    kind: "unreadable",
+    file: name,
+    line,
+    title: name,
+    id: null,
+    faults: [{ place: "", message }],
+  });
+  if (content.length > SIGMA_CHARACTERS_MAX) return [unreadable(1, `more than ${SIGMA_CHARACTERS_MAX} characters`)];
+  const read: SigmaDocument[] = [];
+  let shared: Tree = {};
+  let previous: Tree = {};
+  for (const document of parseYaml(content, DOCUMENTS_MAX)) {
+    if ("fault" in document) {
+      read.push(unreadable(document.line, document.fault));
+      continue;
+    }
+    if (!isTree(document.value)) {
+      read.push(unreadable(document.line, "is not a rule"));
+      continue;
+    }
+    // Collections of the older kind: a document that the others share, or that changes the one before.
+    const { action, ...own } = document.value;
+    if (action === "global") shared = merge(shared, own);
+    else if (action === "reset") shared = {};
+    else {
+      previous = merge(action === "repeat" ? previous : shared, own);
+      read.push(readDocument(previous, { file: name, line: document.line }));
+    }
+  }
+  return read;
+}
+
+function readDocument(tree: Tree, place: Place): SigmaDocument {
+  const isCorrelation = "correlation" in tree;
+  const parsed = (isCorrelation ? correlationSchema : detectionRuleSchema).safeParse(tree);
+  if (parsed.success) {
+    return isCorrelation
+      ? { ...place, kind: "correlation", rule: parsed.data as SigmaCorrelation }
+      : { ...place, kind: "rule", rule: parsed.data as SigmaRule };
+  }
+  const faults = faultsOf(parsed.error).map(({ field, message }) => ({ place: field, message }));
+  const { title, id } = tree;
+  return {
+    ...place,
+    kind: "unreadable",
+    title: typeof title === "string" ? title.slice(0, TEXT_CHARACTERS_MAX) : place.file,
+    id: typeof id === "string" ? id : null,
+    faults,
+  };
+}
+
+type Tree = { [key: string]: unknown };
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function merge(below: Tree, above: Tree): Tree {
+  const merged: Tree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const known = merged[key];
+    merged[key] = isTree(known) && isTree(value) ? merge(known, value) : value;
+  }
+  return merged;
+}

@@ -1,0 +1,240 @@
+import { faultsOf } from "../lib/fault.ts";
+import type { Severity } from "../model/event.ts";
+import { ruleInputSchema, type ConditionInput, type RuleInput } from "../model/rule.ts";
+import { allOf, listOf } from "./combine.ts";
+import { readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
+import { readDetection, type Detection } from "./detection.ts";
+import { readSigma, type SigmaDocument, type SigmaFile, type SigmaHead } from "./documents.ts";
+import { placementOf, readDefaultMapping, type Mapping } from "./mapping.ts";
+import { Notes, type Note } from "./note.ts";
+
+// Sigma in, rules out, and for each rule what was made of it.
+
+export interface SigmaOptions {
+  /** The sources of this platform. */
+  readonly sources: readonly string[];
+  /** Goes before the default mapping. */
+  readonly mapping?: Mapping | undefined;
+  readonly enabled?: boolean;
+}
+
+/** What became of one document. */
+export interface SigmaOutcome {
+  readonly file: string;
+  readonly line: number;
+  readonly title: string;
+  readonly id: string | null;
+  /** `part`: it raises nothing by itself, a correlation has it in it. */
+  readonly kind: "taken" | "part" | "refused";
+  readonly rule: RuleInput | null;
+  readonly remarks: readonly Note[];
+  /** Why it is refused. */
+  readonly reasons: readonly Note[];
+}
+
+const NAME_CHARACTERS_MAX = 180;
+const TAGS_MAX = 50;
+const TAG_CHARACTERS_MAX = 100;
+const REFERENCES_MAX = 50;
+const REFERENCE_CHARACTERS_MAX = 1000;
+const TITLE_CHARACTERS_MAX = 300;
+const DESCRIPTION_CHARACTERS_MAX = 10_000;
+
+export function importSigma(files: readonly SigmaFile[], options: SigmaOptions): SigmaOutcome[] {
+  const mappings = [...(options.mapping ? [options.mapping] : []), readDefaultMapping()];
+  const documents = files.flatMap(readSigma);
+  const read = documents.map((document) => (document.kind === "rule" ? readRule(document, mappings) : undefined));
+  const known = new Map<string, { readonly base: BaseRule | undefined; readonly index: number }>();
+  for (const [index, document] of documents.entries()) {
+    if (document.kind !== "rule") continue;
+    const { name, id } = document.rule;
+    for (const reference of [name, id]) if (reference) known.set(reference, { base: read[index]!.base, index });
+  }
+  const correlated = documents.map((document) => correlate(document, documents, known));
+  const parts = partsOf(documents, known, correlated);
+  const names = new Set<string>();
+  const schema = ruleInputSchema(options.sources);
+  const { enabled = true } = options;
+  return documents.map((document, index): SigmaOutcome => {
+    const { file, line } = document;
+    if (document.kind === "unreadable") {
+      const { title, id, faults } = document;
+      return { file, line, title, id, kind: "refused", rule: null, remarks: [], reasons: faults };
+    }
+    const { notes, aggregate } = document.kind === "rule" ? read[index]! : correlated[index]!;
+    const head = document.rule;
+    const about = { file, line, title: head.title, id: head.id ?? null };
+    const owner = parts.get(index);
+    if (owner !== undefined && aggregate) {
+      notes.remark("", `raises nothing by itself: it is part of "${owner}" (generate is not true there)`);
+      return { ...about, kind: "part", rule: null, remarks: notes.remarks, reasons: [] };
+    }
+    const rule = aggregate && finish(head, aggregate, { schema, enabled, names, notes });
+    if (!rule) return { ...about, kind: "refused", rule: null, remarks: notes.remarks, reasons: notes.refusals };
+    return { ...about, kind: "taken", rule, remarks: notes.remarks, reasons: [] };
+  });
+}
+
+interface Read {
+  readonly notes: Notes;
+  /** For correlations; undefined when the rule cannot be taken. */
+  readonly base: BaseRule | undefined;
+  readonly aggregate: Made | undefined;
+}
+
+type Made = Omit<Aggregate, "window"> & { readonly window?: string };
+
+function readRule({ rule }: Extract<SigmaDocument, { kind: "rule" }>, mappings: readonly Mapping[]): Read {
+  const notes = new Notes();
+  const refused = { notes, base: undefined, aggregate: undefined };
+  const placement = placementOf(rule.logsource, mappings);
+  if (!placement) {
+    notes.refuse("logsource", "no entry of the mapping speaks of it");
+    return refused;
+  }
+  const detection = readDetection(rule.detection, placement, notes);
+  if (!detection) return refused;
+  const condition = allOf([...placement.conditions, detection.condition]);
+  const base: BaseRule = {
+    reference: rule.name ?? rule.id ?? rule.title,
+    source: placement.source,
+    condition,
+    pathOf: (field) => placement.pathOf(field),
+  };
+  const aggregate = detection.aggregation === null ? plain(base) : aggregated(detection, base, notes);
+  return { notes, base: detection.aggregation === null ? base : undefined, aggregate };
+}
+
+function plain({ source, condition }: BaseRule): Made {
+  return { source, conditions: listOf(condition) };
+}
+
+function aggregated({ aggregation, timeframe }: Detection, base: BaseRule, notes: Notes): Made | undefined {
+  return readAggregation(aggregation!, timeframe, base, notes);
+}
+
+type Known = ReadonlyMap<string, { readonly base: BaseRule | undefined; readonly index: number }>;
+
+function correlate(
+  document: SigmaDocument,
+  documents: readonly SigmaDocument[],
+  known: Known,
+): Omit<Read, "base"> | undefined {
+  if (document.kind !== "correlation") return undefined;
+  const notes = new Notes();
+  const { correlation } = document.rule;
+  if (correlation.rules.length === 0) notes.refuse("correlation.rules", "is required");
+  const rules = correlation.rules.flatMap((reference, i) => {
+    const place = `correlation.rules[${i}]`;
+    const found = known.get(reference);
+    if (found?.base) return [{ ...found.base, reference }];
+    const isCorrelation = documents.some(
+      (other) => other.kind === "correlation" && (other.rule.name === reference || other.rule.id === reference),
+    );
+    if (isCorrelation) notes.refuse(place, `${reference} is a correlation itself: one over correlations is not taken`);
+    else if (found) notes.refuse(place, `the rule ${reference} could not be taken`);
+    else notes.refuse(place, `there is no rule ${reference} among those that are imported together`);
+    return [];
+  });
+  const aggregate = notes.refusals.length > 0 ? undefined : readCorrelation(correlation, rules, notes);
+  return { notes, aggregate };
+}
+
+/** Rules that a correlation speaks for, by their place in the list, with the correlation's title. */
+function partsOf(
+  documents: readonly SigmaDocument[],
+  known: Known,
+  correlated: readonly (Omit<Read, "base"> | undefined)[],
+): Map<number, string> {
+  const parts = new Map<number, string>();
+  for (const [index, document] of documents.entries()) {
+    if (document.kind !== "correlation" || document.rule.correlation.generate === true) continue;
+    // One that cannot be taken leaves its rules to speak for themselves.
+    if (!correlated[index]!.aggregate) continue;
+    for (const reference of document.rule.correlation.rules) {
+      parts.set(known.get(reference)!.index, document.rule.title);
+    }
+  }
+  return parts;
+}
+
+const SEVERITIES: Readonly<Record<string, Severity>> = {
+  informational: "info",
+  info: "info",
+  low: "low",
+  medium: "medium",
+  high: "high",
+  critical: "critical",
+};
+
+interface Finishing {
+  readonly schema: ReturnType<typeof ruleInputSchema>;
+  readonly enabled: boolean;
+  readonly names: Set<string>;
+  readonly notes: Notes;
+}
+
+function finish(head: SigmaHead, made: Made, { schema, enabled, names, notes }: Finishing): RuleInput | undefined {
+  const severity = SEVERITIES[head.level?.toLowerCase() ?? ""];
+  if (!severity) notes.remark("level", `${head.level ? `${head.level} is not known` : "is missing"}: medium is taken`);
+  const isRetired = head.status === "deprecated" || head.status === "unsupported";
+  if (isRetired) notes.remark("status", `${head.status}: taken, but not enabled`);
+  const parsed = schema.safeParse({
+    ...made,
+    name: uniqueName(head, names),
+    title: head.title.trim().slice(0, TITLE_CHARACTERS_MAX),
+    description: describe(head),
+    severity: severity ?? "medium",
+    enabled: enabled && !isRetired,
+    tags: [...new Set(head.tags.map((tag) => tag.trim().toLowerCase().slice(0, TAG_CHARACTERS_MAX)))]
+      .filter((tag) => tag !== "")
+      .slice(0, TAGS_MAX),
+    references: head.references
+      .map((reference) => reference.trim().slice(0, REFERENCE_CHARACTERS_MAX))
+      .filter((reference) => reference !== "")
+      .slice(0, REFERENCES_MAX),
+    actions: [{ alert: { channels: [] } }],
+  } satisfies Record<string, unknown> & { conditions: ConditionInput[] });
+  if (parsed.success) {
+    names.add(parsed.data.name);
+    return parsed.data;
+  }
+  for (const { field, message } of faultsOf(parsed.error)) notes.refuse(field, message);
+  return undefined;
+}
+
+/** Two rules of one title are told apart by their ids, or by their number. */
+function uniqueName({ title, id }: SigmaHead, names: ReadonlySet<string>): string {
+  const slug = title
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "_")
+    .replaceAll(/^_+|_+$/g, "")
+    .slice(0, NAME_CHARACTERS_MAX);
+  const name = `sigma.${slug || "rule"}`;
+  if (!names.has(name)) return name;
+  const withId = `${name}_${
+    (id ?? "")
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]/g, "")
+      .slice(0, 8) || "2"
+  }`;
+  for (let number = 2; ; number++) {
+    const candidate = number === 2 ? withId : `${withId}_${number}`;
+    if (!names.has(candidate)) return candidate;
+  }
+}
+
+/** What a person should know, and where the rule is from. */
+function describe({ title, description, falsepositives, id, author, status }: SigmaHead): string {
+  const known = falsepositives.filter((line) => !/^(none|unknown|unlikely)$/i.test(line.trim()));
+  const origin = [`Sigma rule${id ? ` ${id}` : ""}`, author && `by ${author}`, status && `status ${status}`];
+  return [
+    description?.trim() || title.trim(),
+    known.length > 0 && `Known false positives: ${known.join("; ")}.`,
+    `${origin.filter(Boolean).join(", ")}.`,
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+    .slice(0, DESCRIPTION_CHARACTERS_MAX);
+}
