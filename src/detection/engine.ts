@@ -1,0 +1,287 @@
+import { parseDuration } from "../lib/duration.ts";
+import type { Event } from "../model/event.ts";
+import type { Finding } from "../model/finding.ts";
+import { foldPaths, groupPaths, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
+import { compile, type Predicate, type Workshop } from "./compile.ts";
+import { Facts } from "./facts.ts";
+import { Attacks, foldKeyOf, type Attack } from "./fold.ts";
+import { describeFinding, describeSilence } from "./describe.ts";
+import { randomSeed, type Seed } from "./hash.ts";
+import { Matcher } from "./matcher.ts";
+import { PatternBudget } from "./regex.ts";
+import { Room, type RoomLimits } from "./room.ts";
+import { Silences, type Seen } from "./silence.ts";
+import { latenessOf, Tracker, windowMsOf } from "./tracker.ts";
+
+// Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
+
+const MINUTE_MS = 60_000;
+
+export interface EngineOptions extends RoomLimits {
+  readonly now: () => number;
+  /** Where hashes start from; random unless somebody needs the same run twice. */
+  readonly seed?: Seed | undefined;
+}
+
+export interface Matches {
+  readonly ruleId: string;
+  /** The minute of the events' timestamps. */
+  readonly minuteMs: number;
+  readonly count: number;
+  readonly lastMs: number;
+}
+
+/** What an absence rule saw last when; `atMs` 0 means that nothing is waited for any more. */
+export interface SeenGroup extends Seen {
+  readonly ruleId: string;
+}
+
+export interface Outcome {
+  readonly findings: Finding[];
+  readonly matches: Matches[];
+  readonly seen: SeenGroup[];
+}
+
+interface Active {
+  readonly rule: Rule;
+  readonly tracker: Tracker;
+  readonly silences: Silences | undefined;
+  readonly steps: readonly Predicate[];
+  readonly exceptions: readonly { readonly expiresAt: number | null; readonly holds: Predicate }[];
+  readonly foldMs: number;
+  /** Numbers of the paths that the tracker (or the silences) and the folding need. */
+  readonly valueSlots: readonly number[];
+  readonly foldSlots: ReadonlyMap<string, number>;
+  readonly slots: readonly number[];
+  readonly counted: Map<number, { count: number; lastMs: number }>;
+}
+
+/** The event that began an attack. */
+interface Beginning {
+  readonly active: Active;
+  readonly event: Event;
+  readonly foldKey: string;
+  readonly group: readonly (string | number | boolean)[];
+}
+
+export class Engine {
+  readonly #now: () => number;
+  readonly #seed: Seed;
+  readonly #room: Room;
+  readonly #facts = new Facts();
+  readonly #budget = new PatternBudget();
+  readonly #matcher = new Matcher<Active>(this.#facts, this.#budget);
+  readonly #active = new Map<string, Active>();
+  #late = 0;
+  #refused = 0;
+
+  constructor({ now, seed, ...limits }: EngineOptions) {
+    this.#now = now;
+    this.#seed = seed ?? randomSeed();
+    this.#room = new Room(limits);
+  }
+
+  /** Adds a rule, or replaces the one with its id: with an empty memory, but what an absence waits for is still waited for. */
+  setRule(rule: Rule): void {
+    const known = this.#active.get(rule.id);
+    this.removeRule(rule.id);
+    if (!rule.enabled) return;
+    const slots: number[] = [];
+    const workshop: Workshop = { facts: this.#facts, budget: this.#budget, slots };
+    const tracker = new Tracker(rule, { seed: this.#seed, room: this.#room });
+    const slotOf = (path: string) => {
+      const slot = this.#facts.acquire(path);
+      slots.push(slot);
+      return slot;
+    };
+    const active: Active = {
+      rule,
+      tracker,
+      silences: rule.absence === null ? undefined : continued(known, rule),
+      steps: (rule.sequence ?? []).map((step) => compile(toConditions(step.conditions), workshop)),
+      exceptions: rule.exceptions.map(({ expiresAt, conditions }) => ({
+        expiresAt,
+        holds: compile(toConditions(conditions), workshop),
+      })),
+      foldMs: parseDuration(rule.dedup.period)!,
+      valueSlots: (rule.absence === null ? tracker.paths : groupPaths(rule)).map(slotOf),
+      foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
+      slots,
+      counted: new Map(),
+    };
+    this.#active.set(rule.id, active);
+    this.#matcher.add(rule.id, ruleCondition({ ...rule, exceptions: [] }, 0), active);
+  }
+
+  removeRule(id: string): void {
+    const active = this.#active.get(id);
+    if (!active) return;
+    this.#active.delete(id);
+    this.#matcher.remove(id);
+    active.tracker.end();
+    this.#late += active.tracker.late;
+    this.#refused += active.silences?.refused ?? 0;
+    for (const slot of active.slots) this.#facts.release(slot);
+  }
+
+  /** Events in the order of arrival. Findings of one attack within them are one finding. */
+  process(events: readonly Event[]): Outcome {
+    const now = this.#now();
+    const attacks = new Attacks<Beginning>();
+    const matched = new Set<Active>();
+    for (const event of events) {
+      this.#facts.turnTo(event);
+      this.#budget.renew();
+      for (const active of this.#matcher.match()) {
+        if (this.#isCounted(active, now)) {
+          matched.add(active);
+          this.#take(active, now, attacks);
+        }
+      }
+    }
+    const findings = attacks.all.map(findingOf);
+    return { findings, matches: [...matched].flatMap(takeMatches), seen: [...matched].flatMap(takeSeen) };
+  }
+
+  /**
+   * Matches that were counted before: fills the rule's memory and raises nothing. In the order of arrival the memory
+   * becomes what it was; in another one, what it would be had they come so.
+   */
+  warm(ruleId: string, events: readonly Event[]): void {
+    const active = this.#active.get(ruleId);
+    if (!active || active.silences) return;
+    const now = this.#now();
+    for (const event of events) {
+      this.#facts.turnTo(event);
+      this.#budget.renew();
+      if (this.#matcher.matches(ruleId) && this.#isCounted(active, now)) this.#count(active, now);
+    }
+  }
+
+  /** What absence rules had seen before a start; the time until now does not count. */
+  warmAbsence(seen: readonly SeenGroup[], nowMs: number): void {
+    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, nowMs);
+  }
+
+  /** Absences that are due. */
+  tick(nowMs: number): Outcome {
+    const findings: Finding[] = [];
+    const seen: SeenGroup[] = [];
+    for (const active of this.#active.values()) {
+      if (!active.silences) continue;
+      for (const silence of active.silences.due(nowMs)) {
+        const foldKey = foldKeyOf(active.rule, silence.group, (path) => {
+          const place = active.silences!.paths.indexOf(path);
+          return place < 0 ? [] : [silence.group[place]!];
+        });
+        findings.push(describeSilence(active.rule, silence, { foldKey, foldMs: active.foldMs }));
+      }
+      seen.push(...takeSeen(active));
+    }
+    return { findings, matches: [], seen };
+  }
+
+  /** How far back the matches lie, in milliseconds, that a warm-up has to read; 0 for a rule without memory. */
+  windowOf(ruleId: string): number {
+    const active = this.#active.get(ruleId);
+    if (!active || active.rule.window === null) return 0;
+    const windowMs = windowMsOf(active.rule);
+    // Whether a match was counted is known by those one window before it.
+    return 2 * windowMs + Math.min(latenessOf(windowMs), latenessOf(0));
+  }
+
+  metrics(): Record<string, number> {
+    let late = this.#late;
+    let waited = 0;
+    let refused = this.#refused;
+    for (const { tracker, silences } of this.#active.values()) {
+      late += tracker.late;
+      waited += silences?.size ?? 0;
+      refused += silences?.refused ?? 0;
+    }
+    return {
+      rules: this.#active.size,
+      groups: this.#room.totals.groups,
+      entries: this.#room.totals.entries,
+      evicted_expired: this.#room.evicted.expired,
+      evicted_single: this.#room.evicted.single,
+      evicted_several: this.#room.evicted.several,
+      late,
+      absences_waited_for: waited,
+      absences_refused: refused,
+      patterns_skipped: this.#budget.skipped,
+      ...this.#matcher.metrics(),
+    };
+  }
+
+  /** Of an event that the rule's conditions hold for. */
+  #isCounted({ rule, exceptions }: Active, now: number): boolean {
+    if (rule.activeAfter !== null && this.#facts.event.id <= rule.activeAfter) return false;
+    return !exceptions.some(({ expiresAt, holds }) => (expiresAt === null || expiresAt > now) && holds());
+  }
+
+  #take(active: Active, now: number, attacks: Attacks<Beginning>): void {
+    const facts = this.#facts;
+    const minuteMs = Math.floor(facts.timestampMs / MINUTE_MS) * MINUTE_MS;
+    const minute = active.counted.get(minuteMs);
+    if (minute) {
+      minute.count++;
+      minute.lastMs = Math.max(minute.lastMs, facts.timestampMs);
+    } else active.counted.set(minuteMs, { count: 1, lastMs: facts.timestampMs });
+    if (active.silences) {
+      const values = active.valueSlots.map((slot) => facts.scalars(slot));
+      active.silences.see(values, facts.event.source, now);
+      return;
+    }
+    for (const firing of this.#count(active, now)) {
+      const foldKey = foldKeyOf(active.rule, firing.group, (path) => facts.scalars(active.foldSlots.get(path)!));
+      const { event } = facts;
+      attacks.add(`${active.rule.id} ${foldKey}`, firing, active.foldMs, () => ({
+        active,
+        event,
+        foldKey,
+        group: firing.group,
+      }));
+    }
+  }
+
+  #count(active: Active, now: number): ReturnType<Tracker["add"]> {
+    const facts = this.#facts;
+    let steps = 0;
+    for (let i = 0; i < active.steps.length; i++) if (active.steps[i]!()) steps |= 1 << i;
+    const values = active.valueSlots.map((slot) => facts.scalars(slot));
+    return active.tracker.add({ key: facts.event.id, timestampMs: facts.timestampMs, values, steps }, now);
+  }
+}
+
+/** An edit that leaves the absence as it is does not forget what was seen. */
+function continued(known: Active | undefined, rule: Rule): Silences {
+  const isSame =
+    known?.silences !== undefined &&
+    known.rule.activeAfter === rule.activeAfter &&
+    known.rule.absence === rule.absence &&
+    groupPaths(known.rule).join() === groupPaths(rule).join();
+  return isSame ? known.silences! : new Silences(rule);
+}
+
+function findingOf(attack: Attack<Beginning>): Finding {
+  const { active, event, foldKey, group } = attack.first;
+  return describeFinding(active.rule, event, group, {
+    foldKey,
+    foldMs: active.foldMs,
+    eventCount: attack.eventCount,
+    firstEventMs: attack.firstEventMs,
+    lastEventMs: attack.lastEventMs,
+    events: attack.events,
+  });
+}
+
+function takeMatches({ rule, counted }: Active): Matches[] {
+  const rows = [...counted].map(([minuteMs, { count, lastMs }]) => ({ ruleId: rule.id, minuteMs, count, lastMs }));
+  counted.clear();
+  return rows;
+}
+
+function takeSeen({ rule, silences }: Active): SeenGroup[] {
+  return silences?.takeChanges().map((seen) => ({ ruleId: rule.id, ...seen })) ?? [];
+}

@@ -1,0 +1,112 @@
+import { parseAddress } from "../lib/ip.ts";
+import { foldCase } from "../lib/text.ts";
+import type { Scalar } from "../model/condition.ts";
+import type { Event } from "../model/event.ts";
+import { fieldReader, OBJECT, type FieldReader, type FieldValue } from "../model/field.ts";
+
+// What rules ask of the event at hand, each thing found out once. Paths are numbered while some rule needs them.
+
+interface Path {
+  readonly path: string;
+  readonly read: FieldReader;
+  users: number;
+}
+
+export class Facts {
+  readonly #slots = new Map<string, number>();
+  readonly #paths: (Path | undefined)[] = [];
+  readonly #free: number[] = [];
+  #event: Event | undefined;
+  #round = 0;
+  #timestampMs: number | undefined;
+
+  readonly #values: (readonly FieldValue[])[] = [];
+  readonly #valuesRound: number[] = [];
+  readonly #folded: (readonly FieldValue[])[] = [];
+  readonly #foldedRound: number[] = [];
+  readonly #addresses: (readonly bigint[])[] = [];
+  readonly #addressesRound: number[] = [];
+
+  /** The number under which the path's values are asked for. */
+  acquire(path: string): number {
+    const known = this.#slots.get(path);
+    if (known !== undefined) {
+      this.#paths[known]!.users++;
+      return known;
+    }
+    const slot = this.#free.pop() ?? this.#paths.length;
+    this.#slots.set(path, slot);
+    this.#paths[slot] = { path, read: fieldReader(path), users: 1 };
+    this.#valuesRound[slot] = this.#foldedRound[slot] = this.#addressesRound[slot] = -1;
+    return slot;
+  }
+
+  release(slot: number): void {
+    const path = this.#paths[slot]!;
+    if (--path.users > 0) return;
+    this.#slots.delete(path.path);
+    this.#paths[slot] = undefined;
+    this.#values[slot] = this.#folded[slot] = [];
+    this.#free.push(slot);
+  }
+
+  /** From here on everything is about this event. */
+  turnTo(event: Event): void {
+    this.#event = event;
+    this.#round++;
+    this.#timestampMs = undefined;
+  }
+
+  get event(): Event {
+    return this.#event!;
+  }
+
+  get timestampMs(): number {
+    return (this.#timestampMs ??= Date.parse(this.#event!.timestamp));
+  }
+
+  values(slot: number): readonly FieldValue[] {
+    if (this.#valuesRound[slot] === this.#round) return this.#values[slot]!;
+    this.#valuesRound[slot] = this.#round;
+    return (this.#values[slot] = this.#paths[slot]!.read(this.#event!));
+  }
+
+  /** The same with texts in one case. */
+  folded(slot: number): readonly FieldValue[] {
+    if (this.#foldedRound[slot] === this.#round) return this.#folded[slot]!;
+    this.#foldedRound[slot] = this.#round;
+    const values = this.values(slot);
+    let folded = values;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!;
+      if (typeof value !== "string") continue;
+      const text = foldCase(value);
+      if (text === value) continue;
+      if (folded === values) folded = [...values];
+      (folded as FieldValue[])[i] = text;
+    }
+    return (this.#folded[slot] = folded);
+  }
+
+  /** Those values that are addresses. */
+  addresses(slot: number): readonly bigint[] {
+    if (this.#addressesRound[slot] === this.#round) return this.#addresses[slot]!;
+    this.#addressesRound[slot] = this.#round;
+    const addresses: bigint[] = [];
+    for (const value of this.values(slot)) {
+      const address = typeof value === "string" ? parseAddress(value) : undefined;
+      if (address !== undefined) addresses.push(address);
+    }
+    return (this.#addresses[slot] = addresses);
+  }
+
+  /** The different values that can be named. */
+  scalars(slot: number): readonly Scalar[] {
+    return differentScalars(this.values(slot));
+  }
+}
+
+export function differentScalars(values: readonly FieldValue[]): readonly Scalar[] {
+  if (values.length === 1 && values[0] !== OBJECT) return values as readonly Scalar[];
+  return [...new Set(values)].filter((value) => value !== OBJECT);
+}

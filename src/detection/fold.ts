@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import type { Scalar } from "../model/condition.ts";
+import { isSameAttack, newestEvents, RELATED_EVENTS_MAX, type EventMark } from "../model/finding.ts";
+import { pathList, type Rule } from "../model/rule.ts";
+import { bounded } from "./tracker.ts";
+
+// Which firings of a rule are of one attack.
+
+const KEY_CHARACTERS_MAX = 500;
+
+/** What keeps alerts of the rule apart: the group that fired, or the values of the paths that the rule names for it. */
+export function foldKeyOf(
+  rule: Pick<Rule, "dedup">,
+  group: readonly Scalar[],
+  read: (path: string) => readonly Scalar[],
+): string {
+  if (rule.dedup.by === null) return keyText(group);
+  return keyText(
+    pathList(rule.dedup.by).map((path) => {
+      const values = bounded(read(path));
+      return values.length > 1 ? [...values] : (values[0] ?? null);
+    }),
+  );
+}
+
+/** A key that is too long to keep ends in its digest. */
+function keyText(values: readonly unknown[]): string {
+  const text = JSON.stringify(values);
+  if (text.length <= KEY_CHARACTERS_MAX) return text;
+  const digest = createHash("sha256").update(text).digest("hex").slice(0, 32);
+  return `${text.slice(0, KEY_CHARACTERS_MAX).toWellFormed()}…${digest}`;
+}
+
+interface Fired {
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly marks: readonly EventMark[];
+}
+
+/** Firings of one attack that came together; `first` is whatever the caller knows of the one that began it. */
+export class Attack<First> {
+  readonly first: First;
+  eventCount: number;
+  firstEventMs: number;
+  lastEventMs: number;
+  #marks: EventMark[];
+
+  constructor(first: First, { count, firstMs, lastMs, marks }: Fired) {
+    this.first = first;
+    this.eventCount = count;
+    this.firstEventMs = firstMs;
+    this.lastEventMs = lastMs;
+    this.#marks = [...marks];
+  }
+
+  takes({ firstMs, lastMs }: Fired, periodMs: number): boolean {
+    return isSameAttack(this, { firstEventMs: firstMs, lastEventMs: lastMs }, periodMs);
+  }
+
+  add({ count, firstMs, lastMs, marks }: Fired): void {
+    this.eventCount += count;
+    this.firstEventMs = Math.min(this.firstEventMs, firstMs);
+    this.lastEventMs = Math.max(this.lastEventMs, lastMs);
+    for (const mark of marks) this.#marks.push(mark);
+    if (this.#marks.length > RELATED_EVENTS_MAX * 8) this.#marks = newestEvents(this.#marks, []);
+  }
+
+  get events(): readonly EventMark[] {
+    return newestEvents(this.#marks, []);
+  }
+}
+
+/** The attacks of one batch: what belongs together becomes one finding, however many events it is. */
+export class Attacks<First> {
+  readonly #all: Attack<First>[] = [];
+  /** For each key the one whose last event is the newest: the one that a further firing would fold into. */
+  readonly #newest = new Map<string, Attack<First>>();
+
+  add(key: string, fired: Fired, periodMs: number, first: () => First): void {
+    const known = this.#newest.get(key);
+    if (known?.takes(fired, periodMs)) return known.add(fired);
+    const attack = new Attack(first(), fired);
+    this.#all.push(attack);
+    if (known === undefined || attack.lastEventMs >= known.lastEventMs) this.#newest.set(key, attack);
+  }
+
+  get all(): readonly Attack<First>[] {
+    return this.#all;
+  }
+}

@@ -1,0 +1,201 @@
+import { RELATED_EVENTS_MAX } from "../model/finding.ts";
+import { readWords } from "./event-words.ts";
+import type { Groups } from "./groups.ts";
+import type { Spot, Window } from "./tracker.ts";
+
+// Steps that must all happen within a window, in their order or in any. Entries are sorted by time, those of one moment
+// by the first step that they are, then by arrival. Of all sets of entries that complete the sequence, the one that
+// comes first in that order is taken, and its entries are gone: they do not make a second one.
+
+/** Entries that a group keeps beyond those that complete the sequence. */
+const SPARE_ENTRIES = 256;
+
+export interface SequenceOptions {
+  readonly windowMs: number;
+  readonly lateMs: number;
+  /** How many events make each step. */
+  readonly counts: readonly number[];
+  readonly inOrder: boolean;
+}
+
+export class SequenceWindow implements Window {
+  readonly #groups: Groups;
+  readonly #options: SequenceOptions;
+  readonly #needed: number;
+  /** For each place in the sequence, the bit of its step. */
+  readonly #places: readonly number[];
+  late = 0;
+
+  constructor(groups: Groups, options: SequenceOptions) {
+    this.#groups = groups;
+    this.#options = options;
+    this.#places = options.counts.flatMap((count, step) => Array.from({ length: count }, () => 1 << step));
+    this.#needed = this.#places.length;
+  }
+
+  add(group: number, timestampMs: number, words: Uint32Array, { steps }: { readonly steps: number }): Spot | undefined {
+    if (steps === 0) return undefined;
+    const groups = this.#groups;
+    const { windowMs, lateMs } = this.#options;
+    const newest = groups.lengths[group] === 0 ? timestampMs : groups.times[this.#end(group) - 1]!;
+    if (timestampMs < newest - windowMs - lateMs) {
+      this.late++;
+      return undefined;
+    }
+    if (timestampMs > newest) this.#expire(group, timestampMs - windowMs - lateMs);
+    if (groups.lengths[group]! >= this.#needed + SPARE_ENTRIES) this.#shorten(group);
+    const place = this.#insert(group, timestampMs, words, steps);
+    const taken = this.#completion(group, timestampMs, place);
+    return taken && this.#take(group, taken);
+  }
+
+  #end(group: number): number {
+    return this.#groups.begin(group) + this.#groups.lengths[group]!;
+  }
+
+  #expire(group: number, horizon: number): void {
+    const groups = this.#groups;
+    const from = groups.begin(group);
+    let expired = 0;
+    while (expired < groups.lengths[group]! && groups.times[from + expired]! < horizon) expired++;
+    if (expired > 0) groups.dropFirst(group, expired);
+  }
+
+  /** A step that happens again and again must not push the others out: the oldest of the commonest kind go. */
+  #shorten(group: number): void {
+    const { extra } = this.#groups;
+    const from = this.#groups.begin(group);
+    const length = this.#groups.lengths[group]!;
+    const kinds = new Map<number, number>();
+    for (let i = 0; i < length; i++) kinds.set(extra[from + i]!, (kinds.get(extra[from + i]!) ?? 0) + 1);
+    const [commonest] = [...kinds].reduce((a, b) => (b[1] > a[1] ? b : a));
+    const dropped: number[] = [];
+    for (let i = 0; i < length && dropped.length < SPARE_ENTRIES / 8; i++) {
+      if (extra[from + i] === commonest) dropped.push(i);
+    }
+    this.#groups.dropSome(group, dropped);
+  }
+
+  #insert(group: number, timestampMs: number, words: Uint32Array, steps: number): number {
+    const groups = this.#groups;
+    const from = groups.begin(group);
+    let place = groups.lengths[group]!;
+    while (place > 0 && this.#comesBefore(timestampMs, steps, words, from + place - 1)) place--;
+    const at = groups.makeRoom(group, place);
+    groups.times[at] = timestampMs;
+    groups.ids.set(words, at * 4);
+    groups.extra[at] = steps;
+    return place;
+  }
+
+  #comesBefore(timestampMs: number, steps: number, words: Uint32Array, at: number): boolean {
+    const { times, extra, ids } = this.#groups;
+    if (timestampMs !== times[at]!) return timestampMs < times[at]!;
+    const [one, other] = [firstBit(steps), firstBit(extra[at]!)];
+    if (one !== other) return one < other;
+    for (let i = 0; i < 4; i++) if (words[i] !== ids[at * 4 + i]) return words[i]! < ids[at * 4 + i]!;
+    return false;
+  }
+
+  /** Places of the entries that complete the sequence, if any do. There was no completion without the new entry. */
+  #completion(group: number, timestampMs: number, place: number): number[] | undefined {
+    const { times, extra } = this.#groups;
+    const { windowMs, inOrder } = this.#options;
+    const length = this.#groups.lengths[group]!;
+    if (length < this.#needed) return undefined;
+    const from = this.#groups.begin(group);
+    if (inOrder && place === length - 1 && (extra[from + place]! & this.#places.at(-1)!) === 0) return undefined;
+    let start = 0;
+    while (times[from + start]! < timestampMs - windowMs) start++;
+    if (!this.#hasAllSteps(from, start, length, timestampMs + windowMs)) return undefined;
+    for (; start <= place; start++) {
+      const untilMs = times[from + start]! + windowMs;
+      const found = inOrder
+        ? this.#followSteps(from, start, length, untilMs)
+        : this.#fillSteps(from, start, length, untilMs);
+      if (found) return found;
+      // What was not found with everything up to the newest in reach is not found with less.
+      if (times[from + length - 1]! <= untilMs) return undefined;
+    }
+    return undefined;
+  }
+
+  /** Cheap, and says no for almost every entry of a flood of one step. */
+  #hasAllSteps(from: number, start: number, length: number, untilMs: number): boolean {
+    const { times, extra } = this.#groups;
+    const missing = [...this.#options.counts];
+    let steps = missing.length;
+    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
+      for (let bits = extra[from + i]!; bits !== 0; bits &= bits - 1) {
+        if (--missing[firstBit(bits)]! === 0 && --steps === 0) return true;
+      }
+    }
+    return false;
+  }
+
+  #followSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
+    const { times, extra } = this.#groups;
+    if ((extra[from + start]! & this.#places[0]!) === 0) return undefined;
+    const taken: number[] = [];
+    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
+      if ((extra[from + i]! & this.#places[taken.length]!) === 0) continue;
+      taken.push(i);
+      if (taken.length === this.#needed) return taken;
+    }
+    return undefined;
+  }
+
+  /** Takes every entry that fits beside those before it; one that could be several steps moves over where that helps. */
+  #fillSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
+    const { times, extra } = this.#groups;
+    const { counts } = this.#options;
+    const members: number[][] = counts.map(() => []);
+    let seen = 0;
+    const settle = (i: number): boolean => {
+      for (let bits = extra[from + i]! & ~seen; bits !== 0; bits = extra[from + i]! & ~seen) {
+        const step = firstBit(bits);
+        seen |= 1 << step;
+        const held = members[step]!;
+        if (held.length < counts[step]!) {
+          held.push(i);
+          return true;
+        }
+        const moved = held.findIndex((other) => (extra[from + other]! & ~seen) !== 0 && settle(other));
+        if (moved >= 0) {
+          held[moved] = i;
+          return true;
+        }
+      }
+      return false;
+    };
+    const taken: number[] = [];
+    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
+      seen = 0;
+      if (!settle(i)) continue;
+      taken.push(i);
+      if (taken.length === this.#needed) return taken;
+    }
+    return undefined;
+  }
+
+  #take(group: number, taken: readonly number[]): Spot {
+    const groups = this.#groups;
+    const from = groups.begin(group);
+    const marks = taken
+      .slice(-RELATED_EVENTS_MAX)
+      .reverse()
+      .map((i) => ({ id: readWords(groups.ids, (from + i) * 4), timestampMs: groups.times[from + i]! }));
+    const spot = {
+      count: taken.length,
+      firstMs: groups.times[from + taken[0]!]!,
+      lastMs: groups.times[from + taken.at(-1)!]!,
+      marks,
+    };
+    groups.dropSome(group, taken);
+    return spot;
+  }
+}
+
+function firstBit(bits: number): number {
+  return 31 - Math.clz32(bits & -bits);
+}

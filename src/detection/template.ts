@@ -1,0 +1,44 @@
+import { fieldReader, OBJECT, pathFault, type FieldValue } from "../model/field.ts";
+import type { Event } from "../model/event.ts";
+
+// Titles and descriptions of alerts: `Failed logins from {{raw.src_ip}}`. What stands between the braces is a path and
+// nothing else; what an event says is text, and is never looked at for braces.
+
+const VALUES_MAX = 5;
+const VALUE_CHARACTERS_MAX = 200;
+const MISSING = "(none)";
+const PLACE = /\{\{\s*([^{}\s]{1,512})\s*\}\}/g;
+const BLANKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/g;
+/** Control characters, and what turns the direction of the text around it; but the joiners that some scripts need stay. */
+const UNSEEN = /\p{Cc}|(?![\u200c\u200d])\p{Cf}/gu;
+
+export type ReadField = (path: string) => readonly FieldValue[];
+
+export function readsEvent(event: Event): ReadField {
+  return (path) => (pathFault(path) === undefined ? fieldReader(path)(event) : []);
+}
+
+export function fillTemplate(template: string, read: ReadField, charactersMax: number): string {
+  const filled = template.replaceAll(PLACE, (_, path: string) => spell(read(path)));
+  return cut(filled, charactersMax);
+}
+
+function spell(values: readonly FieldValue[]): string {
+  const texts = values.filter((value) => value !== OBJECT).map((value) => plainText(String(value)));
+  const different = [...new Set(texts)].filter((text) => text !== "").slice(0, VALUES_MAX);
+  return different.length === 0 ? MISSING : different.join(", ");
+}
+
+/** One value as a person may see it. */
+export function plainText(value: string): string {
+  const start = value.length > VALUE_CHARACTERS_MAX * 2 ? value.slice(0, VALUE_CHARACTERS_MAX * 2) : value;
+  return cut(start.replaceAll(BLANKS, " ").replaceAll(UNSEEN, "").toWellFormed(), VALUE_CHARACTERS_MAX);
+}
+
+function cut(text: string, charactersMax: number): string {
+  if (text.length <= charactersMax) return text;
+  const end = charactersMax - 1;
+  // Never through the middle of a character.
+  const isSplit = (text.charCodeAt(end - 1) & 0xfc00) === 0xd800;
+  return `${text.slice(0, isSplit ? end - 1 : end)}…`;
+}

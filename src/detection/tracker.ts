@@ -1,0 +1,217 @@
+import { parseDuration } from "../lib/duration.ts";
+import type { Scalar } from "../model/condition.ts";
+import { groupPaths, pathList, type Rule } from "../model/rule.ts";
+import { writeWords, type EventKey } from "./event-words.ts";
+import { Groups } from "./groups.ts";
+import { Hash, type Seed } from "./hash.ts";
+import type { Room } from "./room.ts";
+import { SequenceWindow } from "./sequence.ts";
+import { ThresholdWindow } from "./threshold.ts";
+
+// What one rule remembers of the events that matched it, and when that makes it fire. It knows events only by their key,
+// their time and a few values, so that live detection and a simulation over stored columns are one implementation.
+
+const HOUR_MS = 3_600_000;
+/** Groups in which one event can count, where a path reaches several values. */
+const COMBINATIONS_MAX = 16;
+
+/** The parts of a rule that say what it remembers. */
+export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "groupBy">;
+
+export interface Match<Key extends EventKey> {
+  readonly key: Key;
+  readonly timestampMs: number;
+  /** For each of the tracker's paths, the different values that it reaches. */
+  readonly values: readonly (readonly Scalar[])[];
+  /** Bit n is set when the event satisfies step n of the sequence; 0 for a rule without one. */
+  readonly steps: number;
+}
+
+export interface Firing<Key extends EventKey> {
+  /** The values of the group, in the order of the rule's paths. */
+  readonly group: readonly Scalar[];
+  /** Matches that no earlier firing has counted, and the times between which they lie. */
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+  /** The newest of them, newest first, at most RELATED_EVENTS_MAX. */
+  readonly marks: readonly { readonly id: Key; readonly timestampMs: number }[];
+}
+
+/** What a window says of one match in one group. */
+export type Spot = Omit<Firing<EventKey>, "group">;
+
+export interface Window {
+  /** Undefined: the match was too late to count, or does not fire. */
+  add(
+    group: number,
+    timestampMs: number,
+    words: Uint32Array,
+    match: { distinct: readonly Scalar[]; steps: number },
+  ): Spot | undefined;
+  readonly late: number;
+}
+
+export interface TrackerOptions {
+  readonly seed: Seed;
+  readonly room: Room;
+}
+
+export class Tracker<Key extends EventKey = string> {
+  /** What a match has to bring along. */
+  readonly paths: readonly string[];
+  readonly groups: Groups;
+  readonly #room: Room;
+  readonly #hash: Hash;
+  readonly #window: Window | undefined;
+  /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
+  readonly #groupPlaces: readonly (readonly number[])[];
+  readonly #distinctPlace: number;
+  readonly #words = new Uint32Array(4);
+  /** Seconds after which a group that nothing was added to is given up. */
+  readonly keptSeconds: number;
+  #hand = 0;
+
+  constructor(rule: TrackedRule, { seed, room }: TrackerOptions) {
+    this.#room = room;
+    this.#hash = new Hash(seed);
+    const shared = groupPaths(rule);
+    const differs = rule.sequence?.some((step) => step.group_by !== undefined);
+    const perStep = differs
+      ? rule.sequence?.map((step) => (step.group_by === undefined ? shared : pathList(step.group_by)))
+      : undefined;
+    const distinct = rule.threshold?.distinct;
+    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...(distinct === undefined ? [] : [distinct])]);
+    this.paths = [...paths];
+    this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
+    this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
+    const windowMs = windowMsOf(rule);
+    const lateMs = latenessOf(windowMs);
+    this.keptSeconds = Math.ceil((windowMs + lateMs) / 1000);
+    if (rule.sequence) {
+      this.groups = new Groups(1, room.totals);
+      const counts = rule.sequence.map(({ count }) => count);
+      const inOrder = rule.sequenceOrder === "in_order";
+      this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
+    } else if (rule.threshold) {
+      const isDistinct = distinct !== undefined;
+      this.groups = new Groups(isDistinct ? 2 : 0, room.totals);
+      const { count } = rule.threshold;
+      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash });
+    } else this.groups = new Groups(0, room.totals);
+    if (this.#window) room.join(this);
+  }
+
+  /** Counts a match. `nowMs` is the clock by which groups are forgotten that nothing more is heard of. */
+  add(match: Match<Key>, nowMs: number): Firing<Key>[] {
+    if (!this.#window) return [singleFiring(match)];
+    const distinct = this.#distinctPlace < 0 ? NO_VALUES : match.values[this.#distinctPlace]!;
+    if (this.#distinctPlace >= 0 && distinct.length === 0) return [];
+    writeWords(match.key, this.#words);
+    const seconds = Math.floor(nowMs / 1000);
+    this.#sweep(seconds);
+    const firings: Firing<Key>[] = [];
+    const counted = { distinct: bounded(distinct), steps: match.steps };
+    for (const { values, steps } of this.#memberships(match)) {
+      counted.steps = steps;
+      const group = this.#find(values, seconds);
+      const spot = this.#window.add(group, match.timestampMs, this.#words, counted);
+      if (this.groups.lengths[group] === 0) this.groups.remove(group);
+      if (spot) firings.push({ group: values, ...spot } as Firing<Key>);
+    }
+    return firings;
+  }
+
+  get late(): number {
+    return this.#window?.late ?? 0;
+  }
+
+  /** The tracker is no longer needed; its room is free for others. */
+  end(): void {
+    this.#room.leave(this);
+  }
+
+  /** The groups that the match belongs to, and the steps that it is in each. */
+  #memberships(match: Match<Key>): { values: readonly Scalar[]; steps: number }[] {
+    if (this.#groupPlaces.length === 1) {
+      return combinations(this.#groupPlaces[0]!.map((place) => match.values[place]!)).map((values) => ({
+        values,
+        steps: match.steps,
+      }));
+    }
+    const found = new Map<string, { values: readonly Scalar[]; steps: number }>();
+    for (const [step, places] of this.#groupPlaces.entries()) {
+      if ((match.steps & (1 << step)) === 0) continue;
+      for (const values of combinations(places.map((place) => match.values[place]!))) {
+        const key = JSON.stringify(values);
+        const known = found.get(key);
+        if (known) known.steps |= 1 << step;
+        else found.set(key, { values, steps: 1 << step });
+      }
+    }
+    return [...found.values()];
+  }
+
+  #find(values: readonly Scalar[], seconds: number): number {
+    this.#hash.of(values);
+    const { high, low } = this.#hash;
+    this.#room.beforeEntry(this, seconds);
+    let group = this.groups.find(high, low);
+    if (group < 0) {
+      this.#room.beforeGroup(this, seconds);
+      group = this.groups.insert(high, low);
+    }
+    this.groups.touched[group] = seconds;
+    return group;
+  }
+
+  /** Looks at two groups for each match, so that what has expired goes before it is in the way. */
+  #sweep(seconds: number): void {
+    for (let i = 0; i < 2 && this.groups.top > 0; i++) {
+      this.#hand = this.#hand + 1 < this.groups.top ? this.#hand + 1 : 0;
+      if (!this.groups.isLive(this.#hand) || !this.isExpired(this.#hand, seconds)) continue;
+      this.groups.remove(this.#hand);
+      this.#room.evicted.expired++;
+    }
+  }
+
+  isExpired(group: number, seconds: number): boolean {
+    return this.groups.touched[group]! + this.keptSeconds < seconds;
+  }
+}
+
+const NO_VALUES: readonly Scalar[] = [];
+
+export function windowMsOf(rule: Pick<Rule, "window">): number {
+  return rule.window === null ? 0 : parseDuration(rule.window)!;
+}
+
+/** How much older than the window before a group's newest match a match may be and still count. */
+export function latenessOf(windowMs: number): number {
+  return Math.max(windowMs, HOUR_MS);
+}
+
+/** One value of each list, in every way; none when a list is empty. */
+export function combinations(lists: readonly (readonly Scalar[])[]): readonly (readonly Scalar[])[] {
+  let found: (readonly Scalar[])[] = [NO_VALUES];
+  for (const list of lists) {
+    if (list.length === 0) return [];
+    if (list.length === 1) {
+      for (let i = 0; i < found.length; i++) found[i] = [...found[i]!, list[0]!];
+      continue;
+    }
+    found = found.flatMap((values) => bounded(list).map((value) => [...values, value])).slice(0, COMBINATIONS_MAX);
+  }
+  return found;
+}
+
+/** Which of too many values count must not depend on the order in which somebody found them. */
+export function bounded(values: readonly Scalar[]): readonly Scalar[] {
+  if (values.length <= COMBINATIONS_MAX) return values;
+  const spelled = (value: Scalar) => `${typeof value} ${value}`;
+  return [...values].sort((a, b) => (spelled(a) < spelled(b) ? -1 : 1)).slice(0, COMBINATIONS_MAX);
+}
+
+function singleFiring<Key extends EventKey>({ key, timestampMs }: Match<Key>): Firing<Key> {
+  return { group: NO_VALUES, count: 1, firstMs: timestampMs, lastMs: timestampMs, marks: [{ id: key, timestampMs }] };
+}
