@@ -1,15 +1,13 @@
-import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
-import { ALWAYS, compileCondition, type Condition } from "../model/condition.ts";
+import { ALWAYS, type Condition } from "../model/condition.ts";
 import type { Event, EventDraft } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
-import type { Aggregation, SearchQuery } from "../model/query.ts";
-import { conditions, drafts } from "./arbitrary.ts";
+import type { SearchQuery } from "../model/query.ts";
 import { casesContract } from "./contract-cases.ts";
-import { aggregateByHand, sortByHand } from "./reference.ts";
+import { questionsContract } from "./contract-questions.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
 
 // What every store must do, whatever it is made of. A backend passes this suite as it stands.
@@ -259,125 +257,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       });
     });
 
-    describe("conditions and aggregations mean the same as the plain evaluator", () => {
-      let events: Event[] = [];
-
-      beforeAll(async () => {
-        const sample = fc
-          .sample(drafts(clock - DAY_MS, clock), { numRuns: 400, seed: 7 })
-          .map((item) => ({ ...item, type: `random.${item.type}` }));
-        events = await append(...sample);
-      });
-
-      const isRandom: Condition = {
-        kind: "test",
-        field: "type",
-        operator: "starts_with",
-        value: "random.",
-        ignoreCase: false,
-      };
-      const only = (condition: Condition): Condition => ({ kind: "all", of: [isRandom, condition] });
-
-      test("every random condition finds the same events", async () => {
-        await fc.assert(
-          fc.asyncProperty(conditions(), async (condition) => {
-            const matches = compileCondition(condition);
-            const wanted = events.filter(matches).map(({ id }) => id);
-            const found = await search(only(condition));
-            expect(found.total).toBe(wanted.length);
-            expect(ids(found.items).sort()).toEqual(wanted.sort());
-          }),
-          { numRuns: Number(process.env.RUNS??300), seed: Number(process.env.SEED??11) },
-        );
-      });
-
-      const fields = [
-        "type",
-        "source",
-        "severity",
-        "class",
-        "raw.src_ip",
-        "raw.dst_port",
-        "raw.user",
-        "raw.mixed",
-        "raw.list",
-        "raw.a.b",
-        "raw.flag",
-        "enrichment.geo.country",
-      ];
-      const numeric = ["raw.dst_port", "raw.mixed", "raw.list", "raw.a.b"];
-      const bounded = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
-      const leaf = fc.oneof(
-        fc.record({
-          kind: fc.constant("terms" as const),
-          field: fc.constantFrom(...fields),
-          size: fc.constantFrom(1, 3, 1000),
-          aggs: fc.constant([]),
-        }),
-        fc.record({
-          kind: fc.constant("count" as const),
-          field: fc.option(fc.constantFrom(...fields, "raw.a", "raw.nothing"), { nil: undefined }),
-        }),
-        fc.record({ kind: fc.constant("cardinality" as const), field: fc.constantFrom(...fields) }),
-        fc.record({ kind: fc.constant("stats" as const), field: fc.constantFrom(...numeric) }),
-        fc.record({
-          kind: fc.constant("histogram" as const),
-          field: fc.constantFrom(...bounded),
-          interval: fc.constantFrom(1, 7, 100, 0.5),
-          aggs: fc.constant([]),
-        }),
-        fc.record({
-          kind: fc.constant("histogram" as const),
-          field: fc.constant("timestamp"),
-          interval: fc.constantFrom(3_600_000, 900_000),
-          aggs: fc.constant([]),
-        }),
-      ) as fc.Arbitrary<Aggregation>;
-      /** Sums of doubles differ in the last digits by the order they are added in. */
-      const rounded = (result: unknown): unknown =>
-        JSON.parse(JSON.stringify(result), (name, value) =>
-          (name === "sum" || name === "avg") && typeof value === "number"
-            ? Number(value.toPrecision(9))
-            : (value as unknown),
-        );
-      const nested = fc.tuple(leaf, fc.array(leaf, { maxLength: 2 })).map(([agg, inner]): Aggregation => {
-        const aggs = inner.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
-        return agg.kind === "terms" || agg.kind === "histogram" ? { ...agg, aggs } : agg;
-      });
-
-      test("every random aggregation gives the same figures", async () => {
-        await fc.assert(
-          fc.asyncProperty(nested, conditions(), async (aggregation, condition) => {
-            const wanted = aggregateByHand(aggregation, events.filter(compileCondition(condition)));
-            const { aggregations } = await search(only(condition), { limit: 0, aggs: [{ name: "a", aggregation }] });
-            expect(rounded(aggregations.a)).toEqual(rounded(wanted));
-          }),
-          { numRuns: 120, seed: 13 },
-        );
-      });
-
-      test("every field sorts, and a limit takes the first", async () => {
-        for (const field of ["timestamp", "id", ...fields]) {
-          for (const descending of [false, true]) {
-            const wanted = sortByHand(events, [{ field, descending }]).map(({ id }) => id);
-            const found = await search(isRandom, { sort: [{ field, descending }], limit: 50 });
-            expect(ids(found.items), `${field} ${descending ? "desc" : "asc"}`).toEqual(wanted.slice(0, 50));
-          }
-        }
-      });
-
-      test("a scan gives every match once, oldest first, and nothing that came after it began", async () => {
-        const wanted = [...events].sort((a, b) =>
-          a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1,
-        );
-        const found: string[] = [];
-        for await (const chunk of store.events.scan({ condition: isRandom }, new AbortController().signal)) {
-          found.push(...ids(chunk));
-          await append(draft({ type: "random.late" }));
-        }
-        expect(found).toEqual(wanted.map(({ id }) => id));
-      });
-    });
+    questionsContract({ store: () => store, clock: () => clock, draft, append });
 
     describe("keys and exports", () => {
       const key: ApiKey = {

@@ -76,13 +76,17 @@ export interface EventStore {
   /** The id of the newest event by arrival that is stored or was; null when there never was one. */
   lastArrival(): string | null;
   /** Of the matching events, oldest first by timestamp and id, only the values of these fields: what a simulation needs. */
-  project(
-    question: { condition: Condition; fields: readonly string[] } & TimeRange,
-    signal: AbortSignal,
-  ): AsyncIterable<ProjectedEvent[]>;
+  project(question: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvent[]>;
   /** Removes whole UTC days that lie before this time. */
   removeBefore(ms: number): Promise<{ days: number; events: number }>;
   count(): Promise<number>;
+}
+
+export interface Projection {
+  readonly condition: Condition;
+  readonly fields: readonly string[];
+  /** For each event it is also said which of these it passes; at most 31. */
+  readonly tests?: readonly Condition[] | undefined;
 }
 
 export interface ProjectedEvent {
@@ -91,6 +95,8 @@ export interface ProjectedEvent {
   readonly timestampMs: number;
   /** For each field, in the order asked for, the different values that its path reaches. */
   readonly values: readonly (readonly Scalar[])[];
+  /** Bit n is set when the event passes test n. */
+  readonly passed: number;
 }
 
 export interface AlertFilter {

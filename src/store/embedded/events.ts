@@ -1,11 +1,20 @@
 import type { Thread } from "../../lib/thread.ts";
 import { DAY_MS } from "../../lib/time.ts";
-import type { Condition } from "../../model/condition.ts";
+import type { Condition, Scalar } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
-import { QuestionRefused, type EventFilter, type EventStore, type NewEvent, type StoredEvent } from "../store.ts";
+import {
+  QuestionRefused,
+  type EventFilter,
+  type EventStore,
+  type NewEvent,
+  type ProjectedEvent,
+  type Projection,
+  type StoredEvent,
+} from "../store.ts";
 import type { CommitNews } from "./commit-news.ts";
+import type { ProjectedRows } from "./columns/projection.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import { idOfText, type Journal } from "./journal/journal.ts";
@@ -26,6 +35,7 @@ export class EmbeddedEvents implements EventStore {
   readonly #columns: Thread<ColumnsApi>;
   readonly #news: CommitNews;
   readonly #state: State;
+  #projections = 0;
 
   constructor(journal: Journal, columns: Thread<ColumnsApi>, news: CommitNews, state: State) {
     this.#journal = journal;
@@ -162,6 +172,31 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.lastId;
   }
 
+  async *project(question: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvent[]> {
+    if (signal.aborted) return;
+    const number = this.#projections++;
+    const end = () => this.#columns.call("endProjection", number);
+    // Whatever the engine is doing for it stops at once.
+    const stop = () => void end().catch(() => undefined);
+    signal.addEventListener("abort", stop, { once: true });
+    let coming: Promise<ProjectedRows> | undefined;
+    try {
+      await this.#ask("beginProjection", number, question);
+      coming = this.#ask("projectedRows", number);
+      for (let rows = await coming; rows.seqs.length > 0 && !signal.aborted; rows = await coming) {
+        // The next part is made while this one is being looked at.
+        coming = this.#ask("projectedRows", number);
+        coming.catch(() => undefined);
+        yield toProjectedEvents(rows);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      await end();
+    }
+  }
+
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
@@ -190,7 +225,7 @@ export class EmbeddedEvents implements EventStore {
     return { ts: row.ts, seq: row.seq };
   }
 
-  async #ask<M extends "list" | "count" | "search" | "scan">(
+  async #ask<M extends "list" | "count" | "search" | "scan" | "beginProjection" | "projectedRows">(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
@@ -201,6 +236,24 @@ export class EmbeddedEvents implements EventStore {
       throw asStoreError(error);
     }
   }
+}
+
+const NO_VALUES: readonly Scalar[] = [];
+
+function toProjectedEvents({ seqs, times, passed, values }: ProjectedRows): ProjectedEvent[] {
+  const events: ProjectedEvent[] = [];
+  for (let row = 0; row < seqs.length; row++) {
+    events.push({
+      seq: seqs[row]!,
+      timestampMs: times[row]!,
+      passed: passed[row]!,
+      values: values.map((column) => {
+        const value = column[row]!;
+        return value === null ? NO_VALUES : typeof value === "object" ? value : [value];
+      }),
+    });
+  }
+  return events;
 }
 
 function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }> {

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
+import { QuestionRefused } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
 import { registerFunctions } from "./functions.ts";
@@ -90,4 +91,8 @@ async function open(path: string, dataDir: string): Promise<Engine> {
 
 export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
+}
+
+export function tookTooLong(msMax: number): QuestionRefused {
+  return new QuestionRefused("query", `took longer than ${msMax / 1000} s: narrow the time range or the filters`);
 }

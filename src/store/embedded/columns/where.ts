@@ -79,11 +79,11 @@ function codedSql(test: FieldValueTest, field: keyof typeof CODED, platform: str
       : `${field} IN (${codes.join(", ")})`;
 }
 
-function codedNames(field: keyof typeof CODED, platform: string): readonly string[] {
+export function codedNames(field: keyof typeof CODED, platform: string): readonly string[] {
   return field === "source" ? CODED.source.map((kind) => sourceName(platform, kind)) : CODED[field];
 }
 
-function isCoded(field: string): field is keyof typeof CODED {
+export function isCoded(field: string): field is keyof typeof CODED {
   return field in CODED;
 }
 
@@ -92,10 +92,20 @@ type RestType = "s" | "n" | "b" | "m" | "o";
 const key = (type: RestType, path: string) => JSON.stringify(`${type}:${path}`);
 export const pointer = (type: RestType, path: string) => `/${type}:${path.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-const ALWAYS_THERE = ["id", "type", "source", "severity", "class", "timestamp", "raw", "enrichment", ANY_FIELD];
+const ALWAYS_THERE: ReadonlySet<string> = new Set([
+  "id",
+  "type",
+  "source",
+  "severity",
+  "class",
+  "timestamp",
+  "raw",
+  "enrichment",
+  ANY_FIELD,
+]);
 
 export function existsSql(field: string, parameters: Parameters): string {
-  if (ALWAYS_THERE.includes(field)) return TRUE;
+  if (ALWAYS_THERE.has(field)) return TRUE;
   const hot = hotField(field);
   if (hot) return `(${hot.column} IS NOT NULL OR ${isOdd(hot)})`;
   const kinds = (["s", "n", "b", "m", "o"] as const).map(
@@ -290,10 +300,9 @@ function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: Fiel
 }
 
 /** Every value of a field as JSON: one value or a list; null where there is none, or only an object. */
-export function valuesSql(field: string, platform: string, parameters: Parameters): string {
+function valuesSql(field: string, platform: string, parameters: Parameters): string {
   if (field === "raw" || field === "enrichment") return "CAST(NULL AS VARCHAR)";
-  if (field === "id")
-    throw new QuestionRefused("query", "id cannot be compared with another field, nor given as a value");
+  if (field === "id") throw new QuestionRefused("query", "id cannot be compared with another field");
   if (field === "type") return "to_json(type)";
   if (field === "timestamp") return `to_json(${TIME_TEXT})`;
   if (isCoded(field)) {
@@ -301,8 +310,16 @@ export function valuesSql(field: string, platform: string, parameters: Parameter
     return `[${names.join(", ")}][${field} + 1]`;
   }
   const hot = hotField(field);
-  const inRest = (["s", "n", "b", "m"] as const).map(
-    (type) => `json_extract(rest, ${parameters.bind(pointer(type, field))})`,
+  const inRest = restValuesSql(field, parameters);
+  return hot ? `coalesce(to_json(${hot.column}), ${inRest})` : inRest;
+}
+
+/** The values of a field that stand in `rest`, as JSON. */
+export function restValuesSql(field: string, parameters: Parameters): string {
+  // Looking for the key is much cheaper than parsing, and most rows have one of the four, or none.
+  const kinds = (["s", "n", "b", "m"] as const).map(
+    (type) =>
+      `WHEN contains(rest, ${parameters.bind(`${key(type, field)}:`)}) THEN json_extract(rest, ${parameters.bind(pointer(type, field))})`,
   );
-  return `coalesce(${[...(hot ? [`to_json(${hot.column})`] : []), ...inRest].join(", ")})`;
+  return `CASE ${kinds.join(" ")} END`;
 }

@@ -5,14 +5,15 @@ import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
-import { QuestionRefused, StoreUnavailable } from "../../store.ts";
+import { StoreUnavailable, type Projection } from "../../store.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { openEngine, rowsOf, type Engine } from "./engine.ts";
+import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
+import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { conditionSql } from "./where.ts";
@@ -122,18 +123,26 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
     };
     return await answer({ run, snapshot });
   } catch (error) {
-    if (late)
-      throw new QuestionRefused(
-        "query",
-        `took longer than ${QUESTION_MS_MAX / 1000} s: narrow the time range or the filters`,
-      );
-    throw error;
+    throw late ? tookTooLong(QUESTION_MS_MAX) : error;
   } finally {
     clearTimeout(timer);
     snapshot.release();
     if (owner === engine) idle.push(connection);
   }
 }
+
+const projections = new Projections(QUESTION_MS_MAX, async ({ fromMs, toMs }) => {
+  await ready;
+  await follower.catchUp();
+  const connection = await engine.instance.connect();
+  const snapshot = follower.snapshot();
+  const rows = `(SELECT * FROM ${snapshot.from} WHERE ${rangeSql({ fromMs, toMs })})`;
+  const release = () => {
+    snapshot.release();
+    connection.closeSync();
+  };
+  return { connection, rows, platform: settings.platform, oddBits: follower.oddBits, release };
+});
 
 function rangeSql({ fromMs, toMs }: TimeRange): string {
   return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
@@ -287,6 +296,19 @@ const api = {
       );
       return rows.map(toPlace);
     });
+  },
+
+  /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
+  async beginProjection(number: number, question: Projection & TimeRange): Promise<void> {
+    await projections.begin(number, question);
+  },
+
+  projectedRows(number: number): Promise<ProjectedRows> {
+    return projections.rows(number);
+  },
+
+  async endProjection(number: number): Promise<void> {
+    await projections.end(number);
   },
 
   async toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {

@@ -1,0 +1,283 @@
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { DAY_MS } from "../lib/time.ts";
+import { ALWAYS, compileCondition, type Condition } from "../model/condition.ts";
+import type { Event, EventDraft } from "../model/event.ts";
+import { fieldReader, OBJECT } from "../model/field.ts";
+import type { Aggregation, SearchQuery } from "../model/query.ts";
+import { conditions, drafts } from "./arbitrary.ts";
+import { aggregateByHand, sortByHand } from "./reference.ts";
+import { QuestionRefused, type Store } from "./store.ts";
+
+// The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
+
+/** Hundreds of questions one after the other: a busy machine takes its time. */
+const PROPERTY_MS_MAX = 120_000;
+
+export interface QuestionsUnderTest {
+  store(): Store;
+  clock(): number;
+  draft(more?: Partial<EventDraft>): EventDraft;
+  append(...list: EventDraft[]): Promise<Event[]>;
+}
+
+export function questionsContract({ store, clock, draft, append }: QuestionsUnderTest): void {
+  const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
+  const search = (condition: Condition, more: Partial<SearchQuery> = {}) =>
+    store().events.search({ condition, sort: [], limit: 1000, aggs: [], ...more });
+
+  describe("conditions and aggregations mean the same as the plain evaluator", () => {
+    let events: Event[] = [];
+
+    beforeAll(async () => {
+      const sample = fc
+        .sample(drafts(clock() - DAY_MS, clock()), { numRuns: 400, seed: 7 })
+        .map((item) => ({ ...item, type: `random.${item.type}` }));
+      events = await append(...sample);
+    });
+
+    const isRandom: Condition = {
+      kind: "test",
+      field: "type",
+      operator: "starts_with",
+      value: "random.",
+      ignoreCase: false,
+    };
+    const only = (condition: Condition): Condition => ({ kind: "all", of: [isRandom, condition] });
+
+    test(
+      "every random condition finds the same events",
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(conditions(), async (condition) => {
+            const matches = compileCondition(condition);
+            const wanted = events.filter(matches).map(({ id }) => id);
+            const found = await search(only(condition));
+            expect(found.total).toBe(wanted.length);
+            expect(ids(found.items).sort()).toEqual(wanted.sort());
+          }),
+          { numRuns: 300, seed: 11 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    const fields = [
+      "type",
+      "source",
+      "severity",
+      "class",
+      "raw.src_ip",
+      "raw.dst_port",
+      "raw.user",
+      "raw.mixed",
+      "raw.list",
+      "raw.a.b",
+      "raw.flag",
+      "enrichment.geo.country",
+    ];
+    const numeric = ["raw.dst_port", "raw.mixed", "raw.list", "raw.a.b"];
+    const bounded = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
+    const leaf = fc.oneof(
+      fc.record({
+        kind: fc.constant("terms" as const),
+        field: fc.constantFrom(...fields),
+        size: fc.constantFrom(1, 3, 1000),
+        aggs: fc.constant([]),
+      }),
+      fc.record({
+        kind: fc.constant("count" as const),
+        field: fc.option(fc.constantFrom(...fields, "raw.a", "raw.nothing"), { nil: undefined }),
+      }),
+      fc.record({ kind: fc.constant("cardinality" as const), field: fc.constantFrom(...fields) }),
+      fc.record({ kind: fc.constant("stats" as const), field: fc.constantFrom(...numeric) }),
+      fc.record({
+        kind: fc.constant("histogram" as const),
+        field: fc.constantFrom(...bounded),
+        interval: fc.constantFrom(1, 7, 100, 0.5),
+        aggs: fc.constant([]),
+      }),
+      fc.record({
+        kind: fc.constant("histogram" as const),
+        field: fc.constant("timestamp"),
+        interval: fc.constantFrom(3_600_000, 900_000),
+        aggs: fc.constant([]),
+      }),
+    ) as fc.Arbitrary<Aggregation>;
+    /** Sums of doubles differ in the last digits by the order they are added in. */
+    const rounded = (result: unknown): unknown =>
+      JSON.parse(JSON.stringify(result), (name, value) =>
+        (name === "sum" || name === "avg") && typeof value === "number"
+          ? Number(value.toPrecision(9))
+          : (value as unknown),
+      );
+    const nested = fc.tuple(leaf, fc.array(leaf, { maxLength: 2 })).map(([agg, inner]): Aggregation => {
+      const aggs = inner.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
+      return agg.kind === "terms" || agg.kind === "histogram" ? { ...agg, aggs } : agg;
+    });
+
+    test(
+      "every random aggregation gives the same figures",
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(nested, conditions(), async (aggregation, condition) => {
+            const wanted = aggregateByHand(aggregation, events.filter(compileCondition(condition)));
+            const { aggregations } = await search(only(condition), { limit: 0, aggs: [{ name: "a", aggregation }] });
+            expect(rounded(aggregations.a)).toEqual(rounded(wanted));
+          }),
+          { numRuns: 120, seed: 13 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    test("every field sorts, and a limit takes the first", async () => {
+      for (const field of ["timestamp", "id", ...fields]) {
+        for (const descending of [false, true]) {
+          const wanted = sortByHand(events, [{ field, descending }]).map(({ id }) => id);
+          const found = await search(isRandom, { sort: [{ field, descending }], limit: 50 });
+          expect(ids(found.items), `${field} ${descending ? "desc" : "asc"}`).toEqual(wanted.slice(0, 50));
+        }
+      }
+    });
+
+    test("a scan gives every match once, oldest first, and nothing that came after it began", async () => {
+      const wanted = [...events].sort((a, b) =>
+        a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1,
+      );
+      const found: string[] = [];
+      for await (const chunk of store().events.scan({ condition: isRandom }, new AbortController().signal)) {
+        found.push(...ids(chunk));
+        await append(draft({ type: "random.late" }));
+      }
+      expect(found).toEqual(wanted.map(({ id }) => id));
+    });
+  });
+
+  describe("projections", () => {
+    let events: Event[] = [];
+
+    beforeAll(async () => {
+      const sample = fc
+        .sample(drafts(clock() - DAY_MS, clock()), { numRuns: 300, seed: 17 })
+        // Some share their time: these come in the order of their arrival.
+        .map((item, i) => ({
+          ...item,
+          type: `projected.${item.type}`,
+          timestampMs: item.timestampMs - (i % 2 ? item.timestampMs % 3_600_000 : 0),
+        }));
+      events = await append(...sample);
+    });
+
+    const isProjected: Condition = {
+      kind: "test",
+      field: "type",
+      operator: "starts_with",
+      value: "projected.",
+      ignoreCase: false,
+    };
+    const never = new AbortController().signal;
+    const different = (event: Event, field: string) =>
+      new Set(fieldReader(field)(event).filter((value) => value !== OBJECT));
+    const oldestFirst = (a: Event, b: Event) =>
+      a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1;
+
+    test(
+      "give the values that a reader of the fields gives, oldest first, and which tests are passed",
+      async () => {
+        const fields = fc.uniqueArray(
+          fc.constantFrom(
+            "type",
+            "source",
+            "severity",
+            "timestamp",
+            "raw",
+            "raw.src_ip",
+            "raw.dst_port",
+            "raw.user",
+            "raw.mixed",
+            "raw.list",
+            "raw.a",
+            "raw.a.b",
+            "raw.a.~t/x",
+            "raw.flag",
+            "raw.nothing",
+            "enrichment.geo.country",
+          ),
+          { minLength: 0, maxLength: 4 },
+        );
+        await fc.assert(
+          fc.asyncProperty(
+            fields,
+            conditions(),
+            fc.array(conditions(), { maxLength: 3 }),
+            async (paths, condition, tests) => {
+              const question = {
+                condition: { kind: "all", of: [isProjected, condition] } as const,
+                fields: paths,
+                tests,
+              };
+              const found: unknown[] = [];
+              for await (const part of store().events.project(question, never)) {
+                for (const { timestampMs, values, passed } of part)
+                  found.push({ timestampMs, passed, values: values.map((list) => new Set(list)) });
+              }
+              const passes = tests.map(compileCondition);
+              const wanted = events.filter(compileCondition(condition)).sort(oldestFirst);
+              expect(found).toEqual(
+                wanted.map((event) => ({
+                  timestampMs: Date.parse(event.timestamp),
+                  passed: passes.reduce((bits, holds, i) => bits + (holds(event) ? 2 ** i : 0), 0),
+                  values: paths.map((path) => different(event, path)),
+                })),
+              );
+            },
+          ),
+          { numRuns: 60, seed: 19 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    test("see what was acknowledged before, number events as they arrived, and keep to their range", async () => {
+      const [early, late] = await append(
+        draft({ type: "projected.now", timestampMs: clock() }),
+        draft({ type: "projected.now", timestampMs: clock() - 1000 }),
+      );
+      const now: Condition = { ...isProjected, operator: "equals", value: "projected.now" };
+      const rows = [];
+      for await (const part of store().events.project({ condition: now, fields: [] }, never)) rows.push(...part);
+      expect(rows.map(({ timestampMs }) => timestampMs)).toEqual([clock() - 1000, clock()]);
+      expect(early!.id < late!.id).toBe(true);
+      expect(rows[1]!.seq).toBeLessThan(rows[0]!.seq);
+      const within = [];
+      const question = { condition: now, fields: [], fromMs: clock() - 1000, toMs: clock() };
+      for await (const part of store().events.project(question, never)) within.push(...part);
+      expect(within.length).toBe(1);
+    });
+
+    test("stop when they are told to, and leave room for others", async () => {
+      for (let i = 0; i < 20; i++) {
+        const controller = new AbortController();
+        if (i % 3 === 0) queueMicrotask(() => controller.abort());
+        for await (const part of store().events.project({ condition: ALWAYS, fields: ["type"] }, controller.signal)) {
+          expect(part.length).toBeGreaterThan(0);
+          if (i % 3 === 1) controller.abort();
+          else break;
+        }
+      }
+      let rows = 0;
+      for await (const part of store().events.project({ condition: ALWAYS, fields: ["raw.user"] }, never))
+        rows += part.length;
+      expect(rows).toBe(await store().events.count());
+    });
+
+    test("an id is not a value to give", async () => {
+      const refused = async () => {
+        for await (const part of store().events.project({ condition: ALWAYS, fields: ["id"] }, never)) return part;
+        return undefined;
+      };
+      await expect(refused()).rejects.toThrow(QuestionRefused);
+    });
+  });
+}
