@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { BATCH_ITEMS_MAX, type BatchItem } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
-import { isDeeperThan, parseJson, rewrite } from "../lib/json.ts";
+import { findFaults, isDeeperThan, parseJson, rewrite } from "../lib/json.ts";
 import { NDJSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
@@ -13,18 +13,9 @@ export interface BatchRules {
   readonly itemBytesMax: number;
 }
 
-/** The submissions of a batch. Those of NDJSON are parsed as they are asked for. */
+/** The submissions of a batch, each looked at when it is asked for; what is wrong with the whole is thrown at once. */
 export function batchItems(body: Body, rules: BatchRules): Iterable<BatchItem> {
-  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : handOver(itemsOfArray(body.bytes, rules));
-}
-
-/** Gives each item away and keeps none: a batch waits for the disk, its parsed items need not. */
-function* handOver(items: (BatchItem | undefined)[]): Generator<BatchItem> {
-  for (let index = 0; index < items.length; index++) {
-    const item = items[index]!;
-    items[index] = undefined;
-    yield item;
-  }
+  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : itemsOfArray(body.bytes, rules);
 }
 
 function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
@@ -98,38 +89,61 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-function itemsOfArray(bytes: Buffer, rules: BatchRules): BatchItem[] {
-  const whole = isUtf8(bytes) ? wholeItems(bytes.toString("utf8"), rules) : undefined;
-  if (whole) return whole;
-  const result = parseJson(bytes, { depthMax: rules.depthMax + 1 });
-  if (result.kind === "malformed") throw new Problem("malformed_json", `the body is not JSON: ${result.message}`);
-  if (!Array.isArray(result.value)) throw invalid([{ field: "body", message: "must be an array of submissions" }]);
-  requireSize(result.value.length);
-  const faults = result.kind === "faults" ? faultsByIndex(result.faults) : undefined;
-  const mayBeTooLarge = bytes.length > rules.itemBytesMax;
-  return result.value.map((value: unknown, index): BatchItem => {
-    const own = faults?.get(index);
-    if (own) return { faults: own };
-    return mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
-  });
+function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
+  if (!isUtf8(bytes)) throw malformed("the text is not valid UTF-8");
+  const text = bytes.toString("utf8");
+  const elements = parseArray(text);
+  requireSize(elements.length);
+  return text.includes("\\ud") ? strictItems(text, elements, 0, rules) : wholeItems(text, elements, rules);
 }
 
-/** The same for an array: each element's text must stand where it would be written. */
-function wholeItems(text: string, rules: BatchRules): BatchItem[] | undefined {
-  const elements = parseOrUndefined(text);
-  if (!Array.isArray(elements) || text.includes("\\ud")) return undefined;
-  requireSize(elements.length);
-  const items: BatchItem[] = [];
-  let at = 1;
-  for (const value of elements as unknown[]) {
-    if (isDeeperThan(value, rules.depthMax)) return undefined;
-    const { text: own, memberText } = rewrite(value, "data");
-    if (!text.startsWith(own, at)) return undefined;
-    at += own.length + 1;
-    items.push(isLonger(own, rules.itemBytesMax) ? tooLarge(rules) : { value, dataText: memberText });
+function parseArray(text: string): unknown[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw malformed((error as SyntaxError).message);
   }
-  // What stands between elements is one comma each, and after the last the closing bracket: white space would have shifted them.
-  return at === text.length ? items : undefined;
+  if (!Array.isArray(value)) throw invalid([{ field: "body", message: "must be an array of submissions" }]);
+  return value;
+}
+
+function malformed(message: string): Problem {
+  return new Problem("malformed_json", `the body is not JSON: ${message}`);
+}
+
+/**
+ * The same for an array: each element's text must stand where it would be written. From the first that does not, the
+ * strict way. Each element is given away and not kept: a batch waits for the disk, what was parsed need not.
+ */
+function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Generator<BatchItem> {
+  let at = 1;
+  for (let index = 0; index < elements.length; index++) {
+    const value = elements[index];
+    const whole = isDeeperThan(value, rules.depthMax) ? undefined : rewrite(value, "data");
+    const end = at + (whole?.text.length ?? 0);
+    // One comma between elements, the closing bracket after the last: white space shifts what comes next.
+    const mark = index === elements.length - 1 ? "]" : ",";
+    if (!whole || !text.startsWith(whole.text, at) || text[end] !== mark) {
+      yield* strictItems(text, elements, index, rules);
+      return;
+    }
+    at = end + 1;
+    elements[index] = undefined;
+    yield isLonger(whole.text, rules.itemBytesMax) ? tooLarge(rules) : { value, dataText: whole.memberText };
+  }
+}
+
+function* strictItems(text: string, elements: unknown[], from: number, rules: BatchRules): Generator<BatchItem> {
+  const faults = faultsByIndex(findFaults(text, rules.depthMax + 1));
+  const mayBeTooLarge = isLonger(text, rules.itemBytesMax);
+  for (let index = from; index < elements.length; index++) {
+    const value = elements[index];
+    elements[index] = undefined;
+    const own = faults.get(index);
+    if (own) yield { faults: own };
+    else yield mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
+  }
 }
 
 const UTF8_BYTES_MAX = 3;

@@ -9,6 +9,8 @@ import { checkSubmission, clockBounds } from "./submission.ts";
 export const BATCH_ITEMS_MAX = 10_000;
 /** So few that whoever else has a request waits a few milliseconds at the most. */
 export const CHUNK_EVENTS_MAX = 100;
+/** So many of one batch are taken in before the next batch has its turn. */
+const TURN_EVENTS_MAX = 1000;
 /** Events that were let in and are not yet stored. More than this and senders are told to come back. */
 export const WAITING_EVENTS_MAX = 50_000;
 
@@ -110,28 +112,9 @@ class Door implements Intake {
   }
 
   async submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome> {
-    const bounds = clockBounds(this.#now(), this.#retentionDays);
     const rejected: BatchOutcome["rejected"] = [];
     const chunks: Promise<ChunkOutcome>[] = [];
-    let chunk: Chunk = { drafts: [], indexes: [] };
-    let index = 0;
-    let looked = 0;
-    for (const item of items) {
-      const checked = "faults" in item ? item : checkSubmission(item.value, bounds, item.dataText);
-      if ("draft" in checked && checked.draft) {
-        chunk.drafts.push(checked.draft);
-        chunk.indexes.push(index);
-      } else {
-        rejected.push({ index, details: checked.faults! });
-      }
-      index++;
-      if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
-        chunks.push(this.#storeChunk(chunk));
-        chunk = { drafts: [], indexes: [] };
-      }
-      if (++looked % CHUNK_EVENTS_MAX === 0) await this.#turn();
-    }
-    if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk));
+    await this.#takeIn(items, chunks, rejected);
     this.#count("invalid", rejected.length);
     const ids: string[] = [];
     let refusal: StoreUnavailable | undefined;
@@ -148,17 +131,56 @@ class Door implements Intake {
     return { ids, rejected: rejected.sort((a, b) => a.index - b.index), refusal };
   }
 
+  /**
+   * Others have requests too: in each turn of the loop one chunk is taken in, and whoever only reads gets in between.
+   * Batches come one after the other, so that each is committed at once, and a large one lets others pass now and then.
+   */
+  async #takeIn(
+    items: Iterable<BatchItem>,
+    chunks: Promise<ChunkOutcome>[],
+    rejected: BatchOutcome["rejected"],
+  ): Promise<void> {
+    let leave = await this.#enter();
+    try {
+      const bounds = clockBounds(this.#now(), this.#retentionDays);
+      let chunk: Chunk = { drafts: [], indexes: [] };
+      let index = 0;
+      for (const item of items) {
+        const checked = "faults" in item ? item : checkSubmission(item.value, bounds, item.dataText);
+        if ("draft" in checked && checked.draft) {
+          chunk.drafts.push(checked.draft);
+          chunk.indexes.push(index);
+        } else {
+          rejected.push({ index, details: checked.faults! });
+        }
+        index++;
+        if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
+          chunks.push(this.#storeChunk(chunk));
+          chunk = { drafts: [], indexes: [] };
+        }
+        if (index % TURN_EVENTS_MAX === 0) {
+          leave();
+          leave = await this.#enter();
+        } else if (index % CHUNK_EVENTS_MAX === 0) await nextTurn();
+      }
+      if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk));
+    } finally {
+      leave();
+    }
+  }
+
   async close(): Promise<void> {
     await Promise.allSettled([...this.#sameToken.values(), ...this.#appends]);
   }
 
-  /**
-   * Others have requests too: however many batches there are, one chunk of one of them is taken in each turn of the
-   * loop, and whoever only reads gets in between.
-   */
-  #turn(): Promise<void> {
-    this.#turns = this.#turns.then(() => new Promise<void>((resolve) => setImmediate(resolve)));
-    return this.#turns;
+  /** Resolves when it is this batch's turn, with what ends it. */
+  async #enter(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = this.#turns;
+    this.#turns = before.then(() => promise);
+    await before;
+    await nextTurn();
+    return resolve;
   }
 
   async #storeOnce(draft: EventDraft, token: string): Promise<Submitted> {
@@ -219,6 +241,10 @@ interface Chunk {
 type ChunkOutcome =
   | { readonly stored: readonly StoredEvent[] }
   | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
 
 function asReplay(submitted: Submitted): Submitted {
   return submitted.kind === "stored" ? { ...submitted, replayed: true } : submitted;

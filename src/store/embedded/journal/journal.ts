@@ -21,6 +21,7 @@ import type { WriterApi } from "./writer.ts";
 
 const GROUP_EVENTS_MAX = 1000;
 const GROUP_EVENTS_FULL = GROUP_EVENTS_MAX / 2;
+const GATHER_TURNS_MAX = 8;
 const QUEUE_EVENTS_MAX = 20_000;
 const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
 /** The writer always finds its next group waiting. */
@@ -202,14 +203,23 @@ export class Journal {
     });
   }
 
-  /** After everything that has come in with this one: requests that arrive together are committed together. */
+  /** What arrives together is committed together: a group is gathered for as long as every turn of the loop adds to it. */
   #pumpSoon(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
-    setImmediate(() => {
+    let turns = 0;
+    let before = 0;
+    const look = () => {
+      const grows = this.#ungrouped > before && this.#ungrouped < GROUP_EVENTS_FULL;
+      before = this.#ungrouped;
+      if (grows && ++turns < GATHER_TURNS_MAX) {
+        setImmediate(look);
+        return;
+      }
       this.#isPumpDue = false;
       this.#pump();
-    });
+    };
+    setImmediate(look);
   }
 
   #prepare({ draft, idempotencyToken }: NewEvent): Prepared {
