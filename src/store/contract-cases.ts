@@ -152,21 +152,27 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       expect(await store().alerts.timeline("alt_0")).toEqual([]);
     });
 
-    test("the unresolved alert of a rule and a key is the one with the newest event", async () => {
+    test("of the unresolved alerts near a time, the one with the newest event is found", async () => {
       const rule = { id: "rule_fold", name: "site.fold", description: "", tags: [] };
-      const made = [1, 3, 2].map((lastEventAt) => newAlert({ rule, foldKey: "k", lastEventAt }));
-      await commit(...made, newAlert({ rule, foldKey: "other", lastEventAt: 9 }));
-      const find = () =>
-        store().alerts.unresolved([
-          { ruleId: rule.id, foldKey: "k" },
-          { ruleId: rule.id, foldKey: "none" },
-          { ruleId: "rule_none", foldKey: "k" },
-        ]);
-      expect(await find()).toEqual([made[1], undefined, undefined]);
+      const made = [10, 30, 20].map((lastEventAt) =>
+        newAlert({ rule, foldKey: "k", firstEventAt: lastEventAt - 5, lastEventAt }),
+      );
+      await commit(...made, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
+      const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, foldKey = "k") =>
+        (await store().alerts.unresolved([{ ruleId, foldKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
+      expect(await find(0, 100)).toBe(made[1]!.id);
+      expect(await find(0, 25)).toBe(made[2]!.id);
+      expect(await find(0, 15)).toBe(made[0]!.id);
+      expect(await find(0, 5)).toBeUndefined();
+      expect(await find(29, 100)).toBe(made[1]!.id);
+      expect(await find(30, 100)).toBeUndefined();
+      expect(await find(0, 100, rule.id, "none")).toBeUndefined();
+      expect(await find(0, 100, "rule_none")).toBeUndefined();
       await commit(next(made[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
-      expect((await find())[0]).toEqual(made[2]);
-      await commit(next(made[2]!, { status: "acknowledged" }), next(made[0]!, { lastEventAt: 7 }));
-      expect((await find())[0]?.id).toBe(made[0]!.id);
+      expect(await find(0, 100)).toBe(made[2]!.id);
+      await commit(next(made[2]!, { status: "acknowledged" }), next(made[0]!, { firstEventAt: 2, lastEventAt: 70 }));
+      expect(await find(0, 100)).toBe(made[0]!.id);
+      expect(await find(0, 5)).toBe(made[0]!.id);
     });
 
     test("changes are numbered: what changed after one is found once, as it is now", async () => {

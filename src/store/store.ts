@@ -152,12 +152,20 @@ export interface AlertTotals {
   readonly resolveMs: number | null;
 }
 
+/** Alerts of a rule with this key whose last event came after the one time, and whose first came before the other. */
+export interface UnresolvedQuestion {
+  readonly ruleId: string;
+  readonly foldKey: string;
+  readonly endsAfterMs: number;
+  readonly beginsBeforeMs: number;
+}
+
 export interface AlertStore {
   get(id: string): Promise<Alert | undefined>;
   getMany(ids: readonly string[]): Promise<(Alert | undefined)[]>;
   timeline(id: string): Promise<TimelineEntry[]>;
-  /** For each key, the unresolved alert of that rule whose last event is the newest. */
-  unresolved(keys: readonly { readonly ruleId: string; readonly foldKey: string }[]): Promise<(Alert | undefined)[]>;
+  /** For each question, of the unresolved alerts that it is about, the one whose last event is the newest. */
+  unresolved(questions: readonly UnresolvedQuestion[]): Promise<(Alert | undefined)[]>;
   /**
    * Makes the changes durable. Where an alert has another version than expected nothing is changed and the ids of those
    * are given; none: all is done. Consecutive `events_added` entries fold into one.

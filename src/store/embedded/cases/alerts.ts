@@ -3,7 +3,14 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Alert, Resolution, TimelineEntry } from "../../../model/alert.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import { QuestionRefused, type AlertChanges, type AlertFilter, type AlertSort, type AlertTotals } from "../../store.ts";
+import {
+  QuestionRefused,
+  type AlertChanges,
+  type AlertFilter,
+  type AlertSort,
+  type AlertTotals,
+  type UnresolvedQuestion,
+} from "../../store.ts";
 import { CONNECTORS, FILTER_MARK, holdsPhrases, matchOf, parseSearch, textWords, type TextSearch } from "../words.ts";
 import { AlertColumns, type AlertCells } from "./alert-columns.ts";
 import { Statements } from "./statements.ts";
@@ -14,7 +21,8 @@ import { Statements } from "./statements.ts";
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, change INTEGER NOT NULL,
   rule_id TEXT NOT NULL, fold_key TEXT NOT NULL, rule_name TEXT NOT NULL, source TEXT NOT NULL, severity TEXT NOT NULL, status TEXT NOT NULL,
-  assignee TEXT, resolution TEXT, created_at INTEGER NOT NULL, last_event_at INTEGER NOT NULL, event_count INTEGER NOT NULL,
+  assignee TEXT, resolution TEXT, created_at INTEGER NOT NULL, first_event_at INTEGER NOT NULL,
+  last_event_at INTEGER NOT NULL, event_count INTEGER NOT NULL,
   first_acknowledged_at INTEGER, resolved_at INTEGER, text_hash TEXT NOT NULL) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS alerts_change ON alerts(change);
 CREATE INDEX IF NOT EXISTS alerts_unresolved ON alerts(rule_id, fold_key, last_event_at, seq) WHERE status <> 'resolved';
@@ -75,13 +83,15 @@ export class AlertTables {
     return (rows as { entry: string }[]).map(({ entry }) => entry);
   }
 
-  unresolved(keys: readonly { readonly ruleId: string; readonly foldKey: string }[]): (string | undefined)[] {
-    const select = this.#sql
-      .read(`SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
-       ORDER BY last_event_at DESC, seq DESC LIMIT 1)`);
-    return keys.map(
-      ({ ruleId, foldKey }) => (select.get(ruleId, foldKey) as { document: string } | undefined)?.document,
+  unresolved(questions: readonly UnresolvedQuestion[]): (string | undefined)[] {
+    const select = this.#sql.read(
+      `SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
+       AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1)`,
     );
+    return questions.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
+      const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs);
+      return (row as { document: string } | undefined)?.document;
+    });
   }
 
   changedSince(change: number, limit: number): { change: number; document: string }[] {
@@ -197,11 +207,11 @@ export class AlertTables {
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
       `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
-         created_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
          status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
-         last_event_at = excluded.last_event_at, event_count = excluded.event_count,
+         first_event_at = excluded.first_event_at, last_event_at = excluded.last_event_at, event_count = excluded.event_count,
          first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash`,
       seq,
       alert.id,
@@ -216,6 +226,7 @@ export class AlertTables {
       alert.assignee,
       alert.resolution,
       alert.createdAt,
+      alert.firstEventAt,
       alert.lastEventAt,
       alert.eventCount,
       alert.firstAcknowledgedAt,

@@ -1,0 +1,364 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Alert, Status } from "../model/alert.ts";
+import { RELATED_EVENTS_MAX, type Finding } from "../model/finding.ts";
+import { openStore } from "../store/index.ts";
+import type { Store } from "../store/store.ts";
+import { openAlerts, type Alerts, type ExceptionInput, type Move } from "./alerts.ts";
+
+const dataDir = mkdtempSync(join(tmpdir(), "tocsin-alerts-"));
+let store: Store;
+let alerts: Alerts;
+let clock = 1_000_000;
+const created: Alert[] = [];
+const exceptions: [string, ExceptionInput, string][] = [];
+
+beforeAll(async () => {
+  const log = pino({ level: "silent" });
+  store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry: new Registry(), log });
+  alerts = openAlerts({
+    store,
+    now: () => clock,
+    onCreated: (alert) => created.push(alert),
+    addException: async (...exception) => void exceptions.push(exception),
+  });
+});
+afterAll(async () => {
+  await store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+let rules = 0;
+let ruleId = "";
+beforeEach(() => {
+  ruleId = `rule_${++rules}`;
+});
+
+const PERIOD = 1000;
+let events = 0;
+
+/** A finding of events at these times. */
+function finding(times: readonly number[], more: Partial<Finding> = {}): Finding {
+  return {
+    rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"], channels: ["email"] },
+    severity: "high",
+    foldKey: '["a"]',
+    foldMs: PERIOD,
+    group: { field: "raw.src_ip", value: "a" },
+    source: "custom",
+    title: `At ${times[0]}`,
+    description: "What happened.",
+    enrichment: { geo: { country: "AT" } },
+    eventCount: times.length,
+    firstEventMs: Math.min(...times),
+    lastEventMs: Math.max(...times),
+    events: times
+      .map((timestampMs) => ({ id: `evt_${String(++events).padStart(8, "0")}`, timestampMs }))
+      .sort((a, b) => b.timestampMs - a.timestampMs),
+    ...more,
+  };
+}
+
+const ofRule = async (id = ruleId): Promise<Alert[]> => [
+  ...(await store.alerts.list({ ruleName: [`site.${id}`] }, { mode: "page", page: 1, size: 100 }, "created_at", false))
+    .items,
+];
+const kinds = async (id: string) => (await store.alerts.timeline(id)).map(({ kind }) => kind);
+const one = async (): Promise<Alert> => {
+  const [alert, ...others] = await ofRule();
+  expect(others).toEqual([]);
+  return alert!;
+};
+
+describe("findings", () => {
+  test("make an alert of what they say, and whoever asked hears of it", async () => {
+    const made = finding([500, 700]);
+    await alerts.raise([made], undefined);
+    const alert = await one();
+    expect(alert).toEqual({
+      id: expect.stringMatching(/^alt_[0-9a-f]{32}$/),
+      rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"] },
+      foldKey: '["a"]',
+      group: { field: "raw.src_ip", value: "a" },
+      title: "At 500",
+      description: "What happened.",
+      severity: "high",
+      status: "open",
+      source: "custom",
+      eventCount: 2,
+      firstEventAt: 500,
+      lastEventAt: 700,
+      createdAt: clock,
+      enrichment: { geo: { country: "AT" } },
+      aiAnalysis: null,
+      assignee: null,
+      resolution: null,
+      actionsTaken: [],
+      acknowledgedAt: null,
+      resolvedAt: null,
+      firstAcknowledgedAt: null,
+      commentCount: 0,
+      relatedEvents: made.events,
+      version: 1,
+    });
+    expect(await store.alerts.timeline(alert.id)).toEqual([
+      { id: expect.stringMatching(/^tln_/), at: clock, actor: "system", kind: "created" },
+    ]);
+    expect(created.at(-1)).toEqual(alert);
+  });
+
+  test("of the same attack are added to its alert, less than the period away in either direction", async () => {
+    await alerts.raise([finding([5000])], undefined);
+    const told = created.length;
+    clock += 10;
+    await alerts.raise([finding([5000 + PERIOD - 1])], undefined);
+    await alerts.raise([finding([5000 - PERIOD + 1])], undefined);
+    const alert = await one();
+    expect(alert).toMatchObject({ eventCount: 3, firstEventAt: 4001, lastEventAt: 5999, title: "At 5000" });
+    expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual([5999, 5000, 4001]);
+    expect(await store.alerts.timeline(alert.id)).toMatchObject([
+      { kind: "created" },
+      { kind: "events_added", count: 2, at: clock },
+    ]);
+    expect(created).toHaveLength(told);
+    await alerts.raise([finding([5999 + PERIOD])], undefined);
+    expect((await ofRule()).map(({ eventCount }) => eventCount)).toEqual([3, 1]);
+  });
+
+  test("of another key or another rule make an alert of their own", async () => {
+    await alerts.raise([finding([1]), finding([1], { foldKey: '["b"]' })], undefined);
+    expect(await ofRule()).toHaveLength(2);
+  });
+
+  test("that come late join the unresolved alert that they are near to", async () => {
+    await alerts.raise([finding([1000])], undefined);
+    await alerts.raise([finding([9000])], undefined);
+    await alerts.raise([finding([1500])], undefined);
+    expect((await ofRule()).map(({ eventCount, lastEventAt }) => [eventCount, lastEventAt])).toEqual([
+      [2, 1500],
+      [1, 9000],
+    ]);
+  });
+
+  test("do not wake up a resolved alert, but go to an acknowledged and to a reopened one", async () => {
+    await alerts.raise([finding([1000])], undefined);
+    const { id } = await one();
+    await alerts.move(id, { action: "acknowledge" }, "anna");
+    await alerts.raise([finding([1100])], undefined);
+    expect(await one()).toMatchObject({ id, status: "acknowledged", eventCount: 2 });
+    await alerts.move(id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.raise([finding([1200])], undefined);
+    expect((await ofRule()).map(({ eventCount, status }) => [eventCount, status])).toEqual([
+      [2, "resolved"],
+      [1, "open"],
+    ]);
+    const [, second] = await ofRule();
+    await alerts.move(second!.id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.move(id, { action: "reopen" }, "anna");
+    await alerts.raise([finding([1300])], undefined);
+    expect((await ofRule()).map(({ eventCount, status }) => [eventCount, status])).toEqual([
+      [3, "open"],
+      [1, "resolved"],
+    ]);
+  });
+
+  test("a silence counts no events and is on the timeline each time", async () => {
+    const silence = () => finding([1000], { eventCount: 0, events: [] });
+    await alerts.raise([silence()], undefined);
+    await alerts.raise([silence()], undefined);
+    const alert = await one();
+    expect(alert).toMatchObject({ eventCount: 0, relatedEvents: [] });
+    expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
+  });
+
+  test("an alert remembers the newest of its events", async () => {
+    const times = Array.from({ length: 120 }, (_, i) => 1000 + i);
+    await alerts.raise(
+      times.map((time) => finding([time])),
+      undefined,
+    );
+    const alert = await one();
+    expect(alert.eventCount).toBe(120);
+    expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual(
+      times.slice(-RELATED_EVENTS_MAX).reverse(),
+    );
+    expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
+  });
+
+  test("give the same alerts however they are cut into calls", async () => {
+    const gaps = fc.array(fc.record({ gap: fc.nat({ max: 1500 }), key: fc.constantFrom("x", "y") }), { maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(gaps, fc.integer({ min: 1, max: 30 }), async (steps, size) => {
+        const run = async (callSize: number) => {
+          ruleId = `rule_${++rules}`;
+          let at = 0;
+          const list = steps.map(({ gap, key }) => finding([(at += gap)], { foldKey: key }));
+          for (let i = 0; i < list.length; i += callSize) await alerts.raise(list.slice(i, i + callSize), undefined);
+          const made = await ofRule();
+          return made
+            .map(({ foldKey, eventCount, firstEventAt, lastEventAt, title }) =>
+              [foldKey, firstEventAt, lastEventAt, eventCount, title].join(" "),
+            )
+            .sort();
+        };
+        expect(await run(size)).toEqual(await run(1));
+      }),
+      { numRuns: 20, seed: 1 },
+    );
+  });
+
+  test("are durable together with how far detection has come", async () => {
+    const detected = { upTo: "evt_9", matches: [{ ruleId, minuteMs: 0, count: 3, lastMs: 5 }], seen: [] };
+    await alerts.raise([finding([1])], detected);
+    expect(await store.detection.position()).toBe("evt_9");
+    await alerts.raise([], { ...detected, upTo: "evt_10", matches: [] });
+    expect(await store.detection.position()).toBe("evt_10");
+  });
+
+  test("and people at once: no event and no move is lost", async () => {
+    await alerts.raise([finding([1000])], undefined);
+    const { id } = await one();
+    await Promise.all([
+      ...Array.from({ length: 20 }, (_, i) => alerts.raise([finding([1001 + i])], undefined)),
+      ...Array.from({ length: 10 }, (_, i) => alerts.move(id, { action: "comment", comment: `c${i}` }, "anna")),
+    ]);
+    const alert = await one();
+    expect(alert).toMatchObject({ eventCount: 21, commentCount: 10 });
+    const timeline = await store.alerts.timeline(id);
+    const added = timeline.reduce((sum, entry) => sum + (entry.kind === "events_added" ? entry.count : 0), 0);
+    expect(added).toBe(20);
+    expect(timeline.filter(({ kind }) => kind === "commented")).toHaveLength(10);
+  });
+});
+
+describe("moves", () => {
+  const make = async (status: Status): Promise<string> => {
+    await alerts.raise([finding([clock])], undefined);
+    const { id } = await one();
+    if (status !== "open") await alerts.move(id, { action: "acknowledge", assignee: "a@example.com" }, "anna");
+    if (status === "resolved")
+      await alerts.move(id, { action: "resolve", resolution: "benign", actionsTaken: ["looked"] }, "anna");
+    return id;
+  };
+  const MOVES: Record<string, Move> = {
+    acknowledge: { action: "acknowledge" },
+    resolve: { action: "resolve", resolution: "true_positive" },
+    reopen: { action: "reopen" },
+    comment: { action: "comment", comment: "seen" },
+  };
+
+  test.each([
+    ["open", "acknowledge", "acknowledged"],
+    ["open", "resolve", "resolved"],
+    ["open", "reopen", undefined],
+    ["open", "comment", "open"],
+    ["acknowledged", "acknowledge", "acknowledged"],
+    ["acknowledged", "resolve", "resolved"],
+    ["acknowledged", "reopen", "open"],
+    ["acknowledged", "comment", "acknowledged"],
+    ["resolved", "acknowledge", undefined],
+    ["resolved", "resolve", undefined],
+    ["resolved", "reopen", "open"],
+    ["resolved", "comment", "resolved"],
+  ] as const)("%s, %s: %s", async (from, name, to) => {
+    const id = await make(from);
+    const before = await store.alerts.get(id);
+    if (to === undefined) {
+      await expect(alerts.move(id, MOVES[name]!, "ben")).rejects.toMatchObject({
+        kind: "conflict",
+        message: expect.stringContaining(`is ${from} `),
+      });
+      expect(await store.alerts.get(id)).toEqual(before);
+    } else {
+      expect((await alerts.move(id, MOVES[name]!, "ben")).alert.status).toBe(to);
+      expect((await store.alerts.get(id))?.status).toBe(to);
+    }
+  });
+
+  test("each leaves its entry, with who did it; a comment is an entry of its own", async () => {
+    const id = await make("open");
+    const move = (what: Move, actor: string) => {
+      clock += 1000;
+      return alerts.move(id, what, actor);
+    };
+    await move({ action: "acknowledge", assignee: "a@example.com", comment: "mine" }, "anna");
+    await move({ action: "acknowledge", assignee: "b@example.com" }, "ben");
+    await move({ action: "acknowledge" }, "ben");
+    await move({ action: "resolve", resolution: "benign", actionsTaken: ["called"], comment: "**fine**" }, "ben");
+    await move({ action: "reopen", comment: "again" }, "cara");
+    const timeline = await store.alerts.timeline(id);
+    expect(timeline).toMatchObject([
+      { kind: "created", actor: "system" },
+      { kind: "acknowledged", actor: "anna", assignee: "a@example.com" },
+      { kind: "commented", actor: "anna", comment: { body: "mine", author: "anna" } },
+      { kind: "assigned", actor: "ben", assignee: "b@example.com" },
+      { kind: "resolved", actor: "ben", resolution: "benign", actionsTaken: ["called"] },
+      { kind: "commented", actor: "ben", comment: { body: "**fine**" } },
+      { kind: "reopened", actor: "cara" },
+      { kind: "commented", actor: "cara", comment: { body: "again" } },
+    ]);
+    const times = timeline.map(({ at }) => at);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+  });
+
+  test("a reopened alert has neither resolution nor times of this round, and stays with whoever had it", async () => {
+    const id = await make("resolved");
+    const { firstAcknowledgedAt } = (await store.alerts.get(id))!;
+    clock += 5000;
+    const { alert } = await alerts.move(id, { action: "reopen" }, "ben");
+    expect(alert).toMatchObject({
+      status: "open",
+      assignee: "a@example.com",
+      acknowledgedAt: null,
+      resolvedAt: null,
+      resolution: null,
+      actionsTaken: [],
+      firstAcknowledgedAt,
+    });
+  });
+
+  test("two who resolve at once: one does, the other is told", async () => {
+    const id = await make("open");
+    const resolve = (actor: string) => alerts.move(id, { action: "resolve", resolution: "benign" }, actor);
+    const outcomes = await Promise.allSettled(["anna", "ben"].map(resolve));
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    expect(await kinds(id)).toEqual(["created", "resolved"]);
+  });
+
+  test("of many, each stands for itself", async () => {
+    const open = await make("open");
+    ruleId += "b";
+    const resolved = await make("resolved");
+    const outcome = await alerts.moveMany(
+      [resolved, "alt_0", open],
+      { action: "resolve", resolution: "benign" },
+      "anna",
+    );
+    expect(outcome.succeeded).toEqual([open]);
+    expect(outcome.failed.map(({ id, refusal }) => [id, refusal.kind])).toEqual([
+      [resolved, "conflict"],
+      ["alt_0", "not_found"],
+    ]);
+  });
+
+  test("an exception is made only by an alert that can be resolved", async () => {
+    const id = await make("open");
+    const move = { action: "resolve", resolution: "false_positive" } as const;
+    const exception = { conditions: [{ field: "raw.host", equals: "lab" }] };
+    const told = exceptions.length;
+    const { alert } = await alerts.resolveWithException(id, move, exception, "anna");
+    expect(alert.status).toBe("resolved");
+    expect(exceptions.slice(told)).toEqual([[ruleId, { ...exception, reason: `false positive: ${id}` }, "anna"]]);
+    await expect(alerts.resolveWithException(id, move, exception, "anna")).rejects.toHaveProperty("kind", "conflict");
+    await expect(alerts.resolveWithException("alt_0", move, exception, "anna")).rejects.toHaveProperty(
+      "kind",
+      "not_found",
+    );
+    expect(exceptions).toHaveLength(told + 1);
+  });
+});

@@ -1,0 +1,165 @@
+import { idMaker } from "../lib/id.ts";
+import type { Alert, Comment } from "../model/alert.ts";
+import type { Finding } from "../model/finding.ts";
+import type { ConditionInput } from "../model/rule.ts";
+import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
+import { foldFindings, questionsOf } from "./folding.ts";
+import { AlertRefused, moveAlert, type Move, type Moved, type Mover } from "./moves.ts";
+
+export { AlertRefused, type Move } from "./moves.ts";
+
+// The life of an alert: made of findings, then moved by people until it is closed. Nothing that matters is kept in memory.
+
+const TRIES_MAX = 20;
+const WAITING_MAX = 1000;
+
+/** What a false positive says of the rule: events like these are no match of it. */
+export interface ExceptionInput {
+  readonly conditions: readonly ConditionInput[];
+  readonly reason: string;
+  readonly expires_at?: number | null | undefined;
+}
+
+export interface AlertsOptions {
+  readonly store: Pick<Store, "alerts">;
+  readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<unknown>;
+  readonly now?: () => number;
+  /** Hears of each alert that was made, once it is durable. */
+  readonly onCreated?: (alert: Alert, finding: Finding) => void;
+}
+
+export interface BulkOutcome {
+  readonly succeeded: readonly string[];
+  readonly failed: readonly { readonly id: string; readonly refusal: AlertRefused }[];
+}
+
+export function openAlerts(options: AlertsOptions): Alerts {
+  return new Alerts(options);
+}
+
+export class Alerts {
+  readonly #store: AlertStore;
+  readonly #addException: AlertsOptions["addException"];
+  readonly #now: () => number;
+  readonly #onCreated: (alert: Alert, finding: Finding) => void;
+  #turn: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  readonly #newAlertId: () => string;
+  readonly #newEntryId: () => string;
+  readonly #newCommentId: () => string;
+
+  constructor({ store, addException, now = Date.now, onCreated = () => undefined }: AlertsOptions) {
+    this.#store = store.alerts;
+    this.#addException = addException;
+    this.#now = now;
+    this.#onCreated = onCreated;
+    this.#newAlertId = idMaker("alt_", now);
+    this.#newEntryId = idMaker("tln_", now);
+    this.#newCommentId = idMaker("cmt_", now);
+  }
+
+  /** Folds each finding into the alert that it belongs to, or makes one. All of it and `detected` are durable together. */
+  async raise(findings: readonly Finding[], detected: Detected | undefined): Promise<void> {
+    if (findings.length === 0 && !detected) return;
+    const questions = questionsOf(findings);
+    const places = [...questions.keys()];
+    const created = await this.#untilMade(async () => {
+      const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
+      const found = new Map<number, Alert>();
+      for (const [i, alert] of answers.entries()) if (alert) found.set(places[i]!, alert);
+      const folded = foldFindings(findings, found, {
+        at: this.#now(),
+        newAlertId: this.#newAlertId,
+        newEntryId: this.#newEntryId,
+      });
+      const conflicts = await this.#store.commit({ ...folded.changes, detected });
+      return conflicts.length === 0 ? folded.created : undefined;
+    });
+    for (const { alert, finding } of created) this.#onCreated(alert, finding);
+  }
+
+  /** Throws AlertRefused where there is no such alert, or it does not allow the move. */
+  async move(id: string, move: Move, actor: string): Promise<{ alert: Alert; comment: Comment | undefined }> {
+    const { succeeded, failed } = await this.#moveAll([id], move, actor);
+    if (failed[0]) throw failed[0].refusal;
+    return succeeded[0]!;
+  }
+
+  /**
+   * Resolves a false positive and has its rule leave such events out from now on. An alert that cannot be resolved makes no
+   * exception; one that somebody else resolves in the same moment leaves it behind, since it is as true then.
+   */
+  async resolveWithException(
+    id: string,
+    move: Extract<Move, { action: "resolve" }>,
+    exception: Omit<ExceptionInput, "reason"> & { readonly reason?: string | undefined },
+    actor: string,
+  ): Promise<{ alert: Alert }> {
+    const alert = await this.#store.get(id);
+    if (!alert) throw noAlert(id);
+    const outcome = moveAlert(alert, move, { ...this.#mover(actor), at: this.#now() });
+    if (outcome instanceof AlertRefused) throw outcome;
+    const reason = exception.reason ?? `false positive: ${id}`;
+    await this.#addException(alert.rule.id, { ...exception, reason }, actor);
+    return this.move(id, move, actor);
+  }
+
+  /** Each alert stands for itself: what one of them does not allow is done with the others all the same. */
+  async moveMany(ids: readonly string[], move: Move, actor: string): Promise<BulkOutcome> {
+    const { succeeded, failed } = await this.#moveAll(ids, move, actor);
+    return { succeeded: succeeded.map(({ alert }) => alert.id), failed };
+  }
+
+  async #moveAll(ids: readonly string[], move: Move, actor: string) {
+    const mover = this.#mover(actor);
+    return this.#untilMade(async () => {
+      const succeeded: Moved[] = [];
+      const failed: { id: string; refusal: AlertRefused }[] = [];
+      const alerts = await this.#store.getMany(ids);
+      const at = this.#now();
+      for (const [i, id] of ids.entries()) {
+        const alert = alerts[i];
+        const outcome = alert ? moveAlert(alert, move, { ...mover, at }) : noAlert(id);
+        if (outcome instanceof AlertRefused) failed.push({ id, refusal: outcome });
+        else succeeded.push(outcome);
+      }
+      const changed = succeeded.filter(({ entries }) => entries.length > 0);
+      if (changed.length === 0) return { succeeded, failed };
+      const conflicts = await this.#store.commit({
+        alerts: changed.map(({ alert }) => alert),
+        timeline: changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry }))),
+      });
+      return conflicts.length === 0 ? { succeeded, failed } : undefined;
+    });
+  }
+
+  #mover(actor: string): Omit<Mover, "at"> {
+    return { actor, newEntryId: this.#newEntryId, newCommentId: this.#newCommentId };
+  }
+
+  /**
+   * One after the other, so that many who change one alert at once do not undo each other's work again and again; whoever
+   * else may write, another version in the store than was read means to begin anew.
+   */
+  async #untilMade<Result>(make: () => Promise<Result | undefined>): Promise<Result> {
+    if (this.#waiting >= WAITING_MAX)
+      throw new StoreUnavailable("queue_full", "too many changes of alerts are waiting");
+    this.#waiting++;
+    const turn = this.#turn.then(async () => {
+      for (let i = 0; i < TRIES_MAX; i++) {
+        const made = await make();
+        if (made !== undefined) return made;
+      }
+      throw new StoreUnavailable("queue_full", "the alert is being changed by many at once");
+    });
+    this.#turn = turn.then(
+      () => this.#waiting--,
+      () => this.#waiting--,
+    );
+    return turn;
+  }
+}
+
+function noAlert(id: string): AlertRefused {
+  return new AlertRefused("not_found", `there is no alert ${id}`);
+}

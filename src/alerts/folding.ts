@@ -1,0 +1,144 @@
+import { SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { isSameAttack, newestEvents, type Finding } from "../model/finding.ts";
+import type { AlertChanges, UnresolvedQuestion } from "../store/store.ts";
+
+// One attack is one alert: findings that lie close to an unresolved alert of their rule and key are added to it.
+
+interface Span {
+  readonly firstEventMs: number;
+  readonly lastEventMs: number;
+}
+
+/** The findings that no other one before them lies close to: what must be asked of the store, by place in the list. */
+export function questionsOf(findings: readonly Finding[]): Map<number, UnresolvedQuestion> {
+  const spans = new Map<string, Span[]>();
+  const questions = new Map<number, UnresolvedQuestion>();
+  for (const [i, finding] of findings.entries()) {
+    const key = keyOf(finding.rule.id, finding.foldKey);
+    const known = spans.get(key) ?? [];
+    spans.set(key, known);
+    const near = known.findIndex((span) => isSameAttack(span, finding, finding.foldMs));
+    if (near >= 0) known[near] = union(known[near]!, finding);
+    else {
+      known.push(finding);
+      questions.set(i, {
+        ruleId: finding.rule.id,
+        foldKey: finding.foldKey,
+        endsAfterMs: finding.firstEventMs - finding.foldMs,
+        beginsBeforeMs: finding.lastEventMs + finding.foldMs,
+      });
+    }
+  }
+  return questions;
+}
+
+export interface Maker {
+  readonly at: number;
+  newAlertId(): string;
+  newEntryId(): string;
+}
+
+interface Touched {
+  alert: Alert;
+  readonly isNew: boolean;
+  readonly finding: Finding;
+  added: number;
+}
+
+export interface Folded {
+  readonly changes: Pick<AlertChanges, "alerts" | "timeline">;
+  readonly created: readonly { readonly alert: Alert; readonly finding: Finding }[];
+}
+
+/** `found` are the answers to the questions, by the same places. */
+export function foldFindings(findings: readonly Finding[], found: ReadonlyMap<number, Alert>, maker: Maker): Folded {
+  const touched = new Map<string, Touched[]>();
+  for (const [i, finding] of findings.entries()) {
+    const key = keyOf(finding.rule.id, finding.foldKey);
+    const known = touched.get(key) ?? [];
+    touched.set(key, known);
+    const near = known
+      .filter(({ alert }) => isSameAttack(spanOf(alert), finding, finding.foldMs))
+      .reduce<Touched | undefined>((a, b) => (a && a.alert.lastEventAt >= b.alert.lastEventAt ? a : b), undefined);
+    const stored = near ? undefined : found.get(i);
+    if (near) add(near, finding);
+    else if (stored) {
+      const entry: Touched = { alert: { ...stored, version: stored.version + 1 }, isNew: false, finding, added: 0 };
+      add(entry, finding);
+      known.push(entry);
+    } else known.push({ alert: newAlert(finding, maker), isNew: true, finding, added: 0 });
+  }
+  const all = [...touched.values()].flat();
+  return {
+    changes: {
+      alerts: all.map(({ alert }) => alert),
+      timeline: all.flatMap((each) => entriesOf(each, maker).map((entry) => ({ alertId: each.alert.id, entry }))),
+    },
+    created: all.filter(({ isNew }) => isNew).map(({ alert, finding }) => ({ alert, finding })),
+  };
+}
+
+function add(touched: Touched, finding: Finding): void {
+  const { alert } = touched;
+  const span = union(spanOf(alert), finding);
+  touched.added += finding.eventCount;
+  touched.alert = {
+    ...alert,
+    eventCount: alert.eventCount + finding.eventCount,
+    firstEventAt: span.firstEventMs,
+    lastEventAt: span.lastEventMs,
+    relatedEvents: newestEvents(alert.relatedEvents, finding.events),
+  };
+}
+
+function newAlert(finding: Finding, maker: Maker): Alert {
+  const { rule } = finding;
+  return {
+    id: maker.newAlertId(),
+    rule: { id: rule.id, name: rule.name, description: rule.description, tags: rule.tags },
+    foldKey: finding.foldKey,
+    group: finding.group,
+    title: finding.title,
+    description: finding.description,
+    severity: finding.severity,
+    status: "open",
+    source: finding.source,
+    eventCount: finding.eventCount,
+    firstEventAt: finding.firstEventMs,
+    lastEventAt: finding.lastEventMs,
+    createdAt: maker.at,
+    enrichment: finding.enrichment,
+    aiAnalysis: null,
+    assignee: null,
+    resolution: null,
+    actionsTaken: [],
+    acknowledgedAt: null,
+    resolvedAt: null,
+    firstAcknowledgedAt: null,
+    commentCount: 0,
+    relatedEvents: newestEvents([], finding.events),
+    version: 1,
+  };
+}
+
+function entriesOf({ isNew, added }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
+  const entries: TimelineEntry[] = [];
+  if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created" });
+  if (added > 0 || !isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added });
+  return entries;
+}
+
+function spanOf(alert: Alert): Span {
+  return { firstEventMs: alert.firstEventAt, lastEventMs: alert.lastEventAt };
+}
+
+function union(a: Span, b: Span): Span {
+  return {
+    firstEventMs: Math.min(a.firstEventMs, b.firstEventMs),
+    lastEventMs: Math.max(a.lastEventMs, b.lastEventMs),
+  };
+}
+
+function keyOf(ruleId: string, foldKey: string): string {
+  return `${ruleId} ${foldKey}`;
+}
