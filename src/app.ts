@@ -2,10 +2,14 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { openAlerts } from "./alerts/alerts.ts";
 import { createServer } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config.ts";
+import { loadBuiltinRules } from "./detection/builtin.ts";
+import { Detector } from "./detection/detector.ts";
+import { Rulebook } from "./detection/rulebook.ts";
 import { openExporter } from "./exports/exporter.ts";
-import { openIntake } from "./intake/intake.ts";
+import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
@@ -20,12 +24,21 @@ const DRAIN_MS_MAX = 5000;
 export interface App {
   /** Where a client on this machine reaches it. */
   readonly address: string;
+  readonly port: number;
   readonly store: Store;
+  readonly intake: Intake;
   /** Stops accepting, finishes what is acknowledged, releases everything. */
   close(): Promise<void>;
 }
 
-export async function startApp(settings: Settings, log: Logger): Promise<App> {
+export interface AppOptions {
+  readonly now?: () => number;
+  /** What stands between the service and its store: for tests that need a store in trouble. */
+  readonly around?: (store: Store) => Store;
+}
+
+export async function startApp(settings: Settings, log: Logger, options: AppOptions = {}): Promise<App> {
+  const { now = Date.now, around = (store: Store) => store } = options;
   const opened: Part[] = [];
   const opens = <Opened extends { close(): unknown }>(name: string, part: Opened): Opened => {
     opened.push({ name, close: () => part.close() });
@@ -36,19 +49,28 @@ export async function startApp(settings: Settings, log: Logger): Promise<App> {
   return closeOnFailure(close, async () => {
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
-    const { dataDir, platform, indexPrefix, retention } = settings;
+    const { dataDir, platform, indexPrefix, retention, timezone } = settings;
     const retentionDays = retention.eventsDays;
 
-    const store = opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log }));
-    opens("retention", await startRetention(store, retentionDays, log));
-    const intake = opens("intake", openIntake({ store, registry, retentionDays }));
-    const exporter = opens("exporter", await openExporter({ store, registry, log }));
-    const server = await createServer({ settings, store, intake, exporter, registry, log });
+    const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
+    opens("retention", await startRetention(store, retentionDays, log, now));
+    const intake = opens("intake", openIntake({ store, registry, retentionDays, now }));
+    const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
+
+    const builtins = loadBuiltinRules({ platform, timezone });
+    const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
+    const alerts = openAlerts({ store, now, addException: (...exception) => rulebook.addException(...exception) });
+    const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
+    const { events, detection: progress } = store;
+    const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
+
+    const parts = { store, intake, exporter, alerts, rulebook, detector };
+    const server = await createServer({ settings, ...parts, registry, log, now });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });
     const { port } = server.server.address() as AddressInfo;
-    return { address: clientAddress(settings.host, port), store, close };
+    return { address: clientAddress(settings.host, port), port, store, intake, close };
   });
 }
 
@@ -86,10 +108,15 @@ async function drain(server: FastifyInstance): Promise<void> {
 }
 
 /** Removes whole days that are older than they may be: now, and every hour. */
-async function startRetention(store: Store, days: number, log: Logger): Promise<{ close(): Promise<void> }> {
+async function startRetention(
+  store: Store,
+  days: number,
+  log: Logger,
+  now: () => number,
+): Promise<{ close(): Promise<void> }> {
   const removeExpired = async () => {
     try {
-      const removed = await store.events.removeBefore(startOfDay(Date.now()) - days * DAY_MS);
+      const removed = await store.events.removeBefore(startOfDay(now()) - days * DAY_MS);
       if (removed.days > 0) log.info(removed, "old days removed");
     } catch (error) {
       log.error({ err: error }, "old days not removed; the next hour tries again");

@@ -1,18 +1,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { Registry } from "prom-client";
+import { startApp, type AppOptions } from "../src/app.ts";
 import { loadSettings, type Settings } from "../src/config.ts";
-import { openExporter } from "../src/exports/exporter.ts";
-import { openIntake, type Intake } from "../src/intake/intake.ts";
+import type { Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type MadeKey, type NewKey } from "../src/model/key.ts";
-import { openStore } from "../src/store/index.ts";
 import type { Store } from "../src/store/store.ts";
-import { createServer } from "../src/api/server.ts";
 
 // The real server over the real store in a folder of its own, for tests.
 
@@ -45,11 +41,8 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-export interface TestOptions {
+export interface TestOptions extends AppOptions {
   readonly settings?: Partial<Settings>;
-  readonly now?: () => number;
-  /** Stands between the server and its store. */
-  readonly around?: (store: Store) => Store;
 }
 
 export async function openTestServer(options: TestOptions = {}): Promise<TestServer> {
@@ -60,7 +53,7 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const now = options.now ?? Date.now;
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
-  const settings: Settings = { ...loaded.settings, dataDir, ...options.settings };
+  const settings: Settings = { ...loaded.settings, dataDir, port: 0, ...options.settings };
   const lines: Record<string, any>[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -69,27 +62,14 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
     },
   });
   const log = createLog({ level: "info", destination });
-  const registry = new Registry();
-  const { platform, indexPrefix } = settings;
-  const opened = await openStore({ dataDir, platform, indexPrefix, registry, log, now });
-  const store = options.around?.(opened) ?? opened;
-  const intake = openIntake({ store, registry, retentionDays: settings.retention.eventsDays, now });
-  const exporter = await openExporter({ store, registry, log, now });
-  const server = await createServer({ settings, store, intake, exporter, registry, log, now });
-  await server.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = server.server.address() as AddressInfo;
+  const app = await startApp(settings, log, options);
+  const { store, intake, port } = app;
   const addKey = (key: Partial<NewKey> = {}) => {
     const made = createKey({ name: "test", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: now(), ...key });
     store.keys.put(made.key);
     return made;
   };
   const key = addKey();
-  const stop = async () => {
-    await server.close();
-    await exporter.close();
-    await intake.close();
-    await opened.close();
-  };
   return {
     store,
     intake,
@@ -99,11 +79,11 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
     addKey,
     call: (method, path, call = {}) => callServer(port, method, path, { key: key.secret, ...call }),
     restart: async () => {
-      await stop();
+      await app.close();
       return openIn(dataDir, options);
     },
     close: async () => {
-      await stop();
+      await app.close();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -115,7 +115,7 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("a threshold without a window", { threshold: { count: 2, group_by: "raw.src_ip" } }, ["window"]);
   test1("a threshold of 0", { window: "5m", threshold: { count: 0 } }, ["threshold.count"]);
   test1("a group that is no field", { window: "5m", threshold: { count: 2, group_by: ["raw.a", "b"] } }, [
-    "threshold.group_by",
+    "threshold.group_by[1]",
   ]);
   test1("an unknown channel", { actions: [{ alert: { channels: ["slack", "pager"] } }] }, [
     "actions[0].alert.channels[1]",

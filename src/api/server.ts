@@ -3,6 +3,7 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Settings } from "../config.ts";
+import type { Rulebook } from "../detection/rulebook.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
@@ -18,7 +19,8 @@ import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
-import { addStatus } from "./status.ts";
+import { ruleEndpoints } from "./rules.ts";
+import { addStatus, type DetectionStatus } from "./status.ts";
 
 const HEADERS_TIMEOUT_MS = 20_000;
 /** For a whole request, body included: the largest batch over a slow line. */
@@ -55,6 +57,8 @@ export interface ServerOptions {
   readonly store: Store;
   readonly intake: Intake;
   readonly exporter: Exporter;
+  readonly rulebook: Rulebook;
+  readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -62,7 +66,7 @@ export interface ServerOptions {
 
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exporter, registry, log, now = Date.now } = options;
+  const { settings, store, intake, exporter, rulebook, detector, registry, log, now = Date.now } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -72,6 +76,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
+    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush() }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
@@ -80,7 +85,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bodyRoom = new BodyRoom(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, now });
-  addStatus(app, { store, registry, now });
+  addStatus(app, { store, detection: detector, registry, now });
   await serveDocs(app);
   return app;
 }

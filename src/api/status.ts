@@ -9,15 +9,32 @@ import { errorSchema, metaSchema, Problem } from "./problems.ts";
 
 const READY_RETRY_SECONDS = 5;
 
-const statusSchema = (word: string) => z.object({ data: z.object({ status: z.literal(word) }), meta: metaSchema });
+const aliveSchema = z.object({ data: z.object({ status: z.literal("alive") }), meta: metaSchema });
+const readySchema = z.object({
+  data: z.object({
+    status: z.literal("ready"),
+    detection: z.object({
+      status: z.enum(["running", "warming_up"]).describe("warming_up: rules are being told what they had counted"),
+      lag_seconds: z.number().describe("how long the oldest event that no rule has looked at has been waiting"),
+    }),
+  }),
+  meta: metaSchema,
+});
+
+/** How far detection has come. */
+export interface DetectionStatus {
+  readonly lagMs: number;
+  readonly isReady: boolean;
+}
 
 export interface StatusOptions {
   readonly store: Store;
+  readonly detection: DetectionStatus;
   readonly registry: Registry;
   readonly now: () => number;
 }
 
-export function addStatus(app: FastifyInstance, { store, registry, now }: StatusOptions): void {
+export function addStatus(app: FastifyInstance, { store, detection, registry, now }: StatusOptions): void {
   app.get(
     "/healthz",
     {
@@ -27,7 +44,7 @@ export function addStatus(app: FastifyInstance, { store, registry, now }: Status
         summary: "Is the process alive?",
         security: [],
         response: {
-          200: { description: "it is", content: { "application/json": { schema: statusSchema("alive") } } },
+          200: { description: "it is", content: { "application/json": { schema: aliveSchema } } },
         },
       },
     },
@@ -39,10 +56,10 @@ export function addStatus(app: FastifyInstance, { store, registry, now }: Status
       schema: {
         operationId: "readiness",
         tags: ["Service"],
-        summary: "Does the store answer?",
+        summary: "Does the store answer, and how far has detection come?",
         security: [],
         response: {
-          200: { description: "it does", content: { "application/json": { schema: statusSchema("ready") } } },
+          200: { description: "it does", content: { "application/json": { schema: readySchema } } },
           503: { description: "it does not", content: { "application/json": { schema: errorSchema } } },
         },
       },
@@ -55,7 +72,9 @@ export function addStatus(app: FastifyInstance, { store, registry, now }: Status
         const headers = { "Retry-After": String(READY_RETRY_SECONDS) };
         throw new Problem("unavailable", "the store does not answer", { headers, cause: error });
       }
-      return send(request, reply, data({ status: "ready" }), now);
+      const { lagMs, isReady } = detection;
+      const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
+      return send(request, reply, data({ status: "ready", detection: status }), now);
     },
   );
   app.get(

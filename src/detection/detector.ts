@@ -149,7 +149,8 @@ export class Detector {
 
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    const findings = await this.#thread.call("tick", this.#now());
+    const { findings, seen } = await this.#thread.call("tick", this.#now());
+    for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#counters.findings.inc(findings.length);
     await this.#commit(findings);
   }

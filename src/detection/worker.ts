@@ -1,6 +1,5 @@
 import { serveThread } from "../lib/thread.ts";
 import type { Event } from "../model/event.ts";
-import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import { Engine, type Outcome } from "./engine.ts";
 
@@ -35,7 +34,7 @@ const api = {
   warmAbsence(seen: readonly { ruleId: string; group: string; atMs: number }[], nowMs: number): void {
     engine.warmAbsence(seen, nowMs);
   },
-  tick(nowMs: number): Finding[] {
+  tick(nowMs: number): Outcome {
     return engine.tick(nowMs);
   },
   metrics(): ReturnType<Engine["metrics"]> {
