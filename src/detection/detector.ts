@@ -25,8 +25,8 @@ const TICK_MS = 1000;
 const RETRY_MS = [50, 200, 1000, 5000];
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
-/** Events that fill one rule's memory after a start. */
-const WARM_EVENTS_MAX = 500_000;
+/** Events that fill one rule's memory after a start, the newest: they are in memory at once, for that moment. */
+const WARM_EVENTS_MAX = 50_000;
 
 export interface DetectorOptions {
   readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "scan">;
@@ -212,19 +212,18 @@ export class Detector {
   }
 
   async #warmRule(rule: Rule, position: string, fromMs: number): Promise<void> {
-    let given = 0;
-    for await (const texts of this.#options.events.scan(
-      { condition: ruleCondition(rule, this.#now()), fromMs },
-      this.#stop.signal,
-    )) {
-      given += await this.#thread.call("warm", rule.id, texts, position);
-      if (given < WARM_EVENTS_MAX) continue;
-      this.#options.log.warn(
-        { rule: rule.name, events: given },
-        "only the oldest matches of the window are remembered",
-      );
-      return;
+    const question = { condition: ruleCondition(rule, this.#now()), fromMs };
+    let texts: string[] = [];
+    let isCut = false;
+    for await (const chunk of this.#options.events.scan(question, this.#stop.signal)) {
+      texts.push(...chunk);
+      if (texts.length <= 2 * WARM_EVENTS_MAX) continue;
+      texts = texts.slice(-WARM_EVENTS_MAX);
+      isCut = true;
     }
+    if (isCut)
+      this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
+    await this.#thread.call("warm", rule.id, texts, position);
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {

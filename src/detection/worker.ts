@@ -25,11 +25,13 @@ const api = {
   process(texts: readonly string[]): Outcome {
     return engine.process(parse(texts));
   },
-  /** Those of these events that came no later than the named one. Gives how many they were. */
-  warm(ruleId: string, texts: readonly string[], upTo: string): number {
+  /** Those of these events that came no later than the named one, in the order in which they came. */
+  warm(ruleId: string, texts: readonly string[], upTo: string): void {
     const known = parse(texts).filter(({ id }) => id <= upTo);
-    engine.warm(ruleId, known);
-    return known.length;
+    engine.warm(
+      ruleId,
+      known.sort((a, b) => (a.id < b.id ? -1 : 1)),
+    );
   },
   warmAbsence(seen: readonly { ruleId: string; group: string; atMs: number }[], nowMs: number): void {
     engine.warmAbsence(seen, nowMs);
