@@ -1,0 +1,264 @@
+import { z } from "zod";
+import { parseDuration } from "../lib/duration.ts";
+import { faultsOf } from "../lib/fault.ts";
+import { formatTime, parseTime } from "../lib/time.ts";
+import { parseYaml } from "../lib/yaml.ts";
+import {
+  classOfType,
+  classSchema,
+  CUSTOM_SOURCE,
+  severitySchema,
+  sourceNames,
+  typeSchema,
+  type Event,
+  type JsonObject,
+  type JsonValue,
+} from "../model/event.ts";
+import { ANY_SOURCE, ruleInputSchema, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
+
+// Rules in files: YAML, one or several documents, each a rule as the API takes it, with tests beside it. In every text
+// `{platform}` stands for the platform's word and `{timezone}` for its time zone.
+
+export const RULE_FILE_CHARACTERS_MAX = 8 * 1024 * 1024;
+const DOCUMENTS_MAX = 10_000;
+const TESTS_MAX = 100;
+const TEST_EVENTS_MAX = 10_000;
+/** When the events of a test begin, where it does not say: a Monday at noon. */
+const TEST_START = "2026-11-02T12:00:00Z";
+const ID = /^rule_[0-9a-f]{32}$/;
+
+export interface RuleFile {
+  readonly name: string;
+  readonly content: string;
+}
+
+export interface RuleFileSettings {
+  readonly platform: string;
+  readonly timezone: string;
+}
+
+export interface RuleFileFault {
+  readonly file: string;
+  readonly line: number;
+  /** `conditions[0].regex`; empty for the whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface RuleTest {
+  readonly name: string;
+  /** In the order in which they arrive. */
+  readonly events: readonly Event[];
+  /** How long nothing more comes. */
+  readonly waitMs: number;
+  readonly alerts: number;
+  /** Of all alerts together. */
+  readonly eventCount: number | null;
+  /** Of the first alert. */
+  readonly title: string | null;
+}
+
+export interface RuleDocument {
+  readonly file: string;
+  readonly line: number;
+  /** Of a built-in rule, which is the same in every installation. */
+  readonly id: string | null;
+  readonly createdMs: number | null;
+  readonly input: RuleInput;
+  readonly tests: readonly RuleTest[];
+}
+
+const durationSchema = z.string().transform((text, context) => {
+  const ms = parseDuration(text);
+  if (ms !== undefined) return ms;
+  context.addIssue({ code: "custom", message: "a duration such as 30s, 5m, 1h or 2d" });
+  return z.NEVER;
+});
+
+const timeSchema = z.string().transform((text, context) => {
+  const ms = parseTime(text);
+  if (ms !== undefined) return ms;
+  context.addIssue({ code: "custom", message: "an ISO 8601 time such as 2026-11-02T12:00:00Z" });
+  return z.NEVER;
+});
+
+/** `+90s` after the test's start, or a time. */
+const atSchema = z.string().transform((text, context) => {
+  const ms = parseTime(text);
+  if (ms !== undefined) return { ms };
+  const offsetMs = text === "+0s" ? 0 : text.startsWith("+") ? parseDuration(text.slice(1)) : undefined;
+  if (offsetMs !== undefined) return { offsetMs };
+  context.addIssue({ code: "custom", message: "+90s after the start of the test, or an ISO 8601 time" });
+  return z.NEVER;
+});
+
+const jsonSchema = z.record(z.string(), z.json()).default({}) as z.ZodType<JsonObject>;
+
+function testSchema(sources: readonly string[]) {
+  const eventSchema = z
+    .strictObject({
+      type: typeSchema,
+      source: z.enum(sources).optional(),
+      severity: severitySchema.default("info"),
+      class: classSchema.optional(),
+      at: atSchema.default({ offsetMs: 0 }),
+      raw: jsonSchema,
+      enrichment: jsonSchema,
+      repeat: z.int().min(1).max(TEST_EVENTS_MAX).default(1),
+      every: durationSchema.default(0),
+    })
+    .refine((event) => event.repeat > 1 || event.every === 0, { path: ["every"], message: "needs repeat" });
+  return z.strictObject({
+    name: z.string().trim().min(1).max(200),
+    start: timeSchema.default(parseTime(TEST_START)!),
+    events: z.array(eventSchema).max(TEST_EVENTS_MAX),
+    wait: durationSchema.default(0),
+    alerts: z.int().min(0),
+    event_count: z.int().min(0).optional(),
+    title: z.string().optional(),
+  });
+}
+
+type TestInput = z.output<ReturnType<typeof testSchema>>;
+
+export interface ParsedRuleFile {
+  readonly documents: readonly RuleDocument[];
+  readonly faults: readonly RuleFileFault[];
+}
+
+/** Made once for all files that are read under the same settings. */
+export function ruleFileParser(settings: RuleFileSettings): (file: RuleFile) => ParsedRuleFile {
+  const sources = sourceNames(settings.platform);
+  const rule = ruleInputSchema(sources);
+  const beside = z.object({
+    id: z.string().regex(ID, "rule_ and 32 hexadecimal digits").optional(),
+    created: timeSchema.optional(),
+    tests: z.array(testSchema(sources)).max(TESTS_MAX).default([]),
+  });
+  return (file) => parseFile(file, { rule, beside, settings });
+}
+
+interface Schemas {
+  readonly rule: ReturnType<typeof ruleInputSchema>;
+  readonly beside: z.ZodType<{ id?: string | undefined; created?: number | undefined; tests: TestInput[] }>;
+  readonly settings: RuleFileSettings;
+}
+
+function parseFile(
+  { name: file, content }: RuleFile,
+  { rule: ruleSchema, beside: besideSchema, settings }: Schemas,
+): ParsedRuleFile {
+  const documents: RuleDocument[] = [];
+  const faults: RuleFileFault[] = [];
+  if (content.length > RULE_FILE_CHARACTERS_MAX) {
+    return {
+      documents,
+      faults: [{ file, line: 1, path: "", message: `more than ${RULE_FILE_CHARACTERS_MAX} characters` }],
+    };
+  }
+  for (const document of parseYaml(content, DOCUMENTS_MAX)) {
+    const { line } = document;
+    if ("fault" in document) {
+      faults.push({ file, line, path: "", message: document.fault });
+      continue;
+    }
+    const value = fill(document.value, settings);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      faults.push({ file, line, path: "", message: "is not a rule" });
+      continue;
+    }
+    const { id, created, tests, ...rule } = value as Record<string, unknown>;
+    const parsed = ruleSchema.safeParse(rule);
+    const beside = besideSchema.safeParse({ id, created, tests });
+    if (parsed.success && beside.success) {
+      const input = parsed.data;
+      documents.push({
+        file,
+        line,
+        id: beside.data.id ?? null,
+        createdMs: beside.data.created ?? null,
+        input,
+        tests: beside.data.tests.map((test) => toTest(test, input)),
+      });
+      continue;
+    }
+    for (const { field, message } of [parsed, beside].flatMap(({ error }) => (error ? faultsOf(error) : []))) {
+      faults.push({ file, line: document.lineOf(segmentsOf(field)), path: field, message });
+    }
+  }
+  if (documents.length === 0 && faults.length === 0) faults.push({ file, line: 1, path: "", message: "holds no rule" });
+  return { documents, faults };
+}
+
+/** A rule of a file as it is kept. */
+export function toRule({ id, createdMs, input }: RuleDocument, { builtin }: { readonly builtin: boolean }): Rule {
+  const at = createdMs ?? 0;
+  return {
+    ...toRuleBody(input),
+    id: id ?? `rule_${"0".repeat(32)}`,
+    exceptions: input.exceptions.map(({ conditions, reason, expires_at }, i) => ({
+      id: `exc_${String(i).padStart(32, "0")}`,
+      conditions,
+      reason,
+      author: "system",
+      createdAt: at,
+      expiresAt: expires_at ?? null,
+    })),
+    builtin,
+    createdAt: at,
+    updatedAt: at,
+    revision: 0,
+    activeAfter: null,
+  };
+}
+
+/** `file:12: conditions[0].regex: not a pattern` */
+export function describeFault({ file, line, path, message }: RuleFileFault): string {
+  return `${file}:${line}: ${path === "" ? "" : `${path}: `}${message}`;
+}
+
+function toTest({ name, start, events, wait, alerts, event_count, title }: TestInput, rule: RuleInput): RuleTest {
+  const made: Event[] = [];
+  for (const event of events) {
+    const firstMs = "ms" in event.at ? event.at.ms : start + event.at.offsetMs;
+    for (let number = 1; number <= event.repeat; number++) {
+      made.push({
+        // Arrival order is id order.
+        id: `evt_${(made.length + 1).toString(16).padStart(32, "0")}`,
+        type: event.type,
+        source: event.source ?? (rule.source === ANY_SOURCE ? CUSTOM_SOURCE : rule.source),
+        class: event.class ?? classOfType(event.type),
+        severity: event.severity,
+        timestamp: formatTime(firstMs + (number - 1) * event.every),
+        raw: numbered(event.raw, number) as JsonObject,
+        enrichment: numbered(event.enrichment, number) as JsonObject,
+      });
+    }
+  }
+  return { name, events: made, waitMs: wait, alerts, eventCount: event_count ?? null, title: title ?? null };
+}
+
+/** In a repeated event `{n}` is its number, counted from 1: a number where it stands alone, else part of the text. */
+function numbered(value: JsonValue, number: number): JsonValue {
+  if (value === "{n}") return number;
+  if (typeof value === "string") return value.replaceAll("{n}", String(number));
+  if (Array.isArray(value)) return value.map((item) => numbered(item, number));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, numbered(inner, number)]));
+}
+
+function fill(value: unknown, settings: RuleFileSettings): unknown {
+  if (typeof value === "string") {
+    return value.replaceAll("{platform}", settings.platform).replaceAll("{timezone}", settings.timezone);
+  }
+  if (Array.isArray(value)) return value.map((item) => fill(item, settings));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, fill(inner, settings)]));
+}
+
+function segmentsOf(path: string): PropertyKey[] {
+  return path
+    .split(/[.[\]]+/)
+    .filter((segment) => segment !== "")
+    .map((segment) => (/^\d+$/.test(segment) ? Number(segment) : segment));
+}
