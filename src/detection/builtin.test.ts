@@ -1,0 +1,55 @@
+import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { sourceKind, SOURCE_KINDS } from "../model/event.ts";
+import { loadBuiltinRules, readBuiltinFiles } from "./builtin.ts";
+import { runRuleTests } from "./rule-tests.ts";
+
+const SETTINGS = { platform: "platform", timezone: "UTC" };
+const documents = readBuiltinFiles(SETTINGS);
+
+describe.each(documents.map((document) => [document.input.name, document] as const))("%s", (name, document) => {
+  test.each(runRuleTests([document]).map((outcome) => [outcome.test.name, outcome.faults] as const))(
+    "%s",
+    (_, faults) => {
+      expect(faults).toEqual([]);
+    },
+  );
+
+  test("has events that fire and events that do not", () => {
+    expect(document.tests.some(({ alerts }) => alerts > 0)).toBe(true);
+    expect(document.tests.some(({ alerts }) => alerts === 0)).toBe(true);
+  });
+
+  test("says what it means, what to do next, where it belongs and where to read more", () => {
+    const { description, title, tags, references } = document.input;
+    expect(description.split("\n\n").length).toBeGreaterThanOrEqual(2);
+    expect(title).toBeTruthy();
+    expect(tags[0]).toBe(name.split(".")[0]);
+    expect(
+      tags.filter((tag) => tag.startsWith("attack.")).every((tag) => /^attack\.(t\d{4}(\.\d{3})?|[a-z-]+)$/.test(tag)),
+    ).toBe(true);
+    expect(references.every((reference) => URL.canParse(reference))).toBe(true);
+    expect(references).not.toEqual([]);
+  });
+
+  test("stands in a file of its own name", () => {
+    expect(document.file).toBe(`builtin/${name.replaceAll(/[._]/g, "-")}.yaml`);
+  });
+});
+
+test("names and ids are unique, and every source has rules", () => {
+  const rules = loadBuiltinRules(SETTINGS);
+  expect(rules).toHaveLength(readdirSync(fileURLToPath(new URL("builtin/", import.meta.url))).length);
+  expect(new Set(rules.map(({ id }) => id)).size).toBe(rules.length);
+  expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);
+  const kinds = new Set(rules.filter(({ source }) => source !== "any").map(({ source }) => sourceKind(source)));
+  expect([...kinds].sort()).toEqual([...SOURCE_KINDS].sort());
+});
+
+test("the platform's word and the site's time zone are in the rules", () => {
+  const text = JSON.stringify(loadBuiltinRules({ platform: "yard", timezone: "Europe/Berlin" }));
+  expect(text).toContain('"source":"yard_network"');
+  expect(text).toContain("22:00-06:00 Europe/Berlin");
+  expect(text).not.toMatch(/\{(platform|timezone)\}|platform_/);
+});
