@@ -109,6 +109,7 @@ export class SequenceWindow implements Window {
     while (times[from + start]! < timestampMs - windowMs) start++;
     if (!this.#hasAllSteps(from, start, length, timestampMs + windowMs)) return undefined;
     for (; start <= place; start++) {
+      if (inOrder && (extra[from + start]! & this.#places[0]!) === 0) continue;
       const untilMs = times[from + start]! + windowMs;
       const found = inOrder
         ? this.#followSteps(from, start, length, untilMs)
@@ -135,7 +136,6 @@ export class SequenceWindow implements Window {
 
   #followSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
     const { times, extra } = this.#groups;
-    if ((extra[from + start]! & this.#places[0]!) === 0) return undefined;
     const taken: number[] = [];
     for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
       if ((extra[from + i]! & this.#places[taken.length]!) === 0) continue;

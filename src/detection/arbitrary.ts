@@ -1,0 +1,204 @@
+import * as fc from "fast-check";
+import type { Condition } from "../model/condition.ts";
+import type { Event, EventDraft } from "../model/event.ts";
+import type { ConditionInput, Rule } from "../model/rule.ts";
+import { idMaker } from "../lib/id.ts";
+import { formatTime } from "../lib/time.ts";
+
+// Random rules that fire often enough to say something, and events in the order of arrival with times in any.
+
+export const START_MS = Date.UTC(2026, 10, 15, 12);
+
+/** What a condition looks like in a rule. */
+function toInput(condition: Condition): ConditionInput {
+  switch (condition.kind) {
+    case "all":
+      return { all: condition.of.map(toInput) };
+    case "any":
+      return { any: condition.of.map(toInput) };
+    case "not":
+      return { not: toInput(condition.of) };
+    case "test": {
+      const { field, operator, value, ignoreCase } = condition;
+      return { field, [operator]: value, ignore_case: ignoreCase } as ConditionInput;
+    }
+  }
+}
+
+export function eventsOf(drafts: fc.Arbitrary<EventDraft>, maxLength: number): fc.Arbitrary<Event[]> {
+  return fc.array(drafts, { minLength: 1, maxLength }).map((list) => {
+    const nextId = idMaker("evt_", () => START_MS);
+    return list.map(({ timestampMs, type, source, severity, class: kind, raw, enrichment }) => ({
+      id: nextId(),
+      type,
+      source,
+      class: kind,
+      severity,
+      timestamp: formatTime(timestampMs),
+      raw,
+      enrichment,
+    }));
+  });
+}
+
+const PLAIN_RULE: Omit<Rule, "id" | "name"> = {
+  description: "Somebody was {{raw.user}}\n{{raw.src_ip}} to {{raw.nothing}}",
+  severity: "high",
+  enabled: true,
+  source: "any",
+  tags: ["test"],
+  title: null,
+  references: [],
+  conditions: [],
+  window: null,
+  threshold: null,
+  sequence: null,
+  sequenceOrder: "in_order",
+  groupBy: null,
+  absence: null,
+  dedup: { period: "1h", by: null },
+  exceptions: [],
+  actions: [{ alert: { channels: [] } }],
+  builtin: false,
+  createdAt: 0,
+  updatedAt: 0,
+  revision: 1,
+  activeAfter: null,
+};
+
+const groupPath = fc.constantFrom("raw.src_ip", "raw.user", "type", "source", "raw.list", "raw.ports", "raw.a.b");
+const groupBy = fc.oneof(groupPath, fc.array(groupPath, { minLength: 1, maxLength: 2 }));
+const window = fc.constantFrom("1s", "1m", "10m", "1h");
+/** Few groups, few values, many of one moment or just a window apart: where windows and sequences can go wrong. */
+export const denseEvents: fc.Arbitrary<Event[]> = fc
+  .array(
+    fc.record({
+      at: fc.oneof(
+        { weight: 20, arbitrary: fc.nat(12).map((step) => step * 30_000) },
+        { weight: 1, arbitrary: fc.constantFrom(3_600_000, 7_200_000) },
+      ),
+      group: fc.constantFrom<string | string[]>("a", "a", "a", "b", ["a", "b"]),
+      value: fc.constantFrom<number | string | (number | string)[]>(1, 2, 3, "1", [1, 2], [2, 4], []),
+      kinds: fc.subarray([0, 1, 2]),
+    }),
+    { minLength: 1, maxLength: 30 },
+  )
+  .map((list) => {
+    const nextId = idMaker("evt_", () => START_MS);
+    return list.map(({ at, ...raw }) => ({
+      id: nextId(),
+      type: "seen",
+      source: "custom",
+      class: "audit",
+      severity: "low",
+      timestamp: formatTime(START_MS + at),
+      raw,
+      enrichment: {},
+    }));
+  });
+
+const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
+
+/** Rules over those. */
+export const denseRule: fc.Arbitrary<Rule> = fc
+  .oneof(
+    fc.record({
+      threshold: fc.record({
+        count: fc.integer({ min: 1, max: 5 }),
+        group_by: fc.constantFrom(undefined, "raw.group"),
+        distinct: fc.constantFrom(undefined, undefined, "raw.value"),
+      }),
+      window: denseWindow,
+    }),
+    fc.record({
+      sequence: fc
+        .array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 3 })
+        .map((counts) =>
+          counts.map((count, i) => ({ name: `${i}`, conditions: [{ field: "raw.kinds", equals: i }], count })),
+        ),
+      sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+      groupBy: fc.constantFrom(null, "raw.group"),
+      window: denseWindow,
+    }),
+  )
+  .map((memory) => ({
+    ...PLAIN_RULE,
+    id: "rule_dense",
+    name: "test.dense",
+    dedup: { period: "1s", by: null },
+    ...memory,
+  }));
+
+/** Rules of every kind over these conditions. */
+export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[]> {
+  const condition = fc.oneof(
+    { weight: 3, arbitrary: conditions.map(toInput) },
+    // Much must match, or nothing is ever counted.
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom<ConditionInput>(
+        { field: "raw", exists: true },
+        { not: { field: "type", equals: "dns" } },
+        { field: "type", in: ["login_failure", "MOTION"], ignore_case: true },
+      ),
+    },
+  );
+  const someConditions = fc.array(condition, { minLength: 1, maxLength: 2 });
+
+  const memory: fc.Arbitrary<Partial<Rule>> = fc.oneof(
+    fc.constant({}),
+    fc
+      .record({
+        count: fc.integer({ min: 1, max: 4 }),
+        group_by: fc.option(groupBy, { nil: undefined }),
+        distinct: fc.option(groupPath, { nil: undefined }),
+        window,
+      })
+      .map(({ window, ...threshold }) => ({ threshold, window })),
+    fc
+      .record({
+        steps: fc.array(fc.tuple(someConditions, fc.integer({ min: 1, max: 2 })), { minLength: 2, maxLength: 3 }),
+        paths: fc.option(fc.tuple(groupPath, fc.option(groupPath, { nil: undefined })), { nil: undefined }),
+        sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+        window,
+      })
+      .map(({ steps, paths, sequenceOrder, window }) => ({
+        sequence: steps.map(([list, count], i) => ({
+          name: `step ${i}`,
+          conditions: list,
+          count,
+          ...(i === 1 && paths?.[1] !== undefined && { group_by: paths[1] }),
+        })),
+        groupBy: paths?.[0] ?? null,
+        sequenceOrder,
+        window,
+      })),
+  );
+
+  const exception = fc.record({
+    conditions: fc.array(condition, { minLength: 1, maxLength: 1 }),
+    expiresAt: fc.constantFrom(null, START_MS - 1, START_MS + 1),
+  });
+
+  const rule: fc.Arbitrary<Omit<Rule, "id" | "name">> = fc
+    .record({
+      conditions: someConditions,
+      memory,
+      source: fc.constantFrom("any", "any", "custom", "platform_network"),
+      by: fc.option(groupBy, { nil: null }),
+      period: fc.constantFrom("1s", "1m", "1h"),
+      exceptions: fc.array(exception, { maxLength: 1 }),
+    })
+    .map(({ conditions: list, memory: kept, source, by, period, exceptions }) => ({
+      ...PLAIN_RULE,
+      conditions: list,
+      source,
+      dedup: { by, period },
+      exceptions: exceptions.map((item) => ({ ...item, id: "exc", reason: "known", author: "test", createdAt: 0 })),
+      ...kept,
+    }));
+
+  return fc
+    .array(rule, { minLength: 1, maxLength: 6 })
+    .map((list) => list.map((item, i) => ({ ...item, id: `rule_${i}`, name: `test.rule_${i}` })));
+}

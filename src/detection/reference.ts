@@ -1,0 +1,224 @@
+import { compileCondition, type Scalar } from "../model/condition.ts";
+import type { Event } from "../model/event.ts";
+import { fieldReader, OBJECT } from "../model/field.ts";
+import { isSameAttack, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
+import { groupPaths, pathList, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
+import { parseDuration } from "../lib/duration.ts";
+import { describeFinding, type Found } from "./describe.ts";
+import type { Matches } from "./engine.ts";
+import { foldKeyOf } from "./fold.ts";
+
+// What detection means, written down plainly: every rule asked of every event, every match remembered in a list. The
+// measure for the engine, never used by the service. Absence is not in it: that is about the clock, not about events.
+
+interface Entry {
+  readonly mark: EventMark;
+  /** What it counts as: different values, or steps. */
+  readonly values: readonly Scalar[];
+  readonly steps: readonly number[];
+  isCounted: boolean;
+}
+
+const HOUR_MS = 3_600_000;
+const COMBINATIONS_MAX = 16;
+
+export class Reference {
+  readonly #rules: PlainRule[];
+
+  constructor(rules: readonly Rule[]) {
+    this.#rules = rules.filter(({ enabled }) => enabled).map((rule) => new PlainRule(rule));
+  }
+
+  process(events: readonly Event[], nowMs: number): { findings: Finding[]; matches: Matches[] } {
+    const outcomes = this.#rules.map((rule) => rule.process(events, nowMs));
+    return {
+      findings: outcomes.flatMap(({ findings }) => findings),
+      matches: outcomes.flatMap(({ matches }) => matches),
+    };
+  }
+}
+
+class PlainRule {
+  readonly #rule: Rule;
+  readonly #groups = new Map<string, Entry[]>();
+
+  constructor(rule: Rule) {
+    this.#rule = rule;
+  }
+
+  process(events: readonly Event[], nowMs: number): { findings: Finding[]; matches: Matches[] } {
+    const rule = this.#rule;
+    const holds = compileCondition(ruleCondition(rule, nowMs));
+    const matching = events.filter(
+      (event) => (rule.activeAfter === null || event.id > rule.activeAfter) && holds(event),
+    );
+    const minutes = Map.groupBy(matching, (event) => Math.floor(Date.parse(event.timestamp) / 60_000) * 60_000);
+    return {
+      findings: fold(
+        rule,
+        matching.flatMap((event) => this.#count(event)),
+      ),
+      matches: [...minutes].map(([minuteMs, part]) => ({
+        ruleId: rule.id,
+        minuteMs,
+        count: part.length,
+        lastMs: Math.max(...part.map((event) => Date.parse(event.timestamp))),
+      })),
+    };
+  }
+
+  #count(event: Event): Fired[] {
+    const rule = this.#rule;
+    const mark = { id: event.id, timestampMs: Date.parse(event.timestamp) };
+    if (rule.sequence) {
+      const memberships = new Map<string, { group: readonly Scalar[]; steps: number[] }>();
+      for (const [step, { conditions, group_by }] of rule.sequence.entries()) {
+        if (!compileCondition(toConditions(conditions))(event)) continue;
+        for (const group of groupsOf(event, group_by === undefined ? groupPaths(rule) : pathList(group_by))) {
+          const key = JSON.stringify(group);
+          const known = memberships.get(key) ?? { group, steps: [] };
+          memberships.set(key, { group, steps: [...known.steps, step] });
+        }
+      }
+      return [...memberships.values()].flatMap(({ group, steps }) => {
+        const entries = this.#insert(group, { mark, values: [], steps, isCounted: false });
+        const taken = entries && firstCompletion(rule, entries);
+        if (!entries || !taken) return [];
+        this.#groups.set(
+          JSON.stringify(group),
+          entries.filter((entry) => !taken.includes(entry)),
+        );
+        return [{ event, group, marks: taken.map((entry) => entry.mark) }];
+      });
+    }
+    if (!rule.threshold) return [{ event, group: [], marks: [mark] }];
+    const { distinct } = rule.threshold;
+    const values = distinct === undefined ? [] : scalarsOf(event, distinct);
+    if (distinct !== undefined && values.length === 0) return [];
+    return groupsOf(event, groupPaths(rule)).flatMap((group) => {
+      const entries = this.#insert(group, { mark, values, steps: [], isCounted: false });
+      const fired = (entries ? firing(rule, entries, mark.timestampMs) : []).filter((entry) => !entry.isCounted);
+      for (const entry of fired) entry.isCounted = true;
+      return fired.length === 0 ? [] : [{ event, group, marks: fired.map((entry) => entry.mark) }];
+    });
+  }
+
+  /** The group's entries with the new one among them; undefined when it is too late. */
+  #insert(group: readonly Scalar[], entry: Entry): Entry[] | undefined {
+    const key = JSON.stringify(group);
+    const entries = this.#groups.get(key) ?? [];
+    const windowMs = parseDuration(this.#rule.window!)!;
+    const newest = Math.max(...[...entries, entry].map(({ mark }) => mark.timestampMs));
+    const horizon = newest - windowMs - Math.max(windowMs, HOUR_MS);
+    if (entry.mark.timestampMs < horizon) return undefined;
+    const kept = [...entries, entry].filter(({ mark }) => mark.timestampMs >= horizon).sort(compareEntries);
+    this.#groups.set(key, kept);
+    return kept;
+  }
+}
+
+function compareEntries(a: Entry, b: Entry): number {
+  return (
+    a.mark.timestampMs - b.mark.timestampMs ||
+    (a.steps[0] ?? 0) - (b.steps[0] ?? 0) ||
+    (a.mark.id < b.mark.id ? -1 : a.mark.id > b.mark.id ? 1 : 0)
+  );
+}
+
+function scalarsOf(event: Event, path: string): Scalar[] {
+  const values = [...new Set(fieldReader(path)(event))].filter((value) => value !== OBJECT);
+  if (values.length <= COMBINATIONS_MAX) return values;
+  const spelled = values.map((value) => ({ value, text: `${typeof value} ${value}` }));
+  return spelled
+    .sort((a, b) => (a.text < b.text ? -1 : 1))
+    .map(({ value }) => value)
+    .slice(0, COMBINATIONS_MAX);
+}
+
+function groupsOf(event: Event, paths: readonly string[]): Scalar[][] {
+  let groups: Scalar[][] = [[]];
+  for (const path of paths) {
+    groups = groups
+      .flatMap((group) => scalarsOf(event, path).map((value) => [...group, value]))
+      .slice(0, COMBINATIONS_MAX);
+  }
+  return groups;
+}
+
+/** Every entry of every span that has enough and has this time in it. */
+function firing(rule: Rule, entries: readonly Entry[], timestampMs: number): Entry[] {
+  const windowMs = parseDuration(rule.window!)!;
+  const { count, distinct } = rule.threshold!;
+  const fired = new Set<Entry>();
+  for (const { mark: first } of entries) {
+    if (first.timestampMs > timestampMs || first.timestampMs + windowMs < timestampMs) continue;
+    const span = entries.filter(
+      ({ mark }) => mark.timestampMs >= first.timestampMs && mark.timestampMs <= first.timestampMs + windowMs,
+    );
+    const size = distinct === undefined ? span.length : new Set(span.flatMap(({ values }) => values)).size;
+    if (size >= count) for (const entry of span) fired.add(entry);
+  }
+  return [...fired];
+}
+
+/** Tries one set of entries after the other, in order. */
+function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undefined {
+  const windowMs = parseDuration(rule.window!)!;
+  const places = rule.sequence!.flatMap(({ count }, step) => Array.from({ length: count }, () => step));
+  const complete = (chosen: readonly Entry[], from: number): Entry[] | undefined => {
+    const isWithin = chosen.length < 2 || chosen.at(-1)!.mark.timestampMs - chosen[0]!.mark.timestampMs <= windowMs;
+    if (!isWithin || !fits(chosen, places, rule.sequenceOrder)) return undefined;
+    if (chosen.length === places.length) return [...chosen];
+    for (let next = from; next < entries.length; next++) {
+      const found = complete([...chosen, entries[next]!], next + 1);
+      if (found) return found;
+    }
+    return undefined;
+  };
+  return complete([], 0);
+}
+
+/** Whether the entries can be some of the places: the first ones, or any. */
+function fits(chosen: readonly Entry[], places: readonly number[], order: Rule["sequenceOrder"]): boolean {
+  if (order === "in_order") return chosen.every(({ steps }, i) => steps.includes(places[i]!));
+  const assign = (i: number, left: readonly number[]): boolean =>
+    i === chosen.length ||
+    chosen[i]!.steps.some((step) => left.includes(step) && assign(i + 1, left.toSpliced(left.indexOf(step), 1)));
+  return assign(0, places);
+}
+
+interface Fired {
+  readonly event: Event;
+  readonly group: readonly Scalar[];
+  readonly marks: readonly EventMark[];
+}
+
+function fold(rule: Rule, fired: readonly Fired[]): Finding[] {
+  const attacks: { first: Fired; found: Found }[] = [];
+  for (const firing of fired) {
+    const times = firing.marks.map(({ timestampMs }) => timestampMs);
+    const found: Found = {
+      foldKey: foldKeyOf(rule, firing.group, (path) => scalarsOf(firing.event, path)),
+      foldMs: parseDuration(rule.dedup.period)!,
+      eventCount: firing.marks.length,
+      firstEventMs: Math.min(...times),
+      lastEventMs: Math.max(...times),
+      events: newestEvents(firing.marks, []),
+    };
+    const same = attacks.filter((attack) => attack.found.foldKey === found.foldKey);
+    const newestMs = Math.max(...same.map((attack) => attack.found.lastEventMs));
+    const known = same.findLast((attack) => attack.found.lastEventMs === newestMs);
+    if (!known || !isSameAttack(known.found, found, found.foldMs)) {
+      attacks.push({ first: firing, found });
+      continue;
+    }
+    known.found = {
+      ...known.found,
+      eventCount: known.found.eventCount + found.eventCount,
+      firstEventMs: Math.min(known.found.firstEventMs, found.firstEventMs),
+      lastEventMs: Math.max(known.found.lastEventMs, found.lastEventMs),
+      events: newestEvents(known.found.events, found.events),
+    };
+  }
+  return attacks.map(({ first, found }) => describeFinding(rule, first.event, first.group, found));
+}
