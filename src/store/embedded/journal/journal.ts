@@ -67,6 +67,7 @@ export class Journal {
   #queuedBytes = 0;
   /** Queued events that are in no group yet. */
   #ungrouped = 0;
+  #lastGroupEvents = 0;
   #inFlight = 0;
   #isPumpDue = false;
   #searches = 0;
@@ -243,16 +244,18 @@ export class Journal {
         size += waiting.events.length;
       }
       this.#ungrouped -= size;
+      this.#lastGroupEvents = size;
       this.#inFlight++;
       void this.#commit(group, size);
     }
     if (this.#inFlight === 0) this.#drained?.();
   }
 
-  /** A group that waits behind another one cannot grow any more: it goes there once it is large, not before. */
+  /** A group that waits behind another one cannot grow any more: it goes there once it is half as large, not before. */
   #mayCommit(): boolean {
     if (this.#inFlight === 0) return true;
-    return this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#ungrouped >= GROUP_EVENTS_FULL;
+    const enough = Math.min(this.#lastGroupEvents / 2, GROUP_EVENTS_FULL);
+    return this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#ungrouped >= enough;
   }
 
   /** Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. */
