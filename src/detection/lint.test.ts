@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { readBuiltinFiles } from "./builtin.ts";
+import { lintRule } from "./lint.ts";
+import { ruleFileParser } from "./rule-file.ts";
+
+const SETTINGS = { platform: "platform", timezone: "UTC" };
+const parse = ruleFileParser(SETTINGS);
+
+const TESTS = readBuiltinFiles(SETTINGS)[0]!.tests;
+const GOOD = "{ field: type, equals: x }";
+
+function hintsOf(lines: string): string[] {
+  const content = `name: a.b\ndescription: D\nseverity: low\nactions: [{ alert: { channels: [] } }]\n${lines}`;
+  const { documents, faults } = parse({ name: "a.yaml", content });
+  expect(faults).toEqual([]);
+  return lintRule({ ...documents[0]!, tests: TESTS }).map(({ path, message }) => `${path}: ${message}`);
+}
+
+describe("a hint", () => {
+  test.each([
+    [`conditions: [${GOOD}, { field: raw.srcip, equals: a }]`, /^conditions\[1\]\.field: .*raw\.src_ip meant/],
+    [
+      `conditions: [${GOOD}, { field: raw.dst_port, equals: "22" }]`,
+      /^conditions\[1\]\.equals: .*number never equals a string/,
+    ],
+    [
+      `conditions: [${GOOD}, { any: [{ field: raw.user, in: [1, 2] }] }]`,
+      /^conditions\[1\]\.any\[0\]\.in: .*string never/,
+    ],
+    [`conditions: [${GOOD}, { field: raw.user, equals_field: raw.usre }]`, /equals_field: raw\.usre.*raw\.user meant/],
+    [`conditions: [{ field: severity, equals: high }]`, /^conditions: is looked at for every event/],
+    [`conditions: [{ any: [${GOOD}, { field: raw.a, exists: true }] }]`, /^conditions: is looked at/],
+    [`conditions: [{ not: ${GOOD} }]`, /^conditions: is looked at/],
+    [`conditions: [{ keyword: mimi }]`, /looks at every value/],
+    [`conditions: [${GOOD}, { field: raw.a, regex: '.*a?b?' }]`, /regex: slow: .*\.\* at its beginning/],
+    [`conditions: [${GOOD}, { field: raw.a, regex: 'abcd{500}' }]`, /regex: slow: \{500\}/],
+    [`conditions: [${GOOD}, { field: raw.a, regex: '[a-z]+\\d' }]`, /regex: slow: no 3 plain/],
+    [`conditions: [${GOOD}, { field: raw.a, regex: 'abcd|e' }]`, /regex: slow: no 3 plain/],
+    [`conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5 }`, /^threshold\.group_by: is missing/],
+    [`conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 1, group_by: raw.user }`, /^threshold\.count: 1 is every/],
+    [
+      `conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5, group_by: raw.user, distinct: raw.user }`,
+      /^threshold\.distinct: is one of group_by/,
+    ],
+    [`conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5, group_by: id }`, /^group_by: id is another one/],
+    [`conditions: [${GOOD}]\ndedup: { period: 5s }`, /^dedup\.period: is so short/],
+    [`conditions: [${GOOD}]\ntitle: "From {{src_ip}}"`, /^title: \{\{src_ip\}\} stays empty/],
+    [
+      `conditions: []\nwindow: 5m\nsequence: [{ name: a, conditions: [${GOOD}] }, { name: b, conditions: [{ field: raw.a, gt: 3 }] }]`,
+      /^sequence\[1\]\.conditions: is looked at/,
+    ],
+  ])("%s", (lines, message) => {
+    expect(hintsOf(lines)).toContainEqual(expect.stringMatching(message));
+  });
+
+  test("is not given where nothing is to be said", () => {
+    const conditions = `conditions: [${GOOD}, { field: raw.dst_port, in: [22, 23] }, { field: raw.custom_thing, regex: 'evil\\d+' }]`;
+    expect(hintsOf(`${conditions}\ntitle: "From {{raw.src_ip}}"`)).toEqual([]);
+    expect(hintsOf(`conditions: [{ field: raw.a, regex: '(a|b)\\.exec' }]`)).toEqual([]);
+  });
+
+  test("is given for a built-in rule only where the rule is meant to be so", () => {
+    const hints = readBuiltinFiles(SETTINGS).flatMap((document) =>
+      lintRule(document).map(({ path }) => `${document.input.name} ${path}`),
+    );
+    expect(hints).toEqual([
+      // Reports of one's own programs have types that nobody knows beforehand.
+      "custom.critical_event conditions",
+      // A camera is enough of a group.
+      "protect.several_cameras_offline threshold.group_by",
+      // What belongs together has no field in common.
+      "site.intrusion_across_domains group_by",
+    ]);
+  });
+
+  test("is given for a rule without tests", () => {
+    const { documents } = parse({
+      name: "a.yaml",
+      content: `{ name: a.b, description: D, severity: low, actions: [{ alert: { channels: [] } }], conditions: [${GOOD}] }`,
+    });
+    expect(lintRule(documents[0]!)).toEqual([{ path: "tests", message: expect.any(String) }]);
+  });
+});

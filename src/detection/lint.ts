@@ -1,0 +1,172 @@
+import { parseDuration } from "../lib/duration.ts";
+import { nearestName } from "../lib/nearest.ts";
+import { OPERATORS, type Condition, type FieldTest, type Scalar } from "../model/condition.ts";
+import { WELL_KNOWN_FIELDS } from "../model/event.ts";
+import { ANY_FIELD, pathFault } from "../model/field.ts";
+import { globPieces } from "../model/glob.ts";
+import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
+import type { RuleDocument } from "./rule-file.ts";
+
+// What is allowed in a rule and yet is most likely not meant, or costs more than it needs to.
+
+export interface Hint {
+  /** `conditions[0].regex`; empty for the whole rule. */
+  readonly path: string;
+  readonly message: string;
+}
+
+const REPETITION_HIGH = 200;
+const LITERAL_CHARACTERS_MIN = 3;
+const SHORT_DEDUP_MS = 60_000;
+
+export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">): Hint[] {
+  const hints: Hint[] = [];
+  const hint = (path: string, message: string) => hints.push({ path, message });
+  const lists: (readonly [path: string, items: readonly ConditionInput[]])[] = [
+    ["conditions", input.conditions],
+    ...(input.sequence ?? []).map((step, i) => [`sequence[${i}].conditions`, step.conditions] as const),
+    ...input.exceptions.map((exception, i) => [`exceptions[${i}].conditions`, exception.conditions] as const),
+  ];
+  for (const [path, items] of lists) items.forEach((item, i) => lintItem(item, `${path}[${i}]`, hint));
+  lintGuard(input, hint);
+  lintAggregates(input, hint);
+  for (const [place, text] of [
+    ["title", input.title ?? ""],
+    ["description", input.description],
+  ] as const) {
+    for (const [, path] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
+      const fault = pathFault(path!);
+      if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
+    }
+  }
+  if (tests.length === 0) hint("tests", "there are none: say which events must fire and which must not");
+  return hints;
+}
+
+type Say = (path: string, message: string) => void;
+
+function lintItem(item: ConditionInput, path: string, hint: Say): void {
+  if ("any" in item) return item.any.forEach((inner, i) => lintItem(inner, `${path}.any[${i}]`, hint));
+  if ("all" in item) return item.all.forEach((inner, i) => lintItem(inner, `${path}.all[${i}]`, hint));
+  if ("not" in item) return lintItem(item.not, `${path}.not`, hint);
+  const test = toConditions([item]) as { of: readonly FieldTest[] };
+  const { field, operator, value } = test.of[0]!;
+  lintField(field, `${path}.field`, hint);
+  if (OPERATORS[operator].relation !== undefined) lintField(String(value), `${path}.${operator}`, hint);
+  else lintType(field, value, `${path}.${operator}`, hint);
+  if (operator === "regex") for (const pattern of [value].flat()) lintPattern(String(pattern), `${path}.regex`, hint);
+  if (field === ANY_FIELD) hint(path, "looks at every value of every event; name the field where you know it");
+}
+
+/** Any name may stand in raw; one that is nearly a well-known one is most likely that. */
+function lintField(field: string, path: string, hint: Say): void {
+  if (field === ANY_FIELD || field in WELL_KNOWN_FIELDS || !/^(raw|enrichment)\./.test(field)) return;
+  const last = field.split(".").at(-1)!;
+  const known = Object.keys(WELL_KNOWN_FIELDS).filter((name) => name.split(".")[0] === field.split(".")[0]);
+  const near = nearestName(
+    last,
+    known.map((name) => name.split(".").at(-1)!),
+  );
+  // Words of three letters are near to everything.
+  if (near === undefined || last.length <= LITERAL_CHARACTERS_MIN || near === last) return;
+  hint(path, `${field} is not a field of ours: is ${known.find((name) => name.endsWith(`.${near}`))} meant?`);
+}
+
+function lintType(field: string, value: Scalar | readonly Scalar[], path: string, hint: Say): void {
+  const type = (WELL_KNOWN_FIELDS as Record<string, string>)[field];
+  if (type === undefined || path.endsWith(".exists")) return;
+  if ([value].flat().every((item) => typeof item !== type)) {
+    hint(path, `${field} holds a ${type}, and a ${type} never equals a ${typeof [value].flat()[0]}`);
+  }
+}
+
+function lintPattern(pattern: string, path: string, hint: Say): void {
+  const repetition = [...pattern.matchAll(/\{(\d+)(?:,(\d*))?\}/g)]
+    .map(([, least, most]) => Number(most || least))
+    .find((count) => count >= REPETITION_HIGH);
+  if (repetition !== undefined) hint(path, `slow: {${repetition}} repeats so often that the pattern becomes large`);
+  if (/^\^?\.\*/.test(pattern))
+    hint(path, "slow: a pattern is found anywhere in the value; .* at its beginning adds nothing");
+  if (literalOf(pattern) < LITERAL_CHARACTERS_MIN) {
+    hint(
+      path,
+      `slow: no ${LITERAL_CHARACTERS_MIN} plain characters in a row must occur, so that it is run on every value`,
+    );
+  }
+}
+
+/** How many plain characters in a row a pattern has for sure; 0 where there is a choice on its top level. */
+function literalOf(pattern: string): number {
+  const plain = pattern
+    .replace(/^\(\?[a-z]+\)/, "")
+    .replaceAll(/\\[\\.*+?()[\]{}|^$/-]/g, "_")
+    .replaceAll(/\\[pP]\{[^}]*\}|\\./g, "\0")
+    .replaceAll(/\[[^\]]*\]/g, "\0")
+    .replaceAll(/\([^()]*\)[*?]|\([^()]*\|[^()]*\)/g, "\0");
+  if (plain.includes("|")) return 0;
+  const runs = plain
+    .replaceAll(/.(?:[*?]|\{0?,?\d*\})/g, "\0")
+    .split(/[\0.^$()+*?{}]+/)
+    .map((run) => run.length);
+  return Math.max(0, ...runs);
+}
+
+const LITERAL_OPERATORS: ReadonlySet<string> = new Set([
+  "equals",
+  "in",
+  "contains",
+  "starts_with",
+  "prefix",
+  "ends_with",
+]);
+/** So few values that they sort nothing out. */
+const COARSE_FIELDS: ReadonlySet<string> = new Set(["source", "severity", "class"]);
+
+/** Whether a text must occur for the condition to hold, so that most events need not be looked at. */
+function hasGuard(condition: Condition): boolean {
+  switch (condition.kind) {
+    case "all":
+      return condition.of.some(hasGuard);
+    case "any":
+      return condition.of.every(hasGuard);
+    case "not":
+      return false;
+    case "test": {
+      const { field, operator, value } = condition;
+      if (COARSE_FIELDS.has(field) || field === ANY_FIELD) return false;
+      if (LITERAL_OPERATORS.has(operator)) return true;
+      const texts = [value].flat().map(String);
+      if (operator === "glob") {
+        return texts.every((glob) => globPieces(glob).some((piece) => piece.length >= LITERAL_CHARACTERS_MIN));
+      }
+      return operator === "regex" && texts.every((pattern) => literalOf(pattern) >= LITERAL_CHARACTERS_MIN);
+    }
+  }
+}
+
+function lintGuard(input: RuleInput, hint: Say): void {
+  // An absence waits for whatever comes: that is what it is for.
+  if (input.absence || hasGuard(toConditions(input.conditions))) return;
+  const advice = "is looked at for every event; a condition such as type equals would spare that";
+  if (!input.sequence) return hint("conditions", advice);
+  for (const [i, step] of input.sequence.entries()) {
+    if (!hasGuard(toConditions(step.conditions))) hint(`sequence[${i}].conditions`, advice);
+  }
+}
+
+function lintAggregates(input: RuleInput, hint: Say): void {
+  const { threshold, sequence, dedup } = input;
+  if (threshold && threshold.group_by === undefined)
+    hint("threshold.group_by", "is missing: events of the whole site are counted together");
+  if (threshold?.distinct !== undefined && pathList(threshold.group_by).includes(threshold.distinct)) {
+    hint("threshold.distinct", "is one of group_by, and never has more than one value there");
+  }
+  if (threshold?.count === 1 && threshold.distinct === undefined)
+    hint("threshold.count", "1 is every match: leave window and threshold out");
+  if (sequence && !input.group_by) hint("group_by", "is missing: events of the whole site are put together");
+  for (const path of [...pathList(threshold?.group_by), ...pathList(input.group_by), ...pathList(dedup.by)]) {
+    if (path === "id" || path === "timestamp") hint("group_by", `${path} is another one for every event`);
+  }
+  if (parseDuration(dedup.period)! < SHORT_DEDUP_MS)
+    hint("dedup.period", "is so short that one attack becomes many alerts");
+}
