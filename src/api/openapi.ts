@@ -34,6 +34,8 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
       tags: [
         { name: "Events", description: "what happened" },
         { name: "Exports", description: "events as files" },
+        { name: "Alerts", description: "what a person handles" },
+        { name: "Rules", description: "what makes an alert of events" },
         { name: "Keys", description: "who may ask" },
         { name: "Service", description: "for those who run it" },
       ],

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AlertRefused } from "../alerts/alerts.ts";
 import type { Fault } from "../lib/fault.ts";
 import { RuleRefused } from "../detection/rulebook.ts";
 import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/store.ts";
@@ -63,6 +64,7 @@ const RULE_REFUSALS = {
 /** The problem that an error amounts to; undefined for a fault of ours. */
 export function toProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error;
+  if (error instanceof AlertRefused) return new Problem(error.kind, error.message);
   if (error instanceof RuleConflict) return new Problem("conflict", error.message);
   if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
   if (error instanceof QuestionRefused) return invalid([{ field: error.field, message: error.message }]);

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
+import type { Alerts } from "../alerts/alerts.ts";
 import type { Settings } from "../config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
 import type { Exporter } from "../exports/exporter.ts";
@@ -10,6 +11,7 @@ import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
+import { alertEndpoints } from "./alerts.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
@@ -57,6 +59,7 @@ export interface ServerOptions {
   readonly store: Store;
   readonly intake: Intake;
   readonly exporter: Exporter;
+  readonly alerts: Alerts;
   readonly rulebook: Rulebook;
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly registry: Registry;
@@ -66,7 +69,7 @@ export interface ServerOptions {
 
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exporter, rulebook, detector, registry, log, now = Date.now } = options;
+  const { settings, store, intake, exporter, alerts, rulebook, detector, registry, log, now = Date.now } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -76,6 +79,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
+    ...alertEndpoints({ alerts, store, sources, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush() }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];

@@ -1,0 +1,28 @@
+import { z } from "zod";
+import { faultsOf } from "../lib/fault.ts";
+
+const LIST_ITEMS_MAX = 100;
+
+/** One value or several with commas between, each of which must be as the schema says. */
+export function commaListParameter<Item>(item: z.ZodType<Item>, about: string) {
+  return z
+    .string()
+    .transform((text, context): Item[] => {
+      const fault = (message: string): never => {
+        context.addIssue({ code: "custom", message });
+        return z.NEVER;
+      };
+      const parts = text.split(",").map((part) => part.trim());
+      if (parts.length > LIST_ITEMS_MAX) return fault(`at most ${LIST_ITEMS_MAX} values`);
+      if (parts.includes("")) return fault("has an empty value; values stand with commas between");
+      const items: Item[] = [];
+      for (const part of new Set(parts)) {
+        const parsed = item.safeParse(part);
+        if (!parsed.success) return fault(faultsOf(parsed.error)[0]!.message);
+        items.push(parsed.data);
+      }
+      return items;
+    })
+    .optional()
+    .describe(`${about}; several with commas between`);
+}
