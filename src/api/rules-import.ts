@@ -1,0 +1,156 @@
+import { z } from "zod";
+import type { Settings } from "../config.ts";
+import { faultsOf } from "../lib/fault.ts";
+import { Thread } from "../lib/thread.ts";
+import type { RuleInput } from "../model/rule.ts";
+import type { ImportApi } from "../sigma/import-thread.ts";
+import { IMPORT_FORMATS, makeRules, type ImportQuestion, type ReadRules } from "../sigma/rule-import.ts";
+import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
+import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import { invalid, Problem } from "./problems.ts";
+
+/** Imports that wait for another one to end; more are asked to come back. */
+const WAITING_MAX = 4;
+const RETRY_SECONDS = 10;
+/** Of the thread that reads: YAML takes many times its own size. */
+const THREAD_HEAP_MB = 1024;
+const FILE_NAME = "content";
+const MAPPING_CHARACTERS_MAX = 1024 * 1024;
+
+export interface ImportEndpointOptions {
+  readonly rulebook: {
+    createMany(
+      inputs: readonly RuleInput[],
+      author: string,
+    ): Promise<
+      readonly ({ readonly rule: { readonly id: string; readonly name: string } } | { readonly fault: string })[]
+    >;
+  };
+  readonly settings: Pick<Settings, "platform" | "timezone" | "bodyLimits">;
+}
+
+const bodySchema = z
+  .strictObject({
+    format: z.enum(IMPORT_FORMATS),
+    content: z.string().min(1).describe("YAML: one or several documents"),
+    mapping: z
+      .string()
+      .max(MAPPING_CHARACTERS_MAX)
+      .optional()
+      .describe("for Sigma, YAML: where log sources and fields are in our events; goes before the default one"),
+    enabled: z.boolean().default(true).describe("false: the rules are made, but not enabled"),
+    dry_run: z.boolean().default(false).describe("only say what would be made"),
+  })
+  .meta({ id: "RuleImport" });
+
+const answerSchema = z
+  .object({
+    imported: z.array(z.object({ id: z.string().nullable().describe("null on a dry run"), name: z.string() })),
+    refused: z.array(
+      z.object({
+        name: z.string().describe("the title of the Sigma rule, or the name of the rule"),
+        place: z.string().describe("the line at which the rule begins: content:12"),
+        reasons: z
+          .array(z.string())
+          .describe("each with its place in the rule: detection.selection.a|re: not a pattern"),
+      }),
+    ),
+    remarks: z
+      .array(z.object({ name: z.string(), place: z.string(), message: z.string() }))
+      .describe("what is a little different from what the rule said"),
+  })
+  .meta({ id: "RuleImportResult" });
+
+const BODY_EXAMPLE = {
+  format: "sigma",
+  content:
+    "title: Odd tool\nlevel: high\nlogsource: { category: process_creation }\n" +
+    "detection:\n  selection: { Image|endswith: '\\odd.exe' }\n  condition: selection\n",
+};
+
+/** `POST /v1/rules/import`. */
+export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): Endpoint[] {
+  const read = oneAtATime(readInThread);
+  const { platform, timezone, bodyLimits } = settings;
+  return [
+    endpoint({
+      method: "POST",
+      path: "/v1/rules/import",
+      operationId: "importRules",
+      tag: "Rules",
+      summary: "Make rules out of Sigma or of rule files",
+      about:
+        "Each rule stands for itself: `refused` says of each that was not made why, with its place, `remarks` what is " +
+        "different about those that were. A name that is taken is a reason to refuse. See docs/rules.md.",
+      scopes: ["rules:write"],
+      body: bodySchema,
+      bodyTypes: [JSON_TYPE],
+      example: BODY_EXAMPLE,
+      answers: {
+        200: {
+          about: "what was made and what was not",
+          data: answerSchema,
+          example: {
+            imported: [{ id: "rule_019a84f2c0d17a3e8b5d4e6f7a8b9c0d", name: "sigma.odd_tool" }],
+            refused: [],
+            remarks: [],
+          },
+        },
+      },
+      handle: async ({ key, readBody }) => {
+        const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE] });
+        if (!body) throw invalid([{ field: "body", message: "is required" }]);
+        const parsed = bodySchema.safeParse(readJson(body.bytes, BODY_DEPTH_MAX));
+        if (!parsed.success) {
+          throw invalid(faultsOf(parsed.error).map((fault) => ({ ...fault, field: fault.field || "body" })));
+        }
+        const { format, content, mapping, enabled, dry_run } = parsed.data;
+        const files = [{ name: FILE_NAME, content, format }];
+        const rules = await read({ files, mapping, enabled, platform, timezone });
+        return data(await makeRules(rules, dry_run ? null : (inputs) => rulebook.createMany(inputs, key.name)));
+      },
+    }),
+  ];
+}
+
+async function readInThread(question: ImportQuestion): Promise<ReadRules> {
+  const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
+  // Whoever waits for its answer hears of its death.
+  const thread = new Thread<ImportApi>(
+    new URL("../sigma/import-thread.ts", import.meta.url),
+    {},
+    () => undefined,
+    limits,
+  );
+  try {
+    const read = await thread.call("readRules", question);
+    if (!("mappingFaults" in read)) return read;
+    throw invalid(
+      read.mappingFaults.map(({ line, path, message }) => ({
+        field: "mapping",
+        message: `line ${line}: ${path === "" ? "" : `${path}: `}${message}`,
+      })),
+    );
+  } finally {
+    await thread.end();
+  }
+}
+
+/** An import may take a core for seconds; two would take both from everybody else. */
+function oneAtATime<Question, Value>(
+  work: (question: Question) => Promise<Value>,
+): (question: Question) => Promise<Value> {
+  let waiting = 0;
+  let turn: Promise<unknown> = Promise.resolve();
+  return (question) => {
+    if (waiting >= WAITING_MAX) {
+      const headers = { "Retry-After": String(RETRY_SECONDS) };
+      throw new Problem("unavailable", "other imports are under way", { headers });
+    }
+    waiting++;
+    const done = turn.then(() => work(question)).finally(() => waiting--);
+    // Its own caller hears of a failure; the next one begins all the same.
+    turn = done.catch(() => undefined);
+    return done;
+  };
+}

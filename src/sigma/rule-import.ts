@@ -1,0 +1,140 @@
+import { describeFault, ruleFileParser } from "../detection/rule-file.ts";
+import { sourceNames } from "../model/event.ts";
+import type { RuleInput } from "../model/rule.ts";
+import { importSigma } from "./import.ts";
+import { parseMapping, type Mapping, type MappingFault } from "./mapping.ts";
+
+// Rules from elsewhere, in Sigma's form or in ours: read, then made by whoever keeps rules. The API and the command line
+// do the same.
+
+export const IMPORT_FORMATS = ["sigma", "tocsin"] as const;
+export type ImportFormat = (typeof IMPORT_FORMATS)[number];
+
+export interface ImportFile {
+  readonly name: string;
+  readonly content: string;
+  readonly format: ImportFormat;
+}
+
+export interface ImportQuestion {
+  readonly files: readonly ImportFile[];
+  /** The text of a mapping file for Sigma. */
+  readonly mapping?: string | undefined;
+  /** False: what is taken is not enabled. */
+  readonly enabled: boolean;
+  readonly platform: string;
+  readonly timezone: string;
+}
+
+export interface Refusal {
+  readonly name: string;
+  /** File and line. */
+  readonly place: string;
+  readonly reasons: readonly string[];
+}
+
+export interface Remark {
+  readonly name: string;
+  readonly place: string;
+  readonly message: string;
+}
+
+export interface ReadRules {
+  readonly rules: readonly { readonly place: string; readonly input: RuleInput }[];
+  readonly refused: readonly Refusal[];
+  readonly remarks: readonly Remark[];
+}
+
+export interface ImportResult {
+  /** The id is null where nothing was made, since it was only tried. */
+  readonly imported: readonly { readonly id: string | null; readonly name: string }[];
+  readonly refused: readonly Refusal[];
+  readonly remarks: readonly Remark[];
+}
+
+/** Makes rules; of each that cannot be made, why. */
+export type CreateRules = (
+  inputs: readonly RuleInput[],
+) => Promise<
+  readonly ({ readonly rule: { readonly id: string; readonly name: string } } | { readonly fault: string })[]
+>;
+
+export function readRules(question: ImportQuestion): ReadRules | { readonly mappingFaults: readonly MappingFault[] } {
+  const { files, platform, timezone, enabled } = question;
+  const parsed =
+    question.mapping === undefined ? undefined : parseMapping(question.mapping.replaceAll("{platform}", platform));
+  if (parsed && "faults" in parsed) return { mappingFaults: parsed.faults };
+  const sigma = readSigmaRules(files, { mapping: parsed?.mapping, platform, enabled });
+  const own = readOwnRules(files, { platform, timezone, enabled });
+  return {
+    rules: [...sigma.rules, ...own.rules],
+    refused: [...sigma.refused, ...own.refused],
+    remarks: [...sigma.remarks, ...own.remarks],
+  };
+}
+
+/** `create` is null where nothing is to be made. */
+export async function makeRules(read: ReadRules, create: CreateRules | null): Promise<ImportResult> {
+  const { rules, remarks } = read;
+  if (create === null) {
+    return { imported: rules.map(({ input }) => ({ id: null, name: input.name })), refused: read.refused, remarks };
+  }
+  const made = rules.length === 0 ? [] : await create(rules.map(({ input }) => input));
+  const imported: { id: string; name: string }[] = [];
+  const refused = [...read.refused];
+  for (const [i, outcome] of made.entries()) {
+    const { place, input } = rules[i]!;
+    if ("rule" in outcome) imported.push({ id: outcome.rule.id, name: outcome.rule.name });
+    else refused.push({ name: input.name, place, reasons: [outcome.fault] });
+  }
+  return { imported, refused, remarks };
+}
+
+interface SigmaSettings {
+  readonly mapping: Mapping | undefined;
+  readonly platform: string;
+  readonly enabled: boolean;
+}
+
+function readSigmaRules(files: readonly ImportFile[], { mapping, platform, enabled }: SigmaSettings): ReadRules {
+  const outcomes = importSigma(
+    files.filter(({ format }) => format === "sigma"),
+    { mapping, enabled, sources: sourceNames(platform) },
+  );
+  const placeOf = ({ file, line }: { file: string; line: number }) => `${file}:${line}`;
+  const words = ({ place, message }: { place: string; message: string }) =>
+    place === "" ? message : `${place}: ${message}`;
+  return {
+    rules: outcomes.flatMap((outcome) => (outcome.rule ? [{ place: placeOf(outcome), input: outcome.rule }] : [])),
+    refused: outcomes
+      .filter(({ kind }) => kind === "refused")
+      .map((outcome) => ({ name: outcome.title, place: placeOf(outcome), reasons: outcome.reasons.map(words) })),
+    remarks: outcomes.flatMap((outcome) =>
+      outcome.remarks.map((note) => ({ name: outcome.title, place: placeOf(outcome), message: words(note) })),
+    ),
+  };
+}
+
+function readOwnRules(
+  files: readonly ImportFile[],
+  { platform, timezone, enabled }: Pick<ImportQuestion, "platform" | "timezone" | "enabled">,
+): ReadRules {
+  const parse = ruleFileParser({ platform, timezone });
+  const parsed = files.filter(({ format }) => format === "tocsin").map(parse);
+  return {
+    rules: parsed.flatMap(({ documents }) =>
+      documents.map(({ file, line, input }) => ({
+        place: `${file}:${line}`,
+        input: { ...input, enabled: input.enabled && enabled },
+      })),
+    ),
+    refused: parsed.flatMap(({ faults }) =>
+      faults.map((fault) => ({
+        name: fault.file,
+        place: `${fault.file}:${fault.line}`,
+        reasons: [describeFault(fault).slice(`${fault.file}:${fault.line}: `.length)],
+      })),
+    ),
+    remarks: [],
+  };
+}
