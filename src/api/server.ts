@@ -21,7 +21,10 @@ import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
+import { importEndpoints } from "./rules-import.ts";
 import { ruleEndpoints } from "./rules.ts";
+import { simulateEndpoints } from "./simulate.ts";
+import { streamEndpoint, Streams } from "./stream.ts";
 import { addStatus, type DetectionStatus } from "./status.ts";
 
 const HEADERS_TIMEOUT_MS = 20_000;
@@ -76,11 +79,16 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   observe(app, registry);
   admit(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
+  const streams = new Streams({ store, registry, now });
+  app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush() }),
+    ...simulateEndpoints({ store, sources, now }),
+    streamEndpoint(streams, sources),
+    ...importEndpoints({ rulebook, settings }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);

@@ -1,0 +1,163 @@
+import { request as httpRequest } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import type { Projection, Store } from "../store/store.ts";
+
+const DAY_MS = 86_400_000;
+const now = Date.parse("2026-11-15T12:00:00Z");
+const iso = (ms: number) => new Date(ms).toISOString();
+
+/** Stands between the service and its store, and holds projections up while it is told to. */
+let held: Promise<void> | undefined;
+let begun = 0;
+let aborted = 0;
+const around = (store: Store): Store => {
+  const events = new Proxy(store.events, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name, target) as unknown;
+      if (name !== "project") return typeof value === "function" ? value.bind(target) : value;
+      return async function* (question: Projection, signal: AbortSignal) {
+        signal.addEventListener("abort", () => aborted++);
+        begun++;
+        await held;
+        yield* target.project(question, signal);
+      };
+    },
+  });
+  return new Proxy(store, {
+    get: (target, name) => (name === "events" ? events : (Reflect.get(target, name, target) as unknown)),
+  });
+};
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer({ now: () => now, around, settings: { rateLimits: false } });
+  const at = (hours: number, minutes = 0) => iso(now - hours * 3_600_000 + minutes * 60_000);
+  const logins = (hours: number, count: number, src_ip: string) =>
+    Array.from({ length: count }, (_, i) => ({
+      type: "login_failure",
+      source: "custom",
+      timestamp: at(hours, i),
+      data: { src_ip, user: "alice", n: i },
+    }));
+  const body = [...logins(30, 6, "192.0.2.1"), ...logins(6, 5, "192.0.2.2"), ...logins(5, 4, "192.0.2.3")];
+  const answer = await server.call("POST", "/v1/events/batch", { body });
+  expect(answer.body.data.accepted).toBe(body.length);
+});
+afterAll(() => server.close());
+
+const rule = {
+  name: "site.logins",
+  description: "Failed logins from one address",
+  severity: "high",
+  conditions: [{ field: "type", equals: "login_failure" }],
+  window: "10m",
+  threshold: { count: 5, group_by: "raw.src_ip" },
+  actions: [{ alert: { channels: [] } }],
+};
+const week = { from: iso(now - 7 * DAY_MS), to: iso(now) };
+const simulate = (body: unknown, key?: string) =>
+  server.call("POST", "/v1/rules/simulate", { body, ...(key !== undefined && { key }) });
+
+describe("POST /v1/rules/simulate", () => {
+  test("says what the rule would have done, and does nothing", async () => {
+    const { status, body } = await simulate({ rule, time_range: week });
+    expect(status).toBe(200);
+    const { sample_events, by_day, ...figures } = body.data;
+    expect(figures).toEqual({ matches: 15, alerts: 2, estimated_alerts_per_day: 0.29, false_positive_estimate: "low" });
+    expect(sample_events.length).toBe(10);
+    expect(sample_events[0]).toMatchObject({ type: "login_failure", raw: { src_ip: "192.0.2.3", n: 3 } });
+    const times = sample_events.map(({ timestamp }: { timestamp: string }) => timestamp);
+    expect(times).toEqual([...times].sort().reverse());
+    expect(by_day.length).toBe(8);
+    expect(by_day.slice(-2)).toEqual([
+      { day: "2026-11-14", matches: 6, alerts: 1 },
+      { day: "2026-11-15", matches: 9, alerts: 1 },
+    ]);
+    const rules = await server.call("GET", "/v1/rules?search=site.logins");
+    expect(rules.body.pagination.total).toBe(0);
+  });
+
+  test("takes a name that is taken, and exceptions", async () => {
+    const made = await server.call("POST", "/v1/rules", { body: { ...rule, name: "site.taken" } });
+    expect(made.status).toBe(201);
+    const exceptions = [{ conditions: [{ field: "raw.src_ip", equals: "192.0.2.1" }], reason: "the scanner" }];
+    const { status, body } = await simulate({ rule: { ...rule, name: "site.taken", exceptions }, time_range: week });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ matches: 9, alerts: 1 });
+  });
+
+  test("needs both scopes: it shows events", async () => {
+    for (const scope of ["rules:read", "events:read"] as const) {
+      const { secret } = server.addKey({ scopes: [scope] });
+      expect((await simulate({ rule, time_range: week }, secret)).status).toBe(403);
+    }
+    const { secret } = server.addKey({ scopes: ["rules:read", "events:read"] });
+    expect((await simulate({ rule, time_range: week }, secret)).status).toBe(200);
+  });
+
+  test.each([
+    ["7 days and a millisecond", { time_range: { from: iso(now - 7 * DAY_MS - 1), to: iso(now) } }, "time_range"],
+    ["a reversed range", { time_range: { from: iso(now), to: iso(now - 1) } }, "time_range.from"],
+    ["no range", {}, "time_range"],
+    ["half a range", { time_range: { from: iso(now) } }, "time_range.to"],
+    ["a time that is none", { time_range: { from: "yesterday", to: iso(now) } }, "time_range.from"],
+    ["no rule", { rule: undefined, time_range: week }, "rule"],
+    ["a rule without conditions", { rule: { ...rule, conditions: [] }, time_range: week }, "rule.conditions"],
+    [
+      "a fault deep in the rule",
+      { rule: { ...rule, conditions: [{ any: [{ field: "raw.x", cidr: "10" }] }] }, time_range: week },
+      "rule.conditions[0].any[0].cidr",
+    ],
+    ["another field", { time_range: week, more: 1 }, "more"],
+  ])("refuses %s by its place", async (_, body, field) => {
+    const answer = await simulate({ rule, ...body });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.details.map((fault: { field: string }) => fault.field)).toContain(field);
+  });
+
+  test("7 days to the millisecond, and no time at all, are ranges", async () => {
+    expect((await simulate({ rule, time_range: week })).status).toBe(200);
+    const { status, body } = await simulate({ rule, time_range: { from: iso(now), to: iso(now) } });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ matches: 0, estimated_alerts_per_day: 0, by_day: [] });
+  });
+
+  test("refuses more at once than the service can bear, and says when to come back", async () => {
+    let release = () => {};
+    held = new Promise((resolve) => (release = resolve));
+    const before = begun;
+    const running = [1, 2].map(() => simulate({ rule, time_range: week }));
+    await expect.poll(() => begun).toBe(before + 2);
+    const third = await simulate({ rule, time_range: week });
+    expect(third.status).toBe(503);
+    expect(third.body.error.code).toBe("unavailable");
+    expect(Number(third.headers["retry-after"])).toBeGreaterThan(0);
+    held = undefined;
+    release();
+    expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test("stops for a client that hangs up, and has room for others again", async () => {
+    let release = () => {};
+    held = new Promise((resolve) => (release = resolve));
+    const before = { begun, aborted };
+    for (let i = 1; i <= 2; i++) {
+      const sent = httpRequest({
+        host: "127.0.0.1",
+        port: server.port,
+        method: "POST",
+        path: "/v1/rules/simulate",
+        headers: { authorization: `Bearer ${server.key.secret}`, "content-type": "application/json" },
+      });
+      sent.on("error", () => undefined);
+      sent.end(JSON.stringify({ rule, time_range: week }));
+      await expect.poll(() => begun).toBe(before.begun + i);
+      sent.destroy();
+    }
+    await expect.poll(() => aborted).toBe(before.aborted + 2);
+    held = undefined;
+    release();
+    await expect.poll(async () => (await simulate({ rule, time_range: week })).status).toBe(200);
+  });
+});

@@ -1,0 +1,124 @@
+import { z } from "zod";
+import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simulate.ts";
+import { DAY_MS } from "../lib/time.ts";
+import { eventSchema } from "../model/event.ts";
+import { timeSchema } from "../model/query.ts";
+import { ruleInputSchema } from "../model/rule.ts";
+import type { Store } from "../store/store.ts";
+import { ClientGone } from "./body.ts";
+import { dataText, endpoint, type Endpoint } from "./endpoint.ts";
+import { Problem } from "./problems.ts";
+
+const SIMULATIONS_AT_ONCE_MAX = 2;
+const RETRY_SECONDS = 5;
+
+export interface SimulateEndpointOptions {
+  readonly store: Pick<Store, "events" | "alerts">;
+  readonly sources: readonly string[];
+  readonly now: () => number;
+}
+
+const rangeSchema = z
+  .strictObject({ from: timeSchema, to: timeSchema })
+  .superRefine(({ from, to }, context) => {
+    if (from > to) context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
+    if (to - from > SIMULATED_MS_MAX) {
+      context.addIssue({ code: "custom", path: [], message: `must be at most ${SIMULATED_MS_MAX / DAY_MS} days` });
+    }
+  })
+  .describe("from inclusive, to exclusive; at most 7 days");
+
+const simulationSchema = z
+  .object({
+    matches: z.int().describe("matching events"),
+    sample_events: z.array(eventSchema).describe("up to 10 of them, newest first"),
+    estimated_alerts_per_day: z.number().describe("alerts divided by the days of the range"),
+    false_positive_estimate: z
+      .enum(["low", "medium", "high"])
+      .describe(
+        "points for alerts per day (more than 1: one, more than 10: two), for the share of matches from known-good " +
+          "sources, which are private addresses in raw.src_ip and those with an abuse score of 0 (more than 20 %: one, " +
+          "more than 60 %: two), and for the share of false positives and benign ones among the resolved alerts of this " +
+          "name, if at least three are (more than 20 %: one, more than 50 %: two, less than 20 %: one less); up to one " +
+          "point is low, up to three medium",
+      ),
+    alerts: z.int().describe("alerts after folding"),
+    by_day: z.array(z.object({ day: z.string().describe("UTC"), matches: z.int(), alerts: z.int() })),
+  })
+  .meta({ id: "Simulation" });
+
+const RULE_EXAMPLE = {
+  name: "site.repeated_login_failure",
+  description: "Five failed logins from one address within five minutes",
+  severity: "high",
+  conditions: [{ field: "type", equals: "login_failure" }],
+  window: "5m",
+  threshold: { count: 5, group_by: "raw.src_ip" },
+  actions: [{ alert: { channels: [] } }],
+};
+
+export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptions): Endpoint[] {
+  let running = 0;
+  return [
+    endpoint({
+      method: "POST",
+      path: "/v1/rules/simulate",
+      operationId: "simulateRule",
+      tag: "Rules",
+      summary: "Try a rule on stored events",
+      about:
+        "What the rule would have done, had it been in force: the same matching, counting over time and folding as live " +
+        "detection. Nothing is stored. The name may be that of a rule there is.",
+      scopes: ["rules:read", "events:read"],
+      body: z
+        .strictObject({ rule: ruleInputSchema(sources), time_range: rangeSchema })
+        .meta({ id: "SimulationRequest" }),
+      example: { rule: RULE_EXAMPLE, time_range: { from: "2026-11-08T00:00:00Z", to: "2026-11-15T00:00:00Z" } },
+      answers: {
+        200: {
+          about: "what it would have done",
+          data: simulationSchema,
+          example: {
+            matches: 0,
+            sample_events: [],
+            estimated_alerts_per_day: 0,
+            false_positive_estimate: "low",
+            alerts: 0,
+            by_day: [{ day: "2026-11-08", matches: 0, alerts: 0 }],
+          },
+        },
+      },
+      handle: async ({ body: { rule, time_range }, request }) => {
+        if (running >= SIMULATIONS_AT_ONCE_MAX) {
+          throw new Problem(
+            "unavailable",
+            `${SIMULATIONS_AT_ONCE_MAX} simulations are running; try again when one is done`,
+            {
+              headers: { "Retry-After": String(RETRY_SECONDS) },
+            },
+          );
+        }
+        running++;
+        const gone = new AbortController();
+        const hangUp = () => gone.abort(new ClientGone());
+        const { socket } = request.raw;
+        socket.once("close", hangUp);
+        try {
+          const range = { fromMs: time_range.from, toMs: time_range.to };
+          const found = await simulate(toSimulatedRule(rule, now()), range, { store, now, signal: gone.signal });
+          const figures = JSON.stringify({
+            matches: found.matches,
+            estimated_alerts_per_day: found.alertsPerDay,
+            false_positive_estimate: found.falsePositives,
+            alerts: found.alerts,
+            by_day: found.byDay,
+          });
+          return dataText(`{"sample_events":[${found.sampleEvents.join(",")}],${figures.slice(1)}`);
+        } finally {
+          socket.off("close", hangUp);
+          running--;
+        }
+      },
+    }),
+  ];
+}

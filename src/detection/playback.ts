@@ -1,0 +1,143 @@
+import { parseDuration } from "../lib/duration.ts";
+import { startOfDay } from "../lib/time.ts";
+import { isSameAttack } from "../model/finding.ts";
+import { foldPaths, groupPaths, type Rule } from "../model/rule.ts";
+import type { ProjectedEvent } from "../store/store.ts";
+import { foldKeyOf } from "./fold.ts";
+import { randomSeed } from "./hash.ts";
+import { Room } from "./room.ts";
+import { Silences } from "./silence.ts";
+import { Tracker } from "./tracker.ts";
+
+// Plays stored matches of one rule, oldest first, through the same memory that live detection has, and counts the alerts
+// that they would have made. The clock is that of the events.
+
+const GROUPS_MAX = 1_000_000;
+/** Alerts that further matches may still be added to. */
+const ATTACKS_MAX = 500_000;
+/** Attacks after which those that are over are looked for. */
+const FORGET_EVERY = 10_000;
+export const SAMPLE_EVENTS_MAX = 10;
+
+export interface DayOfPlay {
+  matches: number;
+  alerts: number;
+}
+
+interface Attack {
+  firstEventMs: number;
+  lastEventMs: number;
+}
+
+/** The rule keeps apart more than can be kept. */
+export class TooManyAttacks extends Error {
+  constructor() {
+    super(`would make more than ${ATTACKS_MAX} alerts at once: fold them by fewer values, or for a shorter period`);
+    this.name = "TooManyAttacks";
+  }
+}
+
+export class Playback {
+  /** The fields that matches must bring along. */
+  readonly fields: readonly string[];
+  readonly #rule: Rule;
+  readonly #tracker: Tracker<number>;
+  readonly #silences: Silences | undefined;
+  readonly #absenceMs: number;
+  readonly #foldMs: number;
+  readonly #reachMs: number;
+  readonly #attacks = new Map<string, Attack>();
+  #made = 0;
+  readonly #newest: number[] = [];
+  readonly days = new Map<number, DayOfPlay>();
+  matches = 0;
+  alerts = 0;
+
+  constructor(rule: Rule) {
+    this.#rule = rule;
+    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room: new Room({ groupsMax: GROUPS_MAX }) });
+    this.#silences = rule.absence === null ? undefined : new Silences(rule);
+    this.#absenceMs = rule.absence === null ? 0 : parseDuration(rule.absence)!;
+    this.#foldMs = parseDuration(rule.dedup.period)!;
+    this.#reachMs = this.#foldMs + (rule.window === null ? 0 : parseDuration(rule.window)!);
+    const remembered = this.#silences ? groupPaths(rule) : this.#tracker.paths;
+    this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
+  }
+
+  /** `steps`: for a sequence, a bit for each step that the event is. */
+  take(event: ProjectedEvent, steps: number): void {
+    const { timestampMs, values } = event;
+    this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
+    this.matches++;
+    this.#dayOf(timestampMs).matches++;
+    if (this.#silences) {
+      this.#raiseSilences(this.#silences, timestampMs);
+      this.#silences.see(values.slice(0, this.#silences.paths.length), "", timestampMs);
+      return;
+    }
+    const firings = this.#tracker.add({ key: event.seq, timestampMs, values, steps }, timestampMs);
+    if (firings.length === 0) return;
+    // What one event fires in several groups, with one key, is one finding.
+    const found = new Map<string, Attack>();
+    for (const { group, firstMs, lastMs } of firings) {
+      const key = foldKeyOf(this.#rule, group, (path) => values[this.fields.indexOf(path)]!);
+      const span = { firstEventMs: firstMs, lastEventMs: lastMs };
+      const known = found.get(key);
+      if (known) widen(known, span);
+      else found.set(key, span);
+    }
+    for (const [key, span] of found) this.#raise(key, span, timestampMs);
+  }
+
+  /** Nothing more comes before this time. */
+  end(atMs: number): void {
+    if (this.#silences) this.#raiseSilences(this.#silences, atMs);
+  }
+
+  /** The time from which on the newest matches lie, as many as a sample has. */
+  get sampleFromMs(): number {
+    return Math.min(...this.#newest);
+  }
+
+  #raiseSilences(silences: Silences, nowMs: number): void {
+    for (const { group, seenAtMs } of silences.due(nowMs)) {
+      const key = foldKeyOf(this.#rule, group, (path) => {
+        const place = silences.paths.indexOf(path);
+        return place < 0 ? [] : [group[place]!];
+      });
+      this.#raise(key, { firstEventMs: seenAtMs, lastEventMs: seenAtMs }, seenAtMs + this.#absenceMs);
+    }
+  }
+
+  #raise(key: string, span: Attack, atMs: number): void {
+    const known = this.#attacks.get(key);
+    if (known && isSameAttack(known, span, this.#foldMs)) return widen(known, span);
+    this.alerts++;
+    this.#dayOf(atMs).alerts++;
+    this.#attacks.set(key, span);
+    if (++this.#made % FORGET_EVERY === 0) this.#forget(atMs);
+  }
+
+  /** Matches come in the order of their times, so that nothing can be added any more to what lies far enough back. */
+  #forget(nowMs: number): void {
+    for (const [key, { lastEventMs }] of this.#attacks) {
+      if (nowMs - this.#absenceMs - lastEventMs > this.#reachMs) this.#attacks.delete(key);
+    }
+    if (this.#attacks.size > ATTACKS_MAX) throw new TooManyAttacks();
+  }
+
+  #dayOf(ms: number): DayOfPlay {
+    const start = startOfDay(ms);
+    let day = this.days.get(start);
+    if (!day) {
+      day = { matches: 0, alerts: 0 };
+      this.days.set(start, day);
+    }
+    return day;
+  }
+}
+
+function widen(known: Attack, { firstEventMs, lastEventMs }: Attack): void {
+  known.firstEventMs = Math.min(known.firstEventMs, firstEventMs);
+  known.lastEventMs = Math.max(known.lastEventMs, lastEventMs);
+}
