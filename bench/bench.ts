@@ -23,6 +23,7 @@ export interface Serving extends ServerProcess {
   readonly key: string;
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
+  patch<T>(path: string, body: unknown): Promise<T>;
 }
 
 /** Runs the real server on the folder for as long as the work takes. */
@@ -36,6 +37,7 @@ export async function withServer<T>(folder: string, work: (server: Serving) => P
       key,
       get: (path) => connection.ask({ method: "GET", path, key }),
       post: (path, body) => connection.ask({ method: "POST", path, key, body: JSON.stringify(body) }),
+      patch: (path, body) => connection.ask({ method: "PATCH", path, key, body: JSON.stringify(body) }),
     });
   } finally {
     connection.close();

@@ -9,7 +9,7 @@ export interface Reply {
 }
 
 export interface RequestParts {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string;
   readonly key: string;
   readonly body?: string;

@@ -4,6 +4,7 @@ import { aggregate } from "./aggregate.ts";
 import { openBench, type Question } from "./bench.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
+import { detectIngest } from "./detect-ingest.ts";
 import { exportCsv } from "./export.ts";
 import { readResults, saveAnswers, showTable } from "./figures.ts";
 import { ingest } from "./ingest.ts";
@@ -26,6 +27,7 @@ const QUESTIONS: Record<string, Question> = {
   ingest,
   submit,
   readers,
+  "detect-ingest": detectIngest,
 };
 
 const EVENTS_DEFAULT = 5_000_000;
