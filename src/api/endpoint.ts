@@ -258,9 +258,7 @@ function openapiOf(spec: Endpoint): object {
     operationId: spec.operationId,
     tags: [spec.tag],
     summary: spec.summary,
-    description: [spec.about, `Scope: ${spec.scopes.map((scope) => `\`${scope}\``).join(" and ")}.`]
-      .filter((part) => part !== undefined)
-      .join("\n\n"),
+    description: [spec.about, scopesText(spec.scopes)].filter((part) => part !== undefined).join("\n\n"),
     security: [{ key: [...spec.scopes] }],
     ...(spec.query && { querystring: spec.query }),
     ...(spec.params && { params: spec.params }),
@@ -268,6 +266,11 @@ function openapiOf(spec: Endpoint): object {
     ...(spec.body && { body: spec.body, consumes: spec.bodyTypes ?? [JSON_TYPE] }),
     response,
   };
+}
+
+/** A call that needs a key and no scope in particular says so itself. */
+function scopesText(scopes: readonly Scope[]): string | undefined {
+  return scopes.length === 0 ? undefined : `Scope: ${scopes.map((scope) => `\`${scope}\``).join(" and ")}.`;
 }
 
 function contentOf(answer: AnswerSchema): object {

@@ -36,6 +36,7 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
         { name: "Exports", description: "events as files" },
         { name: "Alerts", description: "what a person handles" },
         { name: "Rules", description: "what makes an alert of events" },
+        { name: "Stream", description: "what changes, as it changes" },
         { name: "Keys", description: "who may ask" },
         { name: "Service", description: "for those who run it" },
       ],

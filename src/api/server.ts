@@ -79,7 +79,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   observe(app, registry);
   admit(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
-  const streams = new Streams({ store, registry, now });
+  const streams = new Streams({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
