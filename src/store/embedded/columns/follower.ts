@@ -179,12 +179,13 @@ export class Follower {
   }
 
   #readRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
-    const read = (this.#journal
+    const select = this.#journal
       .get(day)
-      ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`)
-      .all(after, upTo) ?? []) as unknown as { seq: number; ts: number; body: string }[];
-    const rows = read.map(({ seq, ts, body }) => toCells(seq, ts, JSON.parse(body) as Event));
-    return { rows, last: rows.length < CHUNK_ROWS ? upTo : read.at(-1)!.seq };
+      ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
+    select?.setReturnArrays(true);
+    const read = (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
+    const rows = read.map(([seq, ts, body]) => toCells(seq, ts, JSON.parse(body) as Event));
+    return { rows, last: rows.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
   }
 
   async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
