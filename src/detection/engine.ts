@@ -1,7 +1,7 @@
 import { parseDuration } from "../lib/duration.ts";
 import type { Event } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
-import { foldPaths, groupPaths, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
+import { ANY_SOURCE, foldPaths, groupPaths, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
 import { compile, type Predicate, type Workshop } from "./compile.ts";
 import { Facts } from "./facts.ts";
 import { Attacks, foldKeyOf, type Attack } from "./fold.ts";
@@ -110,7 +110,8 @@ export class Engine {
       counted: new Map(),
     };
     this.#active.set(rule.id, active);
-    this.#matcher.add(rule.id, ruleCondition({ ...rule, exceptions: [] }, 0), active);
+    const condition = ruleCondition({ ...rule, source: ANY_SOURCE, exceptions: [] }, 0);
+    this.#matcher.add(rule.id, rule.source, condition, active);
   }
 
   removeRule(id: string): void {

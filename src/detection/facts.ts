@@ -3,6 +3,7 @@ import { foldCase } from "../lib/text.ts";
 import type { Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
 import { fieldReader, OBJECT, type FieldReader, type FieldValue } from "../model/field.ts";
+import { guardValue } from "./guard.ts";
 
 // What rules ask of the event at hand, each thing found out once. Paths are numbered while some rule needs them.
 
@@ -36,7 +37,7 @@ export class Facts {
     }
     const slot = this.#free.pop() ?? this.#paths.length;
     this.#slots.set(path, slot);
-    this.#paths[slot] = { path, read: fieldReader(path), users: 1 };
+    this.#paths[slot] = { path, read: quickReader(path), users: 1 };
     this.#valuesRound[slot] = this.#foldedRound[slot] = this.#addressesRound[slot] = -1;
     return slot;
   }
@@ -88,6 +89,16 @@ export class Facts {
     return (this.#folded[slot] = folded);
   }
 
+  /** The values as guards compare them. */
+  guarded(slot: number): readonly FieldValue[] {
+    const folded = this.folded(slot);
+    for (let i = 0; i < folded.length; i++) {
+      const value = folded[i]!;
+      if (typeof value === "string" && value.includes("ſ")) return folded.map(guardValue);
+    }
+    return folded;
+  }
+
   /** Those values that are addresses. */
   addresses(slot: number): readonly bigint[] {
     if (this.#addressesRound[slot] === this.#round) return this.#addresses[slot]!;
@@ -106,7 +117,21 @@ export class Facts {
   }
 }
 
-export function differentScalars(values: readonly FieldValue[]): readonly Scalar[] {
+const NOTHING: FieldValue[] = [];
+
+/** Most paths lead to one plain value right under `raw`. */
+function quickReader(path: string): FieldReader {
+  const read = fieldReader(path);
+  const [top, key, ...rest] = path.split(".");
+  if (top !== "raw" || key === undefined || rest.length > 0) return read;
+  return (event) => {
+    const value = event.raw[key];
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return [value];
+    return value === undefined ? NOTHING : read(event);
+  };
+}
+
+function differentScalars(values: readonly FieldValue[]): readonly Scalar[] {
   if (values.length === 1 && values[0] !== OBJECT) return values as readonly Scalar[];
   return [...new Set(values)].filter((value) => value !== OBJECT);
 }

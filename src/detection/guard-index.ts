@@ -1,0 +1,234 @@
+import type { FieldValue } from "../model/field.ts";
+import type { Guard } from "./guard.ts";
+
+// For one field, which guards its values satisfy. Whole values are looked up in a map; beginnings, ends and parts by a
+// hash of a few of their characters, and then compared: however many there are, a value is gone through once.
+
+const GRAM = 4;
+/** A value asks for every part of itself, but only once for its beginning: the first must cost next to nothing. */
+const PART_SLOTS = 1 << 15;
+const END_SLOTS = 1 << 10;
+/** Beginnings and ends are hashed over the longest of these that fits: many share their last few characters. */
+const END_LENGTHS = [4, 8, 12, 16] as const;
+const LENGTHS_TOLD_APART = 256;
+
+/** A text and whoever waits for it. */
+interface Literal<Owner> {
+  readonly text: string;
+  readonly owners: Owner[];
+  /** Where in the text the hashed characters begin. */
+  readonly offset: number;
+  readonly hash: number;
+}
+
+export class GuardIndex<Owner> {
+  readonly #equals = new Map<FieldValue, Owner[]>();
+  readonly #equalsLengths = new Uint32Array(LENGTHS_TOLD_APART);
+  readonly #present: Owner[] = [];
+  readonly #prefixes = new Map<number, TextTable<Owner>>();
+  readonly #suffixes = new Map<number, TextTable<Owner>>();
+  #grams: TextTable<Owner> | undefined;
+  /** Parts that are too short for a hash. */
+  readonly #short: Literal<Owner>[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(guard: Guard, owner: Owner): void {
+    this.#size++;
+    if (guard.kind === "present") this.#present.push(owner);
+    else if (guard.kind === "equals") {
+      const owners = this.#equals.get(guard.value);
+      if (owners) owners.push(owner);
+      else {
+        this.#equals.set(guard.value, [owner]);
+        if (typeof guard.value === "string") this.#equalsLengths[lengthOf(guard.value)]!++;
+      }
+    } else if (guard.kind === "contains") {
+      if (guard.text.length < GRAM) addShort(this.#short, guard.text, owner);
+      else (this.#grams ??= new TextTable(GRAM, PART_SLOTS)).add(guard.text, owner, "anywhere");
+    } else this.#end(guard.kind, guard.text).add(guard.text, owner, guard.kind);
+  }
+
+  remove(guard: Guard, owner: Owner): void {
+    this.#size--;
+    if (guard.kind === "present") drop(this.#present, owner);
+    else if (guard.kind === "equals") {
+      const owners = this.#equals.get(guard.value)!;
+      drop(owners, owner);
+      if (owners.length > 0) return;
+      this.#equals.delete(guard.value);
+      if (typeof guard.value === "string") this.#equalsLengths[lengthOf(guard.value)]!--;
+    } else if (guard.kind === "contains") {
+      if (guard.text.length < GRAM) removeShort(this.#short, guard.text, owner);
+      else if (this.#grams!.remove(guard.text, owner)) this.#grams = undefined;
+    } else {
+      const table = this.#end(guard.kind, guard.text);
+      const tables = guard.kind === "prefix" ? this.#prefixes : this.#suffixes;
+      if (table.remove(guard.text, owner)) tables.delete(table.length);
+    }
+  }
+
+  #end(kind: "prefix" | "suffix", text: string): TextTable<Owner> {
+    const tables = kind === "prefix" ? this.#prefixes : this.#suffixes;
+    const length = END_LENGTHS.findLast((known) => known <= text.length) ?? text.length;
+    let table = tables.get(length);
+    if (!table) tables.set(length, (table = new TextTable(length, END_SLOTS)));
+    return table;
+  }
+
+  /** Names the owners of every guard that one of these values satisfies; an owner may be named again. */
+  visit(values: readonly FieldValue[], found: (owners: readonly Owner[]) => void): void {
+    if (values.length === 0) return;
+    if (this.#present.length > 0) found(this.#present);
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!;
+      if (typeof value === "string") this.#visitText(value, found);
+      else {
+        const owners = this.#equals.get(value);
+        if (owners) found(owners);
+      }
+    }
+  }
+
+  #visitText(text: string, found: (owners: readonly Owner[]) => void): void {
+    if (this.#equalsLengths[lengthOf(text)]! > 0) {
+      const owners = this.#equals.get(text);
+      if (owners) found(owners);
+    }
+    for (const table of this.#prefixes.values()) table.visitAt(text, 0, found);
+    for (const table of this.#suffixes.values()) table.visitAt(text, text.length - table.length, found);
+    for (let i = 0; i < this.#short.length; i++) {
+      const { text: part, owners } = this.#short[i]!;
+      if (text.includes(part)) found(owners);
+    }
+    this.#grams?.visitAll(text, found);
+  }
+}
+
+/** Texts by the hash of some of their characters that stand side by side. */
+class TextTable<Owner> {
+  readonly length: number;
+  readonly #literals = new Map<string, Literal<Owner>>();
+  readonly #buckets = new Map<number, Literal<Owner>[]>();
+  /** How many texts there are for the last bits of a hash: mostly none, and then that is the end of it. */
+  readonly #filled: Uint16Array;
+  readonly #mask: number;
+
+  constructor(length: number, slots: number) {
+    this.length = length;
+    this.#filled = new Uint16Array(slots);
+    this.#mask = slots - 1;
+  }
+
+  add(text: string, owner: Owner, place: "prefix" | "suffix" | "anywhere"): void {
+    const known = this.#literals.get(text);
+    if (known) {
+      known.owners.push(owner);
+      return;
+    }
+    const offset = place === "prefix" ? 0 : place === "suffix" ? text.length - this.length : this.#emptiest(text);
+    const hash = hashOf(text, offset, this.length);
+    const literal = { text, owners: [owner], offset, hash };
+    this.#literals.set(text, literal);
+    const bucket = this.#buckets.get(hash);
+    if (bucket) bucket.push(literal);
+    else this.#buckets.set(hash, [literal]);
+    this.#filled[hash & this.#mask]!++;
+  }
+
+  /** Whether nothing is left. */
+  remove(text: string, owner: Owner): boolean {
+    const literal = this.#literals.get(text)!;
+    drop(literal.owners, owner);
+    if (literal.owners.length > 0) return false;
+    this.#literals.delete(text);
+    const bucket = this.#buckets.get(literal.hash)!;
+    drop(bucket, literal);
+    if (bucket.length === 0) this.#buckets.delete(literal.hash);
+    this.#filled[literal.hash & this.#mask]!--;
+    return this.#literals.size === 0;
+  }
+
+  /** Texts have some say in where they are found: in a place that few others share. */
+  #emptiest(text: string): number {
+    let best = 0;
+    let fewest = Infinity;
+    for (let offset = 0; offset + this.length <= text.length && fewest > 0; offset++) {
+      const filled = this.#filled[hashOf(text, offset, this.length) & this.#mask]!;
+      if (filled < fewest) {
+        fewest = filled;
+        best = offset;
+      }
+    }
+    return best;
+  }
+
+  visitAt(text: string, at: number, found: (owners: readonly Owner[]) => void): void {
+    if (at < 0 || at + this.length > text.length) return;
+    const hash = hashOf(text, at, this.length);
+    if (this.#filled[hash & this.#mask] !== 0) this.#compare(text, at, hash, found);
+  }
+
+  visitAll(text: string, found: (owners: readonly Owner[]) => void): void {
+    const filled = this.#filled;
+    const mask = this.#mask;
+    const last = text.length - GRAM;
+    if (last < 0) return;
+    let window = (text.charCodeAt(0) << 16) ^ (text.charCodeAt(1) << 8) ^ text.charCodeAt(2);
+    for (let at = 0; at <= last; at++) {
+      window = (window << 8) ^ text.charCodeAt(at + 3);
+      const hash = mix(window);
+      if (filled[hash & mask] !== 0) this.#compare(text, at, hash, found);
+    }
+  }
+
+  #compare(text: string, at: number, hash: number, found: (owners: readonly Owner[]) => void): void {
+    const bucket = this.#buckets.get(hash);
+    if (!bucket) return;
+    for (let i = 0; i < bucket.length; i++) {
+      const literal = bucket[i]!;
+      if (text.startsWith(literal.text, at - literal.offset)) found(literal.owners);
+    }
+  }
+}
+
+/** Of characters above 255 some bits run into their neighbours; what that brings together is compared anyway. */
+function hashOf(text: string, at: number, length: number): number {
+  let window = 0;
+  let hash = 0;
+  for (let i = 0; i < length; i++) {
+    window = (window << 8) ^ text.charCodeAt(at + i);
+    if ((i & 3) === 3) hash = mix(window ^ (i > 3 ? hash : 0));
+  }
+  return (length & 3) === 0 ? hash : mix(window);
+}
+
+function mix(window: number): number {
+  const product = Math.imul(window, 0x9e3779b1);
+  return (product ^ (product >>> 15)) >>> 0;
+}
+
+function lengthOf(text: string): number {
+  return Math.min(text.length, LENGTHS_TOLD_APART - 1);
+}
+
+function addShort<Owner>(list: Literal<Owner>[], text: string, owner: Owner): void {
+  const known = list.find((literal) => literal.text === text);
+  if (known) known.owners.push(owner);
+  else list.push({ text, owners: [owner], offset: 0, hash: 0 });
+}
+
+function removeShort<Owner>(list: Literal<Owner>[], text: string, owner: Owner): void {
+  const literal = list.find((known) => known.text === text)!;
+  drop(literal.owners, owner);
+  if (literal.owners.length === 0) drop(list, literal);
+}
+
+function drop<Item>(list: Item[], item: Item): void {
+  const at = list.indexOf(item);
+  list[at] = list.at(-1)!;
+  list.pop();
+}

@@ -1,0 +1,159 @@
+import { foldCase } from "../lib/text.ts";
+import type { Condition, FieldTest, Scalar } from "../model/condition.ts";
+import { isTopField, type FieldValue } from "../model/field.ts";
+import { globPieces } from "../model/glob.ts";
+import { requiredText } from "./regex.ts";
+
+// A guard of a rule is a set of simple facts of which at least one must hold wherever the rule holds. Rules are looked up
+// by these facts, so that an event meets only rules that it has something in common with. All text in a guard is in one
+// case: what is the same but for case is let through, and the rule itself says the rest.
+
+export type Guard =
+  | { readonly kind: "equals"; readonly field: string; readonly value: Scalar }
+  | { readonly kind: "prefix" | "suffix" | "contains"; readonly field: string; readonly text: string }
+  | { readonly kind: "present"; readonly field: string };
+
+/** What share of events a guard is thought to let through. */
+export type Weigh = (guard: Guard) => number;
+
+export interface Choice {
+  readonly guards: readonly Guard[];
+  readonly weight: number;
+}
+
+/** The texts that are compared: lower case, and the one letter that a pattern without case takes for another. */
+function guardText(text: string): string {
+  const folded = foldCase(text);
+  return folded.includes("ſ") ? folded.replaceAll("ſ", "s") : folded;
+}
+
+export function guardValue(value: FieldValue): FieldValue {
+  return typeof value === "string" ? guardText(value) : value;
+}
+
+/** The cheapest guard of a condition; undefined when there is none, so that the rule has to be asked every time. */
+export function chooseGuard(condition: Condition, weigh: Weigh): Choice | undefined {
+  switch (condition.kind) {
+    case "all": {
+      const choices = condition.of.map((part) => chooseGuard(part, weigh)).filter((choice) => choice !== undefined);
+      return choices.length === 0 ? undefined : choices.reduce((a, b) => (b.weight < a.weight ? b : a));
+    }
+    case "any": {
+      const guards: Guard[] = [];
+      let weight = 0;
+      for (const part of condition.of) {
+        const choice = chooseGuard(part, weigh);
+        if (!choice) return undefined;
+        guards.push(...choice.guards);
+        weight += choice.weight;
+      }
+      return { guards, weight: Math.min(1, weight) };
+    }
+    case "not":
+      return condition.of.kind === "not" ? chooseGuard(condition.of.of, weigh) : undefined;
+    case "test": {
+      const guards = guardsOfTest(condition);
+      return (
+        guards && {
+          guards,
+          weight: Math.min(
+            1,
+            guards.reduce((sum, guard) => sum + weigh(guard), 0),
+          ),
+        }
+      );
+    }
+  }
+}
+
+function guardsOfTest(test: FieldTest): readonly Guard[] | undefined {
+  const { field, operator } = test;
+  const present: readonly Guard[] | undefined = isTopField(field) ? undefined : [{ kind: "present", field }];
+  const values = (Array.isArray(test.value) ? test.value : [test.value]) as readonly Scalar[];
+  const texts = (kind: "prefix" | "suffix" | "contains") => {
+    const folded = values.map((value) => guardText(value as string));
+    // Half a character folds otherwise than the whole.
+    return values.every((value) => (value as string).isWellFormed())
+      ? [...new Set(folded)].map((text): Guard => ({ kind, field, text }))
+      : present;
+  };
+  switch (operator) {
+    case "equals":
+    case "in":
+      return values.map((value) => ({
+        kind: "equals",
+        field,
+        value: typeof value === "string" ? guardText(value) : value,
+      }));
+    case "contains":
+      return texts("contains");
+    case "starts_with":
+    case "prefix":
+      return texts("prefix");
+    case "ends_with":
+      return texts("suffix");
+    case "glob":
+      return every(values as readonly string[], (glob) => globGuard(field, glob)) ?? present;
+    case "regex":
+      return (
+        every(values as readonly string[], (pattern): Guard | undefined => {
+          const text = requiredText(pattern, test.ignoreCase);
+          return text === undefined ? undefined : { kind: "contains", field, text };
+        }) ?? present
+      );
+    case "exists":
+      return test.value === true ? present : undefined;
+    default:
+      // All others want a value, if only to see that it is another.
+      return present;
+  }
+}
+
+function every<Item, Result>(items: readonly Item[], make: (item: Item) => Result | undefined): Result[] | undefined {
+  const made: Result[] = [];
+  for (const item of items) {
+    const result = make(item);
+    if (result === undefined) return undefined;
+    made.push(result);
+  }
+  return made;
+}
+
+/** The longest text that any match of the glob has, and where. */
+function globGuard(field: string, glob: string): Guard | undefined {
+  if (!glob.isWellFormed()) return undefined;
+  const pieces = globPieces(glob);
+  const runs = pieces.flatMap((piece, place) => {
+    const found: { text: string; isFirst: boolean; isLast: boolean }[] = [];
+    let text = "";
+    for (const [i, char] of [...piece, undefined].entries()) {
+      if (char !== undefined) text += char;
+      else {
+        const isFirst = place === 0 && i === text.length;
+        const isLast = place === pieces.length - 1 && i === piece.length;
+        if (text !== "") found.push({ text, isFirst, isLast });
+        text = "";
+      }
+    }
+    return found;
+  });
+  // A question mark stands for one half of a character too: a run that such a half was cut from is none.
+  const whole = runs.filter((run) => run.text.isWellFormed());
+  if (whole.length === 0) return undefined;
+  const longest = whole.reduce((a, b) => (b.text.length > a.text.length ? b : a));
+  const text = guardText(longest.text);
+  if (longest.isFirst && longest.isLast && pieces.length === 1) return { kind: "equals", field, value: text };
+  return { kind: longest.isFirst ? "prefix" : longest.isLast ? "suffix" : "contains", field, text };
+}
+
+const FEW_VALUES = new Set(["type", "source", "class", "severity"]);
+
+/** Before anything is known of the traffic. */
+export function guessWeight(guard: Guard): number {
+  if (guard.kind === "present") return 0.6;
+  if (FEW_VALUES.has(guard.field)) return 0.3;
+  if (guard.kind === "equals") return 0.02;
+  const { length } = guard.text;
+  const rarity = length >= 8 ? 0.01 : length >= 5 ? 0.02 : length >= 4 ? 0.04 : length >= 2 ? 0.2 : 0.5;
+  return guard.kind === "contains" ? rarity : rarity * 2;
+}

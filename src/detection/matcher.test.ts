@@ -1,0 +1,93 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { compileCondition, type Condition } from "../model/condition.ts";
+import type { Event } from "../model/event.ts";
+import { conditions, drafts } from "../store/arbitrary.ts";
+import { eventsOf, START_MS } from "./arbitrary.ts";
+import { Facts } from "./facts.ts";
+import { Matcher } from "./matcher.ts";
+import { PatternBudget } from "./regex.ts";
+
+const events = eventsOf(drafts(START_MS, START_MS + 1000), 12);
+const anySource = "any";
+
+function open() {
+  const facts = new Facts();
+  const budget = new PatternBudget();
+  const matcher = new Matcher<number>(facts, budget);
+  const match = (event: Event) => {
+    facts.turnTo(event);
+    budget.renew();
+    return matcher.match().sort((a, b) => a - b);
+  };
+  return { matcher, match };
+}
+
+/** The numbers of the conditions that hold, by asking each. */
+function holding(list: readonly Condition[], event: Event): number[] {
+  return list.flatMap((condition, i) => (compileCondition(condition)(event) ? [i] : []));
+}
+
+test("finds exactly the conditions that hold", () => {
+  fc.assert(
+    fc.property(fc.array(conditions(), { maxLength: 20 }), events, (list, stream) => {
+      const { matcher, match } = open();
+      for (const [i, condition] of list.entries()) matcher.add(`${i}`, anySource, condition, i);
+      for (const event of stream) expect(match(event)).toEqual(holding(list, event));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("finds them still when some have gone and others have taken their names", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(conditions(), conditions(), fc.nat(2))), events, (list, stream) => {
+      const { matcher, match } = open();
+      for (const [i, [first]] of list.entries()) matcher.add(`${i}`, anySource, first, i);
+      for (const [i, [, second, fate]] of list.entries()) {
+        if (fate > 0) matcher.remove(`${i}`);
+        if (fate > 1) matcher.add(`${i}`, anySource, second, i);
+      }
+      const kept = list.map(([first, second, fate]): Condition =>
+        fate === 0 ? first : fate === 1 ? { kind: "any", of: [] } : second,
+      );
+      for (const event of stream) expect(match(event)).toEqual(holding(kept, event));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("finds them still after guards were chosen by what events look like", () => {
+  const EVENTS = 4000;
+  fc.assert(
+    fc.property(fc.array(conditions(), { minLength: 1, maxLength: 20 }), events, (list, stream) => {
+      const { matcher, match } = open();
+      for (const [i, condition] of list.entries()) matcher.add(`${i}`, anySource, condition, i);
+      for (let i = 0; i < EVENTS; i++) match(stream[i % stream.length]!);
+      for (const event of stream) expect(match(event)).toEqual(holding(list, event));
+    }),
+    { numRuns: 10 },
+  );
+});
+
+test("a rule is asked only about events of its source that it has something in common with", () => {
+  const { matcher, match } = open();
+  const contains = (value: string): Condition => ({
+    kind: "test",
+    field: "raw.command",
+    operator: "contains",
+    value,
+    ignoreCase: true,
+  });
+  matcher.add("0", "custom", { kind: "all", of: [contains("mimikatz"), { kind: "not", of: contains("test") }] }, 0);
+  matcher.add("1", "platform_network", contains("lsass"), 1);
+  const event = (source: string, command: string) =>
+    ({ source, type: "process", raw: { command }, enrichment: {} }) as unknown as Event;
+  expect(match(event("custom", "notepad.exe"))).toEqual([]);
+  expect(match(event("custom", "dump LSASS"))).toEqual([]);
+  expect(matcher.metrics()["rules_asked"]).toBe(0);
+  expect(match(event("custom", "MimiKatz"))).toEqual([0]);
+  expect(match(event("custom", "MimiKatz test"))).toEqual([]);
+  expect(match(event("platform_network", "dump LSASS"))).toEqual([1]);
+  expect(matcher.metrics()["rules_asked"]).toBe(3);
+});
