@@ -34,7 +34,7 @@ beforeAll(async () => {
   });
   // Some lie outside the range, and many share their time.
   const sample = fc
-    .sample(drafts(START_MS - HOUR_MS / 2, START_MS + 2.5 * HOUR_MS), { numRuns: 500, seed: 3 })
+    .sample(drafts(START_MS - HOUR_MS / 2, START_MS + 2.5 * HOUR_MS), { numRuns: 300, seed: 3 })
     .map((draft, i) => ({
       ...draft,
       timestampMs: i % 3 === 0 ? draft.timestampMs - (draft.timestampMs % 60_000) : draft.timestampMs,
@@ -107,10 +107,10 @@ test("a simulation counts the matches and the alerts of live detection", async (
       });
       expect(simulated.byDay.reduce((sum, { matches }) => sum + matches, 0)).toBe(live.matches);
     }),
-    { numRuns: 150, seed: 6 },
+    { numRuns: 80, seed: 6 },
   );
   // Otherwise it would prove nothing.
-  expect(fired).toBeGreaterThan(30);
+  expect(fired).toBeGreaterThan(15);
 }, 120_000);
 
 const plain = (more: Partial<Rule>): Rule => ({

@@ -152,6 +152,8 @@ const patterns = fc.constantFrom(
   "l.n",
   "ß",
   "(?<name>al|be)",
+  "\\pL{500}|a",
+  "\\p{Emoji}",
 );
 const networks = fc.constantFrom("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "2001:db8::/32", "::/0", "10.0.0.1");
 const otherPaths = paths.filter((path) => path !== "raw" && path !== "enrichment");

@@ -131,6 +131,17 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       PROPERTY_MS_MAX,
     );
 
+    test("a pattern looks at the beginning of a very long text", async () => {
+      const [short] = await append(
+        // Counted in the units that a text is made of: each of these signs is two.
+        draft({ type: "long", raw: { text: `${"😀".repeat(32_766)}x end` } }),
+        draft({ type: "long", raw: { text: `${"😀".repeat(32_767)}x end` } }),
+        draft({ type: "long", raw: { text: `${"x".repeat(100_000)}end` } }),
+      );
+      const pattern = { kind: "test", field: "raw.text", operator: "regex", ignoreCase: false } as const;
+      expect(ids((await search({ ...pattern, value: "x e" })).items)).toEqual([short!.id]);
+    });
+
     test("every field sorts, and a limit takes the first", async () => {
       for (const field of ["timestamp", "id", ...fields]) {
         for (const descending of [false, true]) {

@@ -4,6 +4,7 @@ import type { Scalar } from "../../../model/condition.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import { QuestionRefused, StoreUnavailable, type Projection } from "../../store.ts";
 import { tookTooLong } from "./engine.ts";
+import type { Patterns } from "./patterns.ts";
 import { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { codedNames, conditionSql, isCoded, restValuesSql } from "./where.ts";
@@ -35,6 +36,7 @@ export interface ProjectionScope {
   readonly connection: DuckDBConnection;
   /** As SQL. */
   readonly rows: string;
+  readonly patterns: Patterns;
   readonly platform: string;
   /** Well-known fields that some row holds in an unexpected form. */
   readonly oddBits: number;
@@ -83,7 +85,7 @@ export class Projections {
     await this.#work(open, async () => {
       open.scope = await this.#scopeOf(question);
       if (open.isEnded) return;
-      const { sources, sql, values } = plan(question, open.scope);
+      const { sources, sql, values } = await plan(question, open.scope);
       open.sources = sources;
       open.result = await open.scope.connection.stream(sql, values);
     });
@@ -132,10 +134,11 @@ export class Projections {
   }
 }
 
-function plan(question: Projection, scope: ProjectionScope) {
-  const parameters = new Parameters();
+async function plan(question: Projection, scope: ProjectionScope) {
+  const { condition, tests: others = [] } = question;
+  const parameters = new Parameters(await scope.patterns.refusedOf([condition, ...others], scope.connection));
   const sources = question.fields.map((field) => sourceOf(field, scope, parameters));
-  const tests = (question.tests ?? []).map(
+  const tests = others.map(
     (test, i) => `CASE WHEN ${conditionSql(test, scope.platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
   );
   const selected = [
@@ -144,7 +147,7 @@ function plan(question: Projection, scope: ProjectionScope) {
     `CAST(${tests.length === 0 ? "0" : tests.join(" + ")} AS INTEGER)`,
     ...sources.flatMap(({ sql }) => sql),
   ];
-  const where = conditionSql(question.condition, scope.platform, parameters);
+  const where = conditionSql(condition, scope.platform, parameters);
   return {
     sources,
     ...parameters.settle(`SELECT ${selected.join(", ")} FROM ${scope.rows} WHERE ${where} ORDER BY ts, seq`),

@@ -3,6 +3,11 @@
 /** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
 export class Parameters {
   readonly values: (string | number | boolean)[] = [];
+  /** Patterns that the engine does not take. */
+  readonly foreignPatterns: ReadonlySet<string>;
+  constructor(foreignPatterns: ReadonlySet<string> = new Set()) {
+    this.foreignPatterns = foreignPatterns;
+  }
   bind(value: string | number | boolean): string {
     this.values.push(value);
     return `$${this.values.length}`;
@@ -18,7 +23,7 @@ export class Parameters {
   }
   /** The same values, to go on from. */
   copy(): Parameters {
-    const copy = new Parameters();
+    const copy = new Parameters(this.foreignPatterns);
     copy.values.push(...this.values);
     return copy;
   }

@@ -119,13 +119,10 @@ function quoted(char: string): string {
   return /^[!-/:-@[-`{-~]$/.test(char) ? `\\${char}` : char;
 }
 
-/**
- * The engine's patterns are those of the condition language but for one spelling, and for texts so long that only their
- * beginning counts.
- */
+/** Of a very long text only the beginning counts, which the engine would measure in other units. */
 function patternSql(pattern: string, ignoreCase: boolean, text: string, parameters: Parameters): string {
   const ask = askBack({ operator: "regex", value: pattern, ignoreCase }, text, parameters);
-  if (pattern.includes("(?<")) return ask;
+  if (parameters.foreignPatterns.has(pattern)) return ask;
   const own = `regexp_matches(${text}, ${parameters.bind(pattern)}${ignoreCase ? ", 'i'" : ""})`;
   return `CASE WHEN strlen(${text}) <= ${PATTERN_TEXT_CHARACTERS_MAX} THEN ${own} ELSE ${ask} END`;
 }

@@ -13,6 +13,7 @@ import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
+import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
@@ -79,6 +80,8 @@ function scheduleFollow(): void {
 
 interface Question {
   readonly run: RunSql;
+  /** For the SQL of these conditions. */
+  readonly parametersFor: (...conditions: Condition[]) => Promise<Parameters>;
   readonly snapshot: Snapshot;
 }
 
@@ -121,7 +124,9 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       const { sql, values } = parameters.settle(text);
       return rowsOf(connection, sql, values);
     };
-    return await answer({ run, snapshot });
+    const parametersFor = async (...conditions: Condition[]) =>
+      new Parameters(await patterns.refusedOf(conditions, connection));
+    return await answer({ run, parametersFor, snapshot });
   } catch (error) {
     throw late ? tookTooLong(QUESTION_MS_MAX) : error;
   } finally {
@@ -130,6 +135,8 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
     if (owner === engine) idle.push(connection);
   }
 }
+
+const patterns = new Patterns();
 
 const projections = new Projections(QUESTION_MS_MAX, async ({ fromMs, toMs }) => {
   await ready;
@@ -141,7 +148,7 @@ const projections = new Projections(QUESTION_MS_MAX, async ({ fromMs, toMs }) =>
     snapshot.release();
     connection.closeSync();
   };
-  return { connection, rows, platform: settings.platform, oddBits: follower.oddBits, release };
+  return { connection, rows, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
 });
 
 function rangeSql({ fromMs, toMs }: TimeRange): string {
@@ -234,7 +241,7 @@ const api = {
 
   count(condition: Condition, range: TimeRange): Promise<number> {
     return ask(async (question) => {
-      const parameters = new Parameters();
+      const parameters = await question.parametersFor(condition);
       return count(question, whereSql(condition, range, parameters), parameters);
     });
   },
@@ -248,7 +255,7 @@ const api = {
     limit: number,
   ): Promise<{ total: number; places: ListPlace[] }> {
     return ask(async (question) => {
-      const parameters = new Parameters();
+      const parameters = await question.parametersFor(condition);
       const where = whereSql(condition, range, parameters);
       const total = await count(question, where, parameters);
       return { total, places: await newest(question, where, parameters, after, offset, limit) };
@@ -260,7 +267,7 @@ const api = {
   ): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
     return ask(async (question) => {
       const { run, snapshot } = question;
-      const parameters = new Parameters();
+      const parameters = await question.parametersFor(query.condition);
       const where = whereSql(query.condition, query, parameters);
       const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
       const { oddBits } = follower;
@@ -286,8 +293,8 @@ const api = {
     upTo: number,
     limit: number,
   ): Promise<ListPlace[]> {
-    return ask(async ({ run, snapshot }) => {
-      const parameters = new Parameters();
+    return ask(async ({ run, parametersFor, snapshot }) => {
+      const parameters = await parametersFor(condition);
       const where = whereSql(condition, range, parameters);
       const above = after ? `ts >= ${after.ts} AND (ts > ${after.ts} OR seq > ${after.seq})` : "TRUE";
       const rows = await run(
