@@ -18,6 +18,8 @@ const BATCH_BYTES_MAX = 512 * 1024 * 1024;
 const PROXIES_MAX = 100;
 const FILE_BYTES_MAX = 1024 * 1024;
 const DEFAULT_FILE = "tocsin.yaml";
+/** Not settings of the service: where a command finds one that runs, and the key it uses there. */
+export const CLIENT_VARIABLES = { url: "TOCSIN_URL", key: "TOCSIN_KEY" } as const;
 
 interface Facts {
   readonly about: string;
@@ -293,7 +295,7 @@ function readVariables(
   entries: readonly SettingEntry[],
   faults: SettingFault[],
 ): Given[] {
-  const known = ["TOCSIN_CONFIG", ...entries.map(({ variable }) => variable)];
+  const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...entries.map(({ variable }) => variable)];
   for (const name of Object.keys(environment)) {
     if (name.startsWith("TOCSIN_") && !known.includes(name)) {
       faults.push({ path: name, origin: `variable ${name}`, message: unknownName(name, known) });

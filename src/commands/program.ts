@@ -6,6 +6,7 @@ import { addDocs } from "./docs.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
 import { addKeys } from "./keys.ts";
 import { addRebuild } from "./rebuild.ts";
+import { addRules } from "./rules.ts";
 import { addServe } from "./serve.ts";
 import { addVersion } from "./version.ts";
 
@@ -45,11 +46,12 @@ Examples:
   tocsin serve --port 8080                          run the service
   tocsin demo                                       fill it with a week of events
   tocsin keys create --name me --scopes all         make a key
+  tocsin rules import sigma/rules                   make rules out of Sigma's
   tocsin check                                      see what the configuration says
 
 Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
     );
   // Sub-commands take over what is set above, so they are added last.
-  for (const add of [addServe, addKeys, addCheck, addDemo, addRebuild, addDocs, addVersion]) add(program);
+  for (const add of [addServe, addKeys, addRules, addCheck, addDemo, addRebuild, addDocs, addVersion]) add(program);
   return program;
 }

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer();
+});
+afterAll(() => server.close());
+
+const sigma = (title: string, detection = "{ s: { Image: odd }, condition: s }") =>
+  `title: ${title}\nlevel: high\nlogsource: { category: process_creation }\ndetection: ${detection}\n`;
+
+const importing = (body: unknown, key?: string) =>
+  server.call("POST", "/v1/rules/import", { body, ...(key !== undefined && { key }) });
+
+describe("POST /v1/rules/import", () => {
+  test("makes rules of Sigma, and says of each other one why not", async () => {
+    const content = `${sigma("Good one")}---\n${sigma("Bad one", "{ s: { a|nope: 1 }, condition: s }")}`;
+    const { status, body } = await importing({ format: "sigma", content });
+    expect(status).toBe(200);
+    expect(body.data).toEqual({
+      imported: [{ id: expect.stringMatching(/^rule_[0-9a-f]{32}$/), name: "sigma.good_one" }],
+      refused: [{ name: "Bad one", place: "content:6", reasons: ["detection.s.a|nope: there is no modifier nope"] }],
+      remarks: [],
+    });
+    const made = await server.call("GET", `/v1/rules/${body.data.imported[0].id}`);
+    expect(made.body.data).toMatchObject({
+      name: "sigma.good_one",
+      title: "Good one",
+      severity: "high",
+      enabled: true,
+    });
+
+    const again = await importing({ format: "sigma", content: sigma("Good one") });
+    expect(again.body.data).toMatchObject({
+      imported: [],
+      refused: [{ name: "sigma.good_one", reasons: [expect.stringMatching(/already/)] }],
+    });
+  });
+
+  test("a rule that was imported finds the next event", async () => {
+    const { body } = await importing({
+      format: "sigma",
+      content: sigma("Finds it", "{ s: { Image: found-by-import }, condition: s }"),
+    });
+    const event = { type: "process_creation", source: "custom", data: { Image: "Found-By-Import" } };
+    expect((await server.call("POST", "/v1/events", { body: event })).status).toBe(201);
+    const path = `/v1/alerts?rule_name=${body.data.imported[0].name}`;
+    await expect.poll(async () => (await server.call("GET", path)).body.pagination.total, { timeout: 20_000 }).toBe(1);
+  });
+
+  test("takes rule files, a mapping, makes nothing on a dry run, and disabled rules when told to", async () => {
+    const own = `name: site.own_rule\ndescription: D\nseverity: low\nconditions: [{ field: type, equals: x }]\nactions: [{ alert: { channels: [] } }]\n`;
+    const dry = await importing({ format: "tocsin", content: own, dry_run: true });
+    expect(dry.body.data.imported).toEqual([{ id: null, name: "site.own_rule" }]);
+    const made = await importing({ format: "tocsin", content: own, enabled: false });
+    const mapping = "prefix: raw.log.\nlogsources: [{ category: process_creation, source: '{platform}_network' }]";
+    const mapped = await importing({ format: "sigma", content: sigma("Mapped"), mapping });
+    const view = async ({ body }: typeof made) =>
+      (await server.call("GET", `/v1/rules/${body.data.imported[0].id}`)).body.data;
+    expect(await view(made)).toMatchObject({ name: "site.own_rule", enabled: false });
+    expect(await view(mapped)).toMatchObject({ source: "platform_network", conditions: [{ field: "raw.log.Image" }] });
+  });
+
+  test("content that is no YAML is a refusal with its line, not an error", async () => {
+    const { status, body } = await importing({ format: "sigma", content: "title: [\n" });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ imported: [], refused: [{ name: "content", place: "content:2" }] });
+  });
+
+  test.each([
+    [{ format: "xml", content: "a" }, "format"],
+    [{ format: "sigma" }, "content"],
+    [{ format: "sigma", content: "" }, "content"],
+    [{ format: "sigma", content: "a: 1", mappings: "" }, "mappings"],
+    [{ format: "sigma", content: "a: 1", mapping: "fields: { a: b }" }, "mapping"],
+    [[], "body"],
+  ])("%j is refused", async (body, field) => {
+    const answer = await importing(body);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.details.map((detail: { field: string }) => detail.field)).toEqual([field]);
+  });
+
+  test("needs a body and the scope rules:write", async () => {
+    expect((await server.call("POST", "/v1/rules/import")).status).toBe(400);
+    const reader = server.addKey({ scopes: ["rules:read"] });
+    const { status, body } = await importing({ format: "sigma", content: sigma("Not allowed") }, reader.secret);
+    expect(status).toBe(403);
+    expect(body.error.message).toContain("rules:write");
+  });
+});

@@ -1,0 +1,40 @@
+import { globSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { RuleFile } from "../detection/rule-file.ts";
+import { CommandFailure, EXIT_WRONG_USE } from "./failure.ts";
+
+// The files that a command about rules is given: files by name, folders with everything in them that is YAML.
+
+const FILES_MAX = 50_000;
+const BYTES_MAX = 512 * 1024 * 1024;
+
+export function readRuleFiles(paths: readonly string[]): RuleFile[] {
+  const names = [...new Set(paths.flatMap(namesAt))];
+  if (names.length > FILES_MAX) throw new CommandFailure(`More than ${FILES_MAX} files at once.`, EXIT_WRONG_USE);
+  let bytes = 0;
+  return names.map((name) => {
+    const content = readText(name);
+    bytes += content.length;
+    if (bytes > BYTES_MAX) throw new CommandFailure(`More than ${BYTES_MAX} bytes at once.`, EXIT_WRONG_USE);
+    return { name, content };
+  });
+}
+
+function namesAt(path: string): string[] {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) throw new CommandFailure(`There is no file or folder ${path}.`, EXIT_WRONG_USE);
+  if (!stats.isDirectory()) return [path];
+  const found = globSync("**/*.{yaml,yml}", { cwd: path }).sort();
+  if (found.length === 0) throw new CommandFailure(`There is no .yaml or .yml file in ${path}.`, EXIT_WRONG_USE);
+  return found.map((name) => join(path, name));
+}
+
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const reason = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
+    throw new CommandFailure(`The file ${path} ${reason}.`, EXIT_WRONG_USE, { cause: error });
+  }
+}

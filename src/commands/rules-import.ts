@@ -1,0 +1,212 @@
+import { InvalidArgumentError, type Command } from "commander";
+import { CLIENT_VARIABLES, type LoadedSettings } from "../config.ts";
+import { createLog } from "../lib/log.ts";
+import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
+import { readRuleFiles, readText } from "./rule-files.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
+import { formatTable, plain, print, printJson } from "./terminal.ts";
+
+const AUTHOR = "command line";
+const ANSWER_MS_MAX = 300_000;
+
+interface Options {
+  format?: ImportFormat;
+  mapping?: string;
+  dryRun?: true;
+  disabled?: true;
+  url?: string;
+  key?: string;
+  json?: true;
+}
+
+export function addRulesImport(rules: Command, paths: string): void {
+  const command = rules
+    .command("import")
+    .argument("<paths...>", paths)
+    .description("make rules out of Sigma rules or rule files")
+    .option("--mapping <file>", "where Sigma's log sources and fields are in your events (YAML)")
+    .option("--format <format>", "sigma or tocsin; by itself each file is told by what is in it", readFormat)
+    .option("--dry-run", "only say what would be made")
+    .option("--disabled", "make the rules, but do not enable them")
+    .option(
+      "--url <address>",
+      `import through a running service, such as http://127.0.0.1:8080 (or ${CLIENT_VARIABLES.url})`,
+    )
+    .option("--key <key>", `its API key, with the scope rules:write (or ${CLIENT_VARIABLES.key})`)
+    .option("--json", "as one JSON object");
+  addSettingFlags(command, ["data_dir", "platform", "timezone", "index_prefix"])
+    .addHelpText(
+      "after",
+      `
+Works on the data folder itself while no service runs on it; otherwise give --url and --key. Each rule stands for
+itself: what could not be taken is listed with its place and the reason, and the others are made.
+
+Examples:
+  tocsin rules import sigma/rules/windows/process_creation --dry-run
+  tocsin rules import sigma/rules --mapping mapping.yaml --disabled
+  tocsin rules import site-rules/ --url http://127.0.0.1:8080 --key tsn_...
+
+Exit codes: 0 something was taken, ${EXIT_FAILED} nothing could be, ${EXIT_WRONG_USE} wrong use.`,
+    )
+    .action(async (given: string[], options: Options) => {
+      const loaded = requireSettings(command);
+      const question = askedFor(given, options, loaded);
+      const url = options.url ?? process.env[CLIENT_VARIABLES.url];
+      const result = url ? await importByService(question, options, url) : await importHere(question, options, loaded);
+      if (result.imported.length === 0 && result.refused.length > 0) process.exitCode = EXIT_FAILED;
+      if (options.json) printJson(result);
+      else show(result, options);
+    });
+}
+
+function askedFor(paths: readonly string[], options: Options, { settings }: LoadedSettings): ImportQuestion {
+  const files = readRuleFiles(paths).map((file) => ({ ...file, format: options.format ?? formatOf(file.content) }));
+  const { platform, timezone } = settings;
+  const mapping = options.mapping === undefined ? undefined : readText(options.mapping);
+  return { files, mapping, enabled: !options.disabled, platform, timezone };
+}
+
+function readFormat(text: string): ImportFormat {
+  if (text === "sigma" || text === "tocsin") return text;
+  throw new InvalidArgumentError("There are sigma and tocsin.");
+}
+
+/** Sigma rules have these at their top; ours do not. */
+function formatOf(content: string): ImportFormat {
+  return /^(detection|correlation|logsource|action):/m.test(content) ? "sigma" : "tocsin";
+}
+
+async function importHere(
+  question: ImportQuestion,
+  { dryRun }: Options,
+  loaded: LoadedSettings,
+): Promise<ImportResult> {
+  const { readRules, makeRules } = await import("../sigma/rule-import.ts");
+  const read = readRules(question);
+  if ("mappingFaults" in read) {
+    const lines = read.mappingFaults.map(
+      ({ line, path, message }) => `  line ${line}: ${path === "" ? "" : `${path}: `}${message}`,
+    );
+    throw new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);
+  }
+  return dryRun ? makeRules(read, null) : withRulebook(loaded, (create) => makeRules(read, create));
+}
+
+async function withRulebook<Value>(
+  { settings }: LoadedSettings,
+  work: (create: CreateRules) => Promise<Value>,
+): Promise<Value> {
+  const { dataDir, platform, indexPrefix, timezone } = settings;
+  const { openStore } = await import("../store/index.ts");
+  const { Registry } = await import("prom-client");
+  const { Rulebook } = await import("../detection/rulebook.ts");
+  const { loadBuiltinRules } = await import("../detection/builtin.ts");
+  const log = createLog({ level: "error", destination: process.stderr });
+  try {
+    const store = await openStore({ dataDir, platform, indexPrefix, registry: new Registry(), log });
+    try {
+      const rulebook = await Rulebook.open({ store: store.rules, builtins: loadBuiltinRules({ platform, timezone }) });
+      // A new rule looks at what comes from now on: after the last event that was looked at.
+      rulebook.changeThrough(async (change) => void (await change(await store.detection.position())));
+      return await work((inputs) => rulebook.createMany(inputs, AUTHOR));
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    if ((error as Error)?.name !== "DataFolderInUse") throw explainFailure(error, settings);
+    const message = `${(error as Error).message}\nWhile a service runs, import through it: --url <address> --key <key>`;
+    throw new CommandFailure(message, EXIT_FAILED, { cause: error });
+  }
+}
+
+/** Files go as one text, since rules of one may speak of rules of another. */
+async function importByService(
+  question: ImportQuestion,
+  { key: given, dryRun }: Options,
+  url: string,
+): Promise<ImportResult> {
+  const key = given ?? process.env[CLIENT_VARIABLES.key];
+  if (!key)
+    throw new CommandFailure(`A running service needs a key: --key, or ${CLIENT_VARIABLES.key}.`, EXIT_WRONG_USE);
+  const results: ImportResult[] = [];
+  for (const format of ["sigma", "tocsin"] as const) {
+    const files = question.files.filter((file) => file.format === format);
+    if (files.length === 0) continue;
+    const { content, nameLine } = joinFiles(files);
+    const { mapping, enabled } = question;
+    const body = { format, content, enabled, dry_run: dryRun === true, ...(mapping !== undefined && { mapping }) };
+    const result = await post(url, key, body);
+    const placed = <Item extends { readonly place: string }>(item: Item) => ({ ...item, place: nameLine(item.place) });
+    results.push({ ...result, refused: result.refused.map(placed), remarks: result.remarks.map(placed) });
+  }
+  return {
+    imported: results.flatMap(({ imported }) => imported),
+    refused: results.flatMap(({ refused }) => refused),
+    remarks: results.flatMap(({ remarks }) => remarks),
+  };
+}
+
+function joinFiles(files: readonly ImportFile[]): { content: string; nameLine(place: string): string } {
+  const starts: { name: string; line: number }[] = [];
+  let line = 1;
+  const texts = files.map(({ name, content }) => {
+    starts.push({ name, line: line + 1 });
+    const text = `---\n${content}\n`;
+    line += text.split("\n").length - 1;
+    return text;
+  });
+  const nameLine = (place: string) => {
+    const at = Number(/:(\d+)$/.exec(place)?.[1] ?? Number.NaN);
+    const start = starts.findLast((file) => file.line <= at);
+    return start ? `${start.name}:${at - start.line + 1}` : place;
+  };
+  return { content: texts.join(""), nameLine };
+}
+
+async function post(url: string, key: string, body: object): Promise<ImportResult> {
+  let answer: Response;
+  try {
+    answer = await fetch(new URL("/v1/rules/import", url), {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+  } catch (error) {
+    throw new CommandFailure(`No service answers at ${url}.\nIs it running, and is the address right?`, EXIT_FAILED, {
+      cause: error,
+    });
+  }
+  const content = (await answer.json().catch(() => undefined)) as
+    | { data?: ImportResult; error?: { message: string; details: { field: string; message: string }[] } }
+    | undefined;
+  if (answer.ok && content?.data) return content.data;
+  const details = (content?.error?.details ?? []).map(({ field, message }) => `\n  ${field}: ${message}`).join("");
+  throw new CommandFailure(
+    `The service refused: ${plain(content?.error?.message ?? `status ${answer.status}`)}${plain(details)}`,
+  );
+}
+
+function show({ imported, refused, remarks }: ImportResult, { dryRun }: Options): void {
+  if (remarks.length > 0) {
+    print(
+      formatTable(
+        ["taken with a remark", "place", "remark"],
+        remarks.map((remark) => [plain(remark.name), plain(remark.place), plain(remark.message)]),
+      ),
+    );
+    print("");
+  }
+  if (refused.length > 0) {
+    const rows = refused.flatMap(({ name, place, reasons }) =>
+      reasons.map((reason) => [plain(name), plain(place), plain(reason)]),
+    );
+    print(formatTable(["not taken", "place", "reason"], rows));
+    print("");
+  }
+  const verb = dryRun ? "would be made" : imported.length === 1 ? "was made" : "were made";
+  print(
+    `${countOf(imported.length, "rule")} ${verb}, ${refused.length} could not be taken, ${countOf(remarks.length, "remark")}.`,
+  );
+}

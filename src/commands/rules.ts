@@ -1,0 +1,139 @@
+import type { Command } from "commander";
+import type { RuleDocument, RuleFileFault } from "../detection/rule-file.ts";
+import { EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
+import { readRuleFiles } from "./rule-files.ts";
+import { addRulesImport } from "./rules-import.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
+import { formatTable, plain, print, printJson } from "./terminal.ts";
+
+const HELP = `
+A rule file is YAML: a rule as POST /v1/rules takes it, with tests beside it. docs/rules.md has the language.
+
+Examples:
+  tocsin rules test site-rules/
+  tocsin rules lint site-rules/*.yaml
+  tocsin rules import sigma/rules/windows --mapping mapping.yaml --dry-run
+  tocsin rules import site-rules/ --url http://127.0.0.1:8080 --key tsn_...
+
+Exit codes: 0 nothing wrong, ${EXIT_FAILED} a test failed, a file has faults or nothing could be imported, ${EXIT_WRONG_USE} wrong use.`;
+
+const PATHS = "files, or folders with .yaml and .yml files in them";
+
+export function addRules(program: Command): void {
+  const rules = program
+    .command("rules")
+    .description("test, lint and import detection rules")
+    .addHelpText("after", HELP);
+  addTest(rules);
+  addLint(rules);
+  addRulesImport(rules, PATHS);
+}
+
+interface Read {
+  readonly documents: readonly RuleDocument[];
+  readonly faults: readonly RuleFileFault[];
+}
+
+async function readDocuments(command: Command, paths: readonly string[]): Promise<Read> {
+  const { settings } = requireSettings(command);
+  const { ruleFileParser } = await import("../detection/rule-file.ts");
+  const parsed = readRuleFiles(paths).map(ruleFileParser(settings));
+  const documents = parsed.flatMap((file) => file.documents);
+  return { documents, faults: [...parsed.flatMap((file) => file.faults), ...repeatedNames(documents)] };
+}
+
+function repeatedNames(documents: readonly RuleDocument[]): RuleFileFault[] {
+  const known = new Map<string, RuleDocument>();
+  return documents.flatMap((document) => {
+    const { file, line, input } = document;
+    const first = known.get(input.name);
+    if (!first) known.set(input.name, document);
+    return first
+      ? [{ file, line, path: "name", message: `${input.name} is the rule of ${first.file}:${first.line} too` }]
+      : [];
+  });
+}
+
+function addTest(rules: Command): void {
+  const command = rules
+    .command("test")
+    .argument("<paths...>", PATHS)
+    .description("run the tests in rule files through the engine that the service uses")
+    .option("--json", "as one JSON object");
+  addSettingFlags(command, ["platform", "timezone"])
+    .addHelpText(
+      "after",
+      "\nExamples:\n  tocsin rules test site-rules/\n  tocsin rules test doors.yaml --timezone Europe/Berlin",
+    )
+    .action(async (paths: string[], { json }: { json?: true }) => {
+      const { documents, faults } = await readDocuments(command, paths);
+      const { runRuleTests } = await import("../detection/rule-tests.ts");
+      const outcomes = runRuleTests(documents);
+      const failed = outcomes.filter((outcome) => outcome.faults.length > 0);
+      if (failed.length > 0 || faults.length > 0) process.exitCode = EXIT_FAILED;
+      if (json) {
+        const tests = outcomes.map(({ document, test, faults: wrong }) => ({
+          rule: document.input.name,
+          file: document.file,
+          test: test.name,
+          ok: wrong.length === 0,
+          faults: wrong,
+        }));
+        return printJson({ ok: process.exitCode !== EXIT_FAILED, rules: documents.length, tests, faults });
+      }
+      printFaults(faults);
+      for (const { document, test, faults: wrong } of failed) {
+        for (const fault of wrong)
+          print(`${document.file}:${document.line}: ${document.input.name}: "${plain(test.name)}" ${plain(fault)}`);
+      }
+      const untested = documents.filter(({ tests }) => tests.length === 0).length;
+      print(
+        `${countOf(outcomes.length - failed.length, "test")} of ${countOf(documents.length, "rule")} passed, ` +
+          `${failed.length} failed${untested > 0 ? `; ${countOf(untested, "rule")} without tests` : ""}` +
+          `${faults.length > 0 ? `; ${countOf(faults.length, "fault")} in the files` : ""}.`,
+      );
+    });
+}
+
+function addLint(rules: Command): void {
+  const command = rules
+    .command("lint")
+    .argument("<paths...>", PATHS)
+    .description("find faults in rule files, and what is most likely not meant")
+    .option("--strict", "fail on hints too")
+    .option("--json", "as one JSON object");
+  addSettingFlags(command, ["platform", "timezone"])
+    .addHelpText(
+      "after",
+      "\nExamples:\n  tocsin rules lint site-rules/\n  tocsin rules lint doors.yaml --strict --json",
+    )
+    .action(async (paths: string[], { strict, json }: { strict?: true; json?: true }) => {
+      const { documents, faults } = await readDocuments(command, paths);
+      const { lintRule } = await import("../detection/lint.ts");
+      const hints = documents.flatMap((document) =>
+        lintRule(document).map(({ path, message }) => ({
+          file: document.file,
+          line: document.line,
+          rule: document.input.name,
+          path,
+          message,
+        })),
+      );
+      if (faults.length > 0 || (strict && hints.length > 0)) process.exitCode = EXIT_FAILED;
+      if (json) return printJson({ ok: process.exitCode !== EXIT_FAILED, rules: documents.length, faults, hints });
+      printFaults(faults);
+      if (hints.length > 0) {
+        const rows = hints.map(({ rule, path, message }) => [rule, path === "" ? "-" : path, plain(message)]);
+        print(formatTable(["rule", "place", "hint"], rows));
+      }
+      print(
+        `${countOf(documents.length, "rule")}: ${countOf(faults.length, "fault")}, ${countOf(hints.length, "hint")}.`,
+      );
+    });
+}
+
+function printFaults(faults: readonly RuleFileFault[]): void {
+  for (const { file, line, path, message } of faults) {
+    print(`${file}:${line}: ${path === "" ? "" : `${path}: `}${plain(message)}`);
+  }
+}

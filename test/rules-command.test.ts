@@ -1,0 +1,172 @@
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+
+let folder: string;
+let server: Running | undefined;
+beforeEach(() => {
+  folder = makeFolder();
+  server = undefined;
+});
+afterEach(() => {
+  server?.child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function write(name: string, text: string): string {
+  const path = join(folder, name);
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeFileSync(path, text);
+  return path;
+}
+
+const RULE = `name: site.logins
+description: Failed logins
+severity: high
+conditions: [{ field: type, equals: login_failure }]
+window: 5m
+threshold: { count: 3, group_by: raw.src_ip }
+actions: [{ alert: { channels: [] } }]
+tests:
+  - name: three of them
+    events: [{ type: login_failure, raw: { src_ip: 192.0.2.1 }, repeat: 3, every: 1s }]
+    alerts: 1
+`;
+
+const SIGMA = `title: Odd tool
+level: high
+logsource: { category: process_creation }
+detection: { selection: { "Image|endswith": '\\odd.exe' }, condition: selection }
+---
+title: Looks behind
+logsource: { category: process_creation }
+detection: { selection: { "CommandLine|re": '(?<=a)b' }, condition: selection }
+`;
+
+describe("rules test", () => {
+  test("runs what stands in the files and folders it is given", async () => {
+    write("rules/a.yaml", RULE);
+    write("rules/deep/b.yml", RULE.replace("site.logins", "site.others"));
+    const { code, stdout } = await tocsin(["rules", "test", join(folder, "rules")]);
+    expect(stdout).toBe("2 tests of 2 rules passed, 0 failed.\n");
+    expect(code).toBe(0);
+  });
+
+  test("fails with the place, the test and what came instead", async () => {
+    const path = write("a.yaml", RULE.replace("alerts: 1", "alerts: 2"));
+    const { code, stdout } = await tocsin(["rules", "test", path]);
+    expect(stdout).toContain(`${path}:1: site.logins: "three of them" raises 1 alerts, not 2: "Failed logins"`);
+    expect(stdout).toMatch(/0 tests of 1 rule passed, 1 failed/);
+    expect(code).toBe(1);
+    const json = await tocsin(["rules", "test", path, "--json"]);
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, tests: [{ rule: "site.logins", ok: false }] });
+  });
+
+  test("says the line of a fault, and of a name that stands twice", async () => {
+    const path = write("a.yaml", `${RULE.replace("equals", "eqals")}---\n${RULE}---\n${RULE}`);
+    const { code, stdout } = await tocsin(["rules", "test", path]);
+    expect(stdout).toContain(`${path}:4: conditions[0].eqals: is not known here`);
+    expect(stdout).toMatch(/:25: name: site\.logins is the rule of .*:13 too/);
+    expect(code).toBe(1);
+  });
+});
+
+describe("rules lint", () => {
+  test("shows hints, and fails on them only when told to", async () => {
+    const path = write("a.yaml", RULE.replace("group_by: raw.src_ip", "group_by: raw.src_ip, distinct: raw.src_ip"));
+    const relaxed = await tocsin(["rules", "lint", path]);
+    expect(relaxed.stdout).toMatch(/site\.logins +threshold\.distinct +is one of group_by[^]*1 rule: 0 faults, 1 hint/);
+    expect(relaxed.code).toBe(0);
+    const strict = await tocsin(["rules", "lint", path, "--strict", "--json"]);
+    expect(strict.code).toBe(1);
+    expect(JSON.parse(strict.stdout)).toMatchObject({ ok: false, faults: [], hints: [{ path: "threshold.distinct" }] });
+  });
+});
+
+describe("rules import", () => {
+  const listed = async (address: string, key: string) => {
+    const answer = await fetch(`${address}/v1/rules?search=site.&per_page=100`, authorized(key));
+    const { data } = (await answer.json()) as { data: { name: string; builtin: boolean; enabled: boolean }[] };
+    return data.filter(({ builtin }) => !builtin);
+  };
+
+  test("without a server into the data folder, where the service finds the rules", async () => {
+    const paths = [write("sigma.yml", SIGMA), write("own.yaml", RULE)];
+    const data = join(folder, "data");
+    const tried = await tocsin(["rules", "import", ...paths, "--dry-run", "--data-dir", data]);
+    expect(tried.stdout).toMatch(
+      /not taken +place +reason\nLooks behind +\S+sigma\.yml:6 +detection\.selection\.CommandLine\|re: .*RE2/,
+    );
+    expect(tried.stdout).toMatch(/2 rules would be made, 1 could not be taken/);
+    expect(tried.code).toBe(0);
+
+    const made = await tocsin(["rules", "import", ...paths, "--disabled", "--json", "--data-dir", data]);
+    expect({ code: made.code, stderr: made.stderr }).toEqual({ code: 0, stderr: "" });
+    const result = JSON.parse(made.stdout);
+    expect(result.imported.map(({ name }: { name: string }) => name).sort()).toEqual(["sigma.odd_tool", "site.logins"]);
+    expect(result.refused).toEqual([expect.objectContaining({ name: "Looks behind" })]);
+
+    const again = await tocsin(["rules", "import", ...paths, "--data-dir", data]);
+    expect(again.stdout).toMatch(/site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already/);
+    expect(again.code).toBe(1);
+
+    const key = JSON.parse(
+      (await tocsin(["keys", "create", "--name", "t", "--scopes", "all", "--json", "--data-dir", data])).stdout,
+    ).key;
+    server = await startTocsin(data);
+    expect(await listed(server.address, key)).toEqual([
+      expect.objectContaining({ name: "site.logins", enabled: false }),
+    ]);
+  });
+
+  test("through a running service, with the places of the files", async () => {
+    const data = join(folder, "data");
+    const key = JSON.parse(
+      (await tocsin(["keys", "create", "--name", "t", "--scopes", "all", "--json", "--data-dir", data])).stdout,
+    ).key;
+    server = await startTocsin(data);
+    const paths = [write("0.yml", "# only a comment\n"), write("sigma.yml", SIGMA), write("own.yaml", RULE)];
+
+    const beside = await tocsin(["rules", "import", ...paths, "--data-dir", data]);
+    expect(beside).toMatchObject({ code: 1, stderr: expect.stringMatching(/--url <address> --key <key>/) });
+
+    const env = { TOCSIN_URL: server.address, TOCSIN_KEY: key };
+    const made = await tocsin(["rules", "import", ...paths], env);
+    expect(made.stdout).toMatch(/Looks behind +\S+sigma\.yml:6 /);
+    expect(made.stdout).toMatch(/2 rules were made/);
+    expect(made.code).toBe(0);
+    expect(await listed(server.address, key)).toEqual([
+      expect.objectContaining({ name: "site.logins", enabled: true }),
+    ]);
+
+    const refused = await tocsin(["rules", "import", paths[1]!, "--url", server.address, "--key", "tsn_wrong"]);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/The service refused: /) });
+    const unkeyed = await tocsin(["rules", "import", paths[1]!, "--url", server.address]);
+    expect(unkeyed).toMatchObject({ code: 2, stderr: expect.stringMatching(/TOCSIN_KEY/) });
+  });
+
+  test.each([
+    [["rules", "import", "no-such-file.yaml"], 2, /no file or folder no-such-file\.yaml/],
+    [["rules", "import", "x", "--format", "xml"], 2, /sigma and tocsin/],
+    [["rules", "test"], 2, /missing required argument/],
+    [["rules", "nope"], 2, /unknown command/],
+  ] as const)("%j is refused with what to do", async (args, code, message) => {
+    const outcome = await tocsin(args);
+    expect(outcome.stderr).toMatch(message);
+    expect(outcome.code).toBe(code);
+  });
+
+  test("a mapping with faults, and a service that is not there", async () => {
+    const sigma = write("sigma.yml", SIGMA);
+    const mapping = write("mapping.yaml", "prefix: raw.\nfields: { a: nowhere }\n");
+    const wrong = await tocsin(["rules", "import", sigma, "--mapping", mapping, "--dry-run"]);
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/The mapping has 1 fault:\n {2}line 2: fields\.a: not a field/),
+    });
+    const nobody = await tocsin(["rules", "import", sigma, "--url", "http://127.0.0.1:9", "--key", "k"]);
+    expect(nobody).toMatchObject({ code: 1, stderr: expect.stringMatching(/No service answers/) });
+  });
+});
