@@ -1,0 +1,365 @@
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { openAlerts, type Alerts } from "../alerts/alerts.ts";
+import { isUsable, revokeKey } from "../model/key.ts";
+import type { Finding } from "../model/finding.ts";
+import { Streams, type StreamTimes } from "./stream.ts";
+
+let server: TestServer;
+let alerts: Alerts;
+
+const open = async () => {
+  server = await openTestServer();
+  alerts = openAlerts({ store: server.store, addException: () => Promise.reject(new Error("unasked")) });
+};
+beforeAll(open);
+afterAll(() => server.close());
+
+interface Message {
+  readonly id: string;
+  readonly event: string;
+  readonly data: any;
+}
+
+/** Reads a stream as a browser does. */
+class Reader {
+  readonly response: IncomingMessage;
+  readonly messages: Message[] = [];
+  comments = 0;
+  text = "";
+  readonly ended: Promise<void>;
+  #wake = () => {};
+
+  constructor(response: IncomingMessage) {
+    this.response = response;
+    let rest = "";
+    response.setEncoding("utf8");
+    response.on("data", (chunk: string) => {
+      this.text += chunk;
+      rest += chunk;
+      const blocks = rest.split("\n\n");
+      rest = blocks.pop()!;
+      for (const block of blocks) this.#take(block);
+      this.#wake();
+    });
+    this.ended = new Promise((resolve) => response.on("close", resolve));
+  }
+
+  #take(block: string): void {
+    const field = (name: string) =>
+      block
+        .split("\n")
+        .find((line) => line.startsWith(`${name}: `))
+        ?.slice(name.length + 2);
+    if (block.startsWith(":")) this.comments++;
+    const data = field("data");
+    if (data !== undefined) this.messages.push({ id: field("id")!, event: field("event")!, data: JSON.parse(data) });
+  }
+
+  async until(isEnough: (messages: readonly Message[]) => boolean): Promise<readonly Message[]> {
+    while (!isEnough(this.messages)) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    return this.messages;
+  }
+
+  count(number: number): Promise<readonly Message[]> {
+    return this.until(({ length }) => length >= number);
+  }
+
+  close(): void {
+    this.response.destroy();
+  }
+}
+
+const readers: Reader[] = [];
+afterEach(() => {
+  for (const reader of readers.splice(0)) reader.close();
+});
+
+async function listen(query = "", headers: Record<string, string> = {}, key = server.key.secret): Promise<Reader> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = httpRequest(
+      {
+        host: "127.0.0.1",
+        port: server.port,
+        path: `/v1/stream${query}`,
+        headers: { authorization: `Bearer ${key}`, ...headers },
+      },
+      resolve,
+    );
+    sent.on("error", reject);
+    sent.end();
+  });
+  expect(response.statusCode).toBe(200);
+  const reader = new Reader(response);
+  readers.push(reader);
+  return reader;
+}
+
+const submit = async (more: object = {}): Promise<string> =>
+  (await server.call("POST", "/v1/events", { body: { type: "stream_test", source: "custom", data: {}, ...more } })).body
+    .data.id;
+
+let made = 0;
+async function raise(more: Partial<Finding> = {}): Promise<string> {
+  const now = Date.now();
+  const finding: Finding = {
+    rule: { id: "rule_s", name: "stream.rule", description: "A rule.", tags: [], channels: [] },
+    severity: "high",
+    foldKey: `["${++made}"]`,
+    foldMs: 1000,
+    group: null,
+    source: "custom",
+    title: "Streamed",
+    description: "Streamed.",
+    enrichment: {},
+    eventCount: 1,
+    firstEventMs: now,
+    lastEventMs: now,
+    events: [],
+    ...more,
+  };
+  await alerts.raise([finding], undefined);
+  const { items } = await server.store.alerts.list({}, { mode: "page", page: 1, size: 1 }, "created_at", true);
+  return items[0]!.id;
+}
+const ids = (messages: readonly Message[]) => messages.map(({ data }) => data.id);
+
+describe("a stream", () => {
+  test("tells of new events, and of alerts when they are made and when they change", async () => {
+    const reader = await listen();
+    expect(reader.response.headers["content-type"]).toBe("text/event-stream; charset=utf-8");
+    expect(reader.response.headers["cache-control"]).toBe("no-store");
+    expect(reader.response.headers["x-ratelimit-limit"]).toBeDefined();
+    const event = await submit();
+    await reader.count(1);
+    const alert = await raise();
+    await reader.count(2);
+    await server.call("POST", `/v1/alerts/${alert}/acknowledge`, { body: { assignee: "anna@example.com" } });
+    const messages = await reader.count(3);
+    expect(messages.map((message) => [message.event, message.data.id, message.data.status])).toEqual([
+      ["event", event, undefined],
+      ["alert", alert, "open"],
+      ["alert", alert, "acknowledged"],
+    ]);
+    expect(messages[0]!.data).toEqual((await server.call("GET", `/v1/events/${event}`)).body.data);
+    const listed = (await server.call("GET", "/v1/alerts?limit=1")).body.data[0];
+    expect(messages[2]!.data).toEqual({ ...listed, change: expect.any(Number) });
+    expect(messages[2]!.data.change).toBeGreaterThan(messages[1]!.data.change);
+    expect(reader.text).toMatch(/^retry: \d+\n\n/);
+    for (const { id } of messages) expect(id).toMatch(/^\d+\.(evt_[0-9a-f]{32})?$/);
+  });
+
+  test("shows only what its filters let through", async () => {
+    const high = await listen("?severity=high,critical");
+    const typed = await listen("?kinds=events&type=stream_one,stream_two&class=security");
+    const cases = await listen("?kinds=alerts&status=resolved&rule_name=stream.rule,stream.other&source=custom");
+    await submit({ severity: "low", type: "stream_one" });
+    const event = await submit({ severity: "critical" });
+    const two = await submit({ severity: "high", type: "stream_two" });
+    await raise({ severity: "low" });
+    const alert = await raise();
+    await server.call("POST", `/v1/alerts/${alert}/resolve`, { body: { resolution: "benign" } });
+    const other = await raise({ rule: { id: "rule_t", name: "stream.else", description: "", tags: [], channels: [] } });
+    await server.call("POST", `/v1/alerts/${other}/resolve`, { body: { resolution: "benign" } });
+    await high.until((messages) => messages.filter(({ data }) => data.id === other).length === 2);
+    expect(ids(high.messages).sort()).toEqual([event, two, alert, alert, other, other].sort());
+    expect(ids(await typed.count(2))).toHaveLength(2);
+    expect(typed.messages.map(({ data }) => data.type)).toEqual(["stream_one", "stream_two"]);
+    expect(ids(await cases.count(1))).toEqual([alert]);
+  });
+
+  test("goes on where it was left, by header and by parameter, without a gap and without repeating", async () => {
+    const reader = await listen();
+    const events = [await submit()];
+    const cases = [await raise()];
+    await reader.count(2);
+    const { id } = reader.messages.at(-1)!;
+    reader.close();
+    for (let i = 0; i < 150; i++) events.push(await submit());
+    for (let i = 0; i < 30; i++) cases.push(await raise());
+    const fresh = await listen("", {});
+    const resumed = [await listen("", { "last-event-id": id }), await listen(`?last_event_id=${id}`)];
+    // While they catch up, more comes.
+    events.push(await submit());
+    cases.push(await raise());
+    for (const each of resumed) {
+      await each.count(182);
+      const of = (kind: string) => ids(each.messages.filter(({ event }) => event === kind));
+      expect(of("event")).toEqual(events.slice(1));
+      expect(of("alert")).toEqual(cases.slice(1));
+    }
+    await fresh.count(2);
+    expect(ids(fresh.messages).sort()).toEqual([events.at(-1), cases.at(-1)].sort());
+  });
+
+  test("any message is a place to go on from", async () => {
+    const reader = await listen("?kinds=events");
+    const events: string[] = [];
+    for (let i = 0; i < 5; i++) events.push(await submit());
+    const messages = await reader.count(5);
+    for (const [i, { id }] of messages.entries()) {
+      const again = await listen(`?kinds=events&last_event_id=${id}`);
+      if (i < 4) expect(ids(await again.count(4 - i))).toEqual(events.slice(i + 1));
+    }
+  });
+
+  test("a place beyond the end is the end", async () => {
+    const reader = await listen("?last_event_id=999999999.evt_ffffffffffff7fffbfffffffffffffff");
+    const event = await submit();
+    const alert = await raise();
+    expect(ids(await reader.count(2)).sort()).toEqual([event, alert].sort());
+  });
+
+  test("survives a restart of the service: the reader comes back and misses nothing", async () => {
+    const reader = await listen();
+    await submit();
+    await reader.count(1);
+    const { id } = reader.messages[0]!;
+    const restarting = server.restart();
+    await reader.ended;
+    server = await restarting;
+    alerts = openAlerts({ store: server.store, addException: () => Promise.reject(new Error("unasked")) });
+    const event = await submit();
+    const again = await listen(`?last_event_id=${id}`, {}, server.key.secret);
+    expect(ids(await again.count(1))).toEqual([event]);
+  });
+});
+
+describe("who may listen", () => {
+  test("what a key may not read is not on its stream, and cannot be asked for", async () => {
+    const { secret } = server.addKey({ scopes: ["alerts:read"] });
+    const reader = await listen("", {}, secret);
+    await submit();
+    const alert = await raise();
+    expect(ids(await reader.count(1))).toEqual([alert]);
+    const call = (path: string, key: string | null) => server.call("GET", path, { key });
+    const asked = await call("/v1/stream?kinds=alerts,events", secret);
+    expect([asked.status, asked.body.error.code]).toEqual([403, "forbidden"]);
+    expect(asked.body.error.message).toContain("events:read");
+    expect((await call("/v1/stream", server.addKey({ scopes: ["rules:read"] }).secret)).status).toBe(403);
+    expect((await call("/v1/stream", null)).status).toBe(401);
+  });
+
+  test("a stream ends when its key is revoked", async () => {
+    const { key, secret } = server.addKey();
+    const reader = await listen("", {}, secret);
+    server.store.keys.put(revokeKey(key, Date.now()));
+    await reader.ended;
+    expect(isUsable(server.store.keys.find(key.id)!, Date.now())).toBe(false);
+  });
+
+  test.each([
+    ["kinds=flows", ["kinds"]],
+    ["severity=urgent", ["severity"]],
+    ["source=router", ["source"]],
+    ["class=other", ["class"]],
+    ["kinds=alerts&type=motion&class=audit", ["type", "class"]],
+    ["kinds=events&status=open", ["status"]],
+    ["last_event_id=7", ["last_event_id"]],
+    ["last_event_id=7.evt_nonsense", ["last_event_id"]],
+    ["last_event_id=-1.", ["last_event_id"]],
+    ["since=1", ["since"]],
+  ])("%s is refused", async (query, fields) => {
+    const answer = await server.call("GET", `/v1/stream?${query}`);
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.details.map(({ field }: { field: string }) => field)).toEqual(fields);
+  });
+
+  test("asking for the headers alone opens no stream", async () => {
+    const answer = await server.call("HEAD", "/v1/stream");
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe("");
+    const openStreams = async () => /^tocsin_streams (\d+)$/m.exec((await server.call("GET", "/metrics")).text)?.[1];
+    while ((await openStreams()) !== "0") await new Promise(setImmediate);
+  });
+});
+
+describe("limits", () => {
+  const registry = () => new Registry();
+  const quick: StreamTimes = { tickMs: 10, heartbeatTicks: 3, stalledTicksMax: 20 };
+  const newStreams = (register = registry(), times = quick) =>
+    new Streams({ store: server.store, registry: register, log: pino({ level: "silent" }), now: Date.now, times });
+  const opening = (made = server.key) => ({
+    key: made.key,
+    authorization: `Bearer ${made.secret}`,
+    kinds: ["events" as const],
+    filters: {},
+    place: undefined,
+  });
+  const endedWith = async (register: Registry, reason: string) => {
+    const { values } = await register.getSingleMetric("tocsin_streams_ended_total")!.get();
+    return values.find(({ labels }) => labels["reason"] === reason)?.value ?? 0;
+  };
+
+  test("a quiet stream says now and then that it is still there", async () => {
+    const streams = newStreams();
+    const output = await streams.open(opening());
+    let text = "";
+    for await (const chunk of output as AsyncIterable<Buffer>) {
+      text += chunk.toString();
+      if (text.split(": still here\n\n").length > 3) break;
+    }
+    expect(text).toMatch(/^retry: \d+\n\n(: still here\n\n)+$/);
+    streams.close();
+  });
+
+  test("a reader who takes nothing is sent away, is counted, and holds only so much", async () => {
+    const register = registry();
+    const streams = newStreams(register);
+    const output = await streams.open(opening());
+    const closed = new Promise((resolve) => output.once("close", resolve));
+    let most = 0;
+    const text = "x".repeat(900_000);
+    const sending = (async () => {
+      while (!output.destroyed) {
+        await submit({ data: { text } });
+        most = Math.max(most, output.readableLength);
+      }
+    })();
+    await closed;
+    await sending;
+    expect(await endedWith(register, "slow_reader")).toBe(1);
+    expect(most).toBeLessThan(4 * 1024 * 1024);
+    streams.close();
+  });
+
+  test("a reader who is slow but reads gets everything, in order", async () => {
+    const streams = newStreams(registry(), { ...quick, stalledTicksMax: 1_000_000 });
+    const output = await streams.open(opening());
+    const text = "x".repeat(300_000);
+    const sent: string[] = [];
+    for (let i = 0; i < 20; i++) sent.push(await submit({ data: { text } }));
+    let read = "";
+    const got = () => [...read.matchAll(/^data: \{"id":"(evt_[0-9a-f]+)"/gm)].map((match) => match[1]);
+    for await (const chunk of output as AsyncIterable<Buffer>) {
+      read += chunk.toString();
+      if (got().length >= sent.length && read.endsWith("\n\n")) break;
+    }
+    expect(got()).toEqual(sent);
+    streams.close();
+  });
+
+  test("there is room for so many streams of a key, and after one ends there is room again", async () => {
+    const streams = newStreams(registry(), { ...quick, tickMs: 60_000 });
+    const outputs: Readable[] = [];
+    for (let i = 0; i < 20; i++) outputs.push(await streams.open(opening()));
+    await expect(streams.open(opening())).rejects.toMatchObject({
+      code: "unavailable",
+      headers: { "Retry-After": expect.any(String) },
+    });
+    await streams.open(opening(server.addKey()));
+    outputs[0]!.destroy();
+    await new Promise((resolve) => outputs[0]!.once("close", resolve));
+    await streams.open(opening());
+    streams.close();
+    await expect(streams.open(opening(server.addKey()))).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
