@@ -158,7 +158,7 @@ describe("a stream", () => {
   });
 
   test("shows only what its filters let through", async () => {
-    const high = await listen("?severity=high,critical");
+    const high = await listen("?severity=high,critical&rule_name=stream.rule,stream.else");
     const typed = await listen("?kinds=events&type=stream_one,stream_two&class=security");
     const cases = await listen("?kinds=alerts&status=resolved&rule_name=stream.rule,stream.other&source=custom");
     await submit({ severity: "low", type: "stream_one" });
