@@ -135,8 +135,8 @@ test("a search that is as it must be is answered, or refused with the reason", a
       expect(answer.body.data.results.length).toBe(Math.min(answer.body.data.total, body.limit ?? 50));
       expect(Object.keys(answer.body.data.aggregations).sort()).toEqual(Object.keys(body.aggs ?? {}).sort());
     }),
-    { numRuns: 200 },
+    { numRuns: 150 },
   );
   // Otherwise it would prove nothing.
   expect(seen[200]).toBeGreaterThan(seen[400]);
-});
+}, 180_000);

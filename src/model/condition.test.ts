@@ -194,6 +194,8 @@ test.each([
   [{ field: "timestamp", during: "late" }, "during", "days"],
   [{ field: "raw.x", equals_field: "elsewhere" }, "equals_field", "not a field"],
   [{ field: "*", gt: 1 }, "gt", "any field (*) takes"],
+  [{ field: "id", contains: "evt_" }, "contains", "id takes equals"],
+  [{ field: "raw.x", equals_field: "id" }, "equals_field", "every id is different"],
   [{ field: "raw.x", gt: 1, ignore_case: true }, "ignore_case", "does not compare text"],
   [{ field: "elsewhere", equals: 1 }, "field", "not a field"],
 ])("%j is refused on %s: %s", (input, field, words) => {

@@ -30,7 +30,7 @@ const scalars = z.array(scalar).min(1).max(LIST_VALUES_MAX);
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
 const texts = oneOrSeveral(text, LIST_VALUES_MAX);
 const otherField = z.string().superRefine((path, context) => {
-  const fault = pathFault(path);
+  const fault = path === "id" ? "every id is different" : pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
 const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
@@ -250,6 +250,9 @@ const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
   "cidr",
 ];
 
+/** Ids are compared as wholes: a store finds events by them without looking at each. */
+const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];
+
 export interface FieldTest {
   readonly kind: "test";
   readonly field: string;
@@ -287,6 +290,9 @@ export const fieldTestSchema = z
     if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
       const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
       context.addIssue({ code: "custom", path: [name], message });
+    }
+    if (input.field === "id" && !ID_OPERATORS.includes(name)) {
+      context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
     }
     const operator = OPERATORS[name] as Operator;
     const valueFault = fault ? undefined : operator.fault?.(input[name], input.field);
