@@ -3,7 +3,7 @@ import type { Settings } from "../config.ts";
 import { faultsOf } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
 import type { RuleInput } from "../model/rule.ts";
-import type { ImportApi } from "../sigma/import-thread.ts";
+import type { ImportApi } from "../sigma/worker.ts";
 import { IMPORT_FORMATS, makeRules, type ImportQuestion, type ReadRules } from "../sigma/rule-import.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
@@ -116,12 +116,7 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
 async function readInThread(question: ImportQuestion): Promise<ReadRules> {
   const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
   // Whoever waits for its answer hears of its death.
-  const thread = new Thread<ImportApi>(
-    new URL("../sigma/import-thread.ts", import.meta.url),
-    {},
-    () => undefined,
-    limits,
-  );
+  const thread = new Thread<ImportApi>(new URL("../sigma/worker.ts", import.meta.url), {}, () => undefined, limits);
   try {
     const read = await thread.call("readRules", question);
     if (!("mappingFaults" in read)) return read;

@@ -1,0 +1,55 @@
+import { readBuiltinFiles } from "../detection/builtin.ts";
+import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
+import { WELL_KNOWN_FIELDS } from "../model/event.ts";
+import { code, markdownTable } from "./markdown.ts";
+
+// docs/rules.md is written by hand, but for what the code knows better: that is printed between marks.
+
+/** The page with its printed parts as the code has them now. */
+export function printRuleTables(page: string): string {
+  const parts: Record<string, () => string> = {
+    fields: fieldTable,
+    operators: operatorTable,
+    "built-in rules": builtinTable,
+  };
+  return page.replaceAll(
+    /(<!-- printed: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,
+    (_, start: string, name: string, end: string) => {
+      const print = parts[name];
+      if (!print) throw new Error(`docs/rules.md has a mark for ${name}, which nothing prints`);
+      return `${start}\n${print()}\n\n${end}`;
+    },
+  );
+}
+
+function fieldTable(): string {
+  return markdownTable(
+    ["field", "holds a"],
+    Object.entries(WELL_KNOWN_FIELDS).map(([path, type]) => [code(path), type]),
+  );
+}
+
+function operatorTable(): string {
+  const takesCase = (name: (typeof OPERATOR_NAMES)[number]) => ("ignoresCase" in OPERATORS[name] ? "yes" : "");
+  return markdownTable(
+    ["operator", "holds when", "`ignore_case`"],
+    OPERATOR_NAMES.map((name) => [code(name), OPERATORS[name].about, takesCase(name)]),
+  );
+}
+
+function builtinTable(): string {
+  const rules = readBuiltinFiles({ platform: "<platform>", timezone: "UTC" }).map(({ input }) => input);
+  return markdownTable(
+    ["rule", "severity", "source", "what it finds", "techniques"],
+    rules.map(({ name, severity, source, description, tags, enabled }) => [
+      code(name),
+      severity + (enabled ? "" : " (off)"),
+      code(source),
+      description.split("\n\n", 1)[0]!,
+      tags
+        .filter((tag) => /^attack\.t\d/.test(tag))
+        .map((tag) => tag.slice("attack.".length).toUpperCase())
+        .join(", "),
+    ]),
+  );
+}
