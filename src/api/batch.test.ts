@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHUNK_EVENTS_MAX } from "../intake/intake.ts";
 import { StoreUnavailable } from "../store/store.ts";
-import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 
 const item = (n: number) => ({ type: "batched", source: "custom", data: { n } });
 const NDJSON = { "content-type": "application/x-ndjson" };
@@ -144,7 +144,7 @@ describe("a batch", () => {
       settings: { rateLimits: false },
       around: (store) => ({
         ...store,
-        events: Object.assign(Object.create(store.events) as typeof store.events, {
+        events: changed(store.events, {
           append: (events: Parameters<typeof store.events.append>[0]) =>
             refuse(calls++)
               ? Promise.reject(new StoreUnavailable("disk_full", "no room", 9))

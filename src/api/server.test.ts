@@ -4,7 +4,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../store/store.ts";
 import { PROBLEMS } from "./problems.ts";
-import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 const MIB = 1024 * 1024;
 const submission = { type: "login_failure", source: "custom", data: { user: "alice" } };
@@ -184,7 +184,7 @@ describe("a fault of ours", () => {
     const broken = await openTestServer({
       around: (store) => ({
         ...store,
-        events: Object.assign(Object.create(store.events) as typeof store.events, {
+        events: changed(store.events, {
           get: () => Promise.reject(new Error("SELECT * FROM secret at /var/lib")),
           list: () => Promise.reject(new StoreUnavailable("queue_full", "too much to do", 7)),
         }),
