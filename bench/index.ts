@@ -12,6 +12,7 @@ import { list } from "./list.ts";
 import { memory } from "./memory.ts";
 import { readers } from "./readers.ts";
 import { reportMarkdown } from "./report.ts";
+import { simulate } from "./simulate.ts";
 import { submit } from "./submit.ts";
 import { text } from "./text.ts";
 
@@ -28,6 +29,7 @@ const QUESTIONS: Record<string, Question> = {
   submit,
   readers,
   "detect-ingest": detectIngest,
+  simulate,
 };
 
 const EVENTS_DEFAULT = 5_000_000;

@@ -1,0 +1,71 @@
+import { timed, withServer, type Bench } from "./bench.ts";
+import { ms, spreadOf, type Answer } from "./figures.ts";
+
+// Rules of several kinds tried on the whole week through HTTP. The one that matches most is what the rest is measured by:
+// a rule with few matches must not cost what that one costs.
+
+const ROUNDS = 5;
+const MS_MAX = 5000;
+/** A rule with few matches costs at most its share of the one with many, and the look at the columns. */
+const SELECTIVE_MS_MAX = 1000;
+
+const common = { severity: "high", description: "A rule that is tried", actions: [{ alert: { channels: [] } }] };
+
+const RULES = {
+  "a threshold on a common event": {
+    conditions: [{ field: "type", equals: "dns_query" }],
+    window: "5m",
+    threshold: { count: 100, group_by: "raw.src_ip" },
+  },
+  "a threshold on every event with an address": {
+    conditions: [{ field: "raw.src_ip", exists: true }],
+    window: "1m",
+    threshold: { count: 50, group_by: "raw.src_ip" },
+  },
+  "a threshold on failed logins": {
+    conditions: [{ field: "type", equals: "login_failure" }],
+    window: "5m",
+    threshold: { count: 5, group_by: "raw.src_ip" },
+  },
+  "a sequence of failed logins and one that is not": {
+    conditions: [],
+    sequence: [
+      { name: "failed", conditions: [{ field: "type", equals: "login_failure" }], count: 3 },
+      { name: "in", conditions: [{ field: "type", equals: "admin_login" }] },
+    ],
+    window: "10m",
+    group_by: "raw.src_ip",
+  },
+  "a keyword in any field": { conditions: [{ keyword: "log4j" }] },
+} satisfies Record<string, object>;
+
+interface Simulated {
+  data: { matches: number; alerts: number };
+}
+
+export async function simulate({ dataset }: Bench): Promise<readonly Answer[]> {
+  const time_range = { from: new Date(dataset.fromMs).toISOString(), to: new Date(dataset.toMs).toISOString() };
+  return withServer(dataset.folder, async (server) => {
+    const answers: Answer[] = [];
+    for (const [name, rule] of Object.entries(RULES)) {
+      const body = { rule: { name: "bench.simulated", ...common, ...rule }, time_range };
+      const took: number[] = [];
+      let found: Simulated["data"] | undefined;
+      for (let round = 0; round < ROUNDS; round++) {
+        const { ms: spent, value } = await timed(() => server.post<Simulated>("/v1/rules/simulate", body));
+        took.push(spent);
+        found = value.data;
+      }
+      const { p50, max } = spreadOf(took);
+      const msMax = found!.matches < dataset.events / 100 ? SELECTIVE_MS_MAX : MS_MAX;
+      answers.push({
+        question: `simulate ${name} over 7 days`,
+        figure: `p50 ${ms(p50)}; slowest ${ms(max)}; ${found!.matches.toLocaleString("en")} matches, ${found!.alerts.toLocaleString("en")} alerts`,
+        reach: `at most ${msMax / 1000} s`,
+        met: max <= msMax,
+        values: { p50, max, matches: found!.matches, alerts: found!.alerts },
+      });
+    }
+    return answers;
+  });
+}
