@@ -19,7 +19,7 @@ import { ANY_SOURCE, ruleInputSchema, toRuleBody, type Rule, type RuleInput } fr
 // Rules in files: YAML, one or several documents, each a rule as the API takes it, with tests beside it. In every text
 // `{platform}` stands for the platform's word and `{timezone}` for its time zone.
 
-export const RULE_FILE_CHARACTERS_MAX = 8 * 1024 * 1024;
+const RULE_FILE_CHARACTERS_MAX = 8 * 1024 * 1024;
 const DOCUMENTS_MAX = 10_000;
 const TESTS_MAX = 100;
 const TEST_EVENTS_MAX = 10_000;

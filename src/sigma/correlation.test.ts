@@ -148,17 +148,61 @@ logsources:
     expect(outcomes[0]!.kind).toBe("taken");
   });
 
-  test("one over a rule that could not be taken, or over a correlation, is not taken either", () => {
+  test("many of one thing, then another: an event_count is a step of a temporal one", () => {
+    const content = `${BASE}---
+title: Many failed\nname: many_failed
+correlation: { type: event_count, rules: [failed], group-by: [user], timespan: 5m, condition: { gte: 10 } }
+---
+title: Guessed\nlevel: critical
+correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by: [user], timespan: 10m }`;
+    const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["part", "part", "part", "taken"]);
+    expect(outcomes[3]!.rule).toMatchObject({
+      window: "10m",
+      group_by: "raw.user",
+      sequence: [
+        { name: "many_failed", count: 10, conditions: FAILED },
+        { name: "succeeded", count: 1, conditions: SUCCEEDED },
+      ],
+    });
+    expect(outcomes[3]!.remarks).toEqual([
+      { place: "correlation.rules[0]", message: expect.stringMatching(/10m.*5m/) },
+    ]);
+  });
+
+  test("temporal with its rules joined by and is the same as without a condition", () => {
+    const shape = "{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition:";
+    expect(correlate(`${shape} failed and succeeded }`)[2]!.kind).toBe("taken");
+    for (const condition of ["failed and not succeeded", "failed or succeeded", "failed", "failed and failed"]) {
+      expect(correlate(`${shape} ${condition} }`)[2]!.reasons).toEqual([
+        { place: "correlation.condition", message: expect.any(String) },
+      ]);
+    }
+  });
+
+  test("one over a rule that could not be taken, or that counts a correlation, is not taken either", () => {
     const content = `title: Bad\nname: bad\nlogsource: { category: x }\ndetection: { s: { a|nope: 1 }, condition: s }
 ---
 title: First\nname: first\ncorrelation: { type: event_count, rules: [bad], timespan: 5m, condition: { gte: 3 } }
 ---
-title: Second\ncorrelation: { type: event_count, rules: [first], timespan: 5m, condition: { gte: 3 } }`;
+title: Second\ncorrelation: { type: event_count, rules: [first], timespan: 5m, condition: { gte: 3 } }
+---
+${BASE}---
+title: Third\nname: third\ncorrelation: { type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }
+---
+title: Fourth\ncorrelation: { type: event_count, rules: [third], timespan: 5m, condition: { gte: 3 } }
+---
+title: Fifth\ncorrelation: { type: temporal, rules: [third, succeeded], group-by: [user], timespan: 5m }`;
     const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
-    expect(outcomes.map(({ reasons }) => reasons[0]!.message)).toEqual([
+    expect(outcomes.map(({ reasons }) => reasons[0]?.message)).toEqual([
       expect.stringMatching(/no modifier/),
       expect.stringMatching(/could not be taken/),
+      expect.stringMatching(/could not be taken/),
+      undefined,
+      undefined,
+      undefined,
       expect.stringMatching(/a correlation itself/),
+      expect.stringMatching(/grouped by other fields/),
     ]);
   });
 });

@@ -2,6 +2,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, listOf } from "./combine.ts";
 import type { SigmaCorrelation } from "./documents.ts";
+import { parseCondition } from "./expression.ts";
 import type { Notes } from "./note.ts";
 
 // Rules over several events: correlations, and the aggregations that went before them.
@@ -14,6 +15,8 @@ export interface BaseRule {
   /** Of the log source and of the detection. */
   readonly condition: ConditionInput;
   pathOf(field: string): string;
+  /** Of an event_count that is a step of another correlation: so many, grouped so, within its own timespan. */
+  readonly counted?: { readonly count: number; readonly groupBy: readonly string[]; readonly window: string };
 }
 
 /** What a rule over several events has instead of plain conditions. */
@@ -22,7 +25,7 @@ export interface Aggregate {
   readonly conditions: ConditionInput[];
   readonly window: string;
   readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string };
-  readonly sequence?: { name: string; conditions: ConditionInput[]; group_by?: string | string[] }[];
+  readonly sequence?: { name: string; conditions: ConditionInput[]; count?: number; group_by?: string | string[] }[];
   readonly sequence_order?: "in_order" | "any";
   readonly group_by?: string | string[];
 }
@@ -31,6 +34,7 @@ type Correlation = SigmaCorrelation["correlation"];
 
 const COUNT_MAX = 10_000;
 const STEPS_MAX = 10;
+const STEP_COUNT_MAX = 1000;
 const ANY = "any";
 const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
 
@@ -64,6 +68,13 @@ function readCount(
 ): Aggregate | undefined {
   const { condition } = correlation;
   if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs gte, gt or eq and a number");
+  const chained = rules.findIndex((rule) => rule.counted);
+  if (chained >= 0) {
+    return notes.refuse(
+      `correlation.rules[${chained}]`,
+      "is a correlation itself, and can be counted by none; temporal ones take it",
+    );
+  }
   const { field, ...comparisons } = condition;
   const count = readLeast(comparisons, notes);
   if (count === undefined) return undefined;
@@ -117,10 +128,7 @@ function readTemporal(
   window: string,
   notes: Notes,
 ): Aggregate | undefined {
-  const { condition } = correlation;
-  if (typeof condition === "string")
-    return notes.refuse("correlation.condition", "a condition over the rules' names is not taken");
-  const needed = condition ? readLeast(condition, notes) : rules.length;
+  const needed = readNeeded(correlation.condition, rules, notes);
   if (needed === undefined) return undefined;
   if (needed !== rules.length) {
     return notes.refuse(
@@ -137,14 +145,60 @@ function readTemporal(
     const own = oneOrAll(groups[i]!);
     const differs = groups[i]!.join() !== groups[0]!.join();
     const conditions = listOf(conditionIn(rule, source));
-    return { name: rule.reference.slice(0, 100), conditions, ...(differs && own && { group_by: own }) };
+    const count =
+      rule.counted &&
+      readStepCount(rule.counted, { groups: groups[i]!, window, place: `correlation.rules[${i}]` }, notes);
+    return {
+      name: rule.reference.slice(0, 100),
+      conditions,
+      ...(count !== undefined && { count }),
+      ...(differs && own && { group_by: own }),
+    };
   });
+  if (notes.refusals.length > 0) return undefined;
   const sequence_order = correlation.type === "temporal" ? "any" : "in_order";
   return { source, conditions: [], window, sequence, sequence_order, ...(group_by && { group_by }) };
 }
 
+/** How many of the rules must have happened: as a number, or as their names with `and` between. */
+function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): number | undefined {
+  if (condition === undefined) return rules.length;
+  if (typeof condition === "object") return readLeast(condition, notes);
+  const parsed = parseCondition(condition);
+  if ("fault" in parsed) return notes.refuse("correlation.condition", parsed.fault);
+  const { expression } = parsed;
+  const parts = expression.kind === "and" ? expression.of : [expression];
+  const named = new Set(parts.flatMap((part) => (part.kind === "name" ? [part.name] : [])));
+  if (
+    named.size === rules.length &&
+    rules.every(({ reference }) => named.has(reference)) &&
+    parts.length === named.size
+  ) {
+    return rules.length;
+  }
+  return notes.refuse("correlation.condition", "only all rules with and between them are taken");
+}
+
+interface Step {
+  readonly groups: readonly string[];
+  readonly window: string;
+  readonly place: string;
+}
+
+/** Many of one thing and then another: the many are counted in the window of the whole. */
+function readStepCount(
+  { count, groupBy, window: own }: NonNullable<BaseRule["counted"]>,
+  { groups, window, place }: Step,
+  notes: Notes,
+): number | undefined {
+  if (count > STEP_COUNT_MAX) return notes.refuse(place, `counts to ${count}; a step takes at most ${STEP_COUNT_MAX}`);
+  if (groupBy.join() !== groups.join()) return notes.refuse(place, "is grouped by other fields than this correlation");
+  if (own !== window) notes.remark(place, `is counted within ${window}, the timespan of the whole, instead of ${own}`);
+  return count;
+}
+
 /** The paths of `group-by` in the events of one of the rules: an alias is another field in each. */
-function groupPaths({ "group-by": groupBy, aliases }: Correlation, rule: BaseRule): string[] {
+export function groupPaths({ "group-by": groupBy, aliases }: Correlation, rule: BaseRule): string[] {
   return (groupBy ?? []).map((field) => rule.pathOf(aliases?.[field]?.[rule.reference] ?? field));
 }
 

@@ -5,7 +5,7 @@ import { parseYaml } from "../lib/yaml.ts";
 // The YAML of Sigma: one or several documents in a file, each a rule on events or a correlation of other rules.
 
 /** A file is read whole; the largest collections that people publish as one file are a tenth of this. */
-export const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
+const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
 const DOCUMENTS_MAX = 20_000;
 const TEXT_CHARACTERS_MAX = 8000;
 

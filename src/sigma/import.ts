@@ -2,9 +2,9 @@ import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
 import { ruleInputSchema, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import { allOf, listOf } from "./combine.ts";
-import { readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
+import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
 import { readDetection, type Detection } from "./detection.ts";
-import { readSigma, type SigmaDocument, type SigmaFile, type SigmaHead } from "./documents.ts";
+import { readSigma, type SigmaDocument, type SigmaCorrelation, type SigmaFile, type SigmaHead } from "./documents.ts";
 import { placementOf, readDefaultMapping, type Mapping } from "./mapping.ts";
 import { Notes, type Note } from "./note.ts";
 
@@ -44,13 +44,12 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
   const mappings = [...(options.mapping ? [options.mapping] : []), readDefaultMapping()];
   const documents = files.flatMap(readSigma);
   const read = documents.map((document) => (document.kind === "rule" ? readRule(document, mappings) : undefined));
-  const known = new Map<string, { readonly base: BaseRule | undefined; readonly index: number }>();
+  const known: Known = new Map();
   for (const [index, document] of documents.entries()) {
     if (document.kind !== "rule") continue;
-    const { name, id } = document.rule;
-    for (const reference of [name, id]) if (reference) known.set(reference, { base: read[index]!.base, index });
+    for (const reference of referencesOf(document.rule)) known.set(reference, { base: read[index]!.base, index });
   }
-  const correlated = documents.map((document) => correlate(document, documents, known));
+  const correlated = correlateAll(documents, known);
   const parts = partsOf(documents, known, correlated);
   const names = new Set<string>();
   const schema = ruleInputSchema(options.sources);
@@ -113,38 +112,70 @@ function aggregated({ aggregation, timeframe }: Detection, base: BaseRule, notes
   return readAggregation(aggregation!, timeframe, base, notes);
 }
 
-type Known = ReadonlyMap<string, { readonly base: BaseRule | undefined; readonly index: number }>;
+type Known = Map<string, { readonly base: BaseRule | undefined; readonly index: number }>;
+type Correlated = Omit<Read, "base">;
 
-function correlate(
-  document: SigmaDocument,
-  documents: readonly SigmaDocument[],
-  known: Known,
-): Omit<Read, "base"> | undefined {
-  if (document.kind !== "correlation") return undefined;
+/** Those over rules first: what they count can be a step of the others. */
+function correlateAll(documents: readonly SigmaDocument[], known: Known): (Correlated | undefined)[] {
+  const correlated: (Correlated | undefined)[] = documents.map(() => undefined);
+  const isCorrelation = (reference: string) =>
+    documents.some(
+      ({ kind, ...other }) => kind === "correlation" && "rule" in other && referencesOf(other.rule).includes(reference),
+    );
+  const visit = (chained: boolean) => {
+    for (const [index, document] of documents.entries()) {
+      if (document.kind !== "correlation") continue;
+      if (document.rule.correlation.rules.some(isCorrelation) !== chained) continue;
+      const outcome = correlate(document.rule, known);
+      correlated[index] = outcome;
+      const base = chained ? undefined : countedBase(document.rule, outcome.aggregate, known);
+      for (const reference of referencesOf(document.rule)) known.set(reference, { base, index });
+    }
+  };
+  visit(false);
+  visit(true);
+  return correlated;
+}
+
+function referencesOf({ name, id }: Pick<SigmaHead, "name" | "id">): string[] {
+  return [name, id].filter((reference) => typeof reference === "string");
+}
+
+function correlate({ correlation }: SigmaCorrelation, known: Known): Correlated {
   const notes = new Notes();
-  const { correlation } = document.rule;
   if (correlation.rules.length === 0) notes.refuse("correlation.rules", "is required");
   const rules = correlation.rules.flatMap((reference, i) => {
-    const place = `correlation.rules[${i}]`;
     const found = known.get(reference);
     if (found?.base) return [{ ...found.base, reference }];
-    const isCorrelation = documents.some(
-      (other) => other.kind === "correlation" && (other.rule.name === reference || other.rule.id === reference),
-    );
-    if (isCorrelation) notes.refuse(place, `${reference} is a correlation itself: one over correlations is not taken`);
-    else if (found) notes.refuse(place, `the rule ${reference} could not be taken`);
-    else notes.refuse(place, `there is no rule ${reference} among those that are imported together`);
+    const reason = found
+      ? `the rule ${reference} could not be taken, or is a correlation that cannot be part of another`
+      : `there is no rule ${reference} among those that are imported together`;
+    notes.refuse(`correlation.rules[${i}]`, reason);
     return [];
   });
   const aggregate = notes.refusals.length > 0 ? undefined : readCorrelation(correlation, rules, notes);
   return { notes, aggregate };
 }
 
+/** An event_count as a step of another correlation has it. */
+function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, known: Known): BaseRule | undefined {
+  if (!made?.threshold || made.threshold.distinct !== undefined || made.window === undefined) return undefined;
+  const reference = correlation.rules[0]!;
+  const first = { ...known.get(reference)!.base!, reference };
+  const { count } = made.threshold;
+  return {
+    ...first,
+    source: made.source,
+    condition: allOf(made.conditions),
+    counted: { count, groupBy: groupPaths(correlation, first), window: made.window },
+  };
+}
+
 /** Rules that a correlation speaks for, by their place in the list, with the correlation's title. */
 function partsOf(
   documents: readonly SigmaDocument[],
   known: Known,
-  correlated: readonly (Omit<Read, "base"> | undefined)[],
+  correlated: readonly (Correlated | undefined)[],
 ): Map<number, string> {
   const parts = new Map<number, string>();
   for (const [index, document] of documents.entries()) {

@@ -3,10 +3,10 @@ import { mapPlain, plainText, type Pattern } from "./pattern.ts";
 // Every modifier there is, `CommandLine|windash|contains|all`, and what it does to a value before it is compared.
 
 /** What decides how a field is compared; of these a field has at most one. */
-export const COMPARISONS = ["re", "cidr", "exists", "lt", "lte", "gt", "gte", "fieldref"] as const;
+const COMPARISONS = ["re", "cidr", "exists", "lt", "lte", "gt", "gte", "fieldref"] as const;
 /** Where in the field a text stands. */
-export const PLACES = ["contains", "startswith", "endswith"] as const;
-export const PATTERN_FLAGS = ["i", "m", "s"] as const;
+const PLACES = ["contains", "startswith", "endswith"] as const;
+const PATTERN_FLAGS = ["i", "m", "s"] as const;
 const TIME_PARTS: ReadonlySet<string> = new Set(["minute", "hour", "day", "week", "month", "year"]);
 const OTHERS = ["all", "cased", "neq", "expand"];
 
