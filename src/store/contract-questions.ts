@@ -131,6 +131,25 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       PROPERTY_MS_MAX,
     );
 
+    test("an id finds its event, and one that differs from it anywhere finds none", async () => {
+      const [event, other] = await append(draft({ type: "named" }), draft({ type: "named" }));
+      const { id } = event!;
+      const wrong = id.slice(0, -1) + (id.endsWith("0") ? "1" : "0");
+      const named: Condition = { kind: "test", field: "type", operator: "equals", value: "named", ignoreCase: false };
+      const found = async (operator: "equals" | "not_equals" | "in", value: string | string[], ignoreCase = false) => {
+        const test: Condition = { kind: "test", field: "id", operator, value, ignoreCase };
+        const { items } = await search({ kind: "all", of: [named, test] });
+        return ids(items).sort();
+      };
+      expect(await found("equals", id)).toEqual([id]);
+      expect(await found("equals", id.toUpperCase())).toEqual([]);
+      expect(await found("equals", id.toUpperCase(), true)).toEqual([id]);
+      expect(await found("equals", wrong)).toEqual([]);
+      expect(await found("in", [wrong, "x", id])).toEqual([id]);
+      expect(await found("not_equals", id)).toEqual([other!.id]);
+      expect(await found("not_equals", wrong)).toEqual([id, other!.id]);
+    });
+
     test("a pattern looks at the beginning of a very long text", async () => {
       const [short] = await append(
         // Counted in the units that a text is made of: each of these signs is two.

@@ -137,17 +137,19 @@ export class EmbeddedEvents implements EventStore {
   async search(
     query: SearchQuery,
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
-    const { total, places, aggregations } = await this.#ask("search", query);
+    const condition = await this.#withStoredIds(query.condition);
+    const { total, places, aggregations } = await this.#ask("search", { ...query, condition });
     return { total, items: await this.#journal.bodies(places), aggregations };
   }
 
   async *scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
     const upTo = this.#journal.committedSeq;
+    const condition = await this.#withStoredIds(question.condition);
     let after: ListPlace | undefined;
     while (!signal.aborted) {
       const places: ListPlace[] = await this.#ask(
         "scan",
-        question.condition,
+        condition,
         { fromMs: question.fromMs, toMs: question.toMs },
         after,
         upTo,
@@ -181,7 +183,9 @@ export class EmbeddedEvents implements EventStore {
     signal.addEventListener("abort", stop, { once: true });
     let coming: Promise<ProjectedRows> | undefined;
     try {
-      await this.#ask("beginProjection", number, question);
+      const condition = await this.#withStoredIds(question.condition);
+      const tests = await Promise.all((question.tests ?? []).map((test) => this.#withStoredIds(test)));
+      await this.#ask("beginProjection", number, { ...question, condition, tests });
       coming = this.#ask("projectedRows", number);
       for (let rows = await coming; rows.seqs.length > 0 && !signal.aborted; rows = await coming) {
         // The next part is made while this one is being looked at.
@@ -217,6 +221,24 @@ export class EmbeddedEvents implements EventStore {
     const place = readEventId(id);
     const row = place && (await this.#journal.get(place.day, place.seq));
     return row && idOfText(row.body) === id ? row : undefined;
+  }
+
+  /** The columns know an event by its place alone, so that an id which only looks like one of ours is taken out before. */
+  async #withStoredIds(condition: Condition): Promise<Condition> {
+    if (condition.kind === "not") return { ...condition, of: await this.#withStoredIds(condition.of) };
+    if (condition.kind !== "test") {
+      return { ...condition, of: await Promise.all(condition.of.map((part) => this.#withStoredIds(part))) };
+    }
+    if (condition.field !== "id" || condition.operator === "exists") return condition;
+    const stored = async (id: Scalar): Promise<Scalar> => {
+      const spelled = condition.ignoreCase ? String(id).toLowerCase() : String(id);
+      return (await this.#find(spelled)) ? spelled : "";
+    };
+    const { value } = condition;
+    return {
+      ...condition,
+      value: typeof value === "object" ? await Promise.all(value.map(stored)) : await stored(value),
+    };
   }
 
   async #placeOf(id: string): Promise<ListPlace> {
