@@ -1,12 +1,12 @@
-import { execFileSync } from "node:child_process";
 import { closeSync, ftruncateSync, openSync, readdirSync, statSync, writeSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { columnsFile, eventsFolder } from "../src/store/embedded/layout.ts";
 import { makeKey, startServer, type ServerOptions, type ServerProcess } from "./server-process.ts";
+import { makeSmallDisk } from "./small-disk.ts";
 
 // What happens to the real server when the ground gives way: killed, files damaged, disk full.
 
@@ -244,55 +244,8 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   await expectAll(ask, [...ids, later]);
 }, 120_000);
 
-interface SmallDisk {
-  readonly dataDir: string;
-  readonly shellBefore?: string;
-  fill(server: ServerProcess): Promise<void>;
-  makeRoom(server: ServerProcess): Promise<void>;
-}
-
-const BALLAST_BYTES = 80 * 1024 * 1024;
-const ROOM_BYTES = 16 * 1024 * 1024;
-
-/** A file system of its own where this process may mount one. */
-async function mountSmallDisk(): Promise<SmallDisk | undefined> {
-  const mountPoint = join(folder, "small");
-  await mkdir(mountPoint, { recursive: true });
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${BALLAST_BYTES + ROOM_BYTES}`, "tmpfs", mountPoint], {
-      stdio: "ignore",
-    });
-  } catch {
-    return undefined;
-  }
-  onTestFinished(() => void execFileSync("umount", ["--lazy", mountPoint]));
-  const ballast = join(mountPoint, "ballast");
-  return {
-    dataDir: join(mountPoint, "data"),
-    fill: () => writeFile(ballast, Buffer.alloc(BALLAST_BYTES, 1)),
-    makeRoom: () => rm(ballast),
-  };
-}
-
-/** Elsewhere a limit on the size of each file, which to the server looks much the same. */
-function limitFileSize(): SmallDisk | undefined {
-  try {
-    execFileSync("prlimit", ["--version"], { stdio: "ignore" });
-  } catch {
-    return undefined;
-  }
-  const setLimit = async (server: ServerProcess, bytes: string) =>
-    void execFileSync("prlimit", [`--pid=${server.pid}`, `--fsize=${bytes}:unlimited`]);
-  return {
-    dataDir: join(folder, "limited"),
-    shellBefore: "trap '' XFSZ",
-    fill: (server) => setLimit(server, String(4 * 1024 * 1024)),
-    makeRoom: (server) => setLimit(server, "unlimited"),
-  };
-}
-
 it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
-  const disk = (await mountSmallDisk()) ?? limitFileSize();
+  const disk = await makeSmallDisk(folder);
   if (!disk) return skip("this process may neither mount a small disk nor limit the size of files");
   const { dataDir, shellBefore } = disk;
   const key = await makeKey(dataDir);

@@ -347,6 +347,36 @@ describe("limits", () => {
     streams.close();
   });
 
+  test("what a stream has read by itself is not told again when the news of it comes late", async () => {
+    const hear: (() => void)[] = [];
+    const late = {
+      ...server.store,
+      alerts: { ...server.store.alerts, onChange: (listener: () => void) => (hear.push(listener), () => undefined) },
+    };
+    const streams = new Streams({ store: late, registry: registry(), log: pino({ level: "silent" }), now: Date.now });
+    const before = await server.store.alerts.lastChange();
+    const first = await raise();
+    const kinds = ["alerts" as const];
+    // The feed begins here, after the first.
+    const other = await streams.open({ ...opening(), kinds });
+    const second = await raise();
+    const output = await streams.open({ ...opening(), kinds, place: { change: before, eventId: null } });
+    let read = "";
+    const got = () => [...read.matchAll(/^data: \{"id":"(alt_[0-9a-f]+)"/gm)].map((match) => match[1]);
+    const reading = (async () => {
+      for await (const chunk of output as AsyncIterable<Buffer>) read += chunk.toString();
+    })();
+    while (got().length < 2) await new Promise(setImmediate);
+    for (const listener of hear) listener();
+    const third = await raise();
+    for (const listener of hear) listener();
+    while (!got().includes(third)) await new Promise(setImmediate);
+    expect(got()).toEqual([first, second, third]);
+    streams.close();
+    await reading;
+    other.destroy();
+  });
+
   test("there is room for so many streams of a key, and after one ends there is room again", async () => {
     const streams = newStreams(registry(), { ...quick, tickMs: 60_000 });
     const outputs: Readable[] = [];
