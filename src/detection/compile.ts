@@ -86,7 +86,7 @@ function compileTest(test: FieldTest, { facts, budget, slots }: Workshop): Predi
     case "regex":
       return compileRegex(texts(value), ignoreCase, {
         values: () => facts.values(slot),
-        folded: () => facts.folded(slot),
+        guarded: () => facts.guarded(slot),
         budget,
       });
     case "equals_field":

@@ -6,6 +6,7 @@ import { parseTime } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
+import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
 import { ANY_FIELD, fieldReader, pathFault, type FieldValue } from "./field.ts";
 
 // The condition language: what a filter of a search and a condition of a rule say about one event.
@@ -411,6 +412,10 @@ export function patternSubject(text: string): string {
 }
 
 function patternFault(pattern: string): string | undefined {
+  const weight = patternWeight(pattern);
+  if (weight > PATTERN_WEIGHT_MAX) {
+    return `too large: with its repetitions written out it is ${weight} long, and ${PATTERN_WEIGHT_MAX} is the most`;
+  }
   try {
     RE2JS.compile(pattern);
     return undefined;

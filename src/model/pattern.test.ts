@@ -1,0 +1,24 @@
+import { RE2JS } from "re2js";
+import { expect, test } from "vitest";
+import { fieldTestSchema } from "./condition.ts";
+import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
+
+test.each([
+  "x{1000}x{1000}x{1000}",
+  "((a{30}){30})b{2}",
+  "(?:\\pL{10}){30}",
+  "[^\\pL]{100}\\p{Greek}{5,20}",
+  "a[]a{5]{10}b\\{5}",
+  "(a|b{3}){100,}",
+  "[a-z]{1,999}(x?y+z*){50}",
+])("%s weighs at least as many instructions as it compiles to compare", (pattern) => {
+  const compared = RE2JS.compile(pattern).re2Input.prog.inst.filter(({ op }: { op: number }) => op >= 8);
+  expect(patternWeight(pattern)).toBeGreaterThanOrEqual(compared.length);
+  expect(patternWeight(pattern)).toBeLessThan(compared.length * 25 + 25);
+});
+
+test("a pattern that is short to write and huge to run is refused before it is compiled", () => {
+  const faultOf = (regex: string) => fieldTestSchema.safeParse({ field: "raw.a", regex }).error?.issues[0]?.message;
+  expect(faultOf("[A-Za-z0-9+/=]{900,}")).toBeUndefined();
+  expect(faultOf("x{1000}".repeat(292))).toContain(`${PATTERN_WEIGHT_MAX}`);
+});
