@@ -37,6 +37,7 @@ export function completeDocument(document: OpenapiDocument, endpoints: readonly 
     }
   }
   describeFilters(document.components.schemas);
+  describeConditions(document.components.schemas);
   dropUnused(document);
   return document;
 }
@@ -96,6 +97,31 @@ function describeFilters(schemas: Record<string, Schema>): void {
   }
 }
 
+/** So is a condition of a rule. */
+function describeConditions(schemas: Record<string, Schema>): void {
+  for (const suffix of ["", "Input"]) {
+    const name = `Condition${suffix}`;
+    if (!(name in schemas)) continue;
+    const itself = { $ref: `${COMPONENTS}${name}` };
+    const under = (word: string, inner: Schema) => ({
+      type: "object",
+      properties: { [word]: inner },
+      required: [word],
+      additionalProperties: false,
+    });
+    schemas[name] = {
+      description: "a test on a field, a keyword, or any, all or not of conditions",
+      anyOf: [
+        { $ref: `${COMPONENTS}FieldTest${suffix}` },
+        { $ref: `${COMPONENTS}Keyword${suffix}` },
+        under("any", { type: "array", items: itself }),
+        under("all", { type: "array", items: itself }),
+        under("not", itself),
+      ],
+    };
+  }
+}
+
 /** Every shape is generated twice, as input and as output: the one that nobody refers to goes, the other gets its plain name. */
 function dropUnused(document: OpenapiDocument): void {
   const { schemas } = document.components;
@@ -103,6 +129,11 @@ function dropUnused(document: OpenapiDocument): void {
   const told = new Set<string>();
   for (const operation of Object.values(document.paths).flatMap((operations) => Object.values(operations))) {
     const { responses, ...request } = operation;
+    // The shape of a whole body is named as an output, of all things.
+    visit(request, (node) => {
+      const name = `${String(node["$ref"]).slice(COMPONENTS.length)}Input`;
+      if (name in schemas) node["$ref"] = `${COMPONENTS}${name}`;
+    });
     collect(request, schemas, asked);
     collect(responses, schemas, told);
     allowMore(responses);

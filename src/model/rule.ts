@@ -266,8 +266,20 @@ interface SourceTests {
   readonly exceptions: readonly { readonly conditions: readonly ConditionInput[] }[];
 }
 
-/** A rule as it is created, or as a rule file has it. `sources` are those of this platform. */
-export function ruleInputSchema(sources: readonly string[]) {
+const inputSchemas = new Map<string, ReturnType<typeof newRuleInputSchema>>();
+
+/**
+ * A rule as it is created, or as a rule file has it. `sources` are those of this platform. For the same ones it is the
+ * same schema, since documents refer to it by its name.
+ */
+export function ruleInputSchema(sources: readonly string[]): ReturnType<typeof newRuleInputSchema> {
+  const key = sources.join();
+  const known = inputSchemas.get(key) ?? newRuleInputSchema(sources);
+  inputSchemas.set(key, known);
+  return known;
+}
+
+function newRuleInputSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
     .superRefine(refuseMixtures)
@@ -348,10 +360,13 @@ export interface RuleStats {
 
 export const NO_MATCHES: RuleStats = { matches24h: 0, matches7d: 0, lastMatchAt: null };
 
+/** What is given back is what was sent, and has been checked then. */
+const conditionViewSchema = z.looseObject({}).meta({ id: "RuleCondition", description: "a condition as it was sent" });
+
 export const exceptionSchema = z
   .object({
     id: z.string(),
-    conditions: z.array(conditionSchema),
+    conditions: z.array(conditionViewSchema),
     reason: z.string(),
     author: z.string(),
     created_at: z.string(),
@@ -371,16 +386,27 @@ export const ruleSchema = z
     tags: z.array(z.string()),
     title: z.string().nullable(),
     references: z.array(z.string()),
-    conditions: z.array(conditionSchema),
+    conditions: z.array(conditionViewSchema),
     window: z.string().nullable(),
-    threshold: thresholdSchema.nullable(),
-    sequence: z.array(stepSchema).nullable(),
+    threshold: z
+      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: z.string().optional() })
+      .nullable(),
+    sequence: z
+      .array(
+        z.object({
+          name: z.string(),
+          conditions: z.array(conditionViewSchema),
+          count: z.int(),
+          group_by: pathsSchema.optional(),
+        }),
+      )
+      .nullable(),
     sequence_order: z.enum(["in_order", "any"]),
     group_by: pathsSchema.nullable(),
     absence: z.string().nullable(),
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
     exceptions: z.array(exceptionSchema),
-    actions: z.array(actionSchema),
+    actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
     builtin: z.boolean(),
     created_at: z.string(),
     updated_at: z.string(),
@@ -391,8 +417,6 @@ export const ruleSchema = z
     }),
   })
   .meta({ id: "Rule" });
-
-export type RuleView = z.infer<typeof ruleSchema>;
 
 export function ruleView(rule: Rule, stats: RuleStats): object {
   const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
