@@ -17,19 +17,21 @@ export function readDetection(
   detection: Record<string, unknown>,
   names: FieldNames,
   notes: Notes,
+  root = "detection",
 ): Detection | undefined {
   const { condition: given, timeframe = null, ...selections } = detection;
   const texts = Array.isArray(given) ? given : [given];
+  if (texts.length === 0) return notes.refuse(`${root}.condition`, "is empty");
   const parts: ConditionInput[] = [];
   let aggregation: string | null = null;
   for (const [i, text] of texts.entries()) {
-    const place = Array.isArray(given) ? `detection.condition[${i}]` : "detection.condition";
+    const place = Array.isArray(given) ? `${root}.condition[${i}]` : `${root}.condition`;
     if (typeof text !== "string") return notes.refuse(place, given === undefined ? "is required" : "must be a text");
     const parsed = parseCondition(text);
     if ("fault" in parsed) return notes.refuse(place, parsed.fault);
     if (parsed.aggregation !== null && texts.length > 1) return notes.refuse(place, "an aggregation stands alone");
     aggregation = parsed.aggregation;
-    const part = evaluate(parsed.expression, selections, { names, notes, place });
+    const part = evaluate(parsed.expression, selections, { names, notes, place, root });
     if (part) parts.push(part);
   }
   return notes.refusals.length > 0 || parts.length === 0
@@ -41,6 +43,8 @@ interface Surroundings {
   readonly names: FieldNames;
   readonly notes: Notes;
   readonly place: string;
+  /** What selections stand in: `detection`, or `filter`. */
+  readonly root: string;
 }
 
 function evaluate(
@@ -84,7 +88,7 @@ function readSelection(
   selections: Record<string, unknown>,
   around: Surroundings,
 ): ConditionInput | undefined {
-  return readNode(selections[name], `detection.${name}`, around);
+  return readNode(selections[name], `${around.root}.${name}`, around);
 }
 
 /** A map holds when all its lines do; a list when any of its maps or keywords does. */

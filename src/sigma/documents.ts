@@ -2,7 +2,8 @@ import { z } from "zod";
 import { faultsOf } from "../lib/fault.ts";
 import { parseYaml } from "../lib/yaml.ts";
 
-// The YAML of Sigma: one or several documents in a file, each a rule on events or a correlation of other rules.
+// The YAML of Sigma: one or several documents in a file, each a rule on events, a correlation of other
+// rules, or a filter that goes with them.
 
 /** A file is read whole; the largest collections that people publish as one file are a tenth of this. */
 const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
@@ -27,13 +28,15 @@ const headSchema = {
   falsepositives: texts,
 };
 
+const logsourceSchema = z.looseObject({
+  category: word.nullish().transform((value) => value ?? undefined),
+  product: word.nullish().transform((value) => value ?? undefined),
+  service: word.nullish().transform((value) => value ?? undefined),
+});
+
 const detectionRuleSchema = z.looseObject({
   ...headSchema,
-  logsource: z.looseObject({
-    category: word.nullish().transform((value) => value ?? undefined),
-    product: word.nullish().transform((value) => value ?? undefined),
-    service: word.nullish().transform((value) => value ?? undefined),
-  }),
+  logsource: logsourceSchema,
   detection: z.record(z.string(), z.unknown()),
 });
 
@@ -52,8 +55,18 @@ const correlationSchema = z.looseObject({
   }),
 });
 
+/** What is left out of other rules, kept apart from them. */
+const filterSchema = z.looseObject({
+  ...headSchema,
+  logsource: logsourceSchema,
+  filter: z.looseObject({ rules: fieldNames.default([]) }),
+});
+
+const SCHEMAS = { rule: detectionRuleSchema, correlation: correlationSchema, filter: filterSchema };
+
 export type SigmaRule = z.output<typeof detectionRuleSchema>;
 export type SigmaCorrelation = z.output<typeof correlationSchema>;
+export type SigmaFilter = z.output<typeof filterSchema>;
 export type SigmaHead = Pick<SigmaRule, keyof typeof headSchema>;
 
 interface Place {
@@ -65,6 +78,7 @@ export type SigmaDocument = Place &
   (
     | { readonly kind: "rule"; readonly rule: SigmaRule }
     | { readonly kind: "correlation"; readonly rule: SigmaCorrelation }
+    | { readonly kind: "filter"; readonly rule: SigmaFilter }
     | {
         readonly kind: "unreadable";
         readonly title: string;
@@ -113,13 +127,9 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
 }
 
 function readDocument(tree: Tree, place: Place): SigmaDocument {
-  const isCorrelation = "correlation" in tree;
-  const parsed = (isCorrelation ? correlationSchema : detectionRuleSchema).safeParse(tree);
-  if (parsed.success) {
-    return isCorrelation
-      ? { ...place, kind: "correlation", rule: parsed.data as SigmaCorrelation }
-      : { ...place, kind: "rule", rule: parsed.data as SigmaRule };
-  }
+  const kind = "correlation" in tree ? "correlation" : "filter" in tree ? "filter" : "rule";
+  const parsed = SCHEMAS[kind].safeParse(tree);
+  if (parsed.success) return { ...place, kind, rule: parsed.data } as SigmaDocument;
   const faults = faultsOf(parsed.error).map(({ field, message }) => ({ place: field, message }));
   const { title, id } = tree;
   return {
@@ -144,4 +154,9 @@ function merge(below: Tree, above: Tree): Tree {
     merged[key] = isTree(known) && isTree(value) ? merge(known, value) : value;
   }
   return merged;
+}
+
+/** What correlations and filters call a rule. */
+export function referencesOf({ name, id }: Pick<SigmaHead, "name" | "id">): string[] {
+  return [name, id].filter((reference) => typeof reference === "string");
 }

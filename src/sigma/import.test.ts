@@ -227,6 +227,7 @@ const REFUSED: readonly (readonly [detection: string, place: string, message: Re
   ["s: { a: 1 }\ncondition: (s", "detection.condition", /not closed/],
   ["s: { a: 1 }\ncondition: s s", "detection.condition", /not expected/],
   ["s: { a: 1 }", "detection.condition", /required/],
+  ["s: { a: 1 }\ncondition: []", "detection.condition", /empty/],
   ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not taken/],
   ["s: { a: 1 }\ncondition: s | count() > 3", "detection.timeframe", /required/],
 ];
@@ -312,6 +313,31 @@ title: Alone`);
       ["refused", "Alone"],
     ]);
     expect(outcomes[1]!.rule!.severity).toBe("low");
+  });
+});
+
+describe("a filter", () => {
+  const RULES = `${withDetection("s: { a: 1 }\ncondition: s")}\nname: first\n---\n${withDetection("s: { a: 2 }\ncondition: s")}\n---\n`;
+  const filter = (rules: string, condition = "not s") =>
+    `title: A filter\nlogsource: { category: process_creation, product: windows }\nfilter: { rules: ${rules}, s: { user: root }, condition: ${condition} }`;
+
+  test("is one more condition of the rules that it names, or of all of its log source", () => {
+    const [first, second, part] = importText(RULES + filter("[first]"));
+    expect(part).toMatchObject({ kind: "part", rule: null, reasons: [], remarks: [{ message: expect.any(String) }] });
+    expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, false]);
+    expect(matches(second!, { a: 2, user: "root" })).toBe(true);
+    expect(importText(RULES + filter("any")).map((outcome) => outcome.kind)).toEqual(["taken", "taken", "part"]);
+    expect(matches(importText(RULES + filter("any"))[1]!, { a: 2, user: "root" })).toBe(false);
+  });
+
+  test.each([
+    [filter("[nobody]"), "filter.rules", /none of them/],
+    [filter("[first]", "not t"), "filter.condition", /no selection t/],
+    [filter("[]"), "filter.rules", /required/],
+  ])("%s is refused, and the rules are not", (text, place, message) => {
+    const outcomes = importText(RULES + text);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["taken", "taken", "refused"]);
+    expect(outcomes[2]!.reasons).toEqual([{ place, message: expect.stringMatching(message) }]);
   });
 });
 

@@ -3,8 +3,17 @@ import type { Severity } from "../model/event.ts";
 import { ruleInputSchema, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import { allOf, listOf } from "./combine.ts";
 import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
+import { readFilter, type Filter } from "./filter.ts";
 import { readDetection, type Detection } from "./detection.ts";
-import { readSigma, type SigmaDocument, type SigmaCorrelation, type SigmaFile, type SigmaHead } from "./documents.ts";
+import {
+  readSigma,
+  referencesOf,
+  type SigmaDocument,
+  type SigmaCorrelation,
+  type SigmaFile,
+  type SigmaHead,
+  type SigmaRule,
+} from "./documents.ts";
 import { placementOf, readDefaultMapping, type Mapping } from "./mapping.ts";
 import { Notes, type Note } from "./note.ts";
 
@@ -24,7 +33,7 @@ export interface SigmaOutcome {
   readonly line: number;
   readonly title: string;
   readonly id: string | null;
-  /** `part`: it raises nothing by itself, a correlation has it in it. */
+  /** `part`: it raises nothing by itself, other rules have it in them. */
   readonly kind: "taken" | "part" | "refused";
   readonly rule: RuleInput | null;
   readonly remarks: readonly Note[];
@@ -43,7 +52,12 @@ const DESCRIPTION_CHARACTERS_MAX = 10_000;
 export function importSigma(files: readonly SigmaFile[], options: SigmaOptions): SigmaOutcome[] {
   const mappings = [...(options.mapping ? [options.mapping] : []), readDefaultMapping()];
   const documents = files.flatMap(readSigma);
-  const read = documents.map((document) => (document.kind === "rule" ? readRule(document, mappings) : undefined));
+  const filters = documents.map((document) =>
+    document.kind === "filter" ? readFilter(document.rule, mappings) : undefined,
+  );
+  const read = documents.map((document) =>
+    document.kind === "rule" ? readRule(document.rule, mappings, filters) : undefined,
+  );
   const known: Known = new Map();
   for (const [index, document] of documents.entries()) {
     if (document.kind !== "rule") continue;
@@ -59,6 +73,10 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
     if (document.kind === "unreadable") {
       const { title, id, faults } = document;
       return { file, line, title, id, kind: "refused", rule: null, remarks: [], reasons: faults };
+    }
+    if (document.kind === "filter") {
+      const { title, id = null } = document.rule;
+      return { file, line, title, id: id ?? null, rule: null, ...filters[index]!.outcome() };
     }
     const { notes, aggregate } = document.kind === "rule" ? read[index]! : correlated[index]!;
     const head = document.rule;
@@ -83,7 +101,7 @@ interface Read {
 
 type Made = Omit<Aggregate, "window"> & { readonly window?: string };
 
-function readRule({ rule }: Extract<SigmaDocument, { kind: "rule" }>, mappings: readonly Mapping[]): Read {
+function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readonly (Filter | undefined)[]): Read {
   const notes = new Notes();
   const refused = { notes, base: undefined, aggregate: undefined };
   const placement = placementOf(rule.logsource, mappings);
@@ -93,7 +111,8 @@ function readRule({ rule }: Extract<SigmaDocument, { kind: "rule" }>, mappings: 
   }
   const detection = readDetection(rule.detection, placement, notes);
   if (!detection) return refused;
-  const condition = allOf([...placement.conditions, detection.condition]);
+  const left = filters.flatMap((filter) => (filter?.condition && filter.takes(rule) ? [filter.condition] : []));
+  const condition = allOf([...placement.conditions, detection.condition, ...left]);
   const base: BaseRule = {
     reference: rule.name ?? rule.id ?? rule.title,
     source: placement.source,
@@ -135,10 +154,6 @@ function correlateAll(documents: readonly SigmaDocument[], known: Known): (Corre
   visit(false);
   visit(true);
   return correlated;
-}
-
-function referencesOf({ name, id }: Pick<SigmaHead, "name" | "id">): string[] {
-  return [name, id].filter((reference) => typeof reference === "string");
 }
 
 function correlate({ correlation }: SigmaCorrelation, known: Known): Correlated {

@@ -70,10 +70,13 @@ export function parseMapping(
   };
 }
 
+let defaultMapping: Mapping | undefined;
+
 export function readDefaultMapping(): Mapping {
+  if (defaultMapping) return defaultMapping;
   const outcome = parseMapping(readFileSync(new URL("default-mapping.yaml", import.meta.url), "utf8"));
   if ("faults" in outcome) throw new Error(`default-mapping.yaml: ${JSON.stringify(outcome.faults)}`);
-  return outcome.mapping;
+  return (defaultMapping = outcome.mapping);
 }
 
 /** Where the events of a rule are, and what its fields are called there. */
