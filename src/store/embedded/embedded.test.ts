@@ -88,6 +88,17 @@ describe("the data folder", () => {
   };
   const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
 
+  test("is left without logs of any size when the store closes", async () => {
+    const dataDir = newFolder();
+    const store = await open(dataDir);
+    await store.events.append(drafts(2000));
+    expect(await totals(store)).toEqual(expected(2000));
+    const log = `${dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now()))}-wal`;
+    expect(statSync(log).size).toBeGreaterThan(100_000);
+    await close(store);
+    expect(statSync(log, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+  });
+
   test("is held by one store at a time, and free again after it", async () => {
     const folder = newFolder();
     const store = await open(folder);

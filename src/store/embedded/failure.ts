@@ -20,7 +20,9 @@ export function noRoom(cause: unknown): StoreUnavailable {
 const SQLITE_FULL = 13;
 const SQLITE_IOERR = 10;
 
+/** Of an error of the engine itself, or one that came out of a thread. */
 export function isStorageFailure(error: unknown): boolean {
-  const code = Number((error as { details?: { errcode?: number } }).details?.errcode ?? Number.NaN) & 0xff;
+  const { details, errcode } = error as { details?: { errcode?: number }; errcode?: number };
+  const code = Number(details?.errcode ?? errcode ?? Number.NaN) & 0xff;
   return code === SQLITE_FULL || code === SQLITE_IOERR;
 }

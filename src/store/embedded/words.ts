@@ -188,10 +188,16 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
   });
 }
 
-/** The words of these texts, to be found by the same searches. */
-export function textWords(texts: readonly string[]): string {
-  return gatherWords("", (addText) => texts.forEach(addText)).text;
+/** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */
+export function textWords(texts: readonly string[]): Set<string> {
+  const { text } = gatherWords("", (addText) => texts.forEach(addText));
+  const words = new Set<string>();
+  for (const [word] of foldCase(text).matchAll(WORD)) words.add(word.slice(0, TEXT_WORD_CHARACTERS_MAX));
+  return words;
 }
+const WORD = /[a-z0-9._\-:@/\\\x01\x80-\u{10ffff}]+/gu;
+/** More than a search asks for, so that a word that is as long as a search can be is still told from a longer one. */
+const TEXT_WORD_CHARACTERS_MAX = 64;
 
 function gatherWords(first: string, eachText: (addText: (value: string) => void) => void) {
   let text = first;

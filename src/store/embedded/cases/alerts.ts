@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import type { Alert, Resolution, TimelineEntry } from "../../../model/alert.ts";
+import type { AlertSummary, Resolution, TimelineEntry } from "../../../model/alert.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import {
@@ -9,11 +9,13 @@ import {
   type AlertFilter,
   type AlertSort,
   type AlertTotals,
+  type ChangedAlert,
   type UnresolvedQuestion,
 } from "../../store.ts";
-import { CONNECTORS, FILTER_MARK, holdsPhrases, matchOf, parseSearch, textWords, type TextSearch } from "../words.ts";
+import { holdsPhrases, parseSearch, textWords, type TextSearch } from "../words.ts";
 import { AlertColumns, type AlertCells } from "./alert-columns.ts";
 import { Statements } from "./statements.ts";
+import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
 
 // Alerts in their file: what is asked by a column stands in narrow rows, which are read whole at the start; the rest of an
 // alert is a document beside them.
@@ -29,9 +31,8 @@ CREATE INDEX IF NOT EXISTS alerts_unresolved ON alerts(rule_id, fold_key, last_e
 CREATE TABLE IF NOT EXISTS documents(seq INTEGER PRIMARY KEY, document TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
   PRIMARY KEY(alert, number)) STRICT, WITHOUT ROWID;
-CREATE VIRTUAL TABLE IF NOT EXISTS alert_words USING fts5(text, content='', contentless_delete=1, detail=none,
-  tokenize="ascii tokenchars '${CONNECTORS}${FILTER_MARK}'");
-`;
+CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL) STRICT;
+${WORD_INDEX_SCHEMA}`;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
   last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
@@ -46,12 +47,14 @@ export interface DocumentPage {
 export class AlertTables {
   readonly #sql: Statements;
   readonly #columns = new AlertColumns();
+  readonly #words: WordIndex;
   #lastId = "";
   #lastChange = 0;
 
   constructor(db: DatabaseSync) {
     db.exec(SCHEMA);
     this.#sql = new Statements(db);
+    this.#words = new WordIndex(this.#sql);
     this.#load();
   }
 
@@ -71,9 +74,16 @@ export class AlertTables {
     return this.#lastChange;
   }
 
-  documents(ids: readonly string[]): (string | undefined)[] {
-    const select = this.#sql.read("SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE id = ?)");
-    return ids.map((id) => (select.get(id) as { document: string } | undefined)?.document);
+  whole(id: string): string | undefined {
+    const slot = this.#slotOf(id);
+    return slot === null ? undefined : this.#wholeOf(slot);
+  }
+
+  summaries(ids: readonly string[]): (string | undefined)[] {
+    return ids.map((id) => {
+      const slot = this.#slotOf(id);
+      return slot === null ? undefined : this.#documentOf(slot);
+    });
   }
 
   timeline(id: string): string[] {
@@ -85,12 +95,12 @@ export class AlertTables {
 
   unresolved(questions: readonly UnresolvedQuestion[]): (string | undefined)[] {
     const select = this.#sql.read(
-      `SELECT document FROM documents WHERE seq = (SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
-       AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1)`,
+      `SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
+       AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1`,
     );
     return questions.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
-      const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs);
-      return (row as { document: string } | undefined)?.document;
+      const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
+      return row && this.#wholeOf(row.seq - 1);
     });
   }
 
@@ -142,16 +152,23 @@ export class AlertTables {
     return (row as { document: string }).document;
   }
 
-  /** One for each slot that the words are in. */
+  /** The document with its events in it. */
+  #wholeOf(slot: number): string {
+    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
+    return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${row.events}}`;
+  }
+
+  /** One for each slot that all the words are in. */
   #find(words: string, filter: AlertFilter): Uint8Array {
     const search = parseSearch(words, {});
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
-    const found = new Uint8Array(this.#columns.size);
-    // As one text: a row for each of a hundred thousand would take longer than finding them.
-    const row = this.#sql
-      .read("SELECT json_group_array(rowid) AS seqs FROM alert_words WHERE alert_words MATCH ?")
-      .get(matchOf(termsOf(search)));
-    for (const seq of JSON.parse((row as { seqs: string }).seqs) as number[]) found[seq - 1] = 1;
+    const { size } = this.#columns;
+    const [first, ...others] = termsOf(search);
+    const found = this.#words.find(first!, size);
+    for (const term of others) {
+      const also = this.#words.find(term, size);
+      for (let slot = 0; slot < size; slot++) found[slot]! &= also[slot]!;
+    }
     if (search.phrases.length > 0) this.#keepPhrases(found, search, filter);
     return found;
   }
@@ -168,7 +185,7 @@ export class AlertTables {
       limit: this.#columns.size,
     });
     for (const slot of slots) {
-      const alert = JSON.parse(this.#documentOf(slot)) as Alert;
+      const alert = JSON.parse(this.#documentOf(slot)) as AlertSummary;
       if (!holdsPhrases({ texts: searchTexts(alert) }, search.phrases)) found[slot] = 0;
     }
   }
@@ -202,7 +219,7 @@ export class AlertTables {
     };
   }
 
-  #writeAlert(alert: Alert, seq: number, change: number, knownHash: string | undefined): void {
+  #writeAlert({ relatedEvents, ...alert }: ChangedAlert, seq: number, change: number, knownHash: string | undefined): void {
     const texts = searchTexts(alert);
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
@@ -233,10 +250,20 @@ export class AlertTables {
       alert.resolvedAt,
       textHash,
     );
+    if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
-    if (textHash === knownHash) return;
-    if (knownHash !== undefined) this.#sql.run("DELETE FROM alert_words WHERE rowid = ?", seq);
-    this.#sql.run("INSERT INTO alert_words(rowid, text) VALUES (?, ?)", seq, textWords(texts));
+    if (relatedEvents === undefined && knownHash !== undefined) return;
+    const events = JSON.stringify(relatedEvents ?? []);
+    this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, events);
+  }
+
+  #indexTexts(slot: number, texts: readonly string[], isChange: boolean): void {
+    const words = textWords(texts);
+    const before = isChange
+      ? textWords(searchTexts(JSON.parse(this.#documentOf(slot)) as AlertSummary))
+      : new Set<string>();
+    this.#words.remove(slot, before.difference(words));
+    this.#words.add(slot, words.difference(before));
   }
 
   #addEntry(alertId: string, entry: TimelineEntry): void {
@@ -279,13 +306,13 @@ function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | 
 
 /** An id among the words is a word like any other here. */
 function termsOf({ terms, ids }: TextSearch) {
-  return [...terms, ...ids.map((word) => ({ word, goesOn: true }))].map((term) => [term]);
+  return [...terms, ...ids.map((word) => ({ word, goesOn: true }))];
 }
 
-function searchTexts({ title, description, rule, group, assignee }: Alert): string[] {
+function searchTexts({ title, description, rule, group, assignee }: AlertSummary): string[] {
   return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
 }
 
-function cellsOf(alert: Alert, slot: number): AlertCells {
+function cellsOf(alert: AlertSummary, slot: number): AlertCells {
   return { ...alert, slot, ruleName: alert.rule.name };
 }

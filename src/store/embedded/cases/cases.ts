@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
-import type { Alert, TimelineEntry } from "../../../model/alert.ts";
+import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Rule } from "../../../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type DetectionStore, type RuleStore } from "../../store.ts";
 import { asStoreError } from "../failure.ts";
@@ -18,10 +18,10 @@ export interface CasesOptions extends CasesData {
 
 export class Cases {
   readonly alerts: AlertStore = {
-    get: async (id) => (await this.#documents([id]))[0],
-    getMany: (ids) => this.#documents(ids),
+    get: async (id) => toAlert<Alert>(await this.#ask("whole", id)),
+    getMany: async (ids) => (await this.#ask("summaries", ids)).map(toAlert<AlertSummary>),
     timeline: async (id) => (await this.#ask("timeline", id)).map((text) => JSON.parse(text) as TimelineEntry),
-    unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert),
+    unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
     commit: async (changes) => {
       const { conflicts, forgotten } = await this.#ask("commit", changes, this.#now());
       this.#forgotten.inc(forgotten);
@@ -30,14 +30,14 @@ export class Cases {
     },
     list: async (...question) => {
       const { total, documents, nextCursor } = await this.#ask("list", ...question);
-      return { total, items: documents.map((text) => JSON.parse(text) as Alert), nextCursor };
+      return { total, items: documents.map((text) => JSON.parse(text) as AlertSummary), nextCursor };
     },
     totals: (range) => this.#ask("totals", range),
     resolutions: (ruleName) => this.#ask("resolutions", ruleName),
     changedSince: async (change, limit) =>
       (await this.#ask("changedSince", change, limit)).map((row) => ({
         change: row.change,
-        alert: JSON.parse(row.document) as Alert,
+        alert: JSON.parse(row.document) as AlertSummary,
       })),
     lastChange: () => this.#ask("lastChange"),
     onChange: (listener) => {
@@ -108,10 +108,6 @@ export class Cases {
     await this.#thread.end();
   }
 
-  async #documents(ids: readonly string[]): Promise<(Alert | undefined)[]> {
-    return (await this.#ask("documents", ids)).map(toAlert);
-  }
-
   async #ask<M extends keyof CasesApi>(
     method: M,
     ...args: Parameters<CasesApi[M]>
@@ -129,6 +125,6 @@ export class Cases {
   }
 }
 
-function toAlert(text: string | undefined): Alert | undefined {
-  return text === undefined ? undefined : (JSON.parse(text) as Alert);
+function toAlert<Kind>(text: string | undefined): Kind | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as Kind);
 }

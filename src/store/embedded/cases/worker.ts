@@ -60,7 +60,8 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, forgotten };
   },
-  documents: (ids: readonly string[]) => opened!.alerts.documents(ids),
+  whole: (id: string) => opened!.alerts.whole(id),
+  summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
   timeline: (id: string) => opened!.alerts.timeline(id),
   unresolved: (...args: Parameters<AlertTables["unresolved"]>) => opened!.alerts.unresolved(...args),
   list: (...args: Parameters<AlertTables["list"]>) => opened!.alerts.list(...args),

@@ -27,11 +27,14 @@ CREATE TABLE IF NOT EXISTS blocks(block INTEGER PRIMARY KEY, min_ts INTEGER NOT 
 ${WORDS_TABLE};
 `;
 
+/** What a log that begins anew keeps of its size: a burst must not take room for as long as the day is kept. */
+export const LOG_BYTES_KEPT = 32 * 1024 * 1024;
+
 export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   const db = new DatabaseSync(dayFile(layout, day));
   // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
   db.exec(`PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
-    PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 5000;`);
+    PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}; PRAGMA busy_timeout = 5000;`);
   db.exec(SCHEMA);
   const isSet = db.prepare("SELECT 1 FROM words_config WHERE k = 'automerge' AND v = 0").get() !== undefined;
   if (!isSet) {

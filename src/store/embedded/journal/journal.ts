@@ -12,7 +12,7 @@ import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
 import { eventWords, type Term, type TextSearch } from "../words.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
-import type { KeeperApi } from "./keeper.ts";
+import { Logs } from "./logs.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
 import type { ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
 import type { WriterApi } from "./writer.ts";
@@ -29,10 +29,6 @@ const GROUPS_IN_FLIGHT_MAX = 2;
 /** Searches have threads of their own: however long one takes, an event by its id is at hand. */
 const SEARCHERS = 2;
 const SEARCHES_MAX = 100;
-const ROWS_PER_CHECKPOINT = 10_000;
-const ROWS_LEFT_TO_WRITER = 3000;
-const ROWS_LOGGED_MAX = 200_000;
-const KEEPER_PASSES_MAX = 8;
 const TOKEN_LIFE_MS = DAY_MS;
 /** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
@@ -53,12 +49,11 @@ export interface JournalOptions {
 export class Journal {
   readonly #options: JournalOptions;
   readonly #writer: Thread<WriterApi>;
-  readonly #keeper: Thread<KeeperApi>;
+  readonly #logs: Logs;
   readonly #reader: Thread<ReaderApi>;
   readonly #searchers: Thread<ReaderApi>[];
   readonly #rows = new Map<number, number>();
   readonly #lastWrite = new Map<number, number>();
-  readonly #unchecked = new Map<number, number>();
   /** The last sequence number of each day. */
   readonly #lastSeqs = new Map<number, number>();
   readonly #metrics: JournalMetrics;
@@ -76,7 +71,6 @@ export class Journal {
   #committedSeq = 0;
   #lastId: string | null = null;
   #arrivals!: Arrivals;
-  #checkpointing: Promise<void> | undefined;
   #closing = false;
   #drained: (() => void) | undefined;
 
@@ -89,7 +83,6 @@ export class Journal {
       });
     const here = (file: string) => new URL(file, import.meta.url);
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
-    this.#keeper = new Thread(here("./keeper.ts"), options.layout, onDeath);
     const newReader = (mapped: boolean) =>
       new Thread<ReaderApi>(
         here("./reader.ts"),
@@ -100,6 +93,9 @@ export class Journal {
     this.#reader = newReader(false);
     this.#searchers = Array.from({ length: SEARCHERS }, () => newReader(true));
     this.#metrics = journalMetrics(options.registry, this);
+    this.#logs = new Logs(options.layout, this.#writer, new Thread(here("./keeper.ts"), options.layout, onDeath), () =>
+      this.#metrics.checkpointFailures.inc(),
+    );
   }
 
   static async open(options: JournalOptions): Promise<Journal> {
@@ -127,6 +123,7 @@ export class Journal {
     this.#committedSeq = this.#lastSeq;
     this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;
     this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.#readArrivals(...args));
+    this.#logs.tidy(days);
   }
 
   get queuedEvents(): number {
@@ -281,7 +278,7 @@ export class Journal {
     }
     this.#inFlight--;
     this.#pump();
-    this.#checkpointIfDue();
+    this.#logs.checkpointIfDue();
   }
 
   /** Why the day's events could not be stored, if they could not. */
@@ -298,45 +295,9 @@ export class Journal {
     this.#rows.set(day, this.rowsOf(day) + seqs.length);
     this.#lastSeqs.set(day, seqs.at(-1)!);
     this.#lastWrite.set(day, this.#options.now());
-    this.#unchecked.set(day, (this.#unchecked.get(day) ?? 0) + seqs.length);
+    this.#logs.grew(day, seqs.length);
     this.#options.onCommit({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells });
     return undefined;
-  }
-
-  #checkpointIfDue(): void {
-    if (this.#checkpointing) return;
-    const due = [...this.#unchecked].filter(([, rows]) => rows >= ROWS_PER_CHECKPOINT).map(([day]) => day);
-    if (due.length === 0) return;
-    this.#checkpointing = this.#checkpoint(due).finally(() => {
-      this.#checkpointing = undefined;
-    });
-  }
-
-  /**
-   * The keeper moves the log into the file beside the writer, until it has nearly caught up. The writer's own turn then is
-   * short, and lets the log start anew; a log that runs away from the keeper is caught by that turn all the same.
-   */
-  async #checkpoint(days: readonly number[]): Promise<void> {
-    try {
-      for (const day of days) {
-        let moved = 0;
-        let left = this.#unchecked.get(day)!;
-        for (let pass = 0; pass < KEEPER_PASSES_MAX && left > ROWS_LEFT_TO_WRITER; pass++) {
-          this.#unchecked.set(day, 0);
-          await this.#keeper.call("checkpoint", day);
-          moved += left;
-          left = this.#unchecked.get(day) ?? 0;
-        }
-        if (left <= ROWS_LEFT_TO_WRITER || moved > ROWS_LOGGED_MAX) {
-          this.#unchecked.set(day, 0);
-          await this.#writer.call("checkpoint", day);
-        }
-      }
-    } catch (error) {
-      // The log only grows until the next turn; a full disk shows itself where events are appended.
-      this.#metrics.checkpointFailures.inc();
-      if (!isStorageFailure(error)) throw error;
-    }
   }
 
   get(day: number, seq: number): Promise<Row | undefined> {
@@ -467,7 +428,7 @@ export class Journal {
     this.#rows.delete(day);
     this.#lastSeqs.delete(day);
     this.#lastWrite.delete(day);
-    this.#unchecked.delete(day);
+    this.#logs.forget(day);
     await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
     await this.#writer.call("remove", day);
     return rows;
@@ -489,10 +450,10 @@ export class Journal {
         this.#drained = resolve;
       });
     }
-    await this.#checkpointing;
+    await this.#logs.close();
     await Promise.all(this.#readers.map((reader) => reader.call("close")));
     await this.#writer.call("close");
-    await Promise.all([...this.#readers, this.#writer, this.#keeper].map((thread) => thread.end()));
+    await Promise.all([...this.#readers, this.#writer].map((thread) => thread.end()));
   }
 
   #daysOf(span: Span): number[] {

@@ -8,17 +8,25 @@ import { dayFile, type Layout } from "../layout.ts";
 
 const layout = workerData as Layout;
 
+function checkpointLog(day: number, mode: "PASSIVE" | "TRUNCATE"): void {
+  const path = dayFile(layout, day);
+  if (!existsSync(path)) return;
+  const db = new DatabaseSync(path);
+  try {
+    db.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL;");
+    db.prepare(`PRAGMA wal_checkpoint(${mode})`).get();
+  } finally {
+    db.close();
+  }
+}
+
 const api = {
   checkpoint(day: number): void {
-    const path = dayFile(layout, day);
-    if (!existsSync(path)) return;
-    const db = new DatabaseSync(path);
-    try {
-      db.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL;");
-      db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get();
-    } finally {
-      db.close();
-    }
+    checkpointLog(day, "PASSIVE");
+  },
+  /** The same, and gives the log's room back, unless somebody reads or writes just then. */
+  truncate(day: number): void {
+    checkpointLog(day, "TRUNCATE");
   },
 };
 

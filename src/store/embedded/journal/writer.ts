@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
+import { isStorageFailure } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, WordsMerger } from "./day-file.ts";
 
@@ -55,9 +56,19 @@ function openDay(day: number): OpenDay {
   return entry;
 }
 
+/** Leaves no log behind where nobody reads the day any more; where somebody does, the next start tidies up. */
 function closeDay(day: number): void {
-  open.get(day)?.db.close();
+  const db = open.get(day)?.db;
   open.delete(day);
+  if (!db) return;
+  try {
+    db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // The log holds what the file could not take.
+    if (!isStorageFailure(error)) throw error;
+  } finally {
+    db.close();
+  }
 }
 
 function commitDay(group: DayGroup): void {
