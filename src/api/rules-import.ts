@@ -1,10 +1,17 @@
 import { z } from "zod";
 import type { Settings } from "../config.ts";
-import { faultsOf } from "../lib/fault.ts";
+import { faultsOf, type Fault } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
 import type { RuleInput } from "../model/rule.ts";
 import type { ImportApi } from "../sigma/worker.ts";
-import { IMPORT_FORMATS, makeRules, type ImportQuestion, type ReadRules } from "../sigma/rule-import.ts";
+import type { MappingFault } from "../sigma/mapping.ts";
+import {
+  IMPORT_FORMATS,
+  makeRules,
+  type CreateRules,
+  type ImportQuestion,
+  type ImportResult,
+} from "../sigma/rule-import.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 import { invalid, Problem } from "./problems.ts";
@@ -12,20 +19,15 @@ import { invalid, Problem } from "./problems.ts";
 /** Imports that wait for another one to end; more are asked to come back. */
 const WAITING_MAX = 4;
 const RETRY_SECONDS = 10;
+/** Rules that are made at once: others get their turn between the lots. */
+const LOT_RULES = 100;
 /** Of the thread that reads: YAML takes many times its own size. */
 const THREAD_HEAP_MB = 1024;
 const FILE_NAME = "content";
 const MAPPING_CHARACTERS_MAX = 1024 * 1024;
 
 export interface ImportEndpointOptions {
-  readonly rulebook: {
-    createMany(
-      inputs: readonly RuleInput[],
-      author: string,
-    ): Promise<
-      readonly ({ readonly rule: { readonly id: string; readonly name: string } } | { readonly fault: string })[]
-    >;
-  };
+  readonly rulebook: { createMany(inputs: readonly RuleInput[], author: string): ReturnType<CreateRules> };
   readonly settings: Pick<Settings, "platform" | "timezone" | "bodyLimits">;
 }
 
@@ -70,7 +72,7 @@ const BODY_EXAMPLE = {
 
 /** `POST /v1/rules/import`. */
 export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): Endpoint[] {
-  const read = oneAtATime(readInThread);
+  const importInTurn = oneAtATime(importInThread);
   const { platform, timezone, bodyLimits } = settings;
   return [
     endpoint({
@@ -106,29 +108,41 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
         }
         const { format, content, mapping, enabled, dry_run } = parsed.data;
         const files = [{ name: FILE_NAME, content, format }];
-        const rules = await read({ files, mapping, enabled, platform, timezone });
-        return data(await makeRules(rules, dry_run ? null : (inputs) => rulebook.createMany(inputs, key.name)));
+        const create: CreateRules | null = dry_run ? null : (inputs) => rulebook.createMany(inputs, key.name);
+        return data(await importInTurn({ question: { files, mapping, enabled, platform, timezone }, create }));
       },
     }),
   ];
 }
 
-async function readInThread(question: ImportQuestion): Promise<ReadRules> {
+interface Import {
+  readonly question: ImportQuestion;
+  readonly create: CreateRules | null;
+}
+
+async function importInThread({ question, create }: Import): Promise<ImportResult> {
   const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
   // Whoever waits for its answer hears of its death.
   const thread = new Thread<ImportApi>(new URL("../sigma/worker.ts", import.meta.url), {}, () => undefined, limits);
   try {
-    const read = await thread.call("readRules", question);
-    if (!("mappingFaults" in read)) return read;
-    throw invalid(
-      read.mappingFaults.map(({ line, path, message }) => ({
-        field: "mapping",
-        message: `line ${line}: ${path === "" ? "" : `${path}: `}${message}`,
-      })),
-    );
+    const read = await thread.call("read", question);
+    if ("mappingFaults" in read) throw invalid(read.mappingFaults.map(describeMappingFault));
+    const imported: ImportResult["imported"][number][] = [];
+    const refused = [...read.refused];
+    for (let from = 0; from < read.count; from += LOT_RULES) {
+      const rules = await thread.call("take", from, from + LOT_RULES);
+      const made = await makeRules(rules, create);
+      imported.push(...made.imported);
+      refused.push(...made.refused);
+    }
+    return { imported, refused, remarks: read.remarks };
   } finally {
     await thread.end();
   }
+}
+
+function describeMappingFault({ line, path, message }: MappingFault): Fault {
+  return { field: "mapping", message: `line ${line}: ${path === "" ? "" : `${path}: `}${message}` };
 }
 
 /** An import may take a core for seconds; two would take both from everybody else. */

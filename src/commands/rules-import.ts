@@ -90,7 +90,9 @@ async function importHere(
     );
     throw new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);
   }
-  return dryRun ? makeRules(read, null) : withRulebook(loaded, (create) => makeRules(read, create));
+  const { rules, refused, remarks } = read;
+  const made = dryRun ? await makeRules(rules, null) : await withRulebook(loaded, (create) => makeRules(rules, create));
+  return { imported: made.imported, refused: [...refused, ...made.refused], remarks };
 }
 
 async function withRulebook<Value>(

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { sourceKind, SOURCE_KINDS } from "../model/event.ts";
 import { loadBuiltinRules, readBuiltinFiles } from "./builtin.ts";
+import { toRule } from "./rule-file.ts";
 import { runRuleTests } from "./rule-tests.ts";
 
 const SETTINGS = { platform: "platform", timezone: "UTC" };
@@ -45,6 +46,11 @@ test("names and ids are unique, and every source has rules", () => {
   expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);
   const kinds = new Set(rules.filter(({ source }) => source !== "any").map(({ source }) => sourceKind(source)));
   expect([...kinds].sort()).toEqual([...SOURCE_KINDS].sort());
+});
+
+test("at a start the tests are not read, and nothing else is left out", () => {
+  const whole = documents.map((document) => toRule(document, { builtin: true }));
+  expect(loadBuiltinRules(SETTINGS)).toEqual(whole);
 });
 
 test("the platform's word and the site's time zone are in the rules", () => {

@@ -74,20 +74,20 @@ export function readRules(question: ImportQuestion): ReadRules | { readonly mapp
 }
 
 /** `create` is null where nothing is to be made. */
-export async function makeRules(read: ReadRules, create: CreateRules | null): Promise<ImportResult> {
-  const { rules, remarks } = read;
-  if (create === null) {
-    return { imported: rules.map(({ input }) => ({ id: null, name: input.name })), refused: read.refused, remarks };
-  }
+export async function makeRules(
+  rules: ReadRules["rules"],
+  create: CreateRules | null,
+): Promise<Pick<ImportResult, "imported" | "refused">> {
+  if (create === null) return { imported: rules.map(({ input }) => ({ id: null, name: input.name })), refused: [] };
   const made = rules.length === 0 ? [] : await create(rules.map(({ input }) => input));
   const imported: { id: string; name: string }[] = [];
-  const refused = [...read.refused];
+  const refused: Refusal[] = [];
   for (const [i, outcome] of made.entries()) {
     const { place, input } = rules[i]!;
     if ("rule" in outcome) imported.push({ id: outcome.rule.id, name: outcome.rule.name });
     else refused.push({ name: input.name, place, reasons: [outcome.fault] });
   }
-  return { imported, refused, remarks };
+  return { imported, refused };
 }
 
 interface SigmaSettings {

@@ -1,9 +1,24 @@
 import { serveThread } from "../lib/thread.ts";
-import { readRules } from "./rule-import.ts";
+import type { MappingFault } from "./mapping.ts";
+import { readRules, type ImportQuestion, type ReadRules } from "./rule-import.ts";
 
-// Thousands of rules take seconds to read: off the thread that serves requests.
+// Thousands of rules take seconds to read: off the thread that serves requests, which then takes them in small lots.
 
-const api = { readRules };
+let rules: ReadRules["rules"] = [];
+
+type Summary = Omit<ReadRules, "rules"> & { readonly count: number };
+
+const api = {
+  read(question: ImportQuestion): Summary | { readonly mappingFaults: readonly MappingFault[] } {
+    const read = readRules(question);
+    if ("mappingFaults" in read) return read;
+    rules = read.rules;
+    return { count: rules.length, refused: read.refused, remarks: read.remarks };
+  },
+  take(from: number, to: number): ReadRules["rules"] {
+    return rules.slice(from, to);
+  },
+};
 export type ImportApi = typeof api;
 
 serveThread(api);
