@@ -53,7 +53,7 @@ test("the engine finds what the plain evaluator finds", () => {
         expect(comparable(engine.process(batch))).toEqual(comparable(reference.process(batch, START_MS)));
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   );
 });
 
@@ -66,7 +66,7 @@ test("windows and sequences count what the plain evaluator counts, in whatever o
         expect(comparable(engine.process(batch))).toEqual(comparable(reference.process(batch, START_MS)));
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 600 },
   );
 });
 

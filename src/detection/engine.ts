@@ -53,7 +53,15 @@ interface Active {
   readonly valueSlots: readonly number[];
   readonly foldSlots: ReadonlyMap<string, number>;
   readonly slots: readonly number[];
-  readonly counted: Map<number, { count: number; lastMs: number }>;
+  /** Matches of this batch, by minute, and those of the minute that came last. */
+  readonly counted: Map<number, Minute>;
+  minute: Minute | undefined;
+}
+
+interface Minute {
+  readonly fromMs: number;
+  count: number;
+  lastMs: number;
 }
 
 /** The event that began an attack. */
@@ -108,6 +116,7 @@ export class Engine {
       foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
       slots,
       counted: new Map(),
+      minute: undefined,
     };
     this.#active.set(rule.id, active);
     const condition = ruleCondition({ ...rule, source: ANY_SOURCE, exceptions: [] }, 0);
@@ -223,12 +232,7 @@ export class Engine {
 
   #take(active: Active, now: number, attacks: Attacks<Beginning>): void {
     const facts = this.#facts;
-    const minuteMs = Math.floor(facts.timestampMs / MINUTE_MS) * MINUTE_MS;
-    const minute = active.counted.get(minuteMs);
-    if (minute) {
-      minute.count++;
-      minute.lastMs = Math.max(minute.lastMs, facts.timestampMs);
-    } else active.counted.set(minuteMs, { count: 1, lastMs: facts.timestampMs });
+    countMinute(active, facts.timestampMs);
     if (active.silences) {
       const values = active.valueSlots.map((slot) => facts.scalars(slot));
       active.silences.see(values, facts.event.source, now);
@@ -277,9 +281,27 @@ function findingOf(attack: Attack<Beginning>): Finding {
   });
 }
 
-function takeMatches({ rule, counted }: Active): Matches[] {
-  const rows = [...counted].map(([minuteMs, { count, lastMs }]) => ({ ruleId: rule.id, minuteMs, count, lastMs }));
-  counted.clear();
+function countMinute(active: Active, timestampMs: number): void {
+  let { minute } = active;
+  if (!minute || timestampMs < minute.fromMs || timestampMs >= minute.fromMs + MINUTE_MS) {
+    const fromMs = Math.floor(timestampMs / MINUTE_MS) * MINUTE_MS;
+    minute = active.counted.get(fromMs) ?? { fromMs, count: 0, lastMs: timestampMs };
+    active.counted.set(fromMs, minute);
+    active.minute = minute;
+  }
+  minute.count++;
+  minute.lastMs = Math.max(minute.lastMs, timestampMs);
+}
+
+function takeMatches(active: Active): Matches[] {
+  const rows = [...active.counted.values()].map(({ fromMs, count, lastMs }) => ({
+    ruleId: active.rule.id,
+    minuteMs: fromMs,
+    count,
+    lastMs,
+  }));
+  active.counted.clear();
+  active.minute = undefined;
   return rows;
 }
 

@@ -7,7 +7,11 @@ const PREFIX = "evt_";
 const LENGTH = PREFIX.length + 32;
 /** No id ends like this: its 65th bit is 1 and its 66th is 0. */
 const IS_NUMBER = 0xffffffff;
-const DIGIT_NINE = 57;
+/** For each character the digit that it is; 16 for one that is none. */
+const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const digit = "0123456789abcdef".indexOf(String.fromCharCode(code));
+  return digit < 0 ? 16 : digit;
+});
 
 export function writeWords(key: EventKey, words: Uint32Array): void {
   if (typeof key === "number") {
@@ -17,18 +21,18 @@ export function writeWords(key: EventKey, words: Uint32Array): void {
     words[3] = IS_NUMBER;
     return;
   }
-  let wrong = key.length === LENGTH && key.startsWith(PREFIX) ? 0 : 1;
-  for (let word = 0; word < 4; word++) {
+  let wrong = key.length === LENGTH && key.startsWith(PREFIX) ? 0 : 16;
+  for (let word = 0, at = PREFIX.length; word < 4; word++) {
     let bits = 0;
-    for (let i = 0, at = PREFIX.length + word * 8; i < 8; i++) {
-      const code = key.charCodeAt(at + i);
-      const digit = code <= DIGIT_NINE ? code - 48 : code - 87;
-      wrong |= digit & ~15;
-      bits = (bits << 4) | digit;
+    for (const end = at + 8; at < end; at++) {
+      const code = key.charCodeAt(at);
+      const digit = DIGITS[code & 127]!;
+      wrong |= digit | (code & ~127);
+      bits = (bits << 4) | (digit & 15);
     }
     words[word] = bits;
   }
-  if (wrong !== 0) throw new Error(`not an event's id: ${key}`);
+  if (wrong > 15 || wrong < 0) throw new Error(`not an event's id: ${key}`);
 }
 
 export function readWords(words: Uint32Array, at: number): EventKey {

@@ -46,7 +46,8 @@ export class Matcher<Item> {
   #indexList: readonly Index<Item>[] = [];
   readonly #traffic = new Traffic();
   #round = 0;
-  #candidates: Entry<Item>[] = [];
+  readonly #candidates: Entry<Item>[] = [];
+  readonly #found: Item[] = [];
   readonly #meet: (owners: readonly Entry<Item>[]) => void;
   #reconsidered: Iterator<Entry<Item>> | undefined;
   #reconsiderAt = RECONSIDERED_AFTER[0]!;
@@ -83,18 +84,20 @@ export class Matcher<Item> {
     for (const slot of entry.slots) this.#facts.release(slot);
   }
 
-  /** Those that hold for the event that the facts are about. */
-  match(): Item[] {
+  /** Those that hold for the event that the facts are about; the list is good until it is asked again. */
+  match(): readonly Item[] {
     const { event } = this.#facts;
     this.#round++;
     this.#learn(event);
-    const candidates = (this.#candidates = [] as Entry<Item>[]);
+    const candidates = this.#candidates;
+    candidates.length = 0;
     const indexes = this.#indexList;
     for (let i = 0; i < indexes.length; i++) {
       const { slot, guards } = indexes[i]!;
       guards.visit(this.#facts.guarded(slot), this.#meet);
     }
-    const found: Item[] = [];
+    const found = this.#found;
+    found.length = 0;
     for (let i = 0; i < candidates.length; i++) this.#ask(candidates[i]!, event, found);
     for (const entry of this.#unguarded) this.#ask(entry, event, found);
     return found;

@@ -1,3 +1,4 @@
+import type { Scalar } from "../model/condition.ts";
 import { RELATED_EVENTS_MAX } from "../model/finding.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
@@ -33,7 +34,13 @@ export class SequenceWindow implements Window {
     this.#needed = this.#places.length;
   }
 
-  add(group: number, timestampMs: number, words: Uint32Array, { steps }: { readonly steps: number }): Spot | undefined {
+  add(
+    group: number,
+    timestampMs: number,
+    words: Uint32Array,
+    _distinct: readonly Scalar[],
+    steps: number,
+  ): Spot | undefined {
     if (steps === 0) return undefined;
     const groups = this.#groups;
     const { windowMs, lateMs } = this.#options;

@@ -33,12 +33,7 @@ export class ThresholdWindow implements Window {
     this.#different = new DifferentValues(options.isDistinct ? this.#entriesMax : 1);
   }
 
-  add(
-    group: number,
-    timestampMs: number,
-    words: Uint32Array,
-    { distinct }: { readonly distinct: readonly Scalar[] },
-  ): Spot | undefined {
+  add(group: number, timestampMs: number, words: Uint32Array, distinct: readonly Scalar[]): Spot | undefined {
     const { isDistinct, hash } = this.#options;
     if (this.#isLate(group, timestampMs)) {
       this.late++;

@@ -47,7 +47,8 @@ export interface Window {
     group: number,
     timestampMs: number,
     words: Uint32Array,
-    match: { distinct: readonly Scalar[]; steps: number },
+    distinct: readonly Scalar[],
+    steps: number,
   ): Spot | undefined;
   readonly late: number;
 }
@@ -66,6 +67,8 @@ export class Tracker<Key extends EventKey = string> {
   readonly #window: Window | undefined;
   /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
   readonly #groupPlaces: readonly (readonly number[])[];
+  /** The place of the group's value where there is one path and all steps have it; else -1. */
+  readonly #onlyPlace: number;
   readonly #distinctPlace: number;
   readonly #words = new Uint32Array(4);
   /** Seconds after which a group that nothing was added to is given up. */
@@ -84,6 +87,7 @@ export class Tracker<Key extends EventKey = string> {
     const paths = new Set([...shared, ...(perStep ?? []).flat(), ...(distinct === undefined ? [] : [distinct])]);
     this.paths = [...paths];
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
+    this.#onlyPlace = !perStep && shared.length === 1 ? 0 : -1;
     this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
     const windowMs = windowMsOf(rule);
     const lateMs = latenessOf(windowMs);
@@ -103,23 +107,38 @@ export class Tracker<Key extends EventKey = string> {
   }
 
   /** Counts a match. `nowMs` is the clock by which groups are forgotten that nothing more is heard of. */
-  add(match: Match<Key>, nowMs: number): Firing<Key>[] {
+  add(match: Match<Key>, nowMs: number): readonly Firing<Key>[] {
     if (!this.#window) return [singleFiring(match)];
-    const distinct = this.#distinctPlace < 0 ? NO_VALUES : match.values[this.#distinctPlace]!;
-    if (this.#distinctPlace >= 0 && distinct.length === 0) return [];
+    const distinct = this.#distinctPlace < 0 ? NO_VALUES : bounded(match.values[this.#distinctPlace]!);
+    if (this.#distinctPlace >= 0 && distinct.length === 0) return NO_FIRINGS;
     writeWords(match.key, this.#words);
     const seconds = Math.floor(nowMs / 1000);
     this.#sweep(seconds);
-    const firings: Firing<Key>[] = [];
-    const counted = { distinct: bounded(distinct), steps: match.steps };
-    for (const { values, steps } of this.#memberships(match)) {
-      counted.steps = steps;
-      const group = this.#find(values, seconds);
-      const spot = this.#window.add(group, match.timestampMs, this.#words, counted);
-      if (this.groups.lengths[group] === 0) this.groups.remove(group);
-      if (spot) firings.push({ group: values, ...spot } as Firing<Key>);
+    if (this.#onlyPlace >= 0) {
+      const values = match.values[this.#onlyPlace]!;
+      if (values.length === 0) return NO_FIRINGS;
+      // By far the most usual, and nothing has to be made for it.
+      if (values.length === 1) {
+        const firing = this.#addTo(values, match, distinct, match.steps, seconds);
+        return firing ? [firing] : NO_FIRINGS;
+      }
     }
-    return firings;
+    return this.#memberships(match)
+      .map(({ values, steps }) => this.#addTo(values, match, distinct, steps, seconds))
+      .filter((firing) => firing !== undefined);
+  }
+
+  #addTo(
+    values: readonly Scalar[],
+    { timestampMs }: Match<Key>,
+    distinct: readonly Scalar[],
+    steps: number,
+    seconds: number,
+  ): Firing<Key> | undefined {
+    const group = this.#find(values, seconds);
+    const spot = this.#window!.add(group, timestampMs, this.#words, distinct, steps);
+    if (this.groups.lengths[group] === 0) this.groups.remove(group);
+    return spot && ({ group: values, ...spot } as Firing<Key>);
   }
 
   get late(): number {
@@ -181,6 +200,7 @@ export class Tracker<Key extends EventKey = string> {
 }
 
 const NO_VALUES: readonly Scalar[] = [];
+const NO_FIRINGS: readonly never[] = [];
 
 export function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
