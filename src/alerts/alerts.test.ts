@@ -64,10 +64,11 @@ function finding(times: readonly number[], more: Partial<Finding> = {}): Finding
   };
 }
 
-const ofRule = async (id = ruleId): Promise<Alert[]> => [
-  ...(await store.alerts.list({ ruleName: [`site.${id}`] }, { mode: "page", page: 1, size: 100 }, "created_at", false))
-    .items,
-];
+const ofRule = async (id = ruleId): Promise<Alert[]> => {
+  const filter = { ruleName: [`site.${id}`] };
+  const { items } = await store.alerts.list(filter, { mode: "page", page: 1, size: 100 }, "created_at", false);
+  return Promise.all(items.map(async (item) => (await store.alerts.get(item.id))!));
+};
 const kinds = async (id: string) => (await store.alerts.timeline(id)).map(({ kind }) => kind);
 const one = async (): Promise<Alert> => {
   const [alert, ...others] = await ofRule();

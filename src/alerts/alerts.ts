@@ -1,5 +1,5 @@
 import { idMaker } from "../lib/id.ts";
-import type { Alert, Comment } from "../model/alert.ts";
+import type { Alert, AlertSummary, Comment } from "../model/alert.ts";
 import type { Finding } from "../model/finding.ts";
 import type { ConditionInput } from "../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
@@ -79,7 +79,7 @@ export class Alerts {
   }
 
   /** Throws AlertRefused where there is no such alert, or it does not allow the move. */
-  async move(id: string, move: Move, actor: string): Promise<{ alert: Alert; comment: Comment | undefined }> {
+  async move(id: string, move: Move, actor: string): Promise<{ alert: AlertSummary; comment: Comment | undefined }> {
     const { succeeded, failed } = await this.#moveAll([id], move, actor);
     if (failed[0]) throw failed[0].refusal;
     return succeeded[0]!;
@@ -94,7 +94,7 @@ export class Alerts {
     move: Extract<Move, { action: "resolve" }>,
     exception: Omit<ExceptionInput, "reason"> & { readonly reason?: string | undefined },
     actor: string,
-  ): Promise<{ alert: Alert }> {
+  ): Promise<{ alert: AlertSummary }> {
     const alert = await this.#store.get(id);
     if (!alert) throw noAlert(id);
     const outcome = moveAlert(alert, move, { ...this.#mover(actor), at: this.#now() });

@@ -1,6 +1,6 @@
 import {
   COMMENTS_MAX,
-  type Alert,
+  type AlertSummary,
   type Comment,
   type Resolution,
   type Status,
@@ -31,7 +31,7 @@ export class AlertRefused extends Error {
 }
 
 export interface Moved {
-  readonly alert: Alert;
+  readonly alert: AlertSummary;
   readonly entries: readonly TimelineEntry[];
   readonly comment: Comment | undefined;
 }
@@ -54,7 +54,7 @@ const FROM = {
 const DONE = { acknowledge: "acknowledged", resolve: "resolved", reopen: "reopened", comment: "commented" } as const;
 
 /** The alert after the move, or why it does not allow it as it is now. */
-export function moveAlert(alert: Alert, move: Move, mover: Mover): Moved | AlertRefused {
+export function moveAlert(alert: AlertSummary, move: Move, mover: Mover): Moved | AlertRefused {
   const from: readonly Status[] = FROM[move.action];
   if (!from.includes(alert.status)) {
     const message = `the alert ${alert.id} is ${alert.status} and cannot be ${DONE[move.action]}`;
@@ -79,11 +79,11 @@ export function moveAlert(alert: Alert, move: Move, mover: Mover): Moved | Alert
   return { alert: next(alert, { ...changed, commentCount: alert.commentCount + 1 }), entries, comment };
 }
 
-function next(alert: Alert, changed: Partial<Alert>): Alert {
+function next(alert: AlertSummary, changed: Partial<AlertSummary>): AlertSummary {
   return { ...alert, ...changed, version: alert.version + 1 };
 }
 
-function change(alert: Alert, move: Move, at: number): Partial<Alert> {
+function change(alert: AlertSummary, move: Move, at: number): Partial<AlertSummary> {
   switch (move.action) {
     case "acknowledge":
       return {
@@ -114,7 +114,7 @@ type Entry = TimelineEntry extends infer Each
   : never;
 
 /** What stands on the timeline besides the comment; undefined where nothing else happened. */
-function entryOf(before: Alert, changed: Partial<Alert>, move: Move): Entry | undefined {
+function entryOf(before: AlertSummary, changed: Partial<AlertSummary>, move: Move): Entry | undefined {
   switch (move.action) {
     case "acknowledge": {
       const assignee = changed.assignee ?? null;

@@ -15,6 +15,7 @@ import {
   RESOLUTIONS,
   STATUSES,
   type Alert,
+  type AlertSummary,
 } from "../model/alert.ts";
 import { SEVERITIES, severitySchema } from "../model/event.ts";
 import { refuseBackwards, timeSchema } from "../model/query.ts";
@@ -108,6 +109,10 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
     // Events that retention has removed are missing.
     const texts = related.filter((text) => text !== undefined);
     return dataText(alertDetailText(alert, timeline, texts));
+  };
+  const moved = async ({ alert }: { alert: AlertSummary }): Promise<Answer> => {
+    const { relatedEvents } = (await store.alerts.get(alert.id))!;
+    return detail({ ...alert, relatedEvents });
   };
   const detailAnswer = { 200: { about: "the alert", data: alertDetailSchema, example: ALERT_DETAIL_EXAMPLE } };
   return [
@@ -217,7 +222,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       answers: detailAnswer,
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
-        detail((await alerts.move(params.id, { action: "acknowledge", ...body }, key.name)).alert),
+        moved(await alerts.move(params.id, { action: "acknowledge", ...body }, key.name)),
     }),
     endpoint({
       method: "POST",
@@ -241,11 +246,11 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       handle: async ({ params, body, key }) => {
         const { resolution, comment, actions_taken: actionsTaken, exception } = body;
         const move = { action: "resolve", resolution, comment, actionsTaken } as const;
-        if (exception === undefined) return detail((await alerts.move(params.id, move, key.name)).alert);
+        if (exception === undefined) return moved(await alerts.move(params.id, move, key.name));
         if (!key.scopes.includes("rules:write")) {
           throw new Problem("forbidden", "the key lacks the scope rules:write, which an exception needs");
         }
-        return detail((await alerts.resolveWithException(params.id, move, exception, key.name)).alert);
+        return moved(await alerts.resolveWithException(params.id, move, exception, key.name));
       },
     }),
     endpoint({
@@ -264,7 +269,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       answers: detailAnswer,
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
-        detail((await alerts.move(params.id, { action: "reopen", ...body }, key.name)).alert),
+        moved(await alerts.move(params.id, { action: "reopen", ...body }, key.name)),
     }),
     endpoint({
       method: "POST",

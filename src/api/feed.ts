@@ -1,4 +1,4 @@
-import { alertView, type Alert } from "../model/alert.ts";
+import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
 
@@ -135,7 +135,7 @@ export class Feed {
   }
 }
 
-export function alertNews(change: number, alert: Alert): AlertNews {
+export function alertNews(change: number, alert: AlertSummary): AlertNews {
   const { severity, source, status, rule } = alert;
   const data = JSON.stringify({ ...alertView(alert), change });
   return {

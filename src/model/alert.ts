@@ -58,6 +58,9 @@ export interface Alert {
   readonly version: number;
 }
 
+/** All that a list or a move needs to know of it. */
+export type AlertSummary = Omit<Alert, "relatedEvents">;
+
 export interface Comment {
   readonly id: string;
   readonly body: string;
@@ -165,7 +168,7 @@ export const alertDetailSchema = alertSchema
   })
   .meta({ id: "AlertDetail" });
 
-export function alertView(alert: Alert): z.infer<typeof alertSchema> {
+export function alertView(alert: AlertSummary): z.infer<typeof alertSchema> {
   return {
     id: alert.id,
     rule_name: alert.rule.name,

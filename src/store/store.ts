@@ -1,7 +1,8 @@
-import type { Alert, Resolution, Status, TimelineEntry } from "../model/alert.ts";
+import type { Alert, AlertSummary, Resolution, Status, TimelineEntry } from "../model/alert.ts";
 import type { EventClass, EventDraft, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
+import type { EventMark } from "../model/finding.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
 import type { Condition, Scalar } from "../model/condition.ts";
@@ -116,14 +117,19 @@ export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_cou
 
 export interface AlertPage {
   readonly total: number;
-  readonly items: readonly Alert[];
+  readonly items: readonly AlertSummary[];
   readonly nextCursor: string | null;
 }
 
+/** New alerts have version 1; a changed one has the version after the one that must be stored now. */
+export type ChangedAlert = AlertSummary & {
+  /** Left out, those that are stored stay. */
+  readonly relatedEvents?: readonly EventMark[] | undefined;
+};
+
 /** Changes that become visible together or not at all. */
 export interface AlertChanges {
-  /** New alerts have version 1; a changed one has the version after the one that must be stored now. */
-  readonly alerts: readonly Alert[];
+  readonly alerts: readonly ChangedAlert[];
   readonly timeline: readonly { readonly alertId: string; readonly entry: TimelineEntry }[];
   /** How far detection has come with it: stored in the same breath, so that no event counts twice or never. */
   readonly detected?: Detected | undefined;
@@ -162,7 +168,7 @@ export interface UnresolvedQuestion {
 
 export interface AlertStore {
   get(id: string): Promise<Alert | undefined>;
-  getMany(ids: readonly string[]): Promise<(Alert | undefined)[]>;
+  getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
   timeline(id: string): Promise<TimelineEntry[]>;
   /** For each question, of the unresolved alerts that it is about, the one whose last event is the newest. */
   unresolved(questions: readonly UnresolvedQuestion[]): Promise<(Alert | undefined)[]>;
@@ -176,7 +182,10 @@ export interface AlertStore {
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
   /** Every change has a number, each greater than the one before; alerts that changed after this one, as they are now. */
-  changedSince(change: number, limit: number): Promise<readonly { readonly change: number; readonly alert: Alert }[]>;
+  changedSince(
+    change: number,
+    limit: number,
+  ): Promise<readonly { readonly change: number; readonly alert: AlertSummary }[]>;
   /** The number of the last change. */
   lastChange(): Promise<number>;
   /** Called after each commit that changed alerts. Gives the way to stop it. */

@@ -195,7 +195,7 @@ export function textWords(texts: readonly string[]): Set<string> {
   for (const [word] of foldCase(text).matchAll(WORD)) words.add(word.slice(0, TEXT_WORD_CHARACTERS_MAX));
   return words;
 }
-const WORD = /[a-z0-9._\-:@/\\\x01\x80-\u{10ffff}]+/gu;
+const WORD = new RegExp(`[a-z0-9._\\-:@/\\\\${FILTER_MARK}\\u0080-\\u{10ffff}]+`, "gu");
 /** More than a search asks for, so that a word that is as long as a search can be is still told from a longer one. */
 const TEXT_WORD_CHARACTERS_MAX = 64;
 

@@ -2,7 +2,7 @@ import { SEVERITIES, type Severity } from "../../../model/event.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import type { AlertFilter, AlertSort, AlertTotals } from "../../store.ts";
-import { firstOf } from "./first-of.ts";
+import { sliceInOrder } from "./slice-in-order.ts";
 
 // What lists, totals and statistics ask of alerts, in memory, about 70 bytes for each: any combination of filters with
 // an exact total is one pass over plain numbers, a millisecond for a hundred thousand. The file has the same and more.
@@ -173,7 +173,7 @@ export class AlertColumns {
       return { total: matching.length, slots: [...matching.subarray(start + offset, start + offset + limit)] };
     }
     const candidates = after === undefined ? matching : matching.filter((slot) => isBefore(after, slot));
-    const slots = firstOf(candidates, offset + limit, isBefore).slice(offset);
+    const slots = sliceInOrder(candidates, offset, offset + limit, isBefore);
     return { total: matching.length, slots };
   }
 

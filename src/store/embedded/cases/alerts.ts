@@ -219,7 +219,12 @@ export class AlertTables {
     };
   }
 
-  #writeAlert({ relatedEvents, ...alert }: ChangedAlert, seq: number, change: number, knownHash: string | undefined): void {
+  #writeAlert(
+    { relatedEvents, ...alert }: ChangedAlert,
+    seq: number,
+    change: number,
+    knownHash: string | undefined,
+  ): void {
     const texts = searchTexts(alert);
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
