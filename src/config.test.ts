@@ -29,6 +29,7 @@ test("with nothing given, every setting has its default", () => {
     dataDir: join(folder, "data"),
     platform: "platform",
     indexPrefix: "tocsin",
+    timezone: "UTC",
     retention: { eventsDays: 365, flowsDays: 30 },
     plans: {
       starter: { perMinute: 60, perDay: 10_000 },
@@ -71,6 +72,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     data_dir: ["/srv/tocsin", "/srv/tocsin"],
     platform: ["yard", "yard"],
     index_prefix: ["site1", "site1"],
+    timezone: ["Europe/Berlin", "Europe/Berlin"],
     rate_limits: ["off", false],
     trusted_proxies: ["loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
     log_level: ["debug", "debug"],
