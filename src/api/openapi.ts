@@ -12,7 +12,8 @@ import type { Endpoint } from "./endpoint.ts";
 export const DOCUMENT_PATH = "/openapi.json";
 export const DOCS_PATH = "/docs";
 
-const ABOUT = `Events of a site's network, cameras, doors and phones: submitted, kept, searched and exported.
+const ABOUT = `Events of a site's network, cameras, doors and phones: submitted, kept, searched and exported; rules that run over
+them; and the alerts that rules make of them.
 
 Every call under \`/v1\` needs \`Authorization: Bearer <key>\`. Answers are \`{ data, meta }\`, lists add \`pagination\`;
 errors are \`{ error: { code, message, details }, meta }\` with every fault of the request at once. Times are ISO 8601;

@@ -121,6 +121,7 @@ Start the server in one terminal:
 and ask it in another:
 
   KEY=$(npx tocsin keys create --name me --scopes all --plan enterprise --json${folder} | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
+  curl -H "Authorization: Bearer $KEY" "${address}/v1/alerts?status=open&severity=critical,high"
   curl -H "Authorization: Bearer $KEY" "${address}/v1/events?severity=critical"
   curl -H "Authorization: Bearer $KEY" "${address}/v1/events?search=203.0.113.66&per_page=5"
   curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "${address}/v1/events/search" \\

@@ -35,7 +35,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 
 function buildProgram(): Command {
   const program = new Command("tocsin")
-    .description("Security monitoring for one site: events behind one REST API.")
+    .description("Security monitoring for one site: events, rules and alerts behind one REST API.")
     .version(readVersion(), "-V, --version", "say which version this is")
     .exitOverride()
     .showHelpAfterError("Add --help to see what there is.")
