@@ -1,5 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Connection, requestBytes } from "./connection.ts";
 import { benchEvents } from "./dataset.ts";
 import { spreadOf, type Spread } from "./figures.ts";
@@ -13,6 +14,8 @@ export interface LoadTask {
   readonly warmUpMs: number;
   readonly durationMs: number;
   readonly work: { readonly kind: "batch"; readonly size: number } | { readonly kind: "submit" };
+  /** Requests a second over all connections; default: as many as go. */
+  readonly perSecond?: number;
 }
 
 export interface LoadReport {
@@ -70,9 +73,11 @@ async function runTask(task: LoadTask, started: () => void): Promise<LoadReport>
   const until = measureFrom + durationMs;
   setTimeout(started, warmUpMs);
 
+  const everyMs = task.perSecond === undefined ? 0 : (1000 * connections) / task.perSecond;
   const drive = async () => {
     const connection = await Connection.open(port);
-    for (let sentAt = performance.now(); sentAt < until;) {
+    let dueAt = performance.now();
+    for (let sentAt = dueAt; sentAt < until;) {
       const { status } = await connection.send(requests[next++ % requests.length]!);
       const now = performance.now();
       if (status >= 300) refused[status] = (refused[status] ?? 0) + 1;
@@ -82,7 +87,9 @@ async function runTask(task: LoadTask, started: () => void): Promise<LoadReport>
         if (status < 300) events += perRequest;
         if (ms > STALL_MS && stalls.length < STALLS_MAX) stalls.push({ atMs: now - measureFrom, ms });
       }
-      sentAt = now;
+      // A slow answer is made up for: the next requests follow it at once, until the rate is kept again.
+      sentAt = Math.max(now, everyMs === 0 ? now : (dueAt += everyMs));
+      if (sentAt > now) await sleep(sentAt - now);
     }
     connection.close();
   };
