@@ -25,6 +25,8 @@ describe.each(documents.map((document) => [document.input.name, document] as con
   test("says what it means, what to do next, where it belongs and where to read more", () => {
     const { description, title, tags, references } = document.input;
     expect(description.split("\n\n").length).toBeGreaterThanOrEqual(2);
+    // Lines are broken where they are shown, not where they were written.
+    expect(description).not.toMatch(/[^\n]\n[^\n]/);
     expect(title).toBeTruthy();
     expect(tags[0]).toBe(name.split(".")[0]);
     expect(
