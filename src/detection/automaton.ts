@@ -44,8 +44,13 @@ const NO_WORD_BOUNDARY = 32;
 const NEWLINE = 10;
 const NONE = -1;
 const LATIN1_MAX = 255;
-/** What a character costs beside its words. */
-const STEP_COST = 8;
+/**
+ * What things cost, in steps of about a nanosecond: a character, a word of
+ * states, and a state that leads elsewhere than to the next.
+ */
+const CHARACTER_STEPS = 24;
+const WORD_STEPS = 6;
+const WAY_STEPS = 12;
 
 /** What may still be spent; whoever spends takes it off. */
 export interface Purse {
@@ -76,7 +81,7 @@ export class Automaton {
   readonly #words: number;
   /** Conditions between two characters that the pattern has: only these need to be known. */
   readonly #conditions: number;
-  readonly #ways = new Map<number, Ways>();
+  readonly #ways: (Ways | undefined)[] = [];
   /** For each class of characters the states that take them. */
   readonly #takers: (Int32Array | undefined)[] = [];
   readonly #visited: Int32Array;
@@ -119,7 +124,7 @@ export class Automaton {
         ways = this.#waysBetween(rune, following, purse);
         if (ways.startMatches) return true;
       }
-      if ((purse.steps -= STEP_COST) < 0) return undefined;
+      if ((purse.steps -= CHARACTER_STEPS) < 0) return undefined;
       const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#classes.runeClass(rune);
       const taken = now & (takers[kind] ?? this.#takersOf(kind, rune, purse))[0]!;
       now = ways.start[0]!;
@@ -129,7 +134,7 @@ export class Automaton {
       for (let rest = taken ^ shifted; rest !== 0; rest &= rest - 1) {
         const way = this.#wayFrom(31 - Math.clz32(rest & -rest), ways, purse);
         if (way.matches) return true;
-        purse.steps--;
+        purse.steps -= WAY_STEPS;
         now |= way.states[0]!;
       }
     }
@@ -155,28 +160,42 @@ export class Automaton {
         ways = this.#waysBetween(rune, following, purse);
         if (ways.startMatches) return true;
       }
-      if ((purse.steps -= STEP_COST + words) < 0) return undefined;
+      if ((purse.steps -= CHARACTER_STEPS + WORD_STEPS * words) < 0) return undefined;
       const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#classes.runeClass(rune);
       const takers = takersOf[kind] ?? this.#takersOf(kind, rune, purse);
       const { start, simple } = ways;
       // What the highest bit of a word moves on to is the lowest of the next.
       let carried = 0;
+      let others = 0;
       for (let word = 0; word < words; word++) {
-        const shifted = now[word]! & takers[word]! & simple[word]!;
+        const taken = now[word]! & takers[word]!;
+        const shifted = taken & simple[word]!;
         next[word] = start[word]! | (shifted << 1) | carried;
         carried = shifted >>> 31;
+        others |= taken ^ shifted;
       }
-      for (let word = 0; word < words; word++) {
-        for (let rest = now[word]! & takers[word]! & ~simple[word]!; rest !== 0; rest &= rest - 1) {
-          const { matches, states } = this.#wayFrom(word * 32 + 31 - Math.clz32(rest & -rest), ways, purse);
-          if (matches) return true;
-          if ((purse.steps -= words) < 0) return undefined;
-          for (let i = 0; i < words; i++) next[i]! |= states[i]!;
-        }
+      if (others !== 0) {
+        const done = this.#takeOthers(now, next, takers, ways, purse);
+        if (done) return true;
+        if (purse.steps < 0) return undefined;
       }
       const last = now;
       now = next;
       next = last;
+    }
+    return false;
+  }
+
+  /** Adds where those states lead that do not just lead to the next. Whether one of them completes a match. */
+  #takeOthers(now: Int32Array, next: Int32Array, takers: Int32Array, ways: Ways, purse: Purse): boolean {
+    const words = this.#words;
+    for (let word = 0; word < words; word++) {
+      for (let rest = now[word]! & takers[word]! & ~ways.simple[word]!; rest !== 0; rest &= rest - 1) {
+        const { matches, states } = this.#wayFrom(word * 32 + 31 - Math.clz32(rest & -rest), ways, purse);
+        if (matches) return true;
+        if ((purse.steps -= WAY_STEPS + WORD_STEPS * words) < 0) return false;
+        for (let i = 0; i < words; i++) next[i]! |= states[i]!;
+      }
     }
     return false;
   }
@@ -194,11 +213,11 @@ export class Automaton {
 
   #waysBetween(before: number, after: number, purse: Purse): Ways {
     const conditions = this.#conditions === 0 ? 0 : conditionsBetween(before, after) & this.#conditions;
-    let ways = this.#ways.get(conditions);
+    let ways = this.#ways[conditions];
     if (!ways) {
       const { states, matches } = this.#reach(this.#program.start, conditions, purse);
       ways = { conditions, start: states, startMatches: matches, simple: new Int32Array(this.#words), others: [] };
-      this.#ways.set(conditions, ways);
+      this.#ways[conditions] = ways;
     }
     return ways;
   }
