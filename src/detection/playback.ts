@@ -1,8 +1,8 @@
 import { parseDuration } from "../lib/duration.ts";
 import { startOfDay } from "../lib/time.ts";
+import type { Scalar } from "../model/condition.ts";
 import { isSameAttack } from "../model/finding.ts";
 import { foldPaths, groupPaths, type Rule } from "../model/rule.ts";
-import type { ProjectedEvent } from "../store/store.ts";
 import { foldKeyOf } from "./fold.ts";
 import { randomSeed } from "./hash.ts";
 import { Room } from "./room.ts";
@@ -22,6 +22,15 @@ export const SAMPLE_EVENTS_MAX = 10;
 export interface DayOfPlay {
   matches: number;
   alerts: number;
+}
+
+export interface PlayedEvent {
+  readonly seq: number;
+  readonly timestampMs: number;
+  /** Of the playback's fields. */
+  readonly values: readonly (readonly Scalar[])[];
+  /** For a sequence, a bit for each step that the event is. */
+  readonly steps: number;
 }
 
 interface Attack {
@@ -64,9 +73,7 @@ export class Playback {
     this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
   }
 
-  /** `steps`: for a sequence, a bit for each step that the event is. */
-  take(event: ProjectedEvent, steps: number): void {
-    const { timestampMs, values } = event;
+  take({ seq, timestampMs, values, steps }: PlayedEvent): void {
     this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
     this.matches++;
     this.#dayOf(timestampMs).matches++;
@@ -75,7 +82,7 @@ export class Playback {
       this.#silences.see(values.slice(0, this.#silences.paths.length), "", timestampMs);
       return;
     }
-    const firings = this.#tracker.add({ key: event.seq, timestampMs, values, steps }, timestampMs);
+    const firings = this.#tracker.add({ key: seq, timestampMs, values, steps }, timestampMs);
     if (firings.length === 0) return;
     // What one event fires in several groups, with one key, is one finding.
     const found = new Map<string, Attack>();

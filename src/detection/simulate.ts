@@ -89,9 +89,10 @@ export async function simulate(
     const stepBits = 2 ** steps.length - 1;
     for await (const part of store.events.project(question, stop)) {
       for (let at = 0; at < part.length; at++) {
-        const event = part[at]!;
-        playback.take(event, event.passed & stepBits);
-        if ((event.passed & (stepBits + 1)) !== 0) knownGood++;
+        const passed = part.passed[at]!;
+        const [seq, timestampMs] = [part.seqs[at]!, part.timesMs[at]!];
+        playback.take({ seq, timestampMs, values: part.valuesOf(at), steps: passed & stepBits });
+        if ((passed & (stepBits + 1)) !== 0) knownGood++;
         if (at % SLICE_EVENTS === SLICE_EVENTS - 1) await breathe();
       }
     }

@@ -22,6 +22,10 @@ const word = fc.constantFrom(
   "10.1.2.3",
   "2001:db8::1",
   "::ffff:10.0.0.1",
+  "10.0.0.01",
+  "10.0.0",
+  "10.0.0.1.1",
+  "fe80::1%eth0",
   "x'); DROP TABLE events; --",
   "a,b",
   "%_",
@@ -155,7 +159,17 @@ const patterns = fc.constantFrom(
   "\\pL{500}|a",
   "\\p{Emoji}",
 );
-const networks = fc.constantFrom("10.0.0.0/8", "10.0.0.0/30", "0.0.0.0/0", "2001:db8::/32", "::/0", "10.0.0.1");
+const networks = fc.constantFrom(
+  "10.0.0.0/8",
+  "10.0.0.0/30",
+  "0.0.0.0/0",
+  "2001:db8::/32",
+  "::/0",
+  "10.0.0.1",
+  "10.0.0.0/24",
+  "fe80::/10",
+  "::ffff:10.0.0.0/104",
+);
 /** Two fields that have words in common, in columns of their own or not. */
 const kinPaths = fc.oneof(paths, fc.constantFrom("raw.user", "raw.host", "raw.mixed", "raw.list"));
 

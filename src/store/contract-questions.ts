@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { DAY_MS } from "../lib/time.ts";
-import { ALWAYS, compileCondition, type Condition } from "../model/condition.ts";
+import { ALWAYS, compileCondition, type Condition, type Scalar } from "../model/condition.ts";
 import type { Event, EventDraft } from "../model/event.ts";
 import { fieldReader, OBJECT } from "../model/field.ts";
-import type { Aggregation, SearchQuery } from "../model/query.ts";
+import type { Aggregation, SearchQuery, TimeRange } from "../model/query.ts";
 import { conditions, drafts } from "./arbitrary.ts";
 import { aggregateByHand, sortByHand } from "./reference.ts";
-import { QuestionRefused, type Store } from "./store.ts";
+import { QuestionRefused, type Projection, type Store } from "./store.ts";
 
 // The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
 
@@ -207,6 +207,16 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       ignoreCase: false,
     };
     const never = new AbortController().signal;
+    const rowsOf = async (question: Projection & TimeRange) => {
+      const rows: { seq: number; timestampMs: number; passed: number; values: readonly (readonly Scalar[])[] }[] = [];
+      for await (const part of store().events.project(question, never)) {
+        for (let i = 0; i < part.length; i++) {
+          const [seq, timestampMs, passed] = [part.seqs[i]!, part.timesMs[i]!, part.passed[i]!];
+          rows.push({ seq, timestampMs, passed, values: part.valuesOf(i) });
+        }
+      }
+      return rows;
+    };
     const different = (event: Event, field: string) =>
       new Set(fieldReader(field)(event).filter((value) => value !== OBJECT));
     const oldestFirst = (a: Event, b: Event) =>
@@ -247,11 +257,11 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
                 fields: paths,
                 tests,
               };
-              const found: unknown[] = [];
-              for await (const part of store().events.project(question, never)) {
-                for (const { timestampMs, values, passed } of part)
-                  found.push({ timestampMs, passed, values: values.map((list) => new Set(list)) });
-              }
+              const found = (await rowsOf(question)).map(({ timestampMs, passed, values }) => ({
+                timestampMs,
+                passed,
+                values: values.map((list) => new Set(list)),
+              }));
               const passes = tests.map(compileCondition);
               const wanted = events.filter(compileCondition(condition)).sort(oldestFirst);
               expect(found).toEqual(
@@ -275,15 +285,12 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
         draft({ type: "projected.now", timestampMs: clock() - 1000 }),
       );
       const now: Condition = { ...isProjected, operator: "equals", value: "projected.now" };
-      const rows = [];
-      for await (const part of store().events.project({ condition: now, fields: [] }, never)) rows.push(...part);
+      const rows = await rowsOf({ condition: now, fields: [] });
       expect(rows.map(({ timestampMs }) => timestampMs)).toEqual([clock() - 1000, clock()]);
       expect(early!.id < late!.id).toBe(true);
       expect(rows[1]!.seq).toBeLessThan(rows[0]!.seq);
-      const within = [];
-      const question = { condition: now, fields: [], fromMs: clock() - 1000, toMs: clock() };
-      for await (const part of store().events.project(question, never)) within.push(...part);
-      expect(within.length).toBe(1);
+      const within = { condition: now, fields: [], fromMs: clock() - 1000, toMs: clock() };
+      expect((await rowsOf(within)).length).toBe(1);
     });
 
     test("stop when they are told to, and leave room for others", async () => {
@@ -296,10 +303,8 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
           else break;
         }
       }
-      let rows = 0;
-      for await (const part of store().events.project({ condition: ALWAYS, fields: ["raw.user"] }, never))
-        rows += part.length;
-      expect(rows).toBe(await store().events.count());
+      const everything = await rowsOf({ condition: ALWAYS, fields: ["raw.user"] });
+      expect(everything.length).toBe(await store().events.count());
     });
 
     test("an id is not a value to give", async () => {

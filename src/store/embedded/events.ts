@@ -9,11 +9,12 @@ import {
   type EventFilter,
   type EventStore,
   type NewEvent,
-  type ProjectedEvent,
+  type ProjectedEvents,
   type Projection,
   type StoredEvent,
 } from "../store.ts";
 import type { CommitNews } from "./commit-news.ts";
+import { projectedEvents } from "./columns/projected.ts";
 import type { ProjectedRows } from "./columns/projection.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
@@ -174,7 +175,7 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.lastId;
   }
 
-  async *project(question: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvent[]> {
+  async *project(question: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents> {
     if (signal.aborted) return;
     const number = this.#projections++;
     const end = () => this.#columns.call("endProjection", number);
@@ -186,12 +187,13 @@ export class EmbeddedEvents implements EventStore {
       const condition = await this.#withStoredIds(question.condition);
       const tests = await Promise.all((question.tests ?? []).map((test) => this.#withStoredIds(test)));
       await this.#ask("beginProjection", number, { ...question, condition, tests });
+      const projected = projectedEvents();
       coming = this.#ask("projectedRows", number);
       for (let rows = await coming; rows.seqs.length > 0 && !signal.aborted; rows = await coming) {
         // The next part is made while this one is being looked at.
         coming = this.#ask("projectedRows", number);
         coming.catch(() => undefined);
-        yield toProjectedEvents(rows);
+        yield projected(rows);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -258,24 +260,6 @@ export class EmbeddedEvents implements EventStore {
       throw asStoreError(error);
     }
   }
-}
-
-const NO_VALUES: readonly Scalar[] = [];
-
-function toProjectedEvents({ seqs, times, passed, values }: ProjectedRows): ProjectedEvent[] {
-  const events: ProjectedEvent[] = [];
-  for (let row = 0; row < seqs.length; row++) {
-    events.push({
-      seq: seqs[row]!,
-      timestampMs: times[row]!,
-      passed: passed[row]!,
-      values: values.map((column) => {
-        const value = column[row]!;
-        return value === null ? NO_VALUES : typeof value === "object" ? value : [value];
-      }),
-    });
-  }
-  return events;
 }
 
 function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }> {

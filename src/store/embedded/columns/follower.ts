@@ -11,7 +11,7 @@ import { columnList, ODD, toCells, TS, type Cell } from "./table.ts";
 // while the next tail fills. A question reads the lots that are on disk and the tails that are not, as it finds them.
 
 /** A row group of the engine: a full tail is written to disk as it will lie there. */
-const TAIL_ROWS_MAX = 122_880;
+export const TAIL_ROWS_MAX = 122_880;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 

@@ -1,34 +1,26 @@
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult } from "@duckdb/node-api";
-import { formatTime } from "../../../lib/time.ts";
-import type { Scalar } from "../../../model/condition.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import { QuestionRefused, StoreUnavailable, type Projection } from "../../store.ts";
+import { StoreUnavailable, type Projection } from "../../store.ts";
 import { tookTooLong } from "./engine.ts";
 import type { Patterns } from "./patterns.ts";
+import { doublesOf, integersOf, textsOf } from "./chunk-reader.ts";
+import { fieldColumn, type FieldColumn, type ProjectedColumn } from "./projection-field.ts";
 import { Parameters } from "./sql.ts";
-import { hotField } from "./table.ts";
-import { codedNames, conditionSql, isCoded, restValuesSql } from "./where.ts";
+import { conditionSql } from "./where.ts";
 
-// A few fields of many events, in the order of their times, handed over in parts. The engine sorts, on disk where it has
-// to; what is handed over lies in flat arrays, which cost little on their way to another thread.
+// A few fields of many events, in the order of their times, handed over in parts. The engine numbers the different
+// texts, so that each crosses over once and rows are numbers alone: reading every text would cost more than all the rest.
+// It looks at slices of time one after the other, so that it never has much to sort or to number.
 
 const PART_ROWS = 10_000;
 const PROJECTIONS_MAX = 4;
+const SLICES_MAX = 1000;
 
 export interface ProjectedRows {
   readonly seqs: Float64Array;
   readonly times: Float64Array;
   readonly passed: Int32Array;
-  /** For each field, for each row: its value, its different values, or null where it has none. */
-  readonly values: readonly (readonly ProjectedValue[])[];
-}
-
-type ProjectedValue = Scalar | readonly Scalar[] | null;
-
-/** Where a field's values come from: columns of the engine's answer, and how a row of them is read. */
-interface Source {
-  readonly sql: readonly string[];
-  read(cells: readonly unknown[]): ProjectedValue;
+  readonly columns: readonly ProjectedColumn[];
 }
 
 /** The rows that a projection is made of, held where they are until they are released. */
@@ -43,13 +35,31 @@ export interface ProjectionScope {
   release(): void;
 }
 
+export interface ProjectionLimits {
+  /** A projection that takes longer is stopped. */
+  readonly msMax: number;
+  /** Rows that a slice has in it, matching or not, where events come evenly. */
+  readonly sliceRows: number;
+}
+
+interface Slice {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+interface Plan {
+  readonly fields: readonly FieldColumn[];
+  readonly slices: Slice[];
+  sqlOf(slice: Slice): { sql: string; values: (string | number | boolean)[] };
+}
+
 interface Open {
   scope: ProjectionScope | undefined;
-  sources: readonly Source[];
+  plan: Plan | undefined;
   result: DuckDBResult | undefined;
   isEnded: boolean;
   isLate: boolean;
-  timer: NodeJS.Timeout;
+  readonly timer: NodeJS.Timeout;
   /** What is being done for it: only then may its scope be released. */
   work: Promise<unknown>;
 }
@@ -57,11 +67,11 @@ interface Open {
 /** Projections that are under way. Each may be ended at any time, also while something is being done for it. */
 export class Projections {
   readonly #open = new Map<number, Open>();
-  readonly #msMax: number;
+  readonly #limits: ProjectionLimits;
   readonly #scopeOf: (range: TimeRange) => Promise<ProjectionScope>;
 
-  constructor(msMax: number, scopeOf: (range: TimeRange) => Promise<ProjectionScope>) {
-    this.#msMax = msMax;
+  constructor(limits: ProjectionLimits, scopeOf: (range: TimeRange) => Promise<ProjectionScope>) {
+    this.#limits = limits;
     this.#scopeOf = scopeOf;
   }
 
@@ -70,44 +80,54 @@ export class Projections {
     const timer = setTimeout(() => {
       open.isLate = true;
       open.scope?.connection.interrupt();
-    }, this.#msMax);
-    const idle = Promise.resolve();
+    }, this.#limits.msMax);
     const open: Open = {
       scope: undefined,
-      sources: [],
+      plan: undefined,
       result: undefined,
       isEnded: false,
       isLate: false,
       timer,
-      work: idle,
+      work: Promise.resolve(),
     };
     this.#open.set(number, open);
     await this.#work(open, async () => {
       open.scope = await this.#scopeOf(question);
-      if (open.isEnded) return;
-      const { sources, sql, values } = await plan(question, open.scope);
-      open.sources = sources;
-      open.result = await open.scope.connection.stream(sql, values);
+      if (!open.isEnded) open.plan = await planOf(question, open.scope, this.#limits);
     });
   }
 
-  /** The next rows; none at the end. */
+  /** The next rows, of one slice; none at the end. */
   async rows(number: number): Promise<ProjectedRows> {
     const open = this.#open.get(number);
+    if (!open) return toRows([], 0, []);
     const chunks: DuckDBDataChunk[] = [];
     let rows = 0;
-    while (rows < PART_ROWS) {
-      const chunk = await this.#nextChunk(open);
-      if (!chunk || chunk.rowCount === 0) break;
+    for (let chunk = await this.#firstChunk(open); chunk;) {
       chunks.push(chunk);
       rows += chunk.rowCount;
+      chunk = rows < PART_ROWS ? await this.#nextChunk(open) : undefined;
     }
-    return toRows(chunks, rows, open?.sources ?? []);
+    return toRows(chunks, rows, open.plan?.fields ?? []);
   }
 
-  async #nextChunk(open: Open | undefined): Promise<DuckDBDataChunk | null> {
-    const result = open?.result;
-    return result && !open.isEnded ? this.#work(open, () => result.fetchChunk()) : null;
+  /** Of this slice or, at its end, of the next one that has any. */
+  async #firstChunk(open: Open): Promise<DuckDBDataChunk | undefined> {
+    for (;;) {
+      const chunk = await this.#nextChunk(open);
+      const slice = chunk ? undefined : open.plan?.slices.shift();
+      if (!slice || open.isEnded) return chunk;
+      const { sql, values } = open.plan!.sqlOf(slice);
+      open.result = await this.#work(open, () => open.scope!.connection.stream(sql, values));
+    }
+  }
+
+  async #nextChunk(open: Open): Promise<DuckDBDataChunk | undefined> {
+    if (!open.result || open.isEnded) return undefined;
+    const chunk = await this.#work(open, () => open.result!.fetchChunk());
+    if (chunk && chunk.rowCount > 0) return chunk;
+    open.result = undefined;
+    return undefined;
   }
 
   async end(number: number): Promise<void> {
@@ -126,81 +146,77 @@ export class Projections {
     open.work = done.catch(() => undefined);
     try {
       const value = await done;
-      if (open.isLate) throw tookTooLong(this.#msMax);
+      if (open.isLate) throw tookTooLong(this.#limits.msMax);
       return value;
     } catch (error) {
-      throw open.isLate ? tookTooLong(this.#msMax) : error;
+      throw open.isLate ? tookTooLong(this.#limits.msMax) : error;
     }
   }
 }
 
-async function plan(question: Projection, scope: ProjectionScope) {
-  const { condition, tests: others = [] } = question;
-  const parameters = new Parameters(await scope.patterns.refusedOf([condition, ...others], scope.connection));
-  const sources = question.fields.map((field) => sourceOf(field, scope, parameters));
-  const tests = others.map(
-    (test, i) => `CASE WHEN ${conditionSql(test, scope.platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
+async function planOf(question: Projection, scope: ProjectionScope, limits: ProjectionLimits): Promise<Plan> {
+  const { connection, rows, platform, oddBits, patterns } = scope;
+  const { condition, tests = [] } = question;
+  const parameters = new Parameters(await patterns.refusedOf([condition, ...tests], connection));
+  const fields = question.fields.map((field, i) => fieldColumn(field, i, { platform, oddBits }, parameters));
+  const passed = tests.map(
+    (test, i) => `CASE WHEN ${conditionSql(test, platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
   );
-  const selected = [
-    "CAST(seq AS DOUBLE)",
-    "CAST(ts AS DOUBLE)",
-    `CAST(${tests.length === 0 ? "0" : tests.join(" + ")} AS INTEGER)`,
-    ...sources.flatMap(({ sql }) => sql),
-  ];
-  const where = conditionSql(condition, scope.platform, parameters);
-  return {
-    sources,
-    ...parameters.settle(`SELECT ${selected.join(", ")} FROM ${scope.rows} WHERE ${where} ORDER BY ts, seq`),
-  };
+  const where = conditionSql(condition, platform, parameters);
+  const matched = [
+    "seq",
+    "ts",
+    // The place in the order, as one number.
+    "(CAST(ts AS HUGEINT) * 1099511627776 + seq) AS place",
+    `CAST(${passed.length === 0 ? "0" : passed.join(" + ")} AS INTEGER) AS passed`,
+    ...fields.flatMap(({ matched: sql }) => sql),
+  ].join(", ");
+  const numbered = fields.flatMap(({ numbered: sql }) => sql);
+  const joined = fields.flatMap(({ joined: sql }) => sql);
+  const given = ["CAST(seq AS DOUBLE)", "CAST(ts AS DOUBLE)", "passed", ...fields.flatMap(({ given: sql }) => sql)];
+  const sqlOf = ({ fromMs, toMs }: Slice) =>
+    parameters.settle(
+      `WITH ${[
+        `m AS MATERIALIZED (SELECT ${matched} FROM ${rows} WHERE ts >= ${fromMs} AND ts < ${toMs} AND ${where})`,
+        ...numbered,
+      ].join(", ")}
+       SELECT ${given.join(", ")} FROM m ${joined.join(" ")} ORDER BY ts, seq`,
+    );
+  return { fields, slices: await slicesOf(scope, limits), sqlOf };
 }
 
-function toRows(chunks: readonly DuckDBDataChunk[], count: number, sources: readonly Source[]): ProjectedRows {
+async function slicesOf({ connection, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slice[]> {
+  const found = await connection.runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`);
+  const [count, first, last] = found.getRows()[0]!.map(Number) as [number, number, number];
+  if (count === 0) return [];
+  const slices = Math.min(Math.ceil(count / sliceRows), SLICES_MAX);
+  const lengthMs = Math.ceil((last - first + 1) / slices);
+  return Array.from({ length: slices }, (_, i) => ({
+    fromMs: first + i * lengthMs,
+    toMs: first + (i + 1) * lengthMs,
+  }));
+}
+
+function toRows(chunks: readonly DuckDBDataChunk[], count: number, fields: readonly FieldColumn[]): ProjectedRows {
   const seqs = new Float64Array(count);
   const times = new Float64Array(count);
   const passed = new Int32Array(count);
-  const values: ProjectedValue[][] = sources.map(() => []);
+  const columns = fields.map((field) => field.start(count));
   let at = 0;
   for (const chunk of chunks) {
-    const { rowCount } = chunk;
-    const columns = Array.from({ length: chunk.columnCount }, (_, i) => chunk.getColumnValues(i));
-    for (let row = 0; row < rowCount; row++) {
-      seqs[at] = columns[0]![row] as number;
-      times[at] = columns[1]![row] as number;
-      passed[at] = columns[2]![row] as number;
-      at++;
+    seqs.set(doublesOf(chunk, 0), at);
+    times.set(doublesOf(chunk, 1), at);
+    passed.set(integersOf(chunk, 2), at);
+    let place = 3;
+    for (const [i, field] of fields.entries()) {
+      field.read(columns[i]!, at, {
+        doubles: (column) => doublesOf(chunk, place + column),
+        integers: (column) => integersOf(chunk, place + column),
+        texts: (column) => textsOf(chunk, place + column),
+      });
+      place += field.given.length;
     }
-    let first = 3;
-    for (const [i, { sql, read }] of sources.entries()) {
-      const own = columns.slice(first, first + sql.length);
-      first += sql.length;
-      const into = values[i]!;
-      for (let row = 0; row < rowCount; row++) into.push(read(own.map((column) => column[row])));
-    }
+    at += chunk.rowCount;
   }
-  return { seqs, times, passed, values };
-}
-
-function sourceOf(field: string, { platform, oddBits }: ProjectionScope, parameters: Parameters): Source {
-  if (field === "id") throw new QuestionRefused("query", "every id is different");
-  if (field === "raw" || field === "enrichment") return { sql: [], read: () => null };
-  if (field === "type") return { sql: ["type"], read: ([type]) => type as string };
-  if (field === "timestamp") return { sql: ["CAST(ts AS DOUBLE)"], read: ([ts]) => formatTime(ts as number) };
-  if (isCoded(field)) {
-    const names = codedNames(field, platform);
-    return { sql: [field], read: ([code]) => names[code as number]! };
-  }
-  const hot = hotField(field);
-  if (!hot) return { sql: [restValuesSql(field, parameters)], read: ([json]) => fromJson(json as string | null) };
-  if ((oddBits & hot.bit) === 0) return { sql: [hot.column], read: ([own]) => own as Scalar | null };
-  return {
-    sql: [hot.column, `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${restValuesSql(field, parameters)} END`],
-    read: ([own, json]) => (own as Scalar | null) ?? fromJson(json as string | null),
-  };
-}
-
-/** A value, or the different ones of a list; an object in a list is null there, and no value. */
-function fromJson(json: string | null): ProjectedValue {
-  if (json === null) return null;
-  const value = JSON.parse(json) as Scalar | (Scalar | null)[];
-  return Array.isArray(value) ? [...new Set(value.filter((item) => item !== null))] : value;
+  return { seqs, times, passed, columns };
 }

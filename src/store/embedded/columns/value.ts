@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import type { OperatorName, Scalar } from "../../../model/condition.ts";
 import { PATTERN_TEXT_CHARACTERS_MAX } from "../../../model/condition.ts";
 import { globPieces } from "../../../model/glob.ts";
+import { parseCidr } from "../../../lib/ip.ts";
 import { foldCase } from "../../../lib/text.ts";
 import type { TestOfValue } from "./functions.ts";
 import { and, FALSE, literal, not, or, type Parameters } from "./sql.ts";
@@ -127,14 +128,31 @@ function patternSql(pattern: string, ignoreCase: boolean, text: string, paramete
   return `CASE WHEN strlen(${text}) <= ${PATTERN_TEXT_CHARACTERS_MAX} THEN ${own} ELSE ${ask} END`;
 }
 
-/** The engine asks back for each address; those that cannot be in an IPv4 network show it by their first octets. */
+const OCTET = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
+const IPV4 = `^${OCTET}(?:\\.${OCTET}){3}$`;
+/** Where IPv4 addresses lie among the others. */
+const MAPPED = parseCidr("0.0.0.0/0")!;
+
+/** The engine asks back for addresses; most show by their first octets, or a colon, that they cannot be in the network. */
 function networkSql(network: string, text: string, parameters: Parameters): string {
   const ask = askBack({ operator: "cidr", value: network, ignoreCase: false }, text, parameters);
   const [address, bits = "32"] = network.split("/");
-  const octets = isIP(address!) === 4 ? address!.split(".").slice(0, Math.floor(Number(bits) / 8)) : [];
+  const hasColon = `contains(${text}, ':')`;
+  if (isIP(address!) === 6) {
+    const { from, to } = parseCidr(network)!;
+    return from <= MAPPED.to && to >= MAPPED.from ? ask : and([hasColon, ask]);
+  }
+  const octets = address!.split(".").slice(0, Math.floor(Number(bits) / 8));
   if (octets.length === 0) return ask;
   const start = octets.length === 4 ? octets.join(".") : `${octets.join(".")}.`;
-  return and([or([`starts_with(${text}, ${parameters.bind(start)})`, `contains(${text}, ':')`]), ask]);
+  const starts = `starts_with(${text}, ${parameters.bind(start)})`;
+  if (Number(bits) % 8 !== 0) return and([or([starts, hasColon]), ask]);
+  // Whole octets say all there is to say, if it is an address.
+  const isAddress = `regexp_matches(${text}, ${parameters.bind(IPV4)})`;
+  return or([
+    and([starts, octets.length === 4 ? `strlen(${text}) = ${start.length}` : isAddress]),
+    and([hasColon, ask]),
+  ]);
 }
 
 /** The test on one number. */

@@ -11,7 +11,7 @@ import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
-import { Follower, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
+import { Follower, TAIL_ROWS_MAX, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
@@ -138,7 +138,14 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
 
 const patterns = new Patterns();
 
-const projections = new Projections(QUESTION_MS_MAX, async ({ fromMs, toMs }) => {
+/** Slices of time in which a projection looks at the rows, in lots. */
+const PROJECTION_LOTS = 2;
+const projectionLimits = {
+  msMax: QUESTION_MS_MAX,
+  sliceRows: PROJECTION_LOTS * (settings.tailRowsMax ?? TAIL_ROWS_MAX),
+};
+
+const projections = new Projections(projectionLimits, async ({ fromMs, toMs }) => {
   await ready;
   await follower.catchUp();
   const connection = await engine.instance.connect();
