@@ -127,7 +127,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
 }
 
 function readDocument(tree: Tree, place: Place): SigmaDocument {
-  const kind = "correlation" in tree ? "correlation" : "filter" in tree ? "filter" : "rule";
+  const kind = Object.hasOwn(tree, "correlation") ? "correlation" : Object.hasOwn(tree, "filter") ? "filter" : "rule";
   const parsed = SCHEMAS[kind].safeParse(tree);
   if (parsed.success) return { ...place, kind, rule: parsed.data } as SigmaDocument;
   const faults = faultsOf(parsed.error).map(({ field, message }) => ({ place: field, message }));
@@ -149,9 +149,11 @@ function isTree(value: unknown): value is Tree {
 
 function merge(below: Tree, above: Tree): Tree {
   const merged: Tree = { ...below };
-  for (const [key, value] of Object.entries(above)) {
-    const known = merged[key];
-    merged[key] = isTree(known) && isTree(value) ? merge(known, value) : value;
+  for (const [key, given] of Object.entries(above)) {
+    const known = Object.hasOwn(merged, key) ? merged[key] : undefined;
+    const value = isTree(known) && isTree(given) ? merge(known, given) : given;
+    // A key may have any name, __proto__ included.
+    Object.defineProperty(merged, key, { value, enumerable: true, writable: true, configurable: true });
   }
   return merged;
 }

@@ -28,6 +28,7 @@ export interface Line {
 
 const LIST_VALUES_MAX = 1000;
 const PATTERNS_MAX = 100;
+const EXPANDED_MAX = 10_000;
 
 export function toCondition(line: Line, names: FieldNames, notes: Notes): ConditionInput | undefined {
   const { modifiers, place } = line;
@@ -162,9 +163,12 @@ function encode(text: string, { modifiers, place }: Pick<Line, "modifiers" | "pl
   return [...made];
 }
 
+/** Each placeholder of a value becomes what it stands for; a value with two of them becomes all combinations. */
 function expand({ values, place }: Line, names: FieldNames, notes: Notes): SigmaScalar[] | undefined {
   const expanded: SigmaScalar[] = [];
-  for (const value of values) {
+  const waiting = [...values];
+  let replaced = 0;
+  for (let value = waiting.shift(); value !== undefined; value = waiting.shift()) {
     const name = typeof value === "string" ? /%([\w.-]+)%/.exec(value) : null;
     if (!name) {
       expanded.push(value);
@@ -172,7 +176,11 @@ function expand({ values, place }: Line, names: FieldNames, notes: Notes): Sigma
     }
     const meant = names.placeholder(name[1]!);
     if (!meant) return notes.refuse(place, `the placeholder %${name[1]}% has no values in the mapping (placeholders)`);
-    expanded.push(...meant.map((item) => (value as string).replace(name[0], () => String(item))));
+    waiting.unshift(...meant.map((item) => (value as string).replace(name[0], () => String(item))));
+    // A placeholder may stand for itself, and would go on for ever.
+    if (++replaced > EXPANDED_MAX || expanded.length + waiting.length > EXPANDED_MAX) {
+      return notes.refuse(place, `its placeholders make more than ${EXPANDED_MAX} values`);
+    }
   }
   return expanded;
 }

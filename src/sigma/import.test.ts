@@ -375,6 +375,19 @@ logsources:
     });
   });
 
+  test("a value with two placeholders is every combination; one that stands for itself does not go on for ever", () => {
+    const expanding = (value: string) =>
+      `title: A\nlogsource: { category: c }\ndetection: { s: { 'f|expand': '${value}' }, condition: s }`;
+    const mapping = "placeholders: { a: [x, y], b: [1, 2], loop: ['%loop%%loop%'] }";
+    const outcome = importOne(expanding("%a%-%b%"), mapping);
+    expect(outcome.rule!.conditions[1]).toEqual({
+      field: "raw.f",
+      in: ["x-1", "x-2", "y-1", "y-2"],
+      ignore_case: true,
+    });
+    expect(importOne(expanding("%loop%"), mapping).kind).toBe("refused");
+  });
+
   test("one that nobody can use is refused with its line", () => {
     expect(
       parseMapping("prefix: raw.\nlogsources:\n  - category: x\n    conditions: [{ field: nope, equals: 1 }]"),

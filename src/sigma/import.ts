@@ -204,14 +204,14 @@ function partsOf(
   return parts;
 }
 
-const SEVERITIES: Readonly<Record<string, Severity>> = {
-  informational: "info",
-  info: "info",
-  low: "low",
-  medium: "medium",
-  high: "high",
-  critical: "critical",
-};
+const LEVELS: ReadonlyMap<string, Severity> = new Map([
+  ["informational", "info"],
+  ["info", "info"],
+  ["low", "low"],
+  ["medium", "medium"],
+  ["high", "high"],
+  ["critical", "critical"],
+]);
 
 interface Finishing {
   readonly schema: ReturnType<typeof ruleInputSchema>;
@@ -221,7 +221,7 @@ interface Finishing {
 }
 
 function finish(head: SigmaHead, made: Made, { schema, enabled, names, notes }: Finishing): RuleInput | undefined {
-  const severity = SEVERITIES[head.level?.toLowerCase() ?? ""];
+  const severity = LEVELS.get(head.level?.toLowerCase() ?? "");
   if (!severity) notes.remark("level", `${head.level ? `${head.level} is not known` : "is missing"}: medium is taken`);
   const isRetired = head.status === "deprecated" || head.status === "unsupported";
   if (isRetired) notes.remark("status", `${head.status}: taken, but not enabled`);

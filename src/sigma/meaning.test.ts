@@ -126,6 +126,9 @@ test("whatever is imported, every document has one outcome, and nothing throws",
     "rules",
     "type",
     "a|re",
+    "a|expand",
+    "__proto__",
+    "constructor",
     "a|all|contains",
     "timespan",
     "id",
@@ -137,7 +140,7 @@ test("whatever is imported, every document has one outcome, and nothing throws",
     fc.constant(null),
     fc.boolean(),
     fc.integer(),
-    fc.constantFrom("s", "1 of them", "event_count", "(", "*", "5m", "global"),
+    fc.constantFrom("s", "1 of them", "event_count", "(", "*", "5m", "global", "constructor", "%a%"),
   );
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
@@ -148,7 +151,14 @@ test("whatever is imported, every document has one outcome, and nothing throws",
     ),
   }));
   const shaped = fc.record(
-    { title: scalar, logsource: fc.constant({ category: "c" }), detection: tree, correlation: tree, filter: tree },
+    {
+      title: scalar,
+      level: scalar,
+      logsource: fc.constant({ category: "c" }),
+      detection: tree,
+      correlation: tree,
+      filter: tree,
+    },
     { requiredKeys: ["title"] },
   );
   fc.assert(
