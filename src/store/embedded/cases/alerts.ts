@@ -192,6 +192,8 @@ export class AlertTables {
 
   /** Within a transaction. Ids of alerts that have another version than they should; with any, it must be undone. */
   write({ alerts, timeline }: AlertChanges): { conflicts: string[]; done: () => void } {
+    // What a transaction that was undone has left behind.
+    this.#words.forget();
     const conflicts: string[] = [];
     const written: { cells: AlertCells; isNew: boolean; id: string }[] = [];
     let change = this.#lastChange;
@@ -209,7 +211,10 @@ export class AlertTables {
       this.#writeAlert(alert, seq, ++change, known?.text_hash);
       written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
     }
-    if (conflicts.length === 0) for (const { alertId, entry } of timeline) this.#addEntry(alertId, entry);
+    if (conflicts.length === 0) {
+      this.#words.write();
+      for (const { alertId, entry } of timeline) this.#addEntry(alertId, entry);
+    }
     return {
       conflicts,
       done: () => {

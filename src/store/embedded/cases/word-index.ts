@@ -15,31 +15,62 @@ const BITMAP_BYTES = BLOCK_SLOTS / 8;
 const LISTED_MAX = BITMAP_BYTES / 2 - 1;
 const AFTER_ALL = "\u{10ffff}";
 
+interface Block {
+  readonly word: string;
+  readonly block: number;
+  readonly bits: Uint8Array;
+}
+
 export class WordIndex {
   readonly #sql: Statements;
+  /** What has changed and is not written yet: alerts that come together share most of their words. */
+  readonly #changed = new Map<string, Block>();
 
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
+  /** Seen by searches once it is written. */
   add(slot: number, words: Iterable<string>): void {
-    const block = slot >> BLOCK_SHIFT;
-    for (const word of words) this.#put(word, block, withPlace(this.#slots(word, block), slot % BLOCK_SLOTS));
+    for (const word of words) {
+      const { bits } = this.#block(word, slot >> BLOCK_SHIFT);
+      bits[(slot % BLOCK_SLOTS) >> 3]! |= 1 << (slot & 7);
+    }
   }
 
   remove(slot: number, words: Iterable<string>): void {
-    const block = slot >> BLOCK_SHIFT;
-    for (const word of words) this.#put(word, block, withoutPlace(this.#slots(word, block), slot % BLOCK_SLOTS));
+    for (const word of words) {
+      const { bits } = this.#block(word, slot >> BLOCK_SHIFT);
+      bits[(slot % BLOCK_SLOTS) >> 3]! &= ~(1 << (slot & 7));
+    }
   }
 
-  #slots(word: string, block: number): Uint8Array {
-    const row = this.#sql.read("SELECT slots FROM alert_terms WHERE word = ? AND block = ?").get(word, block);
-    return (row as { slots: Uint8Array } | undefined)?.slots ?? new Uint8Array();
+  #block(word: string, block: number): Block {
+    const name = `${block} ${word}`;
+    let changed = this.#changed.get(name);
+    if (!changed) {
+      const row = this.#sql.read("SELECT slots FROM alert_terms WHERE word = ? AND block = ?").get(word, block);
+      const bits = new Uint8Array(BITMAP_BYTES);
+      if (row) visit((row as { slots: Uint8Array }).slots, (place) => (bits[place >> 3]! |= 1 << (place & 7)));
+      changed = { word, block, bits };
+      this.#changed.set(name, changed);
+    }
+    return changed;
   }
 
-  #put(word: string, block: number, slots: Uint8Array): void {
-    if (slots.length === 0) this.#sql.run("DELETE FROM alert_terms WHERE word = ? AND block = ?", word, block);
-    else this.#sql.run("INSERT OR REPLACE INTO alert_terms(word, block, slots) VALUES (?, ?, ?)", word, block, slots);
+  /** Within the transaction of those who added and removed. */
+  write(): void {
+    for (const { word, block, bits } of this.#changed.values()) {
+      const slots = pack(bits);
+      if (slots.length === 0) this.#sql.run("DELETE FROM alert_terms WHERE word = ? AND block = ?", word, block);
+      else this.#sql.run("INSERT OR REPLACE INTO alert_terms(word, block, slots) VALUES (?, ?, ?)", word, block, slots);
+    }
+    this.#changed.clear();
+  }
+
+  /** What is not written will not be. */
+  forget(): void {
+    this.#changed.clear();
   }
 
   /** One for each of the first `size` slots that have the word, or one that begins with it. */
@@ -68,28 +99,9 @@ function visit(slots: Uint8Array, each: (place: number) => void): void {
   }
 }
 
-function withPlace(slots: Uint8Array, place: number): Uint8Array {
-  if (slots.length === BITMAP_BYTES) {
-    const bits = slots.slice();
-    bits[place >> 3]! |= 1 << (place & 7);
-    return bits;
-  }
-  const listed = withoutPlace(slots, place);
-  if (listed.length / 2 < LISTED_MAX) return Uint8Array.of(...listed, place & 0xff, place >> 8);
-  const bits = new Uint8Array(BITMAP_BYTES);
-  visit(listed, (each) => (bits[each >> 3]! |= 1 << (each & 7)));
-  return withPlace(bits, place);
-}
-
-/** Bits stay bits, however few are left; none at all are nothing. */
-function withoutPlace(slots: Uint8Array, place: number): Uint8Array {
-  if (slots.length === BITMAP_BYTES) {
-    const bits = slots.slice();
-    bits[place >> 3]! &= ~(1 << (place & 7));
-    return bits.some((byte) => byte !== 0) ? bits : new Uint8Array();
-  }
-  for (let i = 0; i < slots.length; i += 2) {
-    if ((slots[i]! | (slots[i + 1]! << 8)) === place) return Uint8Array.of(...slots.slice(0, i), ...slots.slice(i + 2));
-  }
-  return slots;
+/** The bits themselves, or a list of the few that are set. */
+function pack(bits: Uint8Array): Uint8Array {
+  const listed: number[] = [];
+  visit(bits, (place) => listed.push(place & 0xff, place >> 8));
+  return listed.length / 2 <= LISTED_MAX ? Uint8Array.from(listed) : bits;
 }
