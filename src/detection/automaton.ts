@@ -49,7 +49,7 @@ const LATIN1_MAX = 255;
  * states, and a state that leads elsewhere than to the next.
  */
 const CHARACTER_STEPS = 24;
-const WORD_STEPS = 6;
+const WORD_STEPS = 8;
 const WAY_STEPS = 12;
 
 /** What may still be spent; whoever spends takes it off. */

@@ -10,6 +10,7 @@ import type { Spot, Window } from "./tracker.ts";
 
 /** Entries that a group keeps beyond those that complete the sequence. */
 const SPARE_ENTRIES = 256;
+const DROPPED_AT_ONCE = 32;
 
 export interface SequenceOptions {
   readonly windowMs: number;
@@ -68,19 +69,31 @@ export class SequenceWindow implements Window {
     if (expired > 0) groups.dropFirst(group, expired);
   }
 
-  /** A step that happens again and again must not push the others out: the oldest of the commonest kind go. */
+  /**
+   * A step that happens again and again must not push the others out. Of a long run of one kind only both ends matter:
+   * what could be done with one from its middle can be done with one of those, or nearly always.
+   */
   #shorten(group: number): void {
+    const { start, length } = this.#longestRun(group);
+    const kind = this.#groups.extra[this.#groups.begin(group) + start]!;
+    const kept = this.#options.counts.reduce((sum, count, step) => (kind & (1 << step) ? sum + count : sum), 0);
+    const dropped = Math.min(DROPPED_AT_ONCE, length - 2 * kept);
+    if (dropped <= 0) return this.#groups.dropFirst(group, 1);
+    this.#groups.dropSome(
+      group,
+      Array.from({ length: dropped }, (_, i) => start + kept + i),
+    );
+  }
+
+  #longestRun(group: number): { start: number; length: number } {
     const { extra } = this.#groups;
     const from = this.#groups.begin(group);
-    const length = this.#groups.lengths[group]!;
-    const kinds = new Map<number, number>();
-    for (let i = 0; i < length; i++) kinds.set(extra[from + i]!, (kinds.get(extra[from + i]!) ?? 0) + 1);
-    const [commonest] = [...kinds].reduce((a, b) => (b[1] > a[1] ? b : a));
-    const dropped: number[] = [];
-    for (let i = 0; i < length && dropped.length < SPARE_ENTRIES / 8; i++) {
-      if (extra[from + i] === commonest) dropped.push(i);
+    let longest = { start: 0, length: 0 };
+    for (let start = 0, i = 0; i < this.#groups.lengths[group]!; i++) {
+      if (extra[from + i] !== extra[from + start]) start = i;
+      if (i + 1 - start > longest.length) longest = { start, length: i + 1 - start };
     }
-    this.#groups.dropSome(group, dropped);
+    return longest;
   }
 
   #insert(group: number, timestampMs: number, words: Uint32Array, steps: number): number {

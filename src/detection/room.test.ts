@@ -1,0 +1,93 @@
+import { expect, test } from "vitest";
+import { Room, type RoomLimits } from "./room.ts";
+import { Tracker, type TrackedRule } from "./tracker.ts";
+
+const HOUR_MS = 3_600_000;
+const rule = (threshold: TrackedRule["threshold"]): TrackedRule => ({
+  window: "1h",
+  threshold,
+  sequence: null,
+  sequenceOrder: "in_order",
+  groupBy: null,
+});
+
+function open(limits: RoomLimits, count = 3) {
+  const room = new Room(limits);
+  const seed = { first: 1, second: 2 };
+  const makeTracker = () => new Tracker<number>(rule({ count, group_by: "raw.a" }), { seed, room });
+  let key = 0;
+  const add = (tracker: Tracker<number>, group: string | number, atMs = 0) =>
+    tracker.add({ key: key++, timestampMs: atMs, values: [[group]], steps: 0 }, atMs);
+  return { room, makeTracker, add };
+}
+
+test("somebody who makes up groups without end takes no more room, and those that are at it stay known", () => {
+  const { room, makeTracker, add } = open({ groupsPerRuleMax: 1000 });
+  const tracker = makeTracker();
+  add(tracker, "attacker");
+  add(tracker, "attacker");
+  for (let i = 0; i < 100_000; i++) add(tracker, i);
+  expect(tracker.groups.live).toBe(1000);
+  expect(room.totals).toEqual({ groups: 1000, entries: expect.any(Number) });
+  expect(room.totals.entries).toBeLessThan(2000);
+  expect(room.evicted.single).toBe(100_000 + 1 - 1000);
+  expect(add(tracker, "attacker").map(({ count }) => count)).toEqual([3]);
+});
+
+test("all rules share one limit; the one that has most pays", () => {
+  const { room, makeTracker, add } = open({ groupsMax: 1000 });
+  const [large, small] = [makeTracker(), makeTracker()];
+  for (let i = 0; i < 2000; i++) add(large, i);
+  for (let i = 0; i < 100; i++) add(small, i);
+  expect(room.totals.groups).toBe(1000);
+  expect(small.groups.live).toBe(100);
+  large.end();
+  expect(room.totals.groups).toBe(100);
+});
+
+test("matches of few groups are bounded as well", () => {
+  const { room, makeTracker, add } = open({ entriesMax: 2000 }, 1000);
+  const tracker = makeTracker();
+  for (let i = 0; i < 20_000; i++) add(tracker, i % 40, i);
+  expect(room.totals.entries).toBeLessThan(4000);
+  expect(room.evicted.several).toBeGreaterThan(0);
+});
+
+test("groups that nothing more is heard of go by themselves", () => {
+  const { room, makeTracker, add } = open({});
+  const tracker = makeTracker();
+  for (let i = 0; i < 100; i++) add(tracker, i);
+  for (let i = 0; i < 100; i++) add(tracker, "other", 3 * HOUR_MS + i);
+  expect(tracker.groups.live).toBe(1);
+  expect(room.evicted).toEqual({ expired: 100, single: 0, several: 0 });
+});
+
+test("a value that comes again and again does not push out the different ones", () => {
+  const { room } = open({});
+  const seed = { first: 1, second: 2 };
+  const tracker = new Tracker<number>(rule({ count: 20, distinct: "raw.port" }), { seed, room });
+  let fired = 0;
+  for (let port = 0; port < 20; port++) {
+    for (let i = 0; i < 100; i++) {
+      const key = port * 100 + i;
+      fired += tracker.add({ key, timestampMs: key, values: [[port]], steps: 0 }, key).length;
+    }
+  }
+  expect(fired).toBe(100);
+});
+
+test("a step that happens again and again does not push out the others", () => {
+  const { room } = open({});
+  const steps = ["door", "person", "device"].map((name) => ({ name, conditions: [], count: 1 }));
+  const tracker = new Tracker<number>(
+    { window: "1h", threshold: null, sequence: steps, sequenceOrder: "in_order", groupBy: null },
+    { seed: { first: 1, second: 2 }, room },
+  );
+  const add = (key: number, step: number) => tracker.add({ key, timestampMs: key, values: [], steps: 1 << step }, key);
+  add(0, 0);
+  add(1, 1);
+  for (let key = 2; key < 5000; key++) expect(add(key, 0)).toEqual([]);
+  const [firing] = add(5000, 2);
+  expect(firing).toMatchObject({ count: 3, lastMs: 5000 });
+  expect(firing!.marks.some(({ id }) => id === 1)).toBe(true);
+});
