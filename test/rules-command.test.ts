@@ -85,6 +85,16 @@ describe("rules lint", () => {
   });
 });
 
+test("rules lint looks at Sigma as the import would read it; rules test passes it over", async () => {
+  const path = write("sigma.yml", SIGMA.replace("level: high", "level: odd"));
+  const lint = await tocsin(["rules", "lint", path]);
+  expect(lint.stdout).toContain(`${path}:6: detection.selection.CommandLine|re: `);
+  expect(lint.stdout).toMatch(/Odd tool +level +odd is not known: medium is taken[^]*2 rules: 1 fault, 1 hint\./);
+  expect(lint.code).toBe(1);
+  const run = await tocsin(["rules", "test", path]);
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 file of Sigma passed over/) });
+});
+
 describe("rules import", () => {
   const listed = async (address: string, key: string) => {
     const answer = await fetch(`${address}/v1/rules?search=site.&per_page=100`, authorized(key));

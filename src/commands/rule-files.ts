@@ -1,6 +1,7 @@
 import { globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { RuleFile } from "../detection/rule-file.ts";
+import type { ImportFormat } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_WRONG_USE } from "./failure.ts";
 
 // The files that a command about rules is given: files by name, folders with everything in them that is YAML.
@@ -27,6 +28,11 @@ function namesAt(path: string): string[] {
   const found = globSync("**/*.{yaml,yml}", { cwd: path }).sort();
   if (found.length === 0) throw new CommandFailure(`There is no .yaml or .yml file in ${path}.`, EXIT_WRONG_USE);
   return found.map((name) => join(path, name));
+}
+
+/** Sigma rules have these at their top; ours do not. */
+export function formatOf(content: string): ImportFormat {
+  return /^(detection|correlation|logsource|filter|action):/m.test(content) ? "sigma" : "tocsin";
 }
 
 export function readText(path: string): string {

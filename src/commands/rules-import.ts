@@ -3,7 +3,7 @@ import { CLIENT_VARIABLES, type LoadedSettings } from "../config.ts";
 import { createLog } from "../lib/log.ts";
 import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
-import { readRuleFiles, readText } from "./rule-files.ts";
+import { formatOf, readRuleFiles, readText } from "./rule-files.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
@@ -70,11 +70,6 @@ function askedFor(paths: readonly string[], options: Options, { settings }: Load
 function readFormat(text: string): ImportFormat {
   if (text === "sigma" || text === "tocsin") return text;
   throw new InvalidArgumentError("There are sigma and tocsin.");
-}
-
-/** Sigma rules have these at their top; ours do not. */
-function formatOf(content: string): ImportFormat {
-  return /^(detection|correlation|logsource|action):/m.test(content) ? "sigma" : "tocsin";
 }
 
 async function importHere(

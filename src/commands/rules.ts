@@ -1,7 +1,9 @@
 import type { Command } from "commander";
-import type { RuleDocument, RuleFileFault } from "../detection/rule-file.ts";
+import type { Hint } from "../detection/lint.ts";
+import type { RuleDocument, RuleFile, RuleFileFault } from "../detection/rule-file.ts";
+import { sourceNames } from "../model/event.ts";
 import { EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
-import { readRuleFiles } from "./rule-files.ts";
+import { formatOf, readRuleFiles } from "./rule-files.ts";
 import { addRulesImport } from "./rules-import.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
@@ -32,14 +34,42 @@ export function addRules(program: Command): void {
 interface Read {
   readonly documents: readonly RuleDocument[];
   readonly faults: readonly RuleFileFault[];
+  readonly files: readonly RuleFile[];
 }
 
 async function readDocuments(command: Command, paths: readonly string[]): Promise<Read> {
   const { settings } = requireSettings(command);
   const { ruleFileParser } = await import("../detection/rule-file.ts");
-  const parsed = readRuleFiles(paths).map(ruleFileParser(settings));
+  const files = readRuleFiles(paths);
+  const parsed = files.filter(({ content }) => formatOf(content) === "tocsin").map(ruleFileParser(settings));
   const documents = parsed.flatMap((file) => file.documents);
-  return { documents, faults: [...parsed.flatMap((file) => file.faults), ...repeatedNames(documents)] };
+  return { documents, faults: [...parsed.flatMap((file) => file.faults), ...repeatedNames(documents)], files };
+}
+
+interface LintHint extends Hint {
+  readonly rule: string;
+  readonly file: string;
+  readonly line: number;
+}
+
+/** Sigma is looked at as the import would read it. */
+async function lintSigma(
+  command: Command,
+  files: readonly RuleFile[],
+): Promise<{ rules: number; faults: RuleFileFault[]; hints: LintHint[] }> {
+  const { settings } = requireSettings(command);
+  const { importSigma } = await import("../sigma/import.ts");
+  const sigma = files.filter(({ content }) => formatOf(content) === "sigma");
+  const outcomes = importSigma(sigma, { sources: sourceNames(settings.platform) });
+  const told = (
+    { file, line, title }: (typeof outcomes)[number],
+    { place, message }: { place: string; message: string },
+  ) => ({ file, line, rule: title, path: place, message });
+  return {
+    rules: outcomes.length,
+    faults: outcomes.flatMap((outcome) => outcome.reasons.map((note) => told(outcome, note))),
+    hints: outcomes.flatMap((outcome) => outcome.remarks.map((note) => told(outcome, note))),
+  };
 }
 
 function repeatedNames(documents: readonly RuleDocument[]): RuleFileFault[] {
@@ -66,7 +96,7 @@ function addTest(rules: Command): void {
       "\nExamples:\n  tocsin rules test site-rules/\n  tocsin rules test doors.yaml --timezone Europe/Berlin",
     )
     .action(async (paths: string[], { json }: { json?: true }) => {
-      const { documents, faults } = await readDocuments(command, paths);
+      const { documents, faults, files } = await readDocuments(command, paths);
       const { runRuleTests } = await import("../detection/rule-tests.ts");
       const outcomes = runRuleTests(documents);
       const failed = outcomes.filter((outcome) => outcome.faults.length > 0);
@@ -86,6 +116,8 @@ function addTest(rules: Command): void {
         for (const fault of wrong)
           print(`${document.file}:${document.line}: ${document.input.name}: "${plain(test.name)}" ${plain(fault)}`);
       }
+      const sigma = files.filter(({ content }) => formatOf(content) === "sigma").length;
+      if (sigma > 0) print(`${countOf(sigma, "file")} of Sigma passed over: Sigma has no tests.`);
       const untested = documents.filter(({ tests }) => tests.length === 0).length;
       print(
         `${countOf(outcomes.length - failed.length, "test")} of ${countOf(documents.length, "rule")} passed, ` +
@@ -99,7 +131,7 @@ function addLint(rules: Command): void {
   const command = rules
     .command("lint")
     .argument("<paths...>", PATHS)
-    .description("find faults in rule files, and what is most likely not meant")
+    .description("find faults in rule files and in Sigma, and what is most likely not meant")
     .option("--strict", "fail on hints too")
     .option("--json", "as one JSON object");
   addSettingFlags(command, ["platform", "timezone"])
@@ -108,27 +140,26 @@ function addLint(rules: Command): void {
       "\nExamples:\n  tocsin rules lint site-rules/\n  tocsin rules lint doors.yaml --strict --json",
     )
     .action(async (paths: string[], { strict, json }: { strict?: true; json?: true }) => {
-      const { documents, faults } = await readDocuments(command, paths);
+      const own = await readDocuments(command, paths);
+      const sigma = await lintSigma(command, own.files);
       const { lintRule } = await import("../detection/lint.ts");
-      const hints = documents.flatMap((document) =>
-        lintRule(document).map(({ path, message }) => ({
-          file: document.file,
-          line: document.line,
-          rule: document.input.name,
-          path,
-          message,
-        })),
-      );
+      const hints = [
+        ...own.documents.flatMap((document) => {
+          const { file, line, input } = document;
+          return lintRule(document).map((hint): LintHint => ({ file, line, rule: input.name, ...hint }));
+        }),
+        ...sigma.hints,
+      ];
+      const faults = [...own.faults, ...sigma.faults];
+      const rules = own.documents.length + sigma.rules;
       if (faults.length > 0 || (strict && hints.length > 0)) process.exitCode = EXIT_FAILED;
-      if (json) return printJson({ ok: process.exitCode !== EXIT_FAILED, rules: documents.length, faults, hints });
+      if (json) return printJson({ ok: process.exitCode !== EXIT_FAILED, rules, faults, hints });
       printFaults(faults);
       if (hints.length > 0) {
-        const rows = hints.map(({ rule, path, message }) => [rule, path === "" ? "-" : path, plain(message)]);
+        const rows = hints.map(({ rule, path, message }) => [plain(rule), path === "" ? "-" : path, plain(message)]);
         print(formatTable(["rule", "place", "hint"], rows));
       }
-      print(
-        `${countOf(documents.length, "rule")}: ${countOf(faults.length, "fault")}, ${countOf(hints.length, "hint")}.`,
-      );
+      print(`${countOf(rules, "rule")}: ${countOf(faults.length, "fault")}, ${countOf(hints.length, "hint")}.`);
     });
 }
 
