@@ -19,9 +19,6 @@ export class Statements {
   }
 
   run(text: string, ...values: SQLInputValue[]): void {
-    const statement = this.read(text);
-    // Every run also reads the last row number, and that of the word index does not fit into a number of JavaScript.
-    statement.setReadBigInts(true);
-    statement.run(...values);
+    this.read(text).run(...values);
   }
 }

@@ -16,6 +16,8 @@ export interface CasesData {
 }
 
 const PAGE_CACHE_KILOBYTES = 32 * 1024;
+/** What a burst has made of the log is cut back to this. */
+const LOG_BYTES_KEPT = 16 * 1024 * 1024;
 
 interface Open {
   readonly db: DatabaseSync;
@@ -26,7 +28,8 @@ let opened: Open | undefined;
 
 function open(): void {
   const { dataDir } = workerData as CasesData;
-  const db = openSmall(casesFile(dataDir), `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES};`);
+  const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
+  const db = openSmall(casesFile(dataDir), pragmas);
   opened = { db, alerts: new AlertTables(db), rules: new RuleTables(db) };
 }
 
