@@ -69,6 +69,12 @@ export function showTable(answers: readonly Answer[]): string {
     .join("\n");
 }
 
+/** What this thread has computed so far: work on one core is not charged for what others do on the machine. */
+export function cpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
 export interface Spread {
   readonly count: number;
   readonly p50: number;

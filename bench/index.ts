@@ -1,10 +1,15 @@
 import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
+import { alerts } from "./alerts.ts";
 import { openBench, type Question } from "./bench.ts";
+import { alertLatency } from "./alert-latency.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
+import { detectGroups } from "./detect-groups.ts";
 import { detectIngest } from "./detect-ingest.ts";
+import { detectRegex } from "./detect-regex.ts";
+import { detectRules } from "./detect-rules.ts";
 import { exportCsv } from "./export.ts";
 import { readResults, saveAnswers, showTable } from "./figures.ts";
 import { ingest } from "./ingest.ts";
@@ -29,7 +34,9 @@ const QUESTIONS: Record<string, Question> = {
   submit,
   readers,
   "detect-ingest": detectIngest,
+  "alert-latency": alertLatency,
   simulate,
+  alerts,
 };
 
 const EVENTS_DEFAULT = 5_000_000;

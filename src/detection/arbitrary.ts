@@ -41,7 +41,7 @@ export function eventsOf(drafts: fc.Arbitrary<EventDraft>, maxLength: number): f
   });
 }
 
-const PLAIN_RULE: Omit<Rule, "id" | "name"> = {
+export const PLAIN_RULE: Omit<Rule, "id" | "name"> = {
   description: "Somebody was {{raw.user}}\n{{raw.src_ip}} to {{raw.nothing}}",
   severity: "high",
   enabled: true,

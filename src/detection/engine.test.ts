@@ -1,0 +1,260 @@
+import { beforeEach, expect, test } from "vitest";
+import { idMaker } from "../lib/id.ts";
+import { formatTime } from "../lib/time.ts";
+import type { Event, JsonObject } from "../model/event.ts";
+import type { Rule } from "../model/rule.ts";
+import { PLAIN_RULE, START_MS } from "./arbitrary.ts";
+import { Engine } from "./engine.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+let now = START_MS;
+let engine: Engine;
+let nextId: () => string;
+beforeEach(() => {
+  now = START_MS;
+  engine = new Engine({ now: () => now });
+  nextId = idMaker("evt_", () => START_MS);
+});
+
+const failure = (raw: JsonObject = {}, atMs = 0, type = "login_failure"): Event => ({
+  id: nextId(),
+  type,
+  source: "custom",
+  class: "security",
+  severity: "low",
+  timestamp: formatTime(START_MS + atMs),
+  raw,
+  enrichment: {},
+});
+
+const rule = (part: Partial<Rule>): Rule => ({
+  ...PLAIN_RULE,
+  id: "rule_1",
+  name: "test.rule",
+  conditions: [{ field: "type", equals: "login_failure" }],
+  ...part,
+});
+const bruteForce = rule({
+  title: "Failed logins from {{raw.src_ip}}",
+  description: "Somebody guesses passwords",
+  window: "5m",
+  threshold: { count: 3, group_by: "raw.src_ip" },
+});
+const attempts = (count: number, fromMs = 0) =>
+  Array.from({ length: count }, (_, i) => failure({ src_ip: "192.0.2.7" }, fromMs + i * 1000));
+
+test("a finding says what a person needs to know", () => {
+  engine.setRule(bruteForce);
+  const events = attempts(3);
+  const { findings, matches } = engine.process(events);
+  expect(findings).toEqual([
+    {
+      rule: {
+        id: "rule_1",
+        name: "test.rule",
+        description: "Somebody guesses passwords",
+        tags: ["test"],
+        channels: [],
+      },
+      severity: "high",
+      foldKey: '["192.0.2.7"]',
+      foldMs: HOUR_MS,
+      group: { field: "raw.src_ip", value: "192.0.2.7" },
+      source: "custom",
+      title: "Failed logins from 192.0.2.7",
+      description: "Somebody guesses passwords",
+      enrichment: {},
+      eventCount: 3,
+      firstEventMs: START_MS,
+      lastEventMs: START_MS + 2000,
+      events: events.toReversed().map(({ id }, i) => ({ id, timestampMs: START_MS + 2000 - i * 1000 })),
+    },
+  ]);
+  expect(matches).toEqual([{ ruleId: "rule_1", minuteMs: START_MS, count: 3, lastMs: START_MS + 2000 }]);
+});
+
+test("every further match of the same window fires, and counts itself alone", () => {
+  engine.setRule(bruteForce);
+  engine.process(attempts(3));
+  expect(engine.process(attempts(2, 10_000)).findings.map(({ eventCount }) => eventCount)).toEqual([2]);
+});
+
+test("a rule that matches everything gives one finding for a batch, however large", () => {
+  engine.setRule(rule({ conditions: [{ field: "raw", exists: true }] }));
+  const { findings } = engine.process(Array.from({ length: 20_000 }, (_, i) => failure({}, i)));
+  expect(findings).toHaveLength(1);
+  expect(findings[0]).toMatchObject({ eventCount: 20_000, firstEventMs: START_MS, lastEventMs: START_MS + 19_999 });
+  expect(findings[0]!.events.map(({ timestampMs }) => timestampMs - START_MS)).toEqual(
+    Array.from({ length: 50 }, (_, i) => 19_999 - i),
+  );
+});
+
+test("matches that lie further apart than they fold are findings of their own", () => {
+  engine.setRule(rule({ dedup: { period: "1m", by: null } }));
+  const { findings } = engine.process([failure({}, 0), failure({}, MINUTE_MS - 1), failure({}, 3 * MINUTE_MS)]);
+  expect(findings.map(({ eventCount }) => eventCount)).toEqual([2, 1]);
+});
+
+test("an event without the value that is counted by is a match, but does not count", () => {
+  engine.setRule(bruteForce);
+  const { findings, matches } = engine.process(Array.from({ length: 5 }, () => failure({ user: "root" })));
+  expect(findings).toEqual([]);
+  expect(matches[0]!.count).toBe(5);
+});
+
+test("a rule looks at what came after it was made, with an empty memory", () => {
+  const before = attempts(2);
+  engine.setRule({ ...bruteForce, activeAfter: before[1]!.id });
+  expect(engine.process([...before, ...attempts(2, 10_000)])).toMatchObject({ findings: [], matches: [{ count: 2 }] });
+  engine.setRule({ ...bruteForce, severity: "low" });
+  expect(engine.process(attempts(2, 20_000)).findings).toEqual([]);
+});
+
+test("a rule that is disabled or removed is gone at once", () => {
+  engine.setRule(rule({}));
+  engine.setRule(rule({ id: "rule_2" }));
+  engine.setRule(rule({ enabled: false }));
+  engine.removeRule("rule_2");
+  engine.removeRule("rule_3");
+  expect(engine.process(attempts(1))).toEqual({ findings: [], matches: [], seen: [] });
+  expect(engine.metrics()).toMatchObject({ rules: 0, groups: 0, rules_unguarded: 0 });
+});
+
+test("an exception stops a match until it expires", () => {
+  const exception = {
+    id: "exc_1",
+    conditions: [{ field: "raw.user", equals: "scanner" }],
+    reason: "ours",
+    author: "test",
+    createdAt: 0,
+    expiresAt: START_MS + 1000,
+  };
+  engine.setRule(rule({ exceptions: [exception] }));
+  expect(engine.process([failure({ user: "scanner" })]).matches).toEqual([]);
+  expect(engine.process([failure({ user: "root" })]).matches).toHaveLength(1);
+  now = START_MS + 1000;
+  expect(engine.process([failure({ user: "scanner" })]).matches).toHaveLength(1);
+});
+
+test("an event that comes far too late is counted as late, not with what is new", () => {
+  engine.setRule(bruteForce);
+  engine.process(attempts(2));
+  engine.process([failure({ src_ip: "192.0.2.7" }, -2 * HOUR_MS)]);
+  expect(engine.metrics()["late"]).toBe(1);
+  expect(engine.process(attempts(1, 10_000)).findings).toMatchObject([{ eventCount: 3 }]);
+});
+
+test("steps of different kinds, each with the value under a path of its own, make one finding", () => {
+  engine.setRule(
+    rule({
+      conditions: [],
+      window: "10m",
+      groupBy: "raw.zone",
+      sequence: [
+        {
+          name: "denied",
+          conditions: [{ field: "type", equals: "access_denied" }],
+          count: 1,
+          group_by: "raw.door_zone",
+        },
+        { name: "person", conditions: [{ field: "type", equals: "person" }], count: 1 },
+        {
+          name: "device",
+          conditions: [{ field: "type", equals: "new_device" }],
+          count: 1,
+          group_by: "raw.switch_zone",
+        },
+      ],
+    }),
+  );
+  const denied = failure({ door_zone: "lab" }, 0, "access_denied");
+  const person = failure({ zone: "lab" }, MINUTE_MS, "person");
+  const device = failure({ switch_zone: "lab" }, 2 * MINUTE_MS, "new_device");
+  const elsewhere = failure({ switch_zone: "hall" }, 2 * MINUTE_MS, "new_device");
+  const { findings, matches } = engine.process([device, elsewhere, person, denied]);
+  expect(findings).toMatchObject([{ eventCount: 3, foldKey: '["lab"]', group: { field: "raw.zone", value: "lab" } }]);
+  expect(matches.reduce((sum, { count }) => sum + count, 0)).toBe(4);
+});
+
+test("what patterns were not tried on is no match, not even of their opposite", () => {
+  const heavy = { field: "raw.text", regex: "(?:.*a){20}c$" };
+  const text = `c${"ab".repeat(32_000)}`;
+  engine.setRule(rule({ conditions: [{ not: heavy }] }));
+  engine.setRule(rule({ id: "rule_2", conditions: [{ field: "raw.text", contains: "abab" }] }));
+  const { matches } = engine.process([failure({ text }), failure({ text: "short" })]);
+  expect(matches.map(({ ruleId, count }) => [ruleId, count])).toEqual([
+    ["rule_2", 1],
+    ["rule_1", 1],
+  ]);
+  expect(engine.metrics()["patterns_skipped"]).toBe(1);
+});
+
+const silence = rule({ absence: "5m", groupBy: "raw.camera", title: "{{raw.camera}} is silent" });
+
+test("what was seen once and is then missed is told once, until it is seen again", () => {
+  engine.setRule(silence);
+  expect(engine.tick(now + HOUR_MS).findings).toEqual([]);
+  const { findings, seen } = engine.process([failure({ camera: "gate" }, -HOUR_MS)]);
+  expect(findings).toEqual([]);
+  expect(seen).toEqual([{ ruleId: "rule_1", group: expect.any(String), atMs: START_MS }]);
+  expect(engine.tick(START_MS + 5 * MINUTE_MS).findings).toEqual([]);
+  const told = engine.tick(START_MS + 5 * MINUTE_MS + 1);
+  expect(told.findings).toMatchObject([
+    {
+      title: "gate is silent",
+      source: "custom",
+      eventCount: 0,
+      firstEventMs: START_MS,
+      lastEventMs: START_MS,
+      events: [],
+    },
+  ]);
+  expect(told.seen).toEqual([{ ...seen[0], atMs: 0 }]);
+  expect(engine.tick(START_MS + HOUR_MS).findings).toEqual([]);
+  now = START_MS + 2 * HOUR_MS;
+  engine.process([failure({ camera: "gate" })]);
+  expect(engine.tick(now + 5 * MINUTE_MS + 1).findings).toHaveLength(1);
+});
+
+test("the time that the service was down is not silence, and what was told before is not told again", () => {
+  engine.setRule(silence);
+  const { seen } = engine.process([failure({ camera: "gate" }), failure({ camera: "hall" })]);
+  const restarted = new Engine({ now: () => now });
+  restarted.setRule(silence);
+  const startMs = START_MS + HOUR_MS;
+  restarted.warmAbsence([seen[0]!, { ...seen[1]!, atMs: 0 }, { ...seen[0]!, ruleId: "rule_gone" }], startMs);
+  expect(restarted.tick(startMs + 5 * MINUTE_MS).findings).toEqual([]);
+  expect(restarted.tick(startMs + 5 * MINUTE_MS + 1).findings).toMatchObject([
+    { group: { value: "gate" }, lastEventMs: START_MS },
+  ]);
+});
+
+test("an edit that leaves the absence alone goes on waiting; one of its groups does not", () => {
+  engine.setRule(silence);
+  const { seen } = engine.process([failure({ camera: "gate" })]);
+  engine.setRule({ ...silence, severity: "low" });
+  expect(engine.metrics()["absences_waited_for"]).toBe(1);
+  engine.setRule({ ...silence, groupBy: "raw.zone" });
+  engine.warmAbsence(seen, now);
+  expect(engine.metrics()["absences_waited_for"]).toBe(0);
+});
+
+test("a clock that is set back does not make it wait for longer", () => {
+  engine.setRule(silence);
+  engine.process([failure({ camera: "gate" })]);
+  now = START_MS - HOUR_MS;
+  expect(engine.tick(now).findings).toEqual([]);
+  expect(engine.tick(now + 5 * MINUTE_MS + 1).findings).toHaveLength(1);
+});
+
+test("only rules that remember need to be warmed", () => {
+  engine.setRule(rule({}));
+  engine.setRule({ ...bruteForce, id: "rule_2" });
+  engine.setRule({ ...silence, id: "rule_3" });
+  expect(engine.windowOf("rule_1")).toBe(0);
+  expect(engine.windowOf("rule_2")).toBeGreaterThanOrEqual(10 * MINUTE_MS);
+  expect(engine.windowOf("rule_3")).toBe(0);
+  expect(engine.windowOf("rule_4")).toBe(0);
+});
