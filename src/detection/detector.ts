@@ -95,7 +95,8 @@ export class Detector {
     for await (const chunk of this.#options.events.arrivals(this.#position, this.#stop.signal)) {
       this.#lagSince = timeOfId(chunk[0]!.id);
       await this.#inTurn(() => this.#process(chunk));
-      this.#lagSince = undefined;
+      const last = chunk.at(-1)!.id;
+      this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
     }
   }
 
