@@ -213,7 +213,12 @@ export class AlertTables {
     }
     if (conflicts.length === 0) {
       this.#words.write();
-      for (const { alertId, entry } of timeline) this.#addEntry(alertId, entry);
+      const slots = new Map(written.map(({ cells, id }) => [id, cells.slot]));
+      for (const { alertId, entry } of timeline) {
+        const slot = slots.get(alertId) ?? this.#slotOf(alertId);
+        if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
+        this.#addEntry(slot, entry);
+      }
     }
     return {
       conflicts,
@@ -276,9 +281,7 @@ export class AlertTables {
     this.#words.add(slot, words.difference(before));
   }
 
-  #addEntry(alertId: string, entry: TimelineEntry): void {
-    const slot = this.#slotOf(alertId);
-    if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
+  #addEntry(slot: number, entry: TimelineEntry): void {
     const last = this.#sql
       .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
       .get(slot + 1) as { number: number; kind: string; entry: string } | undefined;

@@ -2,17 +2,20 @@ import type { Term } from "../words.ts";
 import type { Statements } from "./statements.ts";
 
 // Which alerts have a word. A row stands for a word in a thousand alerts, so that a word that every alert has takes a hundred
-// rows for a hundred thousand of them, and one that a single alert has takes two bytes beside itself.
+// rows for a hundred thousand of them. Rows are text that can be put one behind the other: what a search finds, be it a hundred
+// thousand different words that begin alike, is one text by the time it leaves the engine.
 
 export const WORD_INDEX_SCHEMA = `
-CREATE TABLE IF NOT EXISTS alert_terms(word TEXT NOT NULL, block INTEGER NOT NULL, slots BLOB NOT NULL, PRIMARY KEY(word, block)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alert_terms(word TEXT NOT NULL, block INTEGER NOT NULL, slots TEXT NOT NULL, PRIMARY KEY(word, block)) STRICT, WITHOUT ROWID;
 `;
 
 const BLOCK_SHIFT = 10;
 const BLOCK_SLOTS = 1 << BLOCK_SHIFT;
 const BITMAP_BYTES = BLOCK_SLOTS / 8;
-/** So many are listed, two bytes each; more are bits. Their lengths tell them apart. */
-const LISTED_MAX = BITMAP_BYTES / 2 - 1;
+/** Up to so many are listed by their numbers: `7,1023`. More are the block's number and its bits: `5:00ff…`. */
+const LISTED_MAX = 32;
+const BETWEEN = ",";
+const BEFORE_BITS = ":";
 const AFTER_ALL = "\u{10ffff}";
 
 interface Block {
@@ -51,7 +54,9 @@ export class WordIndex {
     if (!changed) {
       const row = this.#sql.read("SELECT slots FROM alert_terms WHERE word = ? AND block = ?").get(word, block);
       const bits = new Uint8Array(BITMAP_BYTES);
-      if (row) visit((row as { slots: Uint8Array }).slots, (place) => (bits[place >> 3]! |= 1 << (place & 7)));
+      if (row) {
+        visit((row as { slots: string }).slots, (slot) => (bits[(slot % BLOCK_SLOTS) >> 3]! |= 1 << (slot & 7)));
+      }
       changed = { word, block, bits };
       this.#changed.set(name, changed);
     }
@@ -61,8 +66,8 @@ export class WordIndex {
   /** Within the transaction of those who added and removed. */
   write(): void {
     for (const { word, block, bits } of this.#changed.values()) {
-      const slots = pack(bits);
-      if (slots.length === 0) this.#sql.run("DELETE FROM alert_terms WHERE word = ? AND block = ?", word, block);
+      const slots = pack(block, bits);
+      if (slots === "") this.#sql.run("DELETE FROM alert_terms WHERE word = ? AND block = ?", word, block);
       else this.#sql.run("INSERT OR REPLACE INTO alert_terms(word, block, slots) VALUES (?, ?, ?)", word, block, slots);
     }
     this.#changed.clear();
@@ -76,32 +81,39 @@ export class WordIndex {
   /** One for each of the first `size` slots that have the word, or one that begins with it. */
   find({ word, goesOn }: Term, size: number): Uint8Array {
     const found = new Uint8Array(size);
-    const rows = this.#sql
-      .read("SELECT block, slots FROM alert_terms WHERE word >= ? AND word <= ?")
-      .iterate(word, goesOn ? word + AFTER_ALL : word);
-    for (const { block, slots } of rows as unknown as Iterable<{ block: number; slots: Uint8Array }>) {
-      const first = block << BLOCK_SHIFT;
-      visit(slots, (place) => {
-        found[first + place] = 1;
-      });
-    }
+    const row = this.#sql
+      .read(`SELECT group_concat(slots, '${BETWEEN}') AS slots FROM alert_terms WHERE word >= ? AND word <= ?`)
+      .get(word, goesOn ? word + AFTER_ALL : word) as { slots: string | null };
+    visit(row.slots ?? "", (slot) => {
+      found[slot] = 1;
+    });
     return found;
   }
 }
 
-function visit(slots: Uint8Array, each: (place: number) => void): void {
-  if (slots.length < BITMAP_BYTES) {
-    for (let i = 0; i < slots.length; i += 2) each(slots[i]! | (slots[i + 1]! << 8));
-    return;
-  }
-  for (let i = 0; i < BITMAP_BYTES; i++) {
-    for (let bits = slots[i]!, place = i * 8; bits !== 0; bits >>= 1, place++) if (bits & 1) each(place);
+function visit(slots: string, each: (slot: number) => void): void {
+  for (let at = 0; at < slots.length;) {
+    let number = 0;
+    let code = slots.charCodeAt(at);
+    for (; code >= 48 && code <= 57; code = slots.charCodeAt(++at)) number = number * 10 + code - 48;
+    if (code === BEFORE_BITS.charCodeAt(0)) {
+      const end = at + 1 + 2 * BITMAP_BYTES;
+      visitBits(Buffer.from(slots.slice(at + 1, end), "hex"), (place) => each((number << BLOCK_SHIFT) + place));
+      at = end;
+    } else each(number);
+    at += BETWEEN.length;
   }
 }
 
-/** The bits themselves, or a list of the few that are set. */
-function pack(bits: Uint8Array): Uint8Array {
+function visitBits(bits: Uint8Array, each: (place: number) => void): void {
+  for (let i = 0; i < bits.length; i++) {
+    for (let byte = bits[i]!, place = i * 8; byte !== 0; byte >>= 1, place++) if (byte & 1) each(place);
+  }
+}
+
+function pack(block: number, bits: Uint8Array): string {
   const listed: number[] = [];
-  visit(bits, (place) => listed.push(place & 0xff, place >> 8));
-  return listed.length / 2 <= LISTED_MAX ? Uint8Array.from(listed) : bits;
+  visitBits(bits, (place) => listed.push((block << BLOCK_SHIFT) + place));
+  if (listed.length <= LISTED_MAX) return listed.join(BETWEEN);
+  return block + BEFORE_BITS + Buffer.from(bits).toString("hex");
 }
