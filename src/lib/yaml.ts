@@ -3,6 +3,8 @@ import { LineCounter, parseAllDocuments, type Document } from "yaml";
 // YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others.
 
 const ALIASES_MAX = 100;
+/** What a parser makes of a document takes a hundred times its size. */
+const DOCUMENT_CHARACTERS_MAX = 1024 * 1024;
 
 export type YamlDocument =
   | {
@@ -15,35 +17,76 @@ export type YamlDocument =
 
 /** Every document of a text that is not empty. */
 export function parseYaml(text: string, documentsMax: number): YamlDocument[] {
-  const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines });
-  if (!Array.isArray(documents)) return [];
-  if (documents.length > documentsMax) return [{ line: 1, fault: `more than ${documentsMax} documents` }];
-  return documents.flatMap((document) => readDocument(document, lines));
+  const found: YamlDocument[] = [];
+  for (const { part, line } of cutDocuments(text)) {
+    for (const document of parsePart(part, line)) {
+      if (found.length === documentsMax) return [{ line: 1, fault: `more than ${documentsMax} documents` }];
+      found.push(document);
+    }
+  }
+  return found;
 }
 
-function readDocument(document: Document.Parsed, lines: LineCounter): YamlDocument[] {
-  const lineAt = (offset: number) => Math.max(1, lines.linePos(offset).line);
-  const line = lineAt(document.contents?.range?.[0] ?? document.range[0]);
-  const [error] = document.errors;
-  if (error) return [{ line: lineAt(error.pos[0]), fault: firstLine(error.message) }];
-  if (document.contents === null) return [];
-  const lineOf = (path: readonly PropertyKey[]): number => {
-    for (let length = path.length; length > 0; length--) {
-      const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined;
-      if (node?.range) return lineAt(node.range[0]!);
-    }
-    return line;
-  };
-  try {
-    const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
-    return value === null ? [] : [{ line, value, lineOf }];
-  } catch (error) {
-    // Aliases that multiply into more than anyone wrote.
-    return [{ line, fault: firstLine((error as Error).message) }];
+/**
+ * The text cut before each `---`: what a parser makes of a document is many times its size, and of thousands of
+ * documents only one has to be in memory at a time. Directives and ends of documents stay with what they belong to.
+ */
+function* cutDocuments(text: string): Iterable<{ part: string; line: number }> {
+  if (/^(%|\.\.\.)/m.test(text)) {
+    yield { part: text, line: 1 };
+    return;
+  }
+  let line = 1;
+  for (const part of text.split(/^(?=---(?:\s|$))/m)) {
+    yield { part, line };
+    for (let at = part.indexOf("\n"); at >= 0; at = part.indexOf("\n", at + 1)) line++;
   }
 }
 
-function firstLine(text: string): string {
+function parsePart(part: string, firstLine: number): YamlDocument[] {
+  if (part.length > DOCUMENT_CHARACTERS_MAX) {
+    return [{ line: firstLine, fault: `a document of more than ${DOCUMENT_CHARACTERS_MAX} characters` }];
+  }
+  const { documents, lineAt } = readPart(part, firstLine);
+  return documents.flatMap((document, index): YamlDocument[] => {
+    const line = lineAt(document.contents?.range?.[0] ?? document.range[0]);
+    const [error] = document.errors;
+    if (error) return [{ line: lineAt(error.pos[0]), fault: firstLineOf(error.message) }];
+    try {
+      const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
+      // Where a value stands is asked for when it is wrong, which is seldom enough to read it once more.
+      const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readPart(part, firstLine), index, path);
+      return value === null ? [] : [{ line, value, lineOf }];
+    } catch (error) {
+      // Aliases that multiply into more than anyone wrote.
+      return [{ line, fault: firstLineOf((error as Error).message) }];
+    }
+  });
+}
+
+interface Part {
+  readonly documents: readonly Document.Parsed[];
+  lineAt(offset: number): number;
+}
+
+function readPart(part: string, firstLine: number): Part {
+  const lines = new LineCounter();
+  const documents = parseAllDocuments(part, { lineCounter: lines });
+  return {
+    documents: Array.isArray(documents) ? documents : [],
+    lineAt: (offset) => firstLine - 1 + Math.max(1, lines.linePos(offset).line),
+  };
+}
+
+function lineOfValue({ documents, lineAt }: Part, index: number, path: readonly PropertyKey[]): number {
+  const document = documents[index]!;
+  for (let length = path.length; length > 0; length--) {
+    const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined;
+    if (node?.range) return lineAt(node.range[0]!);
+  }
+  return lineAt(document.contents?.range?.[0] ?? document.range[0]);
+}
+
+function firstLineOf(text: string): string {
   return text.split("\n")[0]!.replace(/ at line \d+, column \d+:?$/, "");
 }

@@ -1,0 +1,84 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { stringify } from "yaml";
+import { parseYaml } from "./yaml.ts";
+
+const read = (text: string) =>
+  parseYaml(text, 100).map((document) =>
+    "fault" in document ? ["fault", document.line] : [document.value, document.line],
+  );
+
+test.each([
+  ["a: 1\n", [[{ a: 1 }, 1]]],
+  ["", []],
+  ["# nothing\n---\n---\n\n", []],
+  [
+    "---\na: 1\n---\nb: 2\n",
+    [
+      [{ a: 1 }, 2],
+      [{ b: 2 }, 4],
+    ],
+  ],
+  [
+    "--- { a: 1 }\n--- |\n  text\n",
+    [
+      [{ a: 1 }, 1],
+      ["text\n", 2],
+    ],
+  ],
+  [
+    "a: |\n  ---\n  not a mark\n---\r\nb: 2\r\n",
+    [
+      [{ a: "---\nnot a mark\n" }, 1],
+      [{ b: 2 }, 5],
+    ],
+  ],
+  [
+    "a: [\n---\nb: 2\n---\nc: }\n",
+    [
+      ["fault", 2],
+      [{ b: 2 }, 3],
+      ["fault", 5],
+    ],
+  ],
+  [
+    "%YAML 1.2\n---\na: 1\n...\n---\nb: 2\n",
+    [
+      [{ a: 1 }, 3],
+      [{ b: 2 }, 6],
+    ],
+  ],
+  ["a: 1\na: 2\n", [["fault", 2]]],
+  ["---- a\n", [["---- a", 1]]],
+])("%j", (text, documents) => {
+  expect(read(text)).toEqual(documents);
+});
+
+test("a line is that of the value, or of what is nearest above it", () => {
+  const [, second] = parseYaml("x: 1\n---\na:\n  - b: 1\n  - b: 2\n", 10);
+  if (!second || "fault" in second) throw new Error("not read");
+  expect([["a", 1, "b"], ["a", 1, "c"], ["a", 7], ["z"]].map((path) => second.lineOf(path))).toEqual([5, 5, 4, 3]);
+});
+
+test("more documents than may be are one fault", () => {
+  expect(parseYaml("a: 1\n---\nb: 1\n---\nc: 1\n", 2)).toEqual([{ line: 1, fault: "more than 2 documents" }]);
+});
+
+test("a document that is too long is a fault, and those around it are read", () => {
+  const long = `b: [${"x, ".repeat(400_000)}]`;
+  expect(read(`a: 1\n---\n${long}\n---\nc: 3\n`)).toEqual([
+    [{ a: 1 }, 1],
+    ["fault", 2],
+    [{ c: 3 }, 5],
+  ]);
+});
+
+test("documents that are written one after the other are read as they were", () => {
+  const value = fc.jsonValue({ maxDepth: 3 }).filter((json) => json !== null);
+  fc.assert(
+    fc.property(fc.array(value, { maxLength: 5 }), (values) => {
+      const text = values.map((item) => `---\n${stringify(item)}`).join("");
+      expect(parseYaml(text, 10).map((document) => ("value" in document ? document.value : document))).toEqual(values);
+    }),
+  );
+});
