@@ -4,6 +4,7 @@ import type { Resolution } from "../model/alert.ts";
 import type { Condition } from "../model/condition.ts";
 import { ruleCondition, toConditions, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
 import { QuestionRefused, type Store } from "../store/store.ts";
+import { ADDRESS_FIELD, knownGoodTest, SCORE_FIELD } from "./known-good.ts";
 import { Playback, SAMPLE_EVENTS_MAX, TooManyAttacks } from "./playback.ts";
 
 // What a rule would have done over stored events. Matching is left to the store's columns, which mean the same; counting
@@ -83,16 +84,18 @@ export async function simulate(
   const condition = ruleCondition(rule, now());
   const steps = rule.sequence?.map((step) => toConditions(step.conditions)) ?? [];
   const playback = new Playback(rule);
+  const fields = [...new Set([...playback.fields, ADDRESS_FIELD, SCORE_FIELD])];
+  const [addressPlace, scorePlace] = [fields.indexOf(ADDRESS_FIELD), fields.indexOf(SCORE_FIELD)];
+  const isKnownGood = knownGoodTest();
   let knownGood = 0;
   try {
-    const question = { condition, fields: playback.fields, tests: [...steps, KNOWN_GOOD], fromMs, toMs };
-    const stepBits = 2 ** steps.length - 1;
+    const question = { condition, fields, tests: steps, fromMs, toMs };
     for await (const part of store.events.project(question, stop)) {
       for (let at = 0; at < part.length; at++) {
-        const passed = part.passed[at]!;
-        const [seq, timestampMs] = [part.seqs[at]!, part.timesMs[at]!];
-        playback.take({ seq, timestampMs, values: part.valuesOf(at), steps: passed & stepBits });
-        if ((passed & (stepBits + 1)) !== 0) knownGood++;
+        const values = part.valuesOf(at);
+        const [seq, timestampMs, passed] = [part.seqs[at]!, part.timesMs[at]!, part.passed[at]!];
+        playback.take({ seq, timestampMs, values, steps: passed });
+        if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
         if (at % SLICE_EVENTS === SLICE_EVENTS - 1) await breathe();
       }
     }
@@ -136,30 +139,6 @@ function daysOf(fromMs: number, toMs: number): number[] {
   const count = fromMs < toMs ? Math.ceil((toMs - first) / DAY_MS) : 0;
   return Array.from({ length: count }, (_, i) => first + i * DAY_MS);
 }
-
-/** Comes from an address of the house, or from one that nobody has reported for abuse. */
-const KNOWN_GOOD: Condition = {
-  kind: "any",
-  of: [
-    {
-      kind: "test",
-      field: "raw.src_ip",
-      operator: "cidr",
-      value: [
-        "10.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "fc00::/7",
-        "fe80::/10",
-        "::1",
-      ],
-      ignoreCase: false,
-    },
-    { kind: "test", field: "enrichment.abuse_ipdb.score", operator: "equals", value: 0, ignoreCase: false },
-  ],
-};
 
 /** Alerts of the past say something once there are this many. */
 const RESOLVED_MIN = 3;

@@ -36,19 +36,9 @@ export interface FieldColumn {
   read(into: ProjectedColumn, at: number, chunk: ChunkColumns): void;
 }
 
-interface FieldScope {
-  readonly platform: string;
-  readonly oddBits: number;
-}
-
 const NOTHING = { matched: [], numbered: [], joined: [], given: [] } as const;
 
-export function fieldColumn(
-  field: string,
-  index: number,
-  { platform, oddBits }: FieldScope,
-  parameters: Parameters,
-): FieldColumn {
+export function fieldColumn(field: string, index: number, platform: string, parameters: Parameters): FieldColumn {
   if (field === "id") throw new QuestionRefused("query", "every id is different");
   if (field === "raw" || field === "enrichment") return { ...NOTHING, start: () => ({ kind: "none" }), read: () => {} };
   if (field === "timestamp") return { ...NOTHING, start: () => ({ kind: "times" }), read: () => {} };
@@ -56,7 +46,7 @@ export function fieldColumn(
   if (field === "type") return numberedColumn("type", index, (text) => [text]);
   const hot = hotField(field);
   if (!hot) return numberedColumn(restValuesSql(field, parameters), index, fromJson);
-  if ((oddBits & hot.bit) !== 0) {
+  if ((parameters.facts.oddBits & hot.bit) !== 0) {
     const odd = `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${restValuesSql(field, parameters)} END`;
     return numberedColumn(`coalesce(to_json(${hot.column}), ${odd})`, index, fromJson);
   }

@@ -157,8 +157,9 @@ export class Projections {
 async function planOf(question: Projection, scope: ProjectionScope, limits: ProjectionLimits): Promise<Plan> {
   const { connection, rows, platform, oddBits, patterns } = scope;
   const { condition, tests = [] } = question;
-  const parameters = new Parameters(await patterns.refusedOf([condition, ...tests], connection));
-  const fields = question.fields.map((field, i) => fieldColumn(field, i, { platform, oddBits }, parameters));
+  const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
+  const parameters = new Parameters({ foreignPatterns, oddBits });
+  const fields = question.fields.map((field, i) => fieldColumn(field, i, platform, parameters));
   const passed = tests.map(
     (test, i) => `CASE WHEN ${conditionSql(test, platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
   );

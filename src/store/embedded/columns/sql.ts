@@ -1,12 +1,21 @@
 // Pieces of SQL, and the values that go with it.
 
+/** What is known of the engine and of the rows, and saves SQL from looking. */
+export interface Facts {
+  /** Patterns that the engine does not take. */
+  readonly foreignPatterns: ReadonlySet<string>;
+  /** Bits of the well-known fields that some row holds in an unexpected form. */
+  readonly oddBits: number;
+}
+
+const ANYTHING: Facts = { foreignPatterns: new Set(), oddBits: -1 };
+
 /** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
 export class Parameters {
   readonly values: (string | number | boolean)[] = [];
-  /** Patterns that the engine does not take. */
-  readonly foreignPatterns: ReadonlySet<string>;
-  constructor(foreignPatterns: ReadonlySet<string> = new Set()) {
-    this.foreignPatterns = foreignPatterns;
+  readonly facts: Facts;
+  constructor(facts: Facts = ANYTHING) {
+    this.facts = facts;
   }
   bind(value: string | number | boolean): string {
     this.values.push(value);
@@ -23,7 +32,7 @@ export class Parameters {
   }
   /** The same values, to go on from. */
   copy(): Parameters {
-    const copy = new Parameters(this.foreignPatterns);
+    const copy = new Parameters(this.facts);
     copy.values.push(...this.values);
     return copy;
   }

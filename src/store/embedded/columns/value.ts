@@ -123,7 +123,7 @@ function quoted(char: string): string {
 /** Of a very long text only the beginning counts, which the engine would measure in other units. */
 function patternSql(pattern: string, ignoreCase: boolean, text: string, parameters: Parameters): string {
   const ask = askBack({ operator: "regex", value: pattern, ignoreCase }, text, parameters);
-  if (parameters.foreignPatterns.has(pattern)) return ask;
+  if (parameters.facts.foreignPatterns.has(pattern)) return ask;
   const own = `regexp_matches(${text}, ${parameters.bind(pattern)}${ignoreCase ? ", 'i'" : ""})`;
   return `CASE WHEN strlen(${text}) <= ${PATTERN_TEXT_CHARACTERS_MAX} THEN ${own} ELSE ${ask} END`;
 }

@@ -107,14 +107,17 @@ const ALWAYS_THERE: ReadonlySet<string> = new Set([
 export function existsSql(field: string, parameters: Parameters): string {
   if (ALWAYS_THERE.has(field)) return TRUE;
   const hot = hotField(field);
-  if (hot) return `(${hot.column} IS NOT NULL OR ${isOdd(hot)})`;
+  if (hot) return or([`${hot.column} IS NOT NULL`, isOdd(hot, parameters)]);
   const kinds = (["s", "n", "b", "m", "o"] as const).map(
     (type) => `contains(rest, ${parameters.bind(`${key(type, field)}:`)})`,
   );
   return notNull(or(kinds));
 }
 
-const isOdd = ({ bit }: HotField) => `(odd & ${bit}) <> 0`;
+/** Where no row has the field in another form, the rest of the row need not be read for it. */
+function isOdd({ bit }: HotField, { facts }: Parameters): string {
+  return (facts.oddBits & bit) === 0 ? FALSE : `(odd & ${bit}) <> 0`;
+}
 
 function anyValueSql(test: FieldValueTest, platform: string, parameters: Parameters): string {
   const { field } = test;
@@ -126,7 +129,7 @@ function anyValueSql(test: FieldValueTest, platform: string, parameters: Paramet
   if (field === ANY_FIELD) return everywhereSql(test, parameters);
   const hot = hotField(field);
   if (!hot) return restSql(test, parameters);
-  return or([ownSql(test, hot, parameters), and([isOdd(hot), restSql(test, parameters)])]);
+  return or([ownSql(test, hot, parameters), and([isOdd(hot, parameters), restSql(test, parameters)])]);
 }
 
 function ownSql(test: ValueTest, { type, column }: HotField, parameters: Parameters): string {
@@ -286,7 +289,7 @@ function relationSql(test: FieldTest, platform: string, parameters: Parameters):
   const ask = notNull(
     `fields_relate(${valuesSql(field, platform, parameters)}, ${valuesSql(other, platform, parameters)}, ${question})`,
   );
-  if (a && b) return or([ownRelationSql(a, b, test), and([or([isOdd(a), isOdd(b)]), ask])]);
+  if (a && b) return or([ownRelationSql(a, b, test), and([or([isOdd(a, parameters), isOdd(b, parameters)]), ask])]);
   return and([existsSql(field, parameters), existsSql(other, parameters), ask]);
 }
 

@@ -125,7 +125,10 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       return rowsOf(connection, sql, values);
     };
     const parametersFor = async (...conditions: Condition[]) =>
-      new Parameters(await patterns.refusedOf(conditions, connection));
+      new Parameters({
+        foreignPatterns: await patterns.refusedOf(conditions, connection),
+        oddBits: follower.oddBits,
+      });
     return await answer({ run, parametersFor, snapshot });
   } catch (error) {
     throw late ? tookTooLong(QUESTION_MS_MAX) : error;
