@@ -1,7 +1,7 @@
-import { foldCase } from "../lib/text.ts";
 import type { Condition, FieldTest, Scalar } from "../model/condition.ts";
 import { isTopField, type FieldValue } from "../model/field.ts";
 import { globPieces } from "../model/glob.ts";
+import { guardText } from "./letters.ts";
 import { requiredText } from "./regex.ts";
 
 // A guard of a rule is a set of simple facts of which at least one must hold wherever the rule holds. Rules are looked up
@@ -19,12 +19,6 @@ export type Weigh = (guard: Guard) => number;
 export interface Choice {
   readonly guards: readonly Guard[];
   readonly weight: number;
-}
-
-/** The texts that are compared: lower case, and the one letter that a pattern without case takes for another. */
-function guardText(text: string): string {
-  const folded = foldCase(text);
-  return folded.includes("ſ") ? folded.replaceAll("ſ", "s") : folded;
 }
 
 export function guardValue(value: FieldValue): FieldValue {
@@ -126,21 +120,22 @@ function globGuard(field: string, glob: string): Guard | undefined {
   const runs = pieces.flatMap((piece, place) => {
     const found: { text: string; isFirst: boolean; isLast: boolean }[] = [];
     let text = "";
+    let begin = 0;
     for (const [i, char] of [...piece, undefined].entries()) {
-      if (char !== undefined) text += char;
-      else {
-        const isFirst = place === 0 && i === text.length;
-        const isLast = place === pieces.length - 1 && i === piece.length;
-        if (text !== "") found.push({ text, isFirst, isLast });
-        text = "";
+      if (char !== undefined) {
+        text += char;
+        continue;
       }
+      const isFirst = place === 0 && begin === 0;
+      const isLast = place === pieces.length - 1 && i === piece.length;
+      if (text !== "") found.push({ text, isFirst, isLast });
+      text = "";
+      begin = i + 1;
     }
     return found;
   });
-  // A question mark stands for one half of a character too: a run that such a half was cut from is none.
-  const whole = runs.filter((run) => run.text.isWellFormed());
-  if (whole.length === 0) return undefined;
-  const longest = whole.reduce((a, b) => (b.text.length > a.text.length ? b : a));
+  if (runs.length === 0) return undefined;
+  const longest = runs.reduce((a, b) => (b.text.length > a.text.length ? b : a));
   const text = guardText(longest.text);
   if (longest.isFirst && longest.isLast && pieces.length === 1) return { kind: "equals", field, value: text };
   return { kind: longest.isFirst ? "prefix" : longest.isLast ? "suffix" : "contains", field, text };

@@ -2,6 +2,7 @@ import { compilePattern, patternSubject } from "../model/condition.ts";
 import type { FieldValue } from "../model/field.ts";
 import { Automaton, type Purse } from "./automaton.ts";
 import type { Predicate } from "./compile.ts";
+import { guardText } from "./letters.ts";
 
 // Patterns of users: what they may cost an event is bounded, however many there are.
 
@@ -78,8 +79,9 @@ export function requiredText(pattern: string, ignoreCase: boolean): string | und
     if (char === "(") {
       const flags = FLAGS.exec(pattern.slice(i, i + 12));
       if (flags) {
+        // Further on they have a quantifier behind them that is about what stands before, or a part that they end with.
+        if (i > 0) return undefined;
         if (flags[1]!.includes("i")) hasCase = false;
-        close();
         i += flags[0].length;
         continue;
       }
@@ -116,7 +118,7 @@ export function requiredText(pattern: string, ignoreCase: boolean): string | und
   close();
   // Without case, letters beyond ASCII have more forms than one lower case brings together.
   const isSafe = hasCase ? longest.isWellFormed() : /^[ -~]*$/.test(longest);
-  return isSafe && longest.length > 1 ? longest.toLowerCase() : undefined;
+  return isSafe && longest.length > 1 ? guardText(longest) : undefined;
 }
 
 function groupEnd(pattern: string, start: number): number | undefined {

@@ -1,0 +1,108 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { compileCondition, type Condition } from "../model/condition.ts";
+import type { Event } from "../model/event.ts";
+import { Facts } from "./facts.ts";
+import { Matcher } from "./matcher.ts";
+import { PatternBudget, requiredText } from "./regex.ts";
+
+// Texts of few pieces, and patterns and globs made of the same pieces: they meet often, and nearly meet more often.
+
+const PIECES = ["power", "shell", "-enc", "k", "S", "ſ", "K", "é", ".", "x{2}", "😀", "\ud83d", " "];
+const text = fc.array(fc.constantFrom(...PIECES), { maxLength: 6 }).map((pieces) => pieces.join(""));
+
+const escaped = (piece: string) => piece.replaceAll(/[.{}*?+^$|()[\]\\]/g, "\\$&");
+const pattern = fc
+  .array(
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constantFrom(...PIECES.filter((piece) => piece.isWellFormed())).map(escaped) },
+      {
+        weight: 3,
+        arbitrary: fc.constantFrom(
+          "?",
+          "*",
+          "+",
+          "{2}",
+          "{0,1}",
+          "|",
+          "(?:power|k)",
+          "(shell)?",
+          "[ek]",
+          "[^]]",
+          "\\w",
+          "\\.",
+        ),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.constantFrom("(?i)", "(?i:SHELL)", "^", "$", "\\b", ".", "\\x6b", "\\pL", "\\Qk.\\E", "\\t"),
+      },
+    ),
+    { minLength: 1, maxLength: 6 },
+  )
+  .map((parts) => parts.join(""));
+const glob = fc
+  .array(fc.oneof(fc.constantFrom(...PIECES), fc.constantFrom("*", "?", "\\*")), { minLength: 1, maxLength: 6 })
+  .map((parts) => parts.join(""));
+
+function expectSame(condition: Condition, texts: readonly string[]): void {
+  const facts = new Facts();
+  const budget = new PatternBudget();
+  const matcher = new Matcher<string>(facts, budget);
+  matcher.add("rule", "any", condition, "rule");
+  const holds = compileCondition(condition);
+  for (const value of texts) {
+    const event = { type: "t", source: "custom", raw: { value }, enrichment: {} } as unknown as Event;
+    facts.turnTo(event);
+    budget.renew();
+    expect(matcher.match().length > 0, `${JSON.stringify(condition)} on ${JSON.stringify(value)}`).toBe(holds(event));
+  }
+}
+
+const texts = fc.array(text, { minLength: 1, maxLength: 8 });
+
+test("a guard never hides a pattern that is found", () => {
+  fc.assert(
+    fc.property(pattern, texts, fc.boolean(), (value, list, ignoreCase) => {
+      const condition: Condition = { kind: "test", field: "raw.value", operator: "regex", value, ignoreCase };
+      try {
+        compileCondition(condition);
+      } catch {
+        return fc.pre(false);
+      }
+      expectSame(condition, list);
+    }),
+    { numRuns: 7000 },
+  );
+});
+
+test("a guard never hides a text that is like a glob", () => {
+  fc.assert(
+    fc.property(glob, texts, fc.boolean(), (value, list, ignoreCase) => {
+      expectSame({ kind: "test", field: "raw.value", operator: "glob", value, ignoreCase }, list);
+    }),
+    { numRuns: 700 },
+  );
+});
+
+test("a guard never hides a beginning, an end or a part", () => {
+  const operator = fc.constantFrom("starts_with", "ends_with", "contains", "equals");
+  fc.assert(
+    fc.property(operator, text, texts, fc.boolean(), (name, value, list, ignoreCase) => {
+      fc.pre(value !== "");
+      expectSame({ kind: "test", field: "raw.value", operator: name as "equals", value, ignoreCase }, [value, ...list]);
+    }),
+    { numRuns: 700 },
+  );
+});
+
+test.each([
+  ["powershell.*-enc", "powershell"],
+  ["^C:\\\\Windows\\\\.*\\.exe$", "c:\\windows\\"],
+  ["(?:abc|def)ghij+", "ghij"],
+  ["colou?r", "colo"],
+  ["a|b", undefined],
+  ["[a-z]{3}", undefined],
+])("what %s requires", (source, expected) => {
+  expect(requiredText(source, true)).toBe(expected);
+});
