@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { StoreUnavailable, type RuleStore } from "../store/store.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -88,4 +89,41 @@ describe("POST /v1/rules/import", () => {
     expect(status).toBe(403);
     expect(body.error.message).toContain("rules:write");
   });
+});
+
+test("when the store takes no more in the middle, it is said what was made and what was not", async () => {
+  let puts = 0;
+  const failing = (rules: RuleStore): RuleStore => ({
+    list: () => rules.list(),
+    put: (rule) => rules.put(rule),
+    putMany: (many) =>
+      ++puts > 1 ? Promise.reject(new StoreUnavailable("disk_full", "the disk is full")) : rules.putMany(many),
+    remove: (id) => rules.remove(id),
+    stats: (ids, nowMs) => rules.stats(ids, nowMs),
+  });
+  const full = await openTestServer({
+    around: (store) => Object.create(store, { rules: { value: failing(store.rules) } }),
+  });
+  try {
+    const content = Array.from({ length: 150 }, (_, i) => sigma(`Rule ${i}`)).join("---\n");
+    const { status, body } = await full.call("POST", "/v1/rules/import", { body: { format: "sigma", content } });
+    expect(status).toBe(200);
+    const { imported, refused } = body.data;
+    expect(imported.length + refused.length).toBe(150);
+    expect(imported.length).toBeGreaterThan(0);
+    expect(refused.at(-1)).toEqual({
+      name: "sigma.rule_149",
+      place: expect.stringMatching(/^content:/),
+      reasons: ["the disk is full"],
+    });
+    const listed = await full.call("GET", "/v1/rules?search=sigma.rule_");
+    expect(listed.body.pagination.total).toBe(imported.length);
+    // With nothing made, the whole request is refused.
+    const again = await full.call("POST", "/v1/rules/import", {
+      body: { format: "sigma", content: sigma("One more") },
+    });
+    expect(again.status).toBe(503);
+  } finally {
+    await full.close();
+  }
 });

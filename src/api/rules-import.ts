@@ -11,10 +11,11 @@ import {
   type CreateRules,
   type ImportQuestion,
   type ImportResult,
+  type ReadRules,
 } from "../sigma/rule-import.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
-import { invalid, Problem } from "./problems.ts";
+import { invalid, Problem, toProblem } from "./problems.ts";
 
 /** Imports that wait for another one to end; more are asked to come back. */
 const WAITING_MAX = 4;
@@ -131,7 +132,7 @@ async function importInThread({ question, create }: Import): Promise<ImportResul
     const refused = [...read.refused];
     for (let from = 0; from < read.count; from += LOT_RULES) {
       const rules = await thread.call("take", from, from + LOT_RULES);
-      const made = await makeRules(rules, create);
+      const made = await makeRules(rules, create).catch((error: unknown) => notMade(rules, error, imported.length));
       imported.push(...made.imported);
       refused.push(...made.refused);
     }
@@ -139,6 +140,14 @@ async function importInThread({ question, create }: Import): Promise<ImportResul
   } finally {
     await thread.end();
   }
+}
+
+/** Once rules have been made, whoever asked has to hear of them, even where the store takes no more. */
+function notMade(rules: ReadRules["rules"], error: unknown, made: number): Pick<ImportResult, "imported" | "refused"> {
+  const problem = toProblem(error);
+  if (!problem || made === 0) throw error;
+  const reasons = [problem.message];
+  return { imported: [], refused: rules.map(({ input, place }) => ({ name: input.name, place, reasons })) };
 }
 
 function describeMappingFault({ line, path, message }: MappingFault): Fault {
