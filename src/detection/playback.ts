@@ -1,5 +1,5 @@
 import { parseDuration } from "../lib/duration.ts";
-import { startOfDay } from "../lib/time.ts";
+import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
 import { isSameAttack } from "../model/finding.ts";
 import { foldPaths, groupPaths, type Rule } from "../model/rule.ts";
@@ -61,6 +61,8 @@ export class Playback {
   readonly days = new Map<number, DayOfPlay>();
   matches = 0;
   alerts = 0;
+  #lastDayMs = Number.NaN;
+  #lastDay: DayOfPlay = { matches: 0, alerts: 0 };
 
   constructor(rule: Rule) {
     this.#rule = rule;
@@ -133,13 +135,14 @@ export class Playback {
     if (this.#attacks.size > ATTACKS_MAX) throw new TooManyAttacks();
   }
 
+  /** Most come on the same day as the one before. */
   #dayOf(ms: number): DayOfPlay {
+    if (ms >= this.#lastDayMs && ms < this.#lastDayMs + DAY_MS) return this.#lastDay;
     const start = startOfDay(ms);
-    let day = this.days.get(start);
-    if (!day) {
-      day = { matches: 0, alerts: 0 };
-      this.days.set(start, day);
-    }
+    const day = this.days.get(start) ?? { matches: 0, alerts: 0 };
+    this.days.set(start, day);
+    this.#lastDayMs = start;
+    this.#lastDay = day;
     return day;
   }
 }
