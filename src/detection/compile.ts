@@ -32,7 +32,7 @@ export function compile(condition: Condition, workshop: Workshop): Predicate {
   }
 }
 
-export function allOf(parts: readonly Predicate[]): Predicate {
+function allOf(parts: readonly Predicate[]): Predicate {
   if (parts.length === 1) return parts[0]!;
   const [first, second] = parts;
   if (parts.length === 2) return () => first!() && second!();
