@@ -23,7 +23,7 @@ export class Cases {
     timeline: async (id) => (await this.#ask("timeline", id)).map((text) => JSON.parse(text) as TimelineEntry),
     unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
     commit: async (changes) => {
-      const { conflicts, forgotten } = await this.#ask("commit", changes, this.#now());
+      const { conflicts, forgotten } = await this.#ask("commit", JSON.stringify(changes), this.#now());
       this.#forgotten.inc(forgotten);
       if (conflicts.length === 0 && changes.alerts.length > 0) for (const listener of this.#listeners) listener();
       return conflicts;

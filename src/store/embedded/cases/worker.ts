@@ -49,7 +49,9 @@ function transact(work: () => boolean): void {
 const api = {
   /** Answers once what is asked most is in memory. */
   open,
-  commit(changes: AlertChanges, nowMs: number): { conflicts: string[]; forgotten: number } {
+  /** The changes as JSON: that crosses between threads in half the time that hundreds of objects take. */
+  commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number } {
+    const changes = JSON.parse(text) as AlertChanges;
     const { alerts, rules } = opened!;
     let written: ReturnType<AlertTables["write"]> | undefined;
     let forgotten = 0;
