@@ -4,6 +4,7 @@ import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts
 import type { Rule } from "../../../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type DetectionStore, type RuleStore } from "../../store.ts";
 import { asStoreError } from "../failure.ts";
+import { casesFile } from "../layout.ts";
 import type { CasesApi, CasesData } from "./worker.ts";
 
 // Alerts, rules and the progress of detection, as the rest of the service sees them.
@@ -88,11 +89,12 @@ export class Cases {
   static async open(options: CasesOptions): Promise<Cases> {
     const cases = new Cases(options);
     try {
-      await cases.#ask("open");
+      await cases.#thread.call("open");
       return cases;
     } catch (error) {
       await cases.#thread.end();
-      throw error;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`${casesFile(options.dataDir)} cannot be opened: ${reason}`, { cause: error });
     }
   }
 

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { afterAll, expect, test } from "vitest";
+import { DAY_MS } from "../../../lib/time.ts";
+import type { Detected } from "../../store.ts";
+import { casesFile } from "../layout.ts";
+import { Cases } from "./cases.ts";
+
+const folders: string[] = [];
+const newFolder = () => {
+  const folder = mkdtempSync(join(tmpdir(), "tocsin-cases-"));
+  folders.push(folder);
+  return folder;
+};
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+const open = (dataDir: string, now: () => number = Date.now) => Cases.open({ dataDir, registry: new Registry(), now });
+
+test("counts of matches are kept as long as statistics look back, and not much longer", async () => {
+  const start = 1_800_000_000_000;
+  let clock = start;
+  const cases = await open(newFolder(), () => clock);
+  const note = (matches: Detected["matches"]) =>
+    cases.alerts.commit({ alerts: [], timeline: [], detected: { upTo: "evt_1", matches, seen: [] } });
+  const rules = Array.from({ length: 120 }, (_, i) => `rule_${i}`);
+  const match = (ms: number) =>
+    rules.map((ruleId) => ({ ruleId, minuteMs: Math.floor(ms / 60_000) * 60_000, count: 1, lastMs: ms }));
+  await note(match(start));
+  // Too old to be asked for: it is only the last match, if there was no other.
+  await note([{ ruleId: "rule_old", minuteMs: start - 9 * DAY_MS, count: 5, lastMs: start - 9 * DAY_MS }]);
+  const asOfThen = async () => (await cases.rules.stats(rules, start)).map(({ matches7d }) => matches7d);
+  expect(await asOfThen()).toEqual(rules.map(() => 1));
+  expect(await cases.rules.stats(["rule_old"], start - 8 * DAY_MS)).toEqual([
+    { matches24h: 0, matches7d: 0, lastMatchAt: start - 9 * DAY_MS },
+  ]);
+  clock = start + 7.5 * DAY_MS;
+  await note([]);
+  expect(await asOfThen()).toEqual(rules.map(() => 1));
+  clock = start + 9 * DAY_MS;
+  for (let i = 0; i < 5; i++) await note([]);
+  expect(await asOfThen()).toEqual(rules.map(() => 0));
+  const [stats] = await cases.rules.stats(["rule_7"], clock);
+  expect(stats).toEqual({ matches24h: 0, matches7d: 0, lastMatchAt: start });
+  await cases.close();
+});
+
+test("a file that is none is said at the start", async () => {
+  const dataDir = newFolder();
+  writeFileSync(casesFile(dataDir), "this is no file of alerts, and was never one".repeat(100));
+  await expect(open(dataDir)).rejects.toThrow(/cases\.db cannot be opened: .*not a database/);
+});
+
+test("what is asked after the end is refused, and what was asked before is answered", async () => {
+  const cases = await open(newFolder());
+  const asked = cases.alerts.lastChange();
+  const closing = cases.close();
+  await expect(cases.alerts.lastChange()).rejects.toMatchObject({ reason: "closed" });
+  expect(await asked).toBe(0);
+  await closing;
+});
