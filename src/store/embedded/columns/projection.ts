@@ -10,7 +10,8 @@ import { conditionSql } from "./where.ts";
 
 // A few fields of many events, in the order of their times, handed over in parts. The engine numbers the different
 // texts, so that each crosses over once and rows are numbers alone: reading every text would cost more than all the rest.
-// It looks at slices of time one after the other, so that it never has much to sort or to number.
+// It looks at slices of time one after the other, so that it never has much to sort or to number, and at the next one
+// while the rows of this one are being taken.
 
 const PART_ROWS = 10_000;
 const PROJECTIONS_MAX = 4;
@@ -25,7 +26,8 @@ export interface ProjectedRows {
 
 /** The rows that a projection is made of, held where they are until they are released. */
 export interface ProjectionScope {
-  readonly connection: DuckDBConnection;
+  /** One for the slice that is being read, one for the next, in turns. */
+  readonly connections: readonly [DuckDBConnection, DuckDBConnection];
   /** As SQL. */
   readonly rows: string;
   readonly patterns: Patterns;
@@ -57,6 +59,8 @@ interface Open {
   scope: ProjectionScope | undefined;
   plan: Plan | undefined;
   result: DuckDBResult | undefined;
+  coming: Promise<DuckDBResult> | undefined;
+  slicesBegun: number;
   isEnded: boolean;
   isLate: boolean;
   readonly timer: NodeJS.Timeout;
@@ -79,12 +83,14 @@ export class Projections {
     if (this.#open.size >= PROJECTIONS_MAX) throw new StoreUnavailable("queue_full", "too many projections at once");
     const timer = setTimeout(() => {
       open.isLate = true;
-      open.scope?.connection.interrupt();
+      interrupt(open);
     }, this.#limits.msMax);
     const open: Open = {
       scope: undefined,
       plan: undefined,
       result: undefined,
+      coming: undefined,
+      slicesBegun: 0,
       isEnded: false,
       isLate: false,
       timer,
@@ -95,6 +101,7 @@ export class Projections {
       open.scope = await this.#scopeOf(question);
       if (!open.isEnded) open.plan = await planOf(question, open.scope, this.#limits);
     });
+    beginSlice(open);
   }
 
   /** The next rows, of one slice; none at the end. */
@@ -115,10 +122,10 @@ export class Projections {
   async #firstChunk(open: Open): Promise<DuckDBDataChunk | undefined> {
     for (;;) {
       const chunk = await this.#nextChunk(open);
-      const slice = chunk ? undefined : open.plan?.slices.shift();
-      if (!slice || open.isEnded) return chunk;
-      const { sql, values } = open.plan!.sqlOf(slice);
-      open.result = await this.#work(open, () => open.scope!.connection.stream(sql, values));
+      const { coming } = open;
+      if (chunk || !coming || open.isEnded) return chunk;
+      open.result = await this.#work(open, () => coming);
+      beginSlice(open);
     }
   }
 
@@ -134,8 +141,9 @@ export class Projections {
     const open = this.#open.get(number);
     if (!open || open.isEnded) return;
     open.isEnded = true;
-    open.scope?.connection.interrupt();
+    interrupt(open);
     await open.work;
+    await open.coming?.catch(() => undefined);
     clearTimeout(open.timer);
     this.#open.delete(number);
     open.scope?.release();
@@ -154,8 +162,24 @@ export class Projections {
   }
 }
 
+/** Has the engine begin with the next slice. The connection's slice before that one has been read to its end. */
+function beginSlice(open: Open): void {
+  const slice = open.isEnded ? undefined : open.plan?.slices.shift();
+  open.coming = undefined;
+  if (!slice) return;
+  const { sql, values } = open.plan!.sqlOf(slice);
+  open.coming = open.scope!.connections[open.slicesBegun++ % 2]!.stream(sql, values);
+  // Whoever waits for it hears of a failure; nobody may.
+  open.coming.catch(() => undefined);
+}
+
+function interrupt({ scope }: Open): void {
+  for (const connection of scope?.connections ?? []) connection.interrupt();
+}
+
 async function planOf(question: Projection, scope: ProjectionScope, limits: ProjectionLimits): Promise<Plan> {
-  const { connection, rows, platform, oddBits, patterns } = scope;
+  const { rows, platform, oddBits, patterns } = scope;
+  const [connection] = scope.connections;
   const { condition, tests = [] } = question;
   const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
   const parameters = new Parameters({ foreignPatterns, oddBits });
@@ -186,8 +210,8 @@ async function planOf(question: Projection, scope: ProjectionScope, limits: Proj
   return { fields, slices: await slicesOf(scope, limits), sqlOf };
 }
 
-async function slicesOf({ connection, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slice[]> {
-  const found = await connection.runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`);
+async function slicesOf({ connections, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slice[]> {
+  const found = await connections[0].runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`);
   const [count, first, last] = found.getRows()[0]!.map(Number) as [number, number, number];
   if (count === 0) return [];
   const slices = Math.min(Math.ceil(count / sliceRows), SLICES_MAX);

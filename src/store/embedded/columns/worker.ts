@@ -151,14 +151,15 @@ const projectionLimits = {
 const projections = new Projections(projectionLimits, async ({ fromMs, toMs }) => {
   await ready;
   await follower.catchUp();
-  const connection = await engine.instance.connect();
+  const { instance } = engine;
+  const connections = [await instance.connect(), await instance.connect()] as const;
   const snapshot = follower.snapshot();
   const rows = `(SELECT * FROM ${snapshot.from} WHERE ${rangeSql({ fromMs, toMs })})`;
   const release = () => {
     snapshot.release();
-    connection.closeSync();
+    for (const connection of connections) connection.closeSync();
   };
-  return { connection, rows, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
+  return { connections, rows, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
 });
 
 function rangeSql({ fromMs, toMs }: TimeRange): string {
