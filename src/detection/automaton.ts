@@ -81,6 +81,7 @@ export class Automaton {
   readonly #words: number;
   /** Conditions between two characters that the pattern has: only these need to be known. */
   readonly #conditions: number;
+  readonly #hasWords: boolean;
   readonly #ways: (Ways | undefined)[] = [];
   /** For each class of characters the states that take them. */
   readonly #takers: (Int32Array | undefined)[] = [];
@@ -98,6 +99,7 @@ export class Automaton {
     }
     this.#words = Math.max(1, Math.ceil(this.#states.length / 32));
     this.#conditions = program.inst.reduce((all, { op, arg }) => (op === EMPTY_WIDTH ? all | arg : all), 0);
+    this.#hasWords = (this.#conditions & (WORD_BOUNDARY | NO_WORD_BOUNDARY)) !== 0;
     this.#visited = new Int32Array(program.inst.length);
   }
 
@@ -212,14 +214,16 @@ export class Automaton {
   }
 
   #waysBetween(before: number, after: number, purse: Purse): Ways {
-    const conditions = this.#conditions === 0 ? 0 : conditionsBetween(before, after) & this.#conditions;
-    let ways = this.#ways[conditions];
-    if (!ways) {
-      const { states, matches } = this.#reach(this.#program.start, conditions, purse);
-      ways = { conditions, start: states, startMatches: matches, simple: new Int32Array(this.#words), others: [] };
-      this.#ways[conditions] = ways;
-    }
-    return ways;
+    // Within a line, and where words do not matter, there is nothing to find out.
+    const isPlain = !this.#hasWords && before > NEWLINE && after > NEWLINE;
+    const conditions = isPlain ? 0 : conditionsBetween(before, after) & this.#conditions;
+    return this.#ways[conditions] ?? this.#explored(conditions, purse);
+  }
+
+  #explored(conditions: number, purse: Purse): Ways {
+    const { states, matches } = this.#reach(this.#program.start, conditions, purse);
+    const simple = new Int32Array(this.#words);
+    return (this.#ways[conditions] = { conditions, start: states, startMatches: matches, simple, others: [] });
   }
 
   /** The states that can be reached from an instruction without taking a character. */
