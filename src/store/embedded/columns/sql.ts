@@ -53,6 +53,12 @@ export function and(parts: readonly string[]): string {
   return left.length === 0 ? TRUE : left.length === 1 ? left[0]! : `(${left.join(" AND ")})`;
 }
 
+/** Both hold, and the second is not looked at where the first does not: the engine may turn the parts of an AND round. */
+export function onlyThen(cheap: string, costly: string): string {
+  if (cheap === TRUE || costly === FALSE) return costly;
+  return cheap === FALSE ? FALSE : `(CASE WHEN ${cheap} THEN ${costly} ELSE FALSE END)`;
+}
+
 export function not(part: string): string {
   return part === TRUE ? FALSE : part === FALSE ? TRUE : `(NOT ${part})`;
 }

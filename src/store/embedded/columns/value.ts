@@ -5,7 +5,7 @@ import { globPieces } from "../../../model/glob.ts";
 import { parseCidr } from "../../../lib/ip.ts";
 import { foldCase } from "../../../lib/text.ts";
 import type { TestOfValue } from "./functions.ts";
-import { and, FALSE, literal, not, or, type Parameters } from "./sql.ts";
+import { and, FALSE, literal, not, onlyThen, or, type Parameters } from "./sql.ts";
 
 // What a test says of one value, in the engine's words: null where the value is null.
 
@@ -140,18 +140,18 @@ function networkSql(network: string, text: string, parameters: Parameters): stri
   const hasColon = `contains(${text}, ':')`;
   if (isIP(address!) === 6) {
     const { from, to } = parseCidr(network)!;
-    return from <= MAPPED.to && to >= MAPPED.from ? ask : and([hasColon, ask]);
+    return from <= MAPPED.to && to >= MAPPED.from ? ask : onlyThen(hasColon, ask);
   }
   const octets = address!.split(".").slice(0, Math.floor(Number(bits) / 8));
   if (octets.length === 0) return ask;
   const start = octets.length === 4 ? octets.join(".") : `${octets.join(".")}.`;
   const starts = `starts_with(${text}, ${parameters.bind(start)})`;
-  if (Number(bits) % 8 !== 0) return and([or([starts, hasColon]), ask]);
+  if (Number(bits) % 8 !== 0) return onlyThen(or([starts, hasColon]), ask);
   // Whole octets say all there is to say, if it is an address.
   const isAddress = `regexp_matches(${text}, ${parameters.bind(IPV4)})`;
   return or([
     and([starts, octets.length === 4 ? `strlen(${text}) = ${start.length}` : isAddress]),
-    and([hasColon, ask]),
+    onlyThen(hasColon, ask),
   ]);
 }
 

@@ -9,7 +9,7 @@ import { foldCase } from "../../../lib/text.ts";
 import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
-import { and, FALSE, not, notNull, or, Parameters, TRUE } from "./sql.ts";
+import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
 import { CODED, HOT_FIELDS, hotField, type HotField } from "./table.ts";
 import {
   booleanSql,
@@ -24,6 +24,9 @@ import {
 
 // Conditions in the engine's words. Every test here must mean what compileCondition means; a property test holds the two
 // side by side. A test's SQL is never null, so that NOT turns it round.
+
+/** Looking for more texts than this costs as much as it saves. */
+const TEXTS_LOOKED_FOR_MAX = 10;
 
 /** A test on the values of a field. */
 type FieldValueTest = ValueTest & { readonly field: string };
@@ -190,16 +193,19 @@ function restSql(test: FieldValueTest, parameters: Parameters): string {
   const starts = jsonStarts(test);
   if (starts) parts.push(...starts.map((start) => has(`${key("s", field)}:${start}`)));
   else if (textSql(test, "rest", new Parameters()) !== FALSE) {
-    parts.push(and([has(`${key("s", field)}:`), notNull(textSql(test, extract("s"), parameters))]));
+    // Parsing costs much more than a look at the text.
+    const may = and([has(`${key("s", field)}:`), textMayHoldSql(test, parameters)]);
+    parts.push(onlyThen(may, notNull(textSql(test, extract("s"), parameters))));
   }
   if (numberSql(test, "rest") !== FALSE) {
-    parts.push(and([has(`${key("n", field)}:`), notNull(numberSql(test, `try_cast(${extract("n")} AS DOUBLE)`))]));
+    const number = `try_cast(${extract("n")} AS DOUBLE)`;
+    parts.push(onlyThen(has(`${key("n", field)}:`), notNull(numberSql(test, number))));
   }
   for (const item of listOf(test)) {
     if ((operator === "equals" || operator === "in") && typeof item === "boolean")
       parts.push(has(`${key("b", field)}:${item}`));
   }
-  parts.push(and([has(`${key("m", field)}:`), severalSql(test, parameters)]));
+  parts.push(onlyThen(has(`${key("m", field)}:`), severalSql(test, parameters)));
   return notNull(or(parts));
 }
 
@@ -207,7 +213,7 @@ function restSql(test: FieldValueTest, parameters: Parameters): string {
 function jsonStarts(test: ValueTest): readonly string[] | undefined {
   const { operator, ignoreCase } = test;
   const texts = listOf(test).filter((value) => typeof value === "string");
-  if (ignoreCase || texts.length === 0 || texts.length > 10) return undefined;
+  if (ignoreCase || texts.length === 0 || texts.length > TEXTS_LOOKED_FOR_MAX) return undefined;
   if (operator === "equals" || operator === "in") return texts.map((text) => JSON.stringify(text));
   if (operator === "starts_with" || operator === "prefix")
     return texts.map((text) => JSON.stringify(text).slice(0, -1));
@@ -231,16 +237,21 @@ function severalSql(test: FieldValueTest, parameters: Parameters): string {
 
 /** The test on any value of the event. */
 function everywhereSql(test: ValueTest, parameters: Parameters): string {
-  const inRest = and([
-    "rest IS NOT NULL",
-    jsonHasSql(test, parameters),
+  const inRest = onlyThen(
+    and(["rest IS NOT NULL", jsonHasSql(test, parameters)]),
     `rest_holds(rest, ${parameters.bind(questionOf(test))})`,
-  ]);
+  );
   return or([
     textSql(test, "type", parameters),
     ...HOT_FIELDS.map((hot) => ownSql(test, hot, parameters)),
     notNull(inRest),
   ]);
+}
+
+/** The same where only texts can pass: numbers among the values asked for are no reason to look. */
+function textMayHoldSql(test: ValueTest, parameters: Parameters): string {
+  const texts = listOf(test).filter((value) => typeof value === "string");
+  return texts.length > TEXTS_LOOKED_FOR_MAX ? TRUE : jsonHasSql({ ...test, value: texts }, parameters);
 }
 
 /** What JSON text must have in it where one of its values passes the test: most rows need no second look. */
@@ -289,8 +300,8 @@ function relationSql(test: FieldTest, platform: string, parameters: Parameters):
   const ask = notNull(
     `fields_relate(${valuesSql(field, platform, parameters)}, ${valuesSql(other, platform, parameters)}, ${question})`,
   );
-  if (a && b) return or([ownRelationSql(a, b, test), and([or([isOdd(a, parameters), isOdd(b, parameters)]), ask])]);
-  return and([existsSql(field, parameters), existsSql(other, parameters), ask]);
+  if (a && b) return or([ownRelationSql(a, b, test), onlyThen(or([isOdd(a, parameters), isOdd(b, parameters)]), ask)]);
+  return onlyThen(and([existsSql(field, parameters), existsSql(other, parameters)]), ask);
 }
 
 function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: FieldTest): string {
