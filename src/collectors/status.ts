@@ -36,6 +36,8 @@ export interface ExporterStatus {
   readonly packets: number;
   /** Flow records decoded; a bidirectional record counts once. */
   readonly records: number;
+  /** Records that describe the exporter rather than traffic. */
+  readonly optionRecords: number;
   readonly firstSeenMs: number;
   /** When a packet last came; null where there is only a connection. */
   readonly lastSeenMs: number | null;
