@@ -9,6 +9,7 @@ import type { Position } from "../model/page.ts";
 import type { Aggregation, SearchQuery } from "../model/query.ts";
 import { conditions, drafts } from "./arbitrary.ts";
 import { casesContract } from "./contract-cases.ts";
+import { flowsContract } from "./contract-flows.ts";
 import { aggregateByHand, sortByHand } from "./reference.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
 
@@ -287,7 +288,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
             expect(found.total).toBe(wanted.length);
             expect(ids(found.items).sort()).toEqual(wanted.sort());
           }),
-          { numRuns: Number(process.env.RUNS??300), seed: Number(process.env.SEED??11) },
+          { numRuns: Number(process.env.RUNS ?? 300), seed: Number(process.env.SEED ?? 11) },
         );
       });
 
@@ -499,6 +500,11 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     casesContract(
       () => store,
       async () => (store = await opened.reopen()),
+    );
+
+    flowsContract(
+      () => store,
+      async () => void (store = await opened.reopen()),
     );
 
     test("it says that it answers", async () => {
