@@ -6,12 +6,14 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { Registry } from "prom-client";
 import { loadSettings, type Settings } from "../src/config.ts";
+import { Hostnames, type HostnamesOptions } from "../src/enrichment/hostnames.ts";
 import { openExporter } from "../src/exports/exporter.ts";
 import { openIntake, type Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type MadeKey, type NewKey } from "../src/model/key.ts";
 import { openStore } from "../src/store/index.ts";
 import type { Store } from "../src/store/store.ts";
+import type { StatusOfCollectors } from "../src/api/collectors.ts";
 import { createServer } from "../src/api/server.ts";
 
 // The real server over the real store in a folder of its own, for tests.
@@ -50,6 +52,9 @@ export interface TestOptions {
   readonly now?: () => number;
   /** Stands between the server and its store. */
   readonly around?: (store: Store) => Store;
+  /** Without it nobody is asked for names. */
+  readonly hostnames?: Partial<HostnamesOptions>;
+  readonly statusOfCollectors?: StatusOfCollectors;
 }
 
 export async function openTestServer(options: TestOptions = {}): Promise<TestServer> {
@@ -75,7 +80,19 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const store = options.around?.(opened) ?? opened;
   const intake = openIntake({ store, registry, retentionDays: settings.retention.eventsDays, now });
   const exporter = await openExporter({ store, registry, log, now });
-  const server = await createServer({ settings, store, intake, exporter, registry, log, now });
+  const { statusOfCollectors } = options;
+  const hostnames = new Hostnames({ enabled: false, perSecondMax: 1, resolver: null, registry, ...options.hostnames });
+  const server = await createServer({
+    settings,
+    store,
+    intake,
+    exporter,
+    hostnames,
+    registry,
+    log,
+    now,
+    ...(statusOfCollectors && { statusOfCollectors }),
+  });
   await server.listen({ host: "127.0.0.1", port: 0 });
   const { port } = server.server.address() as AddressInfo;
   const addKey = (key: Partial<NewKey> = {}) => {
@@ -86,6 +103,7 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const key = addKey();
   const stop = async () => {
     await server.close();
+    hostnames.close();
     await exporter.close();
     await intake.close();
     await opened.close();

@@ -3,6 +3,7 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Settings } from "../config.ts";
+import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
@@ -11,9 +12,11 @@ import { sourceNames } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
+import { collectorEndpoints, NOTHING_COLLECTED, type StatusOfCollectors } from "./collectors.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
+import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
@@ -55,6 +58,8 @@ export interface ServerOptions {
   readonly store: Store;
   readonly intake: Intake;
   readonly exporter: Exporter;
+  readonly hostnames: Pick<Hostnames, "nameOf">;
+  readonly statusOfCollectors?: StatusOfCollectors;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -62,7 +67,8 @@ export interface ServerOptions {
 
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exporter, registry, log, now = Date.now } = options;
+  const { settings, store, intake, exporter, hostnames, registry, log, now = Date.now } = options;
+  const { statusOfCollectors = () => NOTHING_COLLECTED } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -72,6 +78,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
+    ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
+    ...collectorEndpoints(statusOfCollectors),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
