@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
-import { flowRowsOf } from "../store/contract-flows.ts";
+import { flowRowsOf, type FlowRow } from "../model/flow-rows.ts";
 
 const NOW = Date.UTC(2026, 5, 15, 0, 30);
 const MINUTE = 60_000;
 
 let server: TestServer;
 
-type Row = Parameters<typeof flowRowsOf>[0][number];
-const row = (more: Partial<Row> = {}): Row => ({
+const row = (more: Partial<FlowRow> = {}): FlowRow => ({
   windowStartMs: NOW - 10 * MINUTE,
   src: "10.0.0.1",
   dst: "192.0.2.80",
@@ -25,7 +24,7 @@ const row = (more: Partial<Row> = {}): Row => ({
   ...more,
 });
 
-const ROWS: Row[] = [
+const ROWS: FlowRow[] = [
   row({ bytes: 5000n, packets: 50n }),
   row({ windowStartMs: NOW - 2 * MINUTE, src: "10.0.0.2", bytes: 7000n, packets: 5n, srcPort: 53, dstPort: 40_000 }),
   row({

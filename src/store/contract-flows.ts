@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatAddress, parseAddress, parseCidr } from "../lib/ip.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
-import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../model/flow.ts";
+import { flowRowsOf, type FlowRow as Row } from "../model/flow-rows.ts";
+import { FLOW_WINDOW_MS } from "../model/flow.ts";
 import {
   MEASURES,
   SPLITS,
@@ -16,35 +17,6 @@ import { protocolName } from "../model/protocol.ts";
 import type { Store } from "./store.ts";
 
 // What every store must do with flows. The reference is plain evaluation over the rows in memory.
-
-type Row = Omit<Flow, "id">;
-
-export function flowRowsOf(rows: readonly Row[]): FlowRows {
-  const addresses = (pick: (row: Row) => string) => {
-    const bytes = new Uint8Array(rows.length * ADDRESS_BYTES);
-    for (const [index, row] of rows.entries()) {
-      const hex = parseAddress(pick(row))!.toString(16).padStart(32, "0");
-      bytes.set(Buffer.from(hex, "hex"), index * ADDRESS_BYTES);
-    }
-    return bytes;
-  };
-  return {
-    count: rows.length,
-    windowStart: Float64Array.from(rows, (row) => row.windowStartMs),
-    exporter: addresses((row) => row.exporter),
-    src: addresses((row) => row.src),
-    dst: addresses((row) => row.dst),
-    srcPort: Uint16Array.from(rows, (row) => row.srcPort),
-    dstPort: Uint16Array.from(rows, (row) => row.dstPort),
-    protocol: Uint8Array.from(rows, (row) => row.protocol),
-    tcpFlags: Uint16Array.from(rows, (row) => row.tcpFlags),
-    bytes: BigUint64Array.from(rows, (row) => row.bytes),
-    packets: BigUint64Array.from(rows, (row) => row.packets),
-    firstSeen: Float64Array.from(rows, (row) => row.firstSeenMs),
-    lastSeen: Float64Array.from(rows, (row) => row.lastSeenMs),
-    version: Uint8Array.from(rows, (row) => row.version),
-  };
-}
 
 const START = startOfDay(Date.UTC(2026, 5, 15));
 const MINUTES = 4 * 24 * 60;
