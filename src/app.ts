@@ -4,7 +4,9 @@ import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { createServer } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config.ts";
+import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
+import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openStore } from "./store/index.ts";
@@ -36,14 +38,37 @@ export async function startApp(settings: Settings, log: Logger): Promise<App> {
   return closeOnFailure(close, async () => {
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
-    const { dataDir, platform, indexPrefix, retention } = settings;
+    const { dataDir, platform, indexPrefix, retention, hostnames: lookup } = settings;
     const retentionDays = retention.eventsDays;
 
     const store = opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log }));
-    opens("retention", await startRetention(store, retentionDays, log));
+    opens("retention", await startRetention(store, retention, log));
     const intake = opens("intake", openIntake({ store, registry, retentionDays }));
     const exporter = opens("exporter", await openExporter({ store, registry, log }));
-    const server = await createServer({ settings, store, intake, exporter, registry, log });
+    const hostnames = opens("hostnames", new Hostnames({ ...lookup, registry }));
+    const flows = opens(
+      "flows",
+      await openFlows({
+        settings: flowsSettings(settings),
+        dataDir,
+        platform,
+        registry,
+        log,
+        deliver: (rows, batchId) => store.flows.append(rows, batchId),
+        raise: (events) => store.events.append(events),
+      }),
+    );
+    const statusOfCollectors = () => flows.status();
+    const server = await createServer({
+      settings,
+      store,
+      intake,
+      exporter,
+      hostnames,
+      statusOfCollectors,
+      registry,
+      log,
+    });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });
@@ -78,6 +103,21 @@ async function closeInReverse(opened: Part[], log: Logger): Promise<void> {
   }
 }
 
+function flowsSettings({ netflowPort, ipfixPort, sflowPort, flows }: Settings): FlowsSettings {
+  const { addresses, receiveBufferBytes, allowedExporters } = flows;
+  const ports = { netflow: netflowPort, ipfix: ipfixPort, sflow: sflowPort };
+  return {
+    receiver: { ports, addresses, receiveBufferBytes, allowedExporters },
+    windows: { graceMs: flows.graceSeconds * 1000, lateMaxMs: flows.lateSeconds * 1000, rowsMax: flows.tuplesMax },
+    ringBytes: flows.ringBytes,
+    clockSkewMaxMs: flows.clockSkewSeconds * 1000,
+    journalMs: flows.journalSeconds * 1000,
+    summary: flows.summaries
+      ? { peersMin: flows.summaryPeers, portsMin: flows.summaryPorts, bytesMin: flows.summaryBytes }
+      : null,
+  };
+}
+
 /** A client that stops in the middle of its request, or reads its answer too slowly, does not keep the service up. */
 async function drain(server: FastifyInstance): Promise<void> {
   const timer = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS_MAX);
@@ -86,11 +126,18 @@ async function drain(server: FastifyInstance): Promise<void> {
 }
 
 /** Removes whole days that are older than they may be: now, and every hour. */
-async function startRetention(store: Store, days: number, log: Logger): Promise<{ close(): Promise<void> }> {
+async function startRetention(
+  store: Store,
+  { eventsDays, flowsDays }: Settings["retention"],
+  log: Logger,
+): Promise<{ close(): Promise<void> }> {
   const removeExpired = async () => {
+    const today = startOfDay(Date.now());
     try {
-      const removed = await store.events.removeBefore(startOfDay(Date.now()) - days * DAY_MS);
-      if (removed.days > 0) log.info(removed, "old days removed");
+      const events = await store.events.removeBefore(today - eventsDays * DAY_MS);
+      if (events.days > 0) log.info(events, "old days of events removed");
+      const flows = await store.flows.removeBefore(today - flowsDays * DAY_MS);
+      if (flows.days > 0) log.info(flows, "old days of flows removed");
     } catch (error) {
       log.error({ err: error }, "old days not removed; the next hour tries again");
     }

@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { authorized, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
 let running: Running[];
@@ -102,7 +102,9 @@ describe("stopping", () => {
     const { key } = await makeKey();
     const port = await freePort();
     const shell = `exec "$0" "$@" > /dev/full`;
-    const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder]);
+    const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder], {
+      env: { ...process.env, ...COLLECTORS_OFF },
+    });
     const ended = once(server, "exit");
     const url = `http://127.0.0.1:${port}/v1/events`;
     const status = () =>

@@ -86,11 +86,7 @@ export class Decoder {
     this.#packet.batch.flush();
   }
 
-  /** The address behind the number that records carry. */
-  addressOf(index: number): string {
-    return this.#slots[index]!.address;
-  }
-
+  /** Whom the number that records carry means. */
   exporter(index: number): Exporter {
     return this.#slots[index]!;
   }

@@ -1,3 +1,4 @@
+import { addressBytes } from "../lib/ip.ts";
 import { noDrops, type DropReason, type ExporterState, type ExporterStatus, type FlowVersion } from "./status.ts";
 import { Sequence } from "./sequence.ts";
 import { Domain } from "./netflow/domain.ts";
@@ -14,6 +15,7 @@ export const SILENT_AFTER_MS = 300_000;
 export class Exporter {
   readonly index: number;
   readonly address: string;
+  readonly addressBytes: Uint8Array;
   readonly firstSeenMs: number;
   packets = 0;
   records = 0;
@@ -39,6 +41,7 @@ export class Exporter {
   constructor(index: number, address: string, nowMs: number) {
     this.index = index;
     this.address = address;
+    this.addressBytes = addressBytes(address);
     this.firstSeenMs = nowMs;
   }
 

@@ -87,6 +87,8 @@ export interface WindowsStatus {
 export interface CollectorsStatus {
   readonly listeners: readonly ListenerStatus[];
   readonly exporters: readonly ExporterStatus[];
+  /** Senders that are not among the allowed exporters, the last one seen first. */
+  readonly refused: readonly { readonly address: string; readonly packets: number; readonly lastSeenMs: number }[];
   /** Over everything, senders that are not listed above included. */
   readonly drops: Drops;
   readonly ring: { readonly bytes: number; readonly usedBytes: number };

@@ -49,6 +49,14 @@ export interface AddressRange {
   readonly to: bigint;
 }
 
+/** An address as 16 bytes, IPv4 in its mapped place. The text must be one. */
+export function addressBytes(text: string): Uint8Array {
+  let value = parseAddress(text)!;
+  const bytes = new Uint8Array(16);
+  for (let index = 15; index >= 0; index--, value >>= 8n) bytes[index] = Number(value & 0xffn);
+  return bytes;
+}
+
 /** `10.0.0.0/8`, `2001:db8::/32`, or a single address. */
 export function parseCidr(text: string): AddressRange | undefined {
   const slash = text.indexOf("/");

@@ -209,7 +209,7 @@ function decodeWaiting(packet: Packet, domain: Domain, template: Template, set: 
 
 function withdraw({ domain, packet, dialect, room }: SetContext, id: number, options: boolean): void {
   const all = id === (options ? dialect.optionsSet : dialect.templateSet);
-  for (const template of [...domain.templates.values()]) {
+  for (const template of domain.templates.values()) {
     if (template.options !== options || !(all || template.id === id)) continue;
     domain.templates.delete(template.id);
     room.release(packet.exporter, 1);

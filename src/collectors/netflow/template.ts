@@ -52,7 +52,7 @@ export function compileTemplate(
   if (recordBytes === 0) return "describes records of no length";
   if (recordBytes > RECORD_BYTES_MAX) return `describes records of ${recordBytes} bytes, more than a packet holds`;
 
-  const winners = new Array<{ index: number; known: Field } | undefined>(PLACES);
+  const winners = Array.from<{ index: number; known: Field } | undefined>({ length: PLACES });
   fields.forEach(({ enterprise, id: fieldId, length }, index) => {
     // What v9 calls the type of a scope is no field number.
     const known = index < scopes ? undefined : findField(enterprise, fieldId);

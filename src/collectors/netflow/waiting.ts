@@ -67,7 +67,7 @@ export class WaitingRoom {
   /** An exporter that is forgotten takes what it waits for with it. */
   leave(exporter: Exporter, nowMs: number): void {
     if (exporter.waitingSets === 0) return;
-    for (const set of [...this.#sets]) if (set.exporter === exporter) this.#giveUp(set, nowMs);
+    for (const set of this.#sets) if (set.exporter === exporter) this.#giveUp(set, nowMs);
   }
 
   #first(suits: (set: WaitingSet) => boolean): WaitingSet | undefined {

@@ -11,8 +11,8 @@ const STEPS_MAX = 16;
 
 const TYPE_IPV4 = 0x0800;
 const TYPE_IPV6 = 0x86dd;
-const TYPES_VLAN: readonly number[] = [0x8100, 0x88a8, 0x9100];
-const TYPES_MPLS: readonly number[] = [0x8847, 0x8848];
+const TYPES_VLAN = new Set([0x8100, 0x88a8, 0x9100]);
+const TYPES_MPLS = new Set([0x8847, 0x8848]);
 const TYPE_PPPOE = 0x8864;
 const PPP_IPV4 = 0x0021;
 const PPP_IPV6 = 0x0057;
@@ -23,7 +23,7 @@ const UDP = 17;
 const ICMPV6 = 58;
 const SCTP = 132;
 const UDP_LITE = 136;
-const IPV6_EXTENSIONS: readonly number[] = [0, 43, 60, 135];
+const IPV6_EXTENSIONS = new Set([0, 43, 60, 135]);
 const IPV6_FRAGMENT = 44;
 const AUTHENTICATION = 51;
 
@@ -32,12 +32,12 @@ export function readEthernet(view: DataView, start: number, end: number, batch: 
   if (end - start < ETHERNET_BYTES) return false;
   let type = view.getUint16(start + 12);
   let at = start + ETHERNET_BYTES;
-  for (let step = 0; step < STEPS_MAX && TYPES_VLAN.includes(type); step++) {
+  for (let step = 0; step < STEPS_MAX && TYPES_VLAN.has(type); step++) {
     if (end - at < VLAN_BYTES) return false;
     type = view.getUint16(at + 2);
     at += VLAN_BYTES;
   }
-  if (TYPES_MPLS.includes(type)) {
+  if (TYPES_MPLS.has(type)) {
     for (let step = 0, bottom = false; step < STEPS_MAX && !bottom; step++) {
       if (end - at < MPLS_LABEL_BYTES) return false;
       bottom = (view.getUint8(at + 2) & 1) === 1;
@@ -82,7 +82,7 @@ function readIpv6(view: DataView, start: number, end: number, batch: RecordBatch
   let at = start + 40;
   let readable = end;
   for (let step = 0; step < STEPS_MAX && end - at >= 8; step++) {
-    if (IPV6_EXTENSIONS.includes(protocol)) {
+    if (IPV6_EXTENSIONS.has(protocol)) {
       protocol = view.getUint8(at);
       at += (view.getUint8(at + 1) + 1) * 8;
     } else if (protocol === AUTHENTICATION) {
