@@ -14,10 +14,14 @@ export interface Unit {
   /** Batches that only its log has. */
   unwritten: number;
   unwrittenRows: number;
+  /** When its last batch came, by the monotonic clock. */
+  appendedAt: number;
 }
 
 const WRITE_AFTER_BATCHES = 60;
 const WRITE_AFTER_ROWS = 250_000;
+/** Nothing comes any more: the day is over. */
+const WRITE_AFTER_QUIET_MS = 600_000;
 
 export class Units {
   readonly #layout: Layout;
@@ -73,8 +77,9 @@ export class Units {
   /** Brings what the unit's log has into its columns, when that is much or must be. */
   async write(unit: Unit, now: boolean): Promise<void> {
     if (unit.unwritten === 0) return;
-    if (!now && unit.unwritten < WRITE_AFTER_BATCHES && unit.unwrittenRows < WRITE_AFTER_ROWS) return;
-    const { unwritten, unwrittenRows } = unit;
+    const { unwritten, unwrittenRows, appendedAt } = unit;
+    const isQuiet = performance.now() - appendedAt > WRITE_AFTER_QUIET_MS;
+    if (!now && !isQuiet && unwritten < WRITE_AFTER_BATCHES && unwrittenRows < WRITE_AFTER_ROWS) return;
     await this.#connection.run(`CHECKPOINT ${unit.name}`);
     unit.unwritten -= unwritten;
     unit.unwrittenRows -= unwrittenRows;
@@ -136,7 +141,8 @@ export class Units {
       await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.batches(id VARCHAR)`);
       const [[lastSeq]] = await this.#read(`SELECT coalesce(max(seq), 0) FROM ${name}.flows`);
       if (isNew) this.sync();
-      return { day, name, lastSeq: Number(lastSeq), unwritten: isNew || hasLog ? 1 : 0, unwrittenRows: 0 };
+      const unwritten = isNew || hasLog ? 1 : 0;
+      return { day, name, lastSeq: Number(lastSeq), unwritten, unwrittenRows: 0, appendedAt: performance.now() };
     } catch (error) {
       await this.#connection.run(`DETACH ${name}`);
       throw error;

@@ -146,6 +146,7 @@ async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string):
   unit.lastSeq += added;
   unit.unwritten++;
   unit.unwrittenRows += added;
+  unit.appendedAt = performance.now();
 }
 
 /** Nobody waits for it: the rows are safe in the units' logs, and what fails is tried again with the next batch. */
