@@ -95,7 +95,13 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
   return true;
 }
 
-function readAddresses(view: DataView, at: number, offsets: Int32Array, batch: RecordBatch, row: number): boolean {
+function readAddresses(
+  view: DataView,
+  at: number,
+  offsets: readonly number[],
+  batch: RecordBatch,
+  row: number,
+): boolean {
   const { src, dst } = batch;
   const words = row * 4;
   const [src6, dst6] = [offsets[SRC_IPV6]!, offsets[DST_IPV6]!];

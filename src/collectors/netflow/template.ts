@@ -9,6 +9,7 @@ const RECORD_BYTES_MAX = 65_535;
 /** Instead of a length: the record itself says how long the field is. */
 export const LENGTH_VARIABLE = 65_535;
 const LENGTH_LONG = 255;
+const ABSENT: readonly number[] = Array.from({ length: PLACES }, () => -1);
 
 export interface TemplateField {
   readonly id: number;
@@ -24,16 +25,16 @@ export interface Template {
   /** Of the whole record; where fields vary in length, the least it can be. */
   readonly recordBytes: number;
   /** By place: from the beginning of the record; below zero where the record has none. */
-  readonly offsets: Int32Array;
-  readonly lengths: Int32Array;
+  readonly offsets: number[];
+  readonly lengths: number[];
   /** By place: how the number is meant. */
-  readonly times: Uint8Array;
+  readonly times: readonly number[];
   readonly totals: boolean;
   readonly hasReverse: boolean;
   /** Where a field varies in length: lengths of all fields in their order, and which place each fills, or -1. */
   readonly varying: {
     readonly lengths: Uint16Array;
-    readonly places: Int8Array;
+    readonly places: readonly number[];
     readonly known: readonly (Field | undefined)[];
   } | null;
 }
@@ -66,10 +67,11 @@ export function compileTemplate(
   if (winners[REVERSE_BYTES]?.known.rank === 7 && !initiator(BYTES)) winners[REVERSE_BYTES] = undefined;
   if (winners[REVERSE_PACKETS]?.known.rank === 7 && !initiator(PACKETS)) winners[REVERSE_PACKETS] = undefined;
 
-  const offsets = new Int32Array(PLACES).fill(-1);
-  const lengths = new Int32Array(PLACES);
-  const times = new Uint8Array(PLACES);
-  const places = new Int8Array(fields.length).fill(-1);
+  // Plain arrays: small typed ones cost the garbage collector more than they save.
+  const offsets = ABSENT.slice();
+  const lengths = ABSENT.slice();
+  const times = ABSENT.slice();
+  const places = fields.map(() => -1);
   for (const [place, winner] of winners.entries()) {
     if (!winner) continue;
     places[winner.index] = place;

@@ -17,41 +17,43 @@ export interface WaitingSet {
   readonly shiftMs: number;
 }
 
+/** What keeping a set costs beside its bytes: many small ones must not be cheaper than they are. */
+export const SET_COST_BYTES = 256;
+
+interface Shelf {
+  readonly sets: Set<WaitingSet>;
+  bytes: number;
+}
+
 export class WaitingRoom {
   /** In the order of arrival, which is the order in which they are given up. */
   readonly #sets = new Set<WaitingSet>();
-  readonly #bytes = new Map<Exporter, number>();
-  #allBytes = 0;
+  readonly #shelves = new Map<Exporter, Shelf>();
+  #bytes = 0;
 
   get bytes(): number {
-    return this.#allBytes;
+    return this.#bytes;
   }
 
   keep(set: WaitingSet): void {
     this.expire(set.receivedMs);
-    const size = set.content.length;
-    while ((this.#bytes.get(set.exporter) ?? 0) + size > WAITING_EXPORTER_BYTES_MAX) {
-      this.#giveUp(
-        this.#first((other) => other.exporter === set.exporter)!,
-        set.receivedMs,
-      );
-    }
-    while (this.#allBytes + size > WAITING_BYTES_MAX)
-      this.#giveUp(
-        this.#first(() => true)!,
-        set.receivedMs,
-      );
+    const cost = costOf(set);
+    let shelf = this.#shelves.get(set.exporter);
+    while (shelf && shelf.bytes + cost > WAITING_EXPORTER_BYTES_MAX) this.#giveUp(firstOf(shelf.sets)!, set.receivedMs);
+    while (this.#bytes + cost > WAITING_BYTES_MAX) this.#giveUp(firstOf(this.#sets)!, set.receivedMs);
+    shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), bytes: 0 };
+    this.#shelves.set(set.exporter, shelf);
+    shelf.sets.add(set);
+    shelf.bytes += cost;
     this.#sets.add(set);
-    this.#allBytes += size;
-    this.#bytes.set(set.exporter, (this.#bytes.get(set.exporter) ?? 0) + size);
+    this.#bytes += cost;
     set.exporter.waitingSets++;
   }
 
   /** What waited for this template, in the order of arrival. */
   take(exporter: Exporter, domainKey: number, templateId: number): WaitingSet[] {
-    if (exporter.waitingSets === 0) return [];
-    const taken = [...this.#sets].filter(
-      (set) => set.exporter === exporter && set.domainKey === domainKey && set.templateId === templateId,
+    const taken = [...(this.#shelves.get(exporter)?.sets ?? [])].filter(
+      (set) => set.domainKey === domainKey && set.templateId === templateId,
     );
     for (const set of taken) this.#remove(set);
     return taken;
@@ -66,13 +68,7 @@ export class WaitingRoom {
 
   /** An exporter that is forgotten takes what it waits for with it. */
   leave(exporter: Exporter, nowMs: number): void {
-    if (exporter.waitingSets === 0) return;
-    for (const set of this.#sets) if (set.exporter === exporter) this.#giveUp(set, nowMs);
-  }
-
-  #first(suits: (set: WaitingSet) => boolean): WaitingSet | undefined {
-    for (const set of this.#sets) if (suits(set)) return set;
-    return undefined;
+    for (const set of this.#shelves.get(exporter)?.sets ?? []) this.#giveUp(set, nowMs);
   }
 
   #giveUp(set: WaitingSet, nowMs: number): void {
@@ -82,11 +78,21 @@ export class WaitingRoom {
   }
 
   #remove(set: WaitingSet): void {
+    const cost = costOf(set);
     this.#sets.delete(set);
-    this.#allBytes -= set.content.length;
-    const left = this.#bytes.get(set.exporter)! - set.content.length;
-    if (left > 0) this.#bytes.set(set.exporter, left);
-    else this.#bytes.delete(set.exporter);
+    this.#bytes -= cost;
+    const shelf = this.#shelves.get(set.exporter)!;
+    shelf.sets.delete(set);
+    shelf.bytes -= cost;
+    if (shelf.sets.size === 0) this.#shelves.delete(set.exporter);
     set.exporter.waitingSets--;
   }
+}
+
+function costOf({ content }: WaitingSet): number {
+  return content.length + SET_COST_BYTES;
+}
+
+function firstOf<Item>(items: ReadonlySet<Item>): Item | undefined {
+  return items.values().next().value;
 }
