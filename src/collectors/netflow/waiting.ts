@@ -22,6 +22,7 @@ export const SET_COST_BYTES = 256;
 
 interface Shelf {
   readonly sets: Set<WaitingSet>;
+  readonly byTemplate: Map<number, Set<WaitingSet>>;
   bytes: number;
 }
 
@@ -41,9 +42,13 @@ export class WaitingRoom {
     let shelf = this.#shelves.get(set.exporter);
     while (shelf && shelf.bytes + cost > WAITING_EXPORTER_BYTES_MAX) this.#giveUp(firstOf(shelf.sets)!, set.receivedMs);
     while (this.#bytes + cost > WAITING_BYTES_MAX) this.#giveUp(firstOf(this.#sets)!, set.receivedMs);
-    shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), bytes: 0 };
+    shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), byTemplate: new Map(), bytes: 0 };
     this.#shelves.set(set.exporter, shelf);
     shelf.sets.add(set);
+    const key = keyOf(set.domainKey, set.templateId);
+    const others = shelf.byTemplate.get(key);
+    if (others) others.add(set);
+    else shelf.byTemplate.set(key, new Set([set]));
     shelf.bytes += cost;
     this.#sets.add(set);
     this.#bytes += cost;
@@ -52,9 +57,7 @@ export class WaitingRoom {
 
   /** What waited for this template, in the order of arrival. */
   take(exporter: Exporter, domainKey: number, templateId: number): WaitingSet[] {
-    const taken = [...(this.#shelves.get(exporter)?.sets ?? [])].filter(
-      (set) => set.domainKey === domainKey && set.templateId === templateId,
-    );
+    const taken = [...(this.#shelves.get(exporter)?.byTemplate.get(keyOf(domainKey, templateId)) ?? [])];
     for (const set of taken) this.#remove(set);
     return taken;
   }
@@ -83,10 +86,19 @@ export class WaitingRoom {
     this.#bytes -= cost;
     const shelf = this.#shelves.get(set.exporter)!;
     shelf.sets.delete(set);
+    const key = keyOf(set.domainKey, set.templateId);
+    const others = shelf.byTemplate.get(key)!;
+    others.delete(set);
+    if (others.size === 0) shelf.byTemplate.delete(key);
     shelf.bytes -= cost;
     if (shelf.sets.size === 0) this.#shelves.delete(set.exporter);
     set.exporter.waitingSets--;
   }
+}
+
+/** Ids of templates have 16 bits, and keys of domains leave room for them. */
+function keyOf(domainKey: number, templateId: number): number {
+  return domainKey * 65_536 + templateId;
 }
 
 function costOf({ content }: WaitingSet): number {
