@@ -236,6 +236,7 @@ describe("nothing is lost, nothing is doubled", () => {
     await until(again, ({ windows }) => windows.writtenRows === 1);
     expect(rowsOf()).toMatchObject([{ bytes: 10n, exporter: "127.0.0.1" }]);
     expect(taken[0]!.batchId).toBe(offered[0]);
+    await opened.pop()!.close();
     expect(await readdir(join(folder, "flow-windows"))).toEqual([]);
   });
 
