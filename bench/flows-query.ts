@@ -76,34 +76,46 @@ interface Pair {
   readonly msMax?: number;
 }
 
-function pairs(from: string, toMs: number): Pair[] {
+/** The rows of IPv4 and the others, each as a table over all units. */
+interface Tables {
+  readonly four: string;
+  readonly six: string;
+}
+
+const COLUMNS = {
+  src: { four: "src", six: "src_high, src_low" },
+  dst: { four: "dst", six: "dst_high, dst_low" },
+  pair: { four: "(src::UBIGINT << 32) | dst", six: "src_high, src_low, dst_high, dst_low" },
+} as const;
+
+function pairs({ four, six }: Tables, toMs: number): Pair[] {
   const spans = { "1 h": HOUR_MS, "24 h": 24 * HOUR_MS };
-  const columns = { src: "src_high, src_low", dst: "dst_high, dst_low", pair: "src_high, src_low, dst_high, dst_low" };
   const talkers = Object.entries(spans).flatMap(([span, length]) =>
-    Object.entries(columns).map(([dimension, list]): Pair => {
+    Object.entries(COLUMNS).map(([dimension, columns]): Pair => {
       const fromMs = toMs - length;
+      const sqlOf = (list: string, table: string) =>
+        `SELECT ${list}, sum(bytes) AS b, sum(packets), count(*) FROM ${table}
+         WHERE ts >= ${fromMs} AND ts < ${toMs} GROUP BY ALL ORDER BY b DESC LIMIT 20`;
       return {
         name: `top talkers by ${dimension}, ${span}`,
         path: `/api/v1/flows/top-talkers?dim=${dimension}&from=${fromMs}&to=${toMs}`,
-        sql: [
-          `SELECT ${list}, sum(bytes) AS b, sum(packets), count(*) FROM ${from}
-           WHERE ts >= ${fromMs} AND ts < ${toMs} GROUP BY ALL ORDER BY b DESC LIMIT 20`,
-        ],
+        sql: [sqlOf(columns.four, four), sqlOf(columns.six, six)],
         ratioMax: TALKERS_RATIO_MAX,
         ...(length === HOUR_MS && { msMax: HOUR_MS_MAX }),
       };
     }),
   );
   const where = `ts >= ${toMs - 24 * HOUR_MS} AND ts < ${toMs} AND (src_port = ${PORT} OR dst_port = ${PORT})`;
+  const listSql = (table: string) => [
+    `SELECT count(*) FROM ${table} WHERE ${where}`,
+    `SELECT * FROM ${table} WHERE ${where} ORDER BY bytes DESC LIMIT 50`,
+  ];
   return [
     ...talkers,
     {
       name: "list by bytes with a port and its total, 24 h",
       path: `/api/v1/flows?sort=bytes&port=${PORT}&from=${toMs - 24 * HOUR_MS}&to=${toMs}`,
-      sql: [
-        `SELECT count(*) FROM ${from} WHERE ${where}`,
-        `SELECT * FROM ${from} WHERE ${where} ORDER BY bytes DESC LIMIT 50`,
-      ],
+      sql: [...listSql(four), ...listSql(six)],
       ratioMax: LIST_RATIO_MAX,
     },
   ];
@@ -144,14 +156,15 @@ export async function flowsQuery(): Promise<readonly Answer[]> {
   }
 }
 
-async function attachAll(connection: DuckDBConnection, folder: string): Promise<string> {
-  const selects: string[] = [];
+async function attachAll(connection: DuckDBConnection, folder: string): Promise<Tables> {
+  const aliases: string[] = [];
   for (const name of (await readdir(folder)).filter((file) => file.endsWith(".duckdb"))) {
-    const alias = `unit${selects.length}`;
+    const alias = `unit${aliases.length}`;
     await connection.run(`ATTACH '${join(folder, name)}' AS ${alias} (READ_ONLY)`);
-    selects.push(`SELECT * FROM ${alias}.flows`);
+    aliases.push(alias);
   }
-  return `(${selects.join(" UNION ALL ")})`;
+  const tableOf = (family: string) => `(${aliases.map((alias) => `FROM ${alias}.${family}`).join(" UNION ALL ")})`;
+  return { four: tableOf("four"), six: tableOf("six") };
 }
 
 function bytesPerRow({ bytes, rows }: FlowData): Answer {

@@ -2,37 +2,53 @@ import { formatAddress, type AddressRange } from "../../../lib/ip.ts";
 import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
 import type { Flow, FlowFilter, FlowOrder, Split, TalkerDimension } from "../../../model/flow-question.ts";
 import { protocolName } from "../../../model/protocol.ts";
-import { and } from "../columns/sql.ts";
+import { and, FALSE, TRUE } from "../columns/sql.ts";
 import type { Unit } from "./units.ts";
 
-// Questions about flows in the engine's words. Only numbers come from outside, and are checked or written as such.
+// Questions about flows in the engine's words. Only numbers come from outside, and are written as such.
+
+/** The two tables of a unit; table.ts says why. */
+type Family = "four" | "six";
+const FAMILIES = ["four", "six"] as const;
 
 const HALF = (1n << 64n) - 1n;
+/** Where IPv4 addresses lie among all addresses. */
+const MAPPED = 0xffff_0000_0000n;
+const FOUR_MAX = 0xffff_ffffn;
 const half = (value: bigint) => `${value}::UBIGINT`;
 
-export function whereSql({ fromMs, toMs, src, dst, exporter, port, protocol }: FlowFilter): string {
+function whereSql(family: Family, { fromMs, toMs, src, dst, exporter, port, protocol }: FlowFilter): string {
+  const address = family === "four" ? fourSql : rangeSql;
   return and([
-    fromMs === undefined ? "TRUE" : `ts >= ${Math.ceil(fromMs)}`,
-    toMs === undefined ? "TRUE" : `ts < ${Math.ceil(toMs)}`,
-    rangeSql("src", src),
-    rangeSql("dst", dst),
+    fromMs === undefined ? TRUE : `ts >= ${Math.ceil(fromMs)}`,
+    toMs === undefined ? TRUE : `ts < ${Math.ceil(toMs)}`,
+    address("src", src),
+    address("dst", dst),
     rangeSql("exporter", exporter),
-    port === undefined ? "TRUE" : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
-    protocol === undefined ? "TRUE" : `protocol = ${Math.trunc(protocol)}`,
+    port === undefined ? TRUE : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
+    protocol === undefined ? TRUE : `protocol = ${Math.trunc(protocol)}`,
   ]);
+}
+
+function fourSql(name: string, range: AddressRange | undefined): string {
+  if (!range) return TRUE;
+  const from = range.from < MAPPED ? 0n : range.from - MAPPED;
+  const to = range.to > MAPPED + FOUR_MAX ? FOUR_MAX : range.to - MAPPED;
+  if (from > FOUR_MAX || to < 0n) return FALSE;
+  return from === 0n && to === FOUR_MAX ? TRUE : `${name} BETWEEN ${from}::UINTEGER AND ${to}::UINTEGER`;
 }
 
 /** Each half is compared on its own, which lets the engine pass over whole blocks. */
 function rangeSql(name: string, range: AddressRange | undefined): string {
-  if (!range) return "TRUE";
+  if (!range) return TRUE;
   const [high, low] = [`${name}_high`, `${name}_low`];
   const [from, to] = [halves(range.from), halves(range.to)];
   if (from.high === to.high)
     return `(${high} = ${half(from.high)} AND ${low} BETWEEN ${half(from.low)} AND ${half(to.low)})`;
   return and([
     `${high} BETWEEN ${half(from.high)} AND ${half(to.high)}`,
-    from.low === 0n ? "TRUE" : `(${high} > ${half(from.high)} OR ${low} >= ${half(from.low)})`,
-    to.low === HALF ? "TRUE" : `(${high} < ${half(to.high)} OR ${low} <= ${half(to.low)})`,
+    from.low === 0n ? TRUE : `(${high} > ${half(from.high)} OR ${low} >= ${half(from.low)})`,
+    to.low === HALF ? TRUE : `(${high} < ${half(to.high)} OR ${low} <= ${half(to.low)})`,
   ]);
 }
 
@@ -40,9 +56,38 @@ function halves(address: bigint): { high: bigint; low: bigint } {
   return { high: address >> 64n, low: address & HALF };
 }
 
-/** The rows of several units as one table. */
-export function unitsSql(units: readonly Unit[], columns: string): string {
-  return `(${units.map(({ name }) => `SELECT ${columns} FROM ${name}.flows`).join(" UNION ALL ")})`;
+/** What the table of IPv4 has no column for, in its words. */
+const IN_FOUR: Readonly<Record<string, string>> = {
+  src_high: "0::UBIGINT",
+  src_low: `${half(MAPPED)} + src`,
+  dst_high: "0::UBIGINT",
+  dst_low: `${half(MAPPED)} + dst`,
+  pair: "(src::UBIGINT << 32) | dst",
+};
+
+/** The matching rows as a table with these columns. */
+export function rowsSql(
+  units: readonly Unit[],
+  filter: FlowFilter,
+  columns: readonly string[],
+  families: readonly Family[] = FAMILIES,
+): string {
+  const selects = units.flatMap(({ name }) =>
+    families.map((family) => {
+      const own = (column: string) =>
+        family === "four" && column in IN_FOUR ? `${IN_FOUR[column]} AS ${column}` : column;
+      return `SELECT ${columns.map(own).join(", ")} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`;
+    }),
+  );
+  return `(${selects.join(" UNION ALL ")})`;
+}
+
+/** One row: how many match. */
+export function countSql(units: readonly Unit[], filter: FlowFilter): string {
+  const counts = units.flatMap(({ name }) =>
+    FAMILIES.map((family) => `(SELECT count(*) FROM ${name}.${family} WHERE ${whereSql(family, filter)})`),
+  );
+  return `SELECT ${counts.join(" + ")}`;
 }
 
 export function orderSql({ sort, descending }: FlowOrder): string {
@@ -52,9 +97,25 @@ export function orderSql({ sort, descending }: FlowOrder): string {
 }
 
 /** In the order in which toFlow reads them. */
-export const FLOW_COLUMNS =
-  "ts, seq, src_high, src_low, dst_high, dst_low, src_port, dst_port, protocol, tcp_flags, bytes, packets, " +
-  "first_seen, duration, exporter_high, exporter_low, version";
+export const FLOW_COLUMNS = [
+  "ts",
+  "seq",
+  "src_high",
+  "src_low",
+  "dst_high",
+  "dst_low",
+  "src_port",
+  "dst_port",
+  "protocol",
+  "tcp_flags",
+  "bytes",
+  "packets",
+  "first_seen",
+  "duration",
+  "exporter_high",
+  "exporter_low",
+  "version",
+] as const;
 
 export function toFlow(cells: readonly unknown[]): Flow {
   const number = (column: number) => Number(cells[column]);
@@ -88,10 +149,11 @@ function addressOf(cells: readonly unknown[], column: number): string {
   return formatAddress(((cells[column] as bigint) << 64n) | (cells[column + 1] as bigint));
 }
 
-/** What rows are added up by. */
-export interface Dimension {
+/** Which rows are added up by what. */
+export interface Grouping {
+  readonly families: readonly Family[];
   readonly columns: readonly string[];
-  /** The key in the engine's words, and what it has to be asked back for. */
+  /** The key in the engine's words. */
   readonly keySql: string;
   readonly keyOf: (cells: readonly unknown[]) => string;
 }
@@ -99,30 +161,62 @@ export interface Dimension {
 /** The engine has no words for the spelling of an IPv6 address. */
 export const ADDRESS_FUNCTION = "address_text";
 
+const octetsSql = (number: string) =>
+  [24, 16, 8, 0].map((shift) => `((${number} >> ${shift}) & 255)`).join(` || '.' || `);
+
 function addressSql(name: string): string {
-  const octet = (shift: number) => `((${name}_low >> ${shift}) & 255)`;
-  const four = [24, 16, 8, 0].map(octet).join(` || '.' || `);
-  return `CASE WHEN ${name}_high = 0 AND ${name}_low >> 32 = 65535 THEN ${four} ELSE ${ADDRESS_FUNCTION}(${name}_high, ${name}_low) END`;
+  const isFour = `${name}_high = 0 AND ${name}_low >> 32 = 65535`;
+  return `CASE WHEN ${isFour} THEN ${octetsSql(`${name}_low`)} ELSE ${ADDRESS_FUNCTION}(${name}_high, ${name}_low) END`;
 }
 
-const addressDimension = (name: string): Dimension => ({
+const fourText = (value: bigint) => formatAddress(MAPPED + value);
+
+const fourAddress = (name: string): Grouping => ({
+  families: ["four"],
+  columns: [name],
+  keySql: octetsSql(name),
+  keyOf: ([value]) => fourText(BigInt(value as number)),
+});
+
+/** One number is half the work of two, and of all pairs most are of IPv4. */
+const fourPair: Grouping = {
+  families: ["four"],
+  columns: ["pair"],
+  keySql: `(${octetsSql("(pair >> 32)")}) || ' → ' || (${octetsSql("pair")})`,
+  keyOf: ([value]) => `${fourText((value as bigint) >> 32n)} → ${fourText((value as bigint) & FOUR_MAX)}`,
+};
+
+const wideAddress = (name: string, families: readonly Family[]): Grouping => ({
+  families,
   columns: [`${name}_high`, `${name}_low`],
   keySql: addressSql(name),
   keyOf: (cells) => addressOf(cells, 0),
 });
 
-export const DIMENSIONS: Readonly<Record<TalkerDimension | Split, Dimension>> = {
-  src: addressDimension("src"),
-  dst: addressDimension("dst"),
-  exporter: addressDimension("exporter"),
-  pair: {
-    columns: ["src_high", "src_low", "dst_high", "dst_low"],
-    keySql: `(${addressSql("src")}) || ' → ' || (${addressSql("dst")})`,
-    keyOf: (cells) => `${addressOf(cells, 0)} → ${addressOf(cells, 2)}`,
-  },
-  protocol: {
-    columns: ["protocol"],
-    keySql: `[${Array.from({ length: 256 }, (_, number) => `'${protocolName(number)}'`).join(", ")}][protocol + 1]`,
-    keyOf: ([protocol]) => protocolName(Number(protocol)),
-  },
+const widePair = (families: readonly Family[]): Grouping => ({
+  families,
+  columns: ["src_high", "src_low", "dst_high", "dst_low"],
+  keySql: `(${addressSql("src")}) || ' → ' || (${addressSql("dst")})`,
+  keyOf: (cells) => `${addressOf(cells, 0)} → ${addressOf(cells, 2)}`,
+});
+
+const byProtocol: Grouping = {
+  families: FAMILIES,
+  columns: ["protocol"],
+  keySql: `[${Array.from({ length: 256 }, (_, number) => `'${protocolName(number)}'`).join(", ")}][protocol + 1]`,
+  keyOf: ([protocol]) => protocolName(Number(protocol)),
 };
+
+/**
+ * How to add up by a dimension. No two of the groupings have a key in common, so that each is added up for itself: unless
+ * an address of the one kind talked to one of the other, which is hardly ever.
+ */
+export function groupingsOf(dimension: TalkerDimension | Split, units: readonly Unit[]): readonly Grouping[] {
+  if (dimension === "protocol") return [byProtocol];
+  if (dimension === "exporter") return [wideAddress("exporter", FAMILIES)];
+  if (units.some(({ isMixed }) => isMixed))
+    return [dimension === "pair" ? widePair(FAMILIES) : wideAddress(dimension, FAMILIES)];
+  return dimension === "pair"
+    ? [fourPair, widePair(["six"])]
+    : [fourAddress(dimension), wideAddress(dimension, ["six"])];
+}

@@ -8,7 +8,7 @@ import {
   type TimeseriesQuestion,
   type Traffic,
 } from "../../../model/flow-question.ts";
-import { DIMENSIONS, type Dimension } from "./question.ts";
+import type { Grouping } from "./question.ts";
 
 // Sums over flows.
 
@@ -18,36 +18,54 @@ export type Run = (sql: string) => Promise<unknown[][]>;
 const SUMS = "sum(bytes) AS bytes, sum(packets) AS packets, count(*) AS flow_count";
 
 interface TopGroup extends Traffic {
-  /** The values of the dimension's columns. */
+  readonly grouping: Grouping;
+  /** The values of its columns. */
   readonly cells: readonly unknown[];
 }
 
-/** The highest sums, ties by key. `from` is a table of the rows to add up, already filtered. */
+/** The rows that a grouping is about, with these columns beside its own. */
+export type RowsOf = (grouping: Pick<Grouping, "columns" | "families">) => string;
+
+/** The highest sums, ties by key. */
 export async function topGroups(
   run: Run,
-  from: string,
-  dimension: Dimension,
+  rowsOf: RowsOf,
+  groupings: readonly Grouping[],
   by: Measure,
   limit: number,
 ): Promise<TopGroup[]> {
-  const { columns } = dimension;
+  const found: TopGroup[] = [];
+  for (const grouping of groupings) found.push(...(await topOfGrouping(run, rowsOf(grouping), grouping, by, limit)));
+  return found.sort(ranking(by)).slice(0, limit);
+}
+
+async function topOfGrouping(
+  run: Run,
+  from: string,
+  grouping: Grouping,
+  by: Measure,
+  limit: number,
+): Promise<TopGroup[]> {
+  const { columns } = grouping;
   const groups = `SELECT ${columns.join(", ")}, ${SUMS} FROM ${from} GROUP BY ALL`;
-  const read = async (sql: string) => (await run(sql)).map((cells) => toGroup(cells, dimension));
+  const read = async (sql: string) => (await run(sql)).map((cells) => toGroup(cells, grouping));
   // One more than asked for tells whether the last ones share their sum with others; then their keys decide, which are
   // spelled out for those groups alone.
   const found = await read(`${groups} ORDER BY ${by} DESC LIMIT ${limit + 1}`);
   const boundary = found[limit - 1]?.[by];
-  if (found.length <= limit || found[limit]![by] !== boundary) return found.sort(ranking(by)).slice(0, limit);
+  if (found.length <= limit || found[limit]![by] !== boundary) return found.slice(0, limit);
   const above = found.filter((group) => group[by] !== boundary);
   const tied = await read(
-    `SELECT * FROM (${groups}) WHERE ${by} = ${boundary} ORDER BY ${dimension.keySql} LIMIT ${limit - above.length}`,
+    `SELECT * FROM (${groups}) WHERE ${by} = ${boundary} ORDER BY ${grouping.keySql} LIMIT ${limit - above.length}`,
   );
-  return [...above, ...tied].sort(ranking(by));
+  return [...above, ...tied];
 }
 
-function toGroup(cells: readonly unknown[], { columns, keyOf }: Dimension): TopGroup {
+function toGroup(cells: readonly unknown[], grouping: Grouping): TopGroup {
+  const { columns, keyOf } = grouping;
   const [bytes, packets, flowCount] = cells.slice(columns.length) as [bigint, bigint, bigint];
-  return { key: keyOf(cells), bytes, packets, flowCount: Number(flowCount), cells: cells.slice(0, columns.length) };
+  const own = cells.slice(0, columns.length);
+  return { key: keyOf(cells), bytes, packets, flowCount: Number(flowCount), grouping, cells: own };
 }
 
 function ranking(by: Measure): (a: Traffic, b: Traffic) => number {
@@ -64,25 +82,28 @@ export const withoutCells = ({ key, bytes, packets, flowCount }: TopGroup): Traf
 /** How sums went over time: of the top groups one by one, and of what is left as one. */
 export async function timeseries(
   run: Run,
-  from: string,
+  rowsOf: RowsOf,
+  groupings: readonly Grouping[],
   { filter, intervalMs, split, by, limit }: TimeseriesQuestion,
 ): Promise<Timeseries> {
   const timestamps = timeseriesPoints(filter.fromMs, filter.toMs, intervalMs);
   const point = `ts - (((ts % ${intervalMs}) + ${intervalMs}) % ${intervalMs})`;
   const all = new MutableSeries(ALL_KEY, timestamps);
-  for (const [at, ...sums] of await run(`SELECT ${point}, ${SUMS} FROM ${from} GROUP BY ALL`)) all.add(at, sums);
+  const everything = rowsOf({ columns: [], families: ["four", "six"] });
+  for (const [at, ...sums] of await run(`SELECT ${point}, ${SUMS} FROM ${everything} GROUP BY ALL`)) all.add(at, sums);
   if (split === undefined) return { timestamps, series: [all] };
 
-  const dimension = DIMENSIONS[split];
-  const { columns } = dimension;
-  const top = await topGroups(run, from, dimension, by, limit);
+  const top = await topGroups(run, rowsOf, groupings, by, limit);
   const series = new Map(top.map(({ key }) => [key, new MutableSeries(key, timestamps)]));
-  if (top.length > 0) {
-    const values = top.map(({ cells }) => `(${cells.map(String).join(", ")})`).join(", ");
-    const sql = `SELECT ${columns.join(", ")}, ${point}, ${SUMS} FROM ${from} WHERE (${columns.join(", ")}) IN (${values}) GROUP BY ALL`;
+  for (const grouping of groupings) {
+    const own = top.filter((group) => group.grouping === grouping);
+    if (own.length === 0) continue;
+    const columns = grouping.columns.join(", ");
+    const values = own.map(({ cells }) => `(${cells.map(String).join(", ")})`).join(", ");
+    const sql = `SELECT ${columns}, ${point}, ${SUMS} FROM ${rowsOf(grouping)} WHERE (${columns}) IN (${values}) GROUP BY ALL`;
     for (const cells of await run(sql)) {
-      const [at, ...sums] = cells.slice(columns.length);
-      series.get(dimension.keyOf(cells))!.add(at, sums);
+      const [at, ...sums] = cells.slice(grouping.columns.length);
+      series.get(grouping.keyOf(cells))!.add(at, sums);
     }
   }
   const other = all.without([...series.values()]);

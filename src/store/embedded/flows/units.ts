@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
 import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../layout.ts";
-import { UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
+import { MIXED, UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
 
 // The units that flows are kept in: a file for each UTC day, so that a day that goes gives its room back at once.
 
@@ -11,6 +11,8 @@ export interface Unit {
   /** How the engine calls it. */
   readonly name: string;
   lastSeq: number;
+  /** Some row has an IPv4 address at one end and another one at the other. */
+  isMixed: boolean;
   /** Batches that only its log has. */
   unwritten: number;
   unwrittenRows: number;
@@ -137,20 +139,30 @@ export class Units {
       await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.facts AS SELECT '${UNIT_FORM}' AS form`);
       const [[form]] = await this.#read(`SELECT form FROM ${name}.facts`);
       if (form !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
-      await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.flows(${UNIT_TEMPLATE})`);
-      await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.batches(id VARCHAR)`);
-      const [[lastSeq]] = await this.#read(`SELECT coalesce(max(seq), 0) FROM ${name}.flows`);
+      for (const [table, columns] of Object.entries(UNIT_TEMPLATE))
+        await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.${table}(${columns})`);
+      const [[lastFour, lastSix, mixed]] = await this.#read(
+        `SELECT (SELECT coalesce(max(seq), 0) FROM ${name}.four), (SELECT coalesce(max(seq), 0) FROM ${name}.six),
+           EXISTS (FROM ${name}.six WHERE ${MIXED})`,
+      );
       if (isNew) this.sync();
-      const unwritten = isNew || hasLog ? 1 : 0;
-      return { day, name, lastSeq: Number(lastSeq), unwritten, unwrittenRows: 0, appendedAt: performance.now() };
+      return {
+        day,
+        name,
+        lastSeq: Math.max(Number(lastFour), Number(lastSix)),
+        isMixed: mixed === true,
+        unwritten: isNew || hasLog ? 1 : 0,
+        unwrittenRows: 0,
+        appendedAt: performance.now(),
+      };
     } catch (error) {
       await this.#connection.run(`DETACH ${name}`);
       throw error;
     }
   }
 
-  async #read(sql: string): Promise<[[unknown]]> {
-    return (await this.#connection.runAndReadAll(sql)).getRows() as [[unknown]];
+  async #read(sql: string): Promise<[unknown[]]> {
+    return (await this.#connection.runAndReadAll(sql)).getRows() as [unknown[]];
   }
 }
 

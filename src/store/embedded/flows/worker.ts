@@ -1,5 +1,5 @@
 import { mkdirSync, rmSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { workerData } from "node:worker_threads";
 import {
   DuckDBInstance,
@@ -24,9 +24,9 @@ import type {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
-import { ADDRESS_FUNCTION, DIMENSIONS, FLOW_COLUMNS, orderSql, toFlow, unitsSql, whereSql } from "./question.ts";
-import { moveStagedSql, stageRows } from "./table.ts";
-import { timeseries, topGroups, withoutCells, type Run } from "./traffic.ts";
+import { ADDRESS_FUNCTION, countSql, FLOW_COLUMNS, groupingsOf, orderSql, rowsSql, toFlow } from "./question.ts";
+import { MIXED, moveStagedSql, stageRows } from "./table.ts";
+import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
 import { Units, type Unit } from "./units.ts";
 
 // The thread that owns the flows: it writes them and answers questions. Its engine is one of its own, so that neither a
@@ -34,7 +34,10 @@ import { Units, type Unit } from "./units.ts";
 
 export type FlowsData = Layout;
 
-const MEMORY_LIMIT = "512MB";
+/** Beyond it the engine goes on in files. A day's pairs of addresses may be millions. */
+const MEMORY_MEGABYTES_MAX = 1024;
+const MEMORY_SHARE = 0.25;
+const MEMORY_MEGABYTES = Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 2 ** 20) * MEMORY_SHARE));
 const THREADS_MAX = 4;
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
@@ -65,7 +68,7 @@ async function openEngine(): Promise<Engine> {
   rmSync(flowsScratch(dataDir), { recursive: true, force: true });
   mkdirSync(flowsScratch(dataDir), { recursive: true });
   const instance = await DuckDBInstance.create(":memory:", {
-    memory_limit: MEMORY_LIMIT,
+    memory_limit: `${MEMORY_MEGABYTES}MiB`,
     temp_directory: flowsScratch(dataDir),
     threads: String(Math.min(THREADS_MAX, availableParallelism())),
     // When a unit is written out is decided here; on its own the engine does it within a commit.
@@ -135,7 +138,14 @@ async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string):
   await writer.run("BEGIN TRANSACTION");
   let added = 0;
   try {
-    added = (await writer.run(moveStagedSql(name, day, day + DAY_MS, lastSeq))).rowsChanged;
+    const move = { unit: name, fromMs: day, toMs: day + DAY_MS, isBackwards: unit.unwritten % 2 === 1 };
+    const four = await writer.run(moveStagedSql("four", { ...move, lastSeq }));
+    const six = await writer.run(moveStagedSql("six", { ...move, lastSeq: lastSeq + four.rowsChanged }));
+    added = four.rowsChanged + six.rowsChanged;
+    if (six.rowsChanged > 0 && !unit.isMixed) {
+      const mixed = await writer.runAndReadAll(`FROM ${name}.six WHERE seq > ${lastSeq} AND ${MIXED} LIMIT 1`);
+      unit.isMixed = mixed.currentRowCount > 0;
+    }
     await writer.run(`INSERT INTO ${name}.batches VALUES ($1)`, [batchId]);
     await writer.run("COMMIT");
   } catch (error) {
@@ -157,7 +167,7 @@ async function writeUnits({ units }: Engine): Promise<void> {
 interface Question {
   readonly run: Run;
   readonly units: readonly Unit[];
-  readonly where: string;
+  readonly filter: FlowFilter;
 }
 
 /** Runs a question on what is stored when it is put. */
@@ -193,7 +203,7 @@ async function askNow<T>(
   try {
     // A total and its page belong together: both see the same rows.
     await connection.run("BEGIN TRANSACTION READ ONLY");
-    const answered = await answer({ run, units: concerned, where: whereSql(filter) });
+    const answered = await answer({ run, units: concerned, filter });
     await connection.run("COMMIT");
     idle.push(connection);
     return answered;
@@ -206,17 +216,14 @@ async function askNow<T>(
   }
 }
 
-function rowsOf({ units, where }: Question, columns: string): string {
-  return `(SELECT * FROM ${unitsSql(units, columns)} WHERE ${where})`;
-}
-
-const ALL_COLUMNS = "*";
+const sumsRowsOf =
+  ({ units, filter }: Question): RowsOf =>
+  ({ columns, families }) =>
+    rowsSql(units, filter, [...columns, "ts", "bytes", "packets"], families);
 
 /** By time, days stand one after the other: only those that the page lies in are read. */
-async function pageByTime({ run, units, where }: Question, order: FlowOrder, offset: number, limit: number) {
-  const counting = units.map(
-    ({ name }, nth) => `SELECT ${nth} AS nth, count(*) AS matching FROM ${name}.flows WHERE ${where}`,
-  );
+async function pageByTime({ run, units, filter }: Question, order: FlowOrder, offset: number, limit: number) {
+  const counting = units.map((unit, nth) => `SELECT ${nth}, (${countSql([unit], filter)})`);
   const counts = units.map(() => 0);
   for (const [nth, matching] of await run(counting.join(" UNION ALL "))) counts[Number(nth)] = Number(matching);
   const total = counts.reduce((sum, matching) => sum + matching, 0);
@@ -226,7 +233,7 @@ async function pageByTime({ run, units, where }: Question, order: FlowOrder, off
     const take = Math.min(limit - flows.length, counts[nth]! - skip);
     if (take > 0) {
       const page = `ORDER BY ${orderSql(order)} LIMIT ${take} OFFSET ${skip}`;
-      const found = await run(`SELECT ${FLOW_COLUMNS} FROM ${units[nth]!.name}.flows WHERE ${where} ${page}`);
+      const found = await run(`FROM ${rowsSql([units[nth]!], filter, FLOW_COLUMNS)} ${page}`);
       flows.push(...found.map(toFlow));
     }
     skip = Math.max(0, skip - counts[nth]!);
@@ -235,13 +242,12 @@ async function pageByTime({ run, units, where }: Question, order: FlowOrder, off
   return { total, flows };
 }
 
-async function pageBySize(question: Question, order: FlowOrder, offset: number, limit: number) {
-  const { run } = question;
-  const [[count]] = (await run(`SELECT count(*) FROM ${rowsOf(question, ALL_COLUMNS)}`)) as [[bigint]];
+async function pageBySize({ run, units, filter }: Question, order: FlowOrder, offset: number, limit: number) {
+  const [[count]] = (await run(countSql(units, filter))) as [[bigint]];
   const total = Number(count);
   if (offset >= total) return { total, flows: [] };
   const page = `ORDER BY ${orderSql(order)} LIMIT ${limit} OFFSET ${offset}`;
-  const found = await run(`SELECT ${FLOW_COLUMNS} FROM ${rowsOf(question, ALL_COLUMNS)} ${page}`);
+  const found = await run(`FROM ${rowsSql(units, filter, FLOW_COLUMNS)} ${page}`);
   return { total, flows: found.map(toFlow) };
 }
 
@@ -276,24 +282,25 @@ const api = {
   topTalkers({ filter, dimension, by, limit }: TalkersQuestion): Promise<Traffic[]> {
     return ask(filter, async (question) => {
       if (question.units.length === 0) return [];
-      const from = rowsOf(question, ALL_COLUMNS);
-      return (await topGroups(question.run, from, DIMENSIONS[dimension], by, limit)).map(withoutCells);
+      const groupings = groupingsOf(dimension, question.units);
+      return (await topGroups(question.run, sumsRowsOf(question), groupings, by, limit)).map(withoutCells);
     });
   },
 
   protocols(filter: FlowFilter): Promise<Traffic[]> {
     return ask(filter, async (question) => {
       if (question.units.length === 0) return [];
-      const from = rowsOf(question, ALL_COLUMNS);
-      return (await topGroups(question.run, from, DIMENSIONS.protocol, "bytes", PROTOCOLS)).map(withoutCells);
+      const groupings = groupingsOf("protocol", question.units);
+      return (await topGroups(question.run, sumsRowsOf(question), groupings, "bytes", PROTOCOLS)).map(withoutCells);
     });
   },
 
   timeseries(question: TimeseriesQuestion): Promise<Timeseries> {
     return ask(question.filter, async (asked) => {
       // Without a unit there is nothing to select from, and the points are still to be told.
-      const from = asked.units.length === 0 ? undefined : rowsOf(asked, ALL_COLUMNS);
-      const { timestamps, series } = await timeseries(from ? asked.run : async () => [], from ?? "", question);
+      const run: Run = asked.units.length === 0 ? async () => [] : asked.run;
+      const groupings = question.split === undefined ? [] : groupingsOf(question.split, asked.units);
+      const { timestamps, series } = await timeseries(run, sumsRowsOf(asked), groupings, question);
       return {
         timestamps,
         series: series.map(({ key, bytes, packets, flowCount }) => ({ key, bytes, packets, flowCount })),
@@ -307,9 +314,7 @@ const api = {
       for (const day of units.before(ms)) {
         const unit = await units.take(day);
         if (!unit) continue;
-        const [[rows]] = (await writer.runAndReadAll(`SELECT count(*) FROM ${unit.name}.flows`)).getRows() as [
-          [bigint],
-        ];
+        const [[rows]] = (await writer.runAndReadAll(countSql([unit], {}))).getRows() as [[bigint]];
         // Questions that found it before may still read it.
         await Promise.allSettled(running);
         await units.drop(unit);
@@ -323,7 +328,7 @@ const api = {
   count(): Promise<number> {
     return ask({}, async ({ run, units }) => {
       if (units.length === 0) return 0;
-      const [[rows]] = (await run(`SELECT count(*) FROM ${unitsSql(units, "seq")}`)) as [[bigint]];
+      const [[rows]] = (await run(countSql(units, {}))) as [[bigint]];
       return Number(rows);
     });
   },
