@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startDns } from "../enrichment/dns-server.fixture.ts";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 import { flowRowsOf, type FlowRow } from "../model/flow-rows.ts";
 
@@ -335,4 +336,22 @@ test("the document names every call, with bare answers", async () => {
   }
   const { bytes } = body.components.schemas.Flow.properties;
   expect(bytes).toMatchObject({ type: "integer", format: "int64" });
+});
+
+test("names are null at first, and there for whoever asks again", async () => {
+  const dns = await startDns();
+  dns.names.set("80.2.0.192.in-addr.arpa", "www.example.org");
+  const hostnames = { enabled: true, resolver: dns.address, perSecondMax: 1000 };
+  const named = await openTestServer({ now: () => NOW, hostnames });
+  try {
+    await named.store.flows.append(flowRowsOf([row()]), "one");
+    const first = (await named.call("GET", "/api/v1/flows")).body.flows[0];
+    expect(first).toMatchObject({ src_hostname: null, dst_hostname: null });
+    let flow = first;
+    while (flow.dst_hostname === null) flow = (await named.call("GET", "/api/v1/flows")).body.flows[0];
+    expect(flow).toEqual({ ...first, dst_hostname: "www.example.org" });
+  } finally {
+    await named.close();
+    dns.close();
+  }
 });

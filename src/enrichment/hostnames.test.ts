@@ -1,67 +1,18 @@
-import { createSocket, type Socket } from "node:dgram";
-import type { AddressInfo } from "node:net";
 import { Registry } from "prom-client";
 import { afterEach, expect, test } from "vitest";
+import { startDns } from "./dns-server.fixture.ts";
 import { Hostnames, type HostnamesOptions } from "./hostnames.ts";
-
-const PTR = 12;
-
-interface DnsServer {
-  readonly address: string;
-  /** The names asked for, in order. */
-  readonly asked: string[];
-  /** What is answered: a name, null for NXDOMAIN, "fail" for SERVFAIL, undefined for silence. */
-  readonly names: Map<string, string | null | "fail" | undefined>;
-}
 
 const opened: { close(): void }[] = [];
 afterEach(() => {
   for (const item of opened.splice(0)) item.close();
 });
 
-/** A DNS server on loopback that answers PTR questions; whatever it has no entry for does not exist. */
-async function startDns(): Promise<DnsServer> {
-  const socket: Socket = createSocket("udp4");
-  opened.push(socket);
-  const asked: string[] = [];
-  const names: DnsServer["names"] = new Map();
-  socket.on("message", (question, sender) => {
-    const labels: string[] = [];
-    let at = 12;
-    while (question[at]! > 0) {
-      labels.push(question.toString("latin1", at + 1, at + 1 + question[at]!));
-      at += 1 + question[at]!;
-    }
-    const asks = labels.join(".");
-    expect(question.readUInt16BE(at + 1)).toBe(PTR);
-    asked.push(asks);
-    const name = names.has(asks) ? names.get(asks) : null;
-    if (name === undefined) return;
-    const code = name === "fail" ? 2 : name === null ? 3 : 0;
-    const answers = code === 0 ? 1 : 0;
-    const header = Buffer.from(question.subarray(0, 12));
-    header.writeUInt16BE(0x8180 | code, 2);
-    header.writeUInt16BE(answers, 6);
-    header.writeUInt32BE(0, 8);
-    const parts = [header, question.subarray(12, at + 5)];
-    if (answers) {
-      const target = Buffer.concat([
-        ...name!.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, "latin1")])),
-        Buffer.from([0]),
-      ]);
-      const record = Buffer.alloc(12);
-      record.writeUInt16BE(0xc00c, 0);
-      record.writeUInt16BE(PTR, 2);
-      record.writeUInt16BE(1, 4);
-      record.writeUInt32BE(60, 6);
-      record.writeUInt16BE(target.length, 10);
-      parts.push(record, target);
-    }
-    socket.send(Buffer.concat(parts), sender.port, sender.address);
-  });
-  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
-  return { address: `127.0.0.1:${(socket.address() as AddressInfo).port}`, asked, names };
-}
+const openDns = async () => {
+  const dns = await startDns();
+  opened.push(dns);
+  return dns;
+};
 
 function open(options: Partial<HostnamesOptions> & { resolver: string | null }) {
   const registry = new Registry();
@@ -79,7 +30,7 @@ function open(options: Partial<HostnamesOptions> & { resolver: string | null }) 
 }
 
 test("the first question is answered with nothing, the next ones with the name, and DNS is asked once", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   dns.names.set("7.2.0.192.in-addr.arpa", "Mail.Example.ORG");
   dns.names.set(`1${".0".repeat(23)}.8.b.d.0.1.0.0.2.ip6.arpa`, "six.example.org");
   const { hostnames, settled, outcomes } = open({ resolver: dns.address });
@@ -94,7 +45,7 @@ test("the first question is answered with nothing, the next ones with the name, 
 });
 
 test("that there is no name is remembered too, for less long, and a failure for shortest", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   let clock = 1_000_000;
   dns.names.set("8.2.0.192.in-addr.arpa", "fail");
   const { hostnames, settled } = open({ resolver: dns.address, now: () => clock });
@@ -116,7 +67,7 @@ test("that there is no name is remembered too, for less long, and a failure for 
 });
 
 test("a name that has grown old is told until it is confirmed, and outlives a resolver that fails", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   let clock = 0;
   dns.names.set("7.2.0.192.in-addr.arpa", "old.example.org");
   const { hostnames, settled } = open({ resolver: dns.address, now: () => clock });
@@ -135,7 +86,7 @@ test("a name that has grown old is told until it is confirmed, and outlives a re
 });
 
 test("private addresses are asked of a configured resolver only, and those that nobody has of none", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   const privates = [
     "10.1.2.3",
     "172.16.0.1",
@@ -158,7 +109,7 @@ test("private addresses are asked of a configured resolver only, and those that 
 });
 
 test("switched off, nobody is asked", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   const off = open({ resolver: dns.address, enabled: false });
   const on = open({ resolver: dns.address });
   expect(off.hostnames.nameOf("192.0.2.1")).toBeNull();
@@ -168,7 +119,7 @@ test("switched off, nobody is asked", async () => {
 });
 
 test("what cannot be a name is none", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   const bad = ["<script>alert(1)</script>.example", "a b.example", "é.example", "-.example", "line\nbreak.example"];
   for (const [nth, name] of bad.entries()) dns.names.set(`${nth}.2.0.192.in-addr.arpa`, name);
   const { hostnames, settled } = open({ resolver: dns.address });
@@ -179,7 +130,7 @@ test("what cannot be a name is none", async () => {
 });
 
 test("few are asked at once, the others wait their turn, and too many are dropped and counted", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   const addresses = Array.from({ length: 10_020 }, (_, nth) => `198.51.${nth >> 8}.${nth & 255}`);
   for (const address of addresses) dns.names.set(`${address.split(".").reverse().join(".")}.in-addr.arpa`, undefined);
   const { hostnames, outcomes } = open({ resolver: dns.address, perSecondMax: 1_000_000 });
@@ -192,7 +143,7 @@ test("few are asked at once, the others wait their turn, and too many are droppe
 });
 
 test("what was asked for longest ago is forgotten first when there are too many names", async () => {
-  const dns = await startDns();
+  const dns = await openDns();
   for (const nth of [1, 2, 3]) dns.names.set(`${nth}.2.0.192.in-addr.arpa`, `host${nth}.example.org`);
   const { hostnames, settled } = open({ resolver: dns.address, namesMax: 2 });
   for (const nth of [1, 2, 3]) {
