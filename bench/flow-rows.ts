@@ -14,7 +14,7 @@ const ICMP = 1;
 const TCP = 6;
 const UDP = 17;
 
-export function emptyRows(count: number): FlowRows {
+function emptyRows(count: number): FlowRows {
   return {
     count,
     windowStart: new Float64Array(count),

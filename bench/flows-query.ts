@@ -8,7 +8,7 @@ import { flowsFolder } from "../src/store/embedded/layout.ts";
 import { openStore } from "../src/store/index.ts";
 import { timed, withServer } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
-import { DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";
+import { cellsOf, DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";
 import { benchFlows } from "./flow-rows.ts";
 
 // Questions about a day of flows through HTTP, against the same question put as SQL to a copy of the same files. The two
@@ -18,7 +18,7 @@ const ROWS = 10_000_000;
 const MINUTES = 24 * 60;
 const PER_MINUTE = Math.ceil(ROWS / MINUTES);
 const SEED = 20_261_115;
-const ROUNDS = 15;
+const ROUNDS = 7;
 const HOUR_MS = 3_600_000;
 const TALKERS_RATIO_MAX = 1.3;
 const LIST_RATIO_MAX = 1.5;
@@ -146,6 +146,7 @@ export async function flowsQuery(): Promise<readonly Answer[]> {
           direct.push(raw.ms);
         }
         answers.push(answerOf(pair, spreadOf(served), spreadOf(direct)));
+        process.stderr.write(`${cellsOf(answers.at(-1)!).join("  ")}\n`);
       }
     });
     return answers;
