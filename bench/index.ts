@@ -6,6 +6,8 @@ import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { exportCsv } from "./export.ts";
 import { readResults, saveAnswers, showTable, type Answer } from "./figures.ts";
+import { flowsAggregate } from "./flows-aggregate.ts";
+import { flowsDecode } from "./flows-decode.ts";
 import { flowsQuery } from "./flows-query.ts";
 import { ingest } from "./ingest.ts";
 import { list } from "./list.ts";
@@ -30,7 +32,11 @@ const EVENT_QUESTIONS: Record<string, Question> = {
 };
 
 /** Those that bring their own data. */
-const FLOW_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = { "flows-query": flowsQuery };
+const FLOW_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
+  "flows-decode": flowsDecode,
+  "flows-aggregate": flowsAggregate,
+  "flows-query": flowsQuery,
+};
 
 const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(FLOW_QUESTIONS)];
 

@@ -7,10 +7,10 @@ import type { TemplateRoom } from "./netflow/room.ts";
 // One sender of flows: what it has told us that later packets need, and how it does.
 
 /** Observation domains, engines or sub-agents of one exporter; each has its own templates and its own numbering. */
-export const DOMAINS_MAX = 256;
+const DOMAINS_MAX = 256;
 const MISSING_SHOWN_MAX = 64;
 /** An exporter that says nothing for so long is called silent. */
-export const SILENT_AFTER_MS = 300_000;
+const SILENT_AFTER_MS = 300_000;
 
 export class Exporter {
   readonly index: number;

@@ -2,7 +2,7 @@
 // an object each. Words of addresses and halves of counters lie as in memory, so that whole columns can be copied as bytes.
 
 export const BATCH_RECORDS = 4096;
-export const ADDRESS_WORDS = 4;
+const ADDRESS_WORDS = 4;
 
 /** Bytes 8 to 11 of an IPv4 address in its mapped place (00 00 ff ff), read as a word of this machine. */
 export const MAPPED_WORD = new Uint32Array(new Uint8Array([0, 0, 0xff, 0xff]).buffer)[0]!;

@@ -4,7 +4,7 @@ import { ListenFailure, type Listener, type ListenOptions, type TakePayload } fr
 
 // IPFIX over TCP: the messages follow each other, and each says its length.
 
-export const TCP_CONNECTIONS_MAX = 256;
+const TCP_CONNECTIONS_MAX = 256;
 const MESSAGE_HEADER_BYTES = 16;
 const IPFIX_VERSION = 10;
 /** A sender is not listened to for so long when there is no room for what it sends. */

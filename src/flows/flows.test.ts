@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "prom-client";
@@ -34,6 +34,8 @@ interface Taken {
   readonly batchId: string;
   readonly rows: FlowRows;
 }
+
+const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
 let folder: string;
 let taken: Taken[];
@@ -158,6 +160,41 @@ describe("from a packet to rows", () => {
     expect(rowsOf().map(({ bytes }) => bytes)).toContain(2n ** 61n + 2n);
     const [exporter] = (await flows.status()).exporters;
     expect(exporter).toMatchObject({ state: "receiving", records: 3, versions: [10, 9] });
+  });
+
+  test.skipIf(!hasIpv6)("over IPv6 as over IPv4, each under the address that people write", async () => {
+    const flows = await start({ receiver: { ...SETTINGS.receiver, addresses: ["127.0.0.1", "::1"] } });
+    const { listeners } = await flows.status();
+    const udp = listeners.filter(({ name, transport }) => name === "netflow" && transport === "udp");
+    const packet = v5([{ src: "10.0.0.1", dst: "10.0.0.2" }], { seconds: nowSeconds() });
+    await send(udp.find(({ address }) => address === "127.0.0.1")!.port, packet);
+    const socket = createSocket("udp6");
+    socket.send(packet, udp.find(({ address }) => address === "::1")!.port, "::1", () => socket.close());
+    await until(flows, received(2));
+    const { exporters } = await flows.status();
+    expect(exporters.map(({ address }) => address).sort()).toEqual(["127.0.0.1", "::1"]);
+    await flows.flush();
+    expect(
+      rowsOf()
+        .map(({ exporter }) => exporter)
+        .sort(),
+    ).toEqual(["127.0.0.1", "::1"]);
+  });
+
+  test("what happens is in the metrics, drops by their reason", async () => {
+    const registry = new Registry();
+    const flows = await start({}, { registry });
+    await send(
+      await portOf(flows),
+      v5([{ src: "10.0.0.1", dst: "10.0.0.2" }], { seconds: nowSeconds() }),
+      Uint8Array.of(0, 7, 0, 0),
+    );
+    await until(flows, received(2));
+    const metrics = await registry.metrics();
+    expect(metrics).toContain("tocsin_flows_packets_total 2");
+    expect(metrics).toContain("tocsin_flows_records_total 1");
+    expect(metrics).toContain("tocsin_flows_open_tuples 1");
+    expect(metrics).toContain('tocsin_flows_dropped_total{reason="unknown_version"} 1');
   });
 
   test("a stream that is not IPFIX is cut off, and the reason is told", async () => {

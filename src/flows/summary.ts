@@ -25,7 +25,7 @@ export interface SummarySettings {
 }
 
 /** Hosts of one window that events are made for, those with the most peers and ports first. */
-export const SUMMARIES_MAX = 500;
+const SUMMARIES_MAX = 500;
 
 export interface RaisedEvent {
   readonly draft: EventDraft;
@@ -60,17 +60,17 @@ export function summarise(
   settings: SummarySettings,
   platform: string,
 ): { events: RaisedEvent[]; left: number } {
-  const busy = [...hostsOf(table)]
-    .filter(([, { peers, ports, bytes }]) => {
+  const busy = hostsOf(table)
+    .filter(({ peers, ports, bytes }) => {
       return peers >= settings.peersMin || ports >= settings.portsMin || bytes >= settings.bytesMin;
     })
-    .sort(([, left], [, right]) => right.peers + right.ports - (left.peers + left.ports) || right.bytes - left.bytes);
-  const events = busy.slice(0, SUMMARIES_MAX).map(([address, host]) => eventOf(table, address, host, platform));
+    .sort((left, right) => right.peers + right.ports - (left.peers + left.ports) || right.bytes - left.bytes);
+  const events = busy.slice(0, SUMMARIES_MAX).map((host) => eventOf(table, host, platform));
   return { events, left: busy.length - events.length };
 }
 
-/** Hosts by their address. */
-function hostsOf(table: FlowTable): Map<string, Host> {
+/** Everyone who sent something in the window. */
+function hostsOf(table: FlowTable): Host[] {
   const { keys } = table.index;
   const sources = new KeyIndex(4, table.count >> 3);
   const peers = new KeyIndex(5, table.count >> 1);
@@ -100,7 +100,7 @@ function hostsOf(table: FlowTable): Map<string, Host> {
     ports.wanted[1] = keys[key + PORTS_WORD]! & 0xffff;
     host.ports += added(ports);
   }
-  return new Map(hosts.map((host, index) => [addressAt(sources.keys, index * 4), host]));
+  return hosts;
 }
 
 function newHost(row: number, exporter: number): Host {
@@ -129,8 +129,9 @@ function addressAt(words: Uint32Array, at: number): string {
   return formatAddress(bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n));
 }
 
-function eventOf(table: FlowTable, address: string, host: Host, platform: string): RaisedEvent {
+function eventOf(table: FlowTable, host: Host, platform: string): RaisedEvent {
   const { keys } = table.index;
+  const address = addressAt(keys, host.largest * KEY_WORDS + SRC_WORD);
   const startMs = table.minute * FLOW_WINDOW_MS;
   const exporter = table.exporters.get(host.exporter)!;
   const largest = host.largest * KEY_WORDS;

@@ -17,7 +17,7 @@ const WORD = 2 ** 32;
 const WORD_MAX = WORD - 1;
 
 /** Rows that stand for everything that found no row of its own. They may exceed the limit on rows by this many. */
-export const OTHER_ROWS_MAX = 4096;
+const OTHER_ROWS_MAX = 4096;
 const OTHER_PROTOCOL = 255;
 
 export class FlowTable {

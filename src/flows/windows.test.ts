@@ -1,7 +1,7 @@
 import { appendFile, mkdtemp, readdir, rm, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { RecordBatch, setExactCounter } from "../collectors/records.ts";
 import { WindowJournal } from "./journal.ts";

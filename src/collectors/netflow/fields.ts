@@ -37,7 +37,7 @@ export const DIRECTION = 31;
 export const PLACES = 32;
 
 /** How the number in a field of time is meant. */
-export const TIME_NONE = 0;
+const TIME_NONE = 0;
 export const TIME_UPTIME = 1;
 export const TIME_SECONDS = 2;
 export const TIME_MILLISECONDS = 3;
@@ -69,7 +69,7 @@ const field = (id: number, place: number, lengthMin: number, lengthMax: number, 
 ];
 
 /** By number in the IANA registry of IPFIX information elements, which v9's field types are part of. */
-export const FIELDS: ReadonlyMap<number, Field> = new Map([
+const FIELDS: ReadonlyMap<number, Field> = new Map([
   field(8, SRC_IPV4, 4, 4),
   field(12, DST_IPV4, 4, 4),
   field(27, SRC_IPV6, 16, 16),
@@ -138,7 +138,7 @@ export const FIELDS: ReadonlyMap<number, Field> = new Map([
 ]);
 
 /** Under this enterprise number stand the same fields for the way back (RFC 5103). */
-export const REVERSE_ENTERPRISE = 29_305;
+const REVERSE_ENTERPRISE = 29_305;
 
 const REVERSE_PLACES: Readonly<Record<number, number>> = {
   [BYTES]: REVERSE_BYTES,

@@ -3,7 +3,7 @@ import type { Decoding } from "../decoder.ts";
 
 // IPFIX (RFC 7011).
 
-export const IPFIX_HEADER_BYTES = 16;
+const IPFIX_HEADER_BYTES = 16;
 const IPFIX: Dialect = { name: "IPFIX", templateSet: 2, optionsSet: 3, ipfix: true };
 const IPFIX_VERSION = 10;
 const KEY_BASE = 10 * 2 ** 32;

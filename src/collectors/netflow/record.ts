@@ -53,8 +53,11 @@ const WORD = 2 ** 32;
 const NTP_OFFSET = 2_208_988_800;
 const RATE_MAX = WORD - 1;
 
-/** Reads a flow, and its way back where the record holds one. False where it has no address to be stored under. */
-export function readFlow(packet: Packet, domain: Domain, template: Template, at: number): boolean {
+/**
+ * Reads a flow, and its way back where the record holds one. False where it has no address to be stored under. `setRate` is
+ * the rate of all records of the set, or below zero where each has its own.
+ */
+export function readFlow(packet: Packet, domain: Domain, template: Template, at: number, setRate: number): boolean {
   const { view, batch } = packet;
   const { offsets, lengths } = template;
   const row = batch.next();
@@ -67,13 +70,12 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
 
   const protocol = offsets[PROTOCOL]! < 0 ? 0 : readNumber(view, at + offsets[PROTOCOL]!, lengths[PROTOCOL]!);
   batch.protocol[row] = protocol;
-  let srcPort = offsets[SRC_PORT]! < 0 ? 0 : readNumber(view, at + offsets[SRC_PORT]!, lengths[SRC_PORT]!);
+  const srcPort = offsets[SRC_PORT]! < 0 ? 0 : readNumber(view, at + offsets[SRC_PORT]!, lengths[SRC_PORT]!);
   let dstPort = offsets[DST_PORT]! < 0 ? 0 : readNumber(view, at + offsets[DST_PORT]!, lengths[DST_PORT]!);
   if ((protocol === ICMP_PROTOCOL || protocol === ICMPV6_PROTOCOL) && srcPort === 0 && dstPort === 0) {
     dstPort = readIcmp(view, at, template);
   }
-  if (srcPort > 0xffff || dstPort > 0xffff) [srcPort, dstPort] = [srcPort & 0xffff, dstPort & 0xffff];
-  batch.ports[row] = ((srcPort << 16) | dstPort) >>> 0;
+  batch.ports[row] = ((srcPort << 16) | (dstPort & 0xffff)) >>> 0;
   batch.tcpFlags[row] =
     offsets[TCP_FLAGS]! < 0 ? 0 : readNumber(view, at + offsets[TCP_FLAGS]!, lengths[TCP_FLAGS]!) & 0xffff;
 
@@ -85,7 +87,7 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
   setTimes(packet, template, at, row, startMs, endMs);
 
   if (template.totals) subtractReported(packet, template, at, row);
-  const rate = rateOf(view, at, template, domain);
+  const rate = setRate < 0 ? rateOf(view, at, template, domain) : setRate;
   if (rate !== 1) {
     scaleCounter(batch.bytes, row, rate);
     scaleCounter(batch.packets, row, rate);
@@ -104,8 +106,10 @@ function readAddresses(
 ): boolean {
   const { src, dst } = batch;
   const words = row * 4;
-  const [src6, dst6] = [offsets[SRC_IPV6]!, offsets[DST_IPV6]!];
-  let [src4, dst4] = [offsets[SRC_IPV4]!, offsets[DST_IPV4]!];
+  const src6 = offsets[SRC_IPV6]!;
+  const dst6 = offsets[DST_IPV6]!;
+  let src4 = offsets[SRC_IPV4]!;
+  let dst4 = offsets[DST_IPV4]!;
   const v6 = src6 >= 0 || dst6 >= 0;
   const v4 = src4 >= 0 || dst4 >= 0;
   if (v6) {
@@ -114,10 +118,12 @@ function readAddresses(
     // A template with both kinds fills the one that the flow is not of with zeros.
     if (!v4 || !(isZero(src, words) && isZero(dst, words))) return true;
   }
-  const station = offsets[STATION_IPV4]!;
-  if (!v4 && station < 0) return false;
-  const towards = !v4 && offsets[DIRECTION]! >= 0 && view.getUint8(at + offsets[DIRECTION]!) === EGRESS;
-  if (!v4) [src4, dst4] = towards ? [-1, station] : [station, -1];
+  if (!v4) {
+    const station = offsets[STATION_IPV4]!;
+    if (station < 0) return false;
+    if (offsets[DIRECTION]! >= 0 && view.getUint8(at + offsets[DIRECTION]!) === EGRESS) dst4 = station;
+    else src4 = station;
+  }
   src[words] = 0;
   src[words + 1] = 0;
   src[words + 2] = MAPPED_WORD;
@@ -150,7 +156,7 @@ function readIcmp(view: DataView, at: number, { offsets, lengths }: Template): n
 }
 
 /** An unsigned number of 1 to 8 bytes; beyond 2^53 the nearest one. */
-export function readNumber(view: DataView, at: number, length: number): number {
+function readNumber(view: DataView, at: number, length: number): number {
   switch (length) {
     case 1:
       return view.getUint8(at);
@@ -234,7 +240,8 @@ function readUptime(packet: Packet, domain: Domain, template: Template, at: numb
 }
 
 function setTimes(packet: Packet, template: Template, at: number, row: number, startMs: number, endMs: number): void {
-  let [start, end] = [startMs, endMs];
+  let start = startMs;
+  let end = endMs;
   const offset = template.offsets[DURATION]!;
   if (offset >= 0 && (Number.isNaN(start) || Number.isNaN(end))) {
     const value = readNumber(packet.view, at + offset, template.lengths[DURATION]!);
@@ -248,6 +255,18 @@ function setTimes(packet: Packet, template: Template, at: number, row: number, s
   if (Number.isNaN(end)) end = Number.isNaN(start) ? packet.exportMs : start;
   if (Number.isNaN(start)) start = end;
   packet.setTimes(row, start, end);
+}
+
+/** The rate of every record of a template; below zero where records tell it themselves or name a sampler. */
+export function rateOfAll({ offsets, varying }: Template, domain: Domain): number {
+  const tells =
+    varying !== null ||
+    offsets[SAMPLER]! >= 0 ||
+    offsets[SAMPLING_INTERVAL]! >= 0 ||
+    offsets[SAMPLING_PACKETS]! >= 0 ||
+    offsets[SAMPLING_POPULATION]! >= 0 ||
+    offsets[SAMPLING_PROBABILITY]! >= 0;
+  return tells ? -1 : domain.rateOf(undefined);
 }
 
 /** The rate that the record itself tells, else the one that the exporter told for its domain. */

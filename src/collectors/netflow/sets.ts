@@ -1,13 +1,13 @@
 import type { Packet } from "../packet.ts";
 import type { Domain } from "./domain.ts";
-import { readFlow, readOptions } from "./record.ts";
+import { rateOfAll, readFlow, readOptions } from "./record.ts";
 import { compileTemplate, measureRecord, type Template, type TemplateField } from "./template.ts";
 import type { TemplateRoom } from "./room.ts";
 import type { WaitingRoom, WaitingSet } from "./waiting.ts";
 
 // The sets that a packet of v9 or IPFIX is made of: templates, templates of options, and data by the id of its template.
 
-export const SET_HEADER_BYTES = 4;
+const SET_HEADER_BYTES = 4;
 const DATA_SET_ID_MIN = 256;
 const ENTERPRISE_BIT = 0x8000;
 
@@ -79,6 +79,7 @@ function decodeRecords(packet: Packet, domain: Domain, template: Template, start
   let at = start;
   let records = 0;
   let unaddressed = 0;
+  const rate = rateOfAll(template, domain);
   // Less than a record is left: padding.
   while (end - at >= recordBytes) {
     let length = recordBytes;
@@ -93,7 +94,7 @@ function decodeRecords(packet: Packet, domain: Domain, template: Template, start
       }
     }
     if (options) readOptions(packet, domain, template, at);
-    else if (!readFlow(packet, domain, template, at)) unaddressed++;
+    else if (!readFlow(packet, domain, template, at, rate)) unaddressed++;
     records++;
     at += length;
   }

@@ -3,11 +3,11 @@ import { BYTES, findField, PACKETS, PLACES, REVERSE_BYTES, REVERSE_PACKETS, type
 // A template says which fields follow each other in a record. It is turned once into a plan: where, from the beginning of
 // a record, each thing stands that we read. Records are then read by the plan alone.
 
-export const TEMPLATE_FIELDS_MAX = 512;
+const TEMPLATE_FIELDS_MAX = 512;
 /** No datagram holds a longer record. */
 const RECORD_BYTES_MAX = 65_535;
 /** Instead of a length: the record itself says how long the field is. */
-export const LENGTH_VARIABLE = 65_535;
+const LENGTH_VARIABLE = 65_535;
 const LENGTH_LONG = 255;
 const ABSENT: readonly number[] = Array.from({ length: PLACES }, () => -1);
 

@@ -3,8 +3,8 @@ import { MAPPED_WORD, scaleCounter } from "../records.ts";
 
 // NetFlow v5: a header of 24 bytes and up to 30 records of 48 bytes, each always the same.
 
-export const V5_HEADER_BYTES = 24;
-export const V5_RECORD_BYTES = 48;
+const V5_HEADER_BYTES = 24;
+const V5_RECORD_BYTES = 48;
 const INTERVAL_BITS = 0x3fff;
 
 export function decodeV5(packet: Packet, start: number, end: number): void {

@@ -2,7 +2,7 @@ import type { Exporter } from "../exporter.ts";
 
 // Data that came before its template. Exporters send templates every few minutes; what is kept until then is not lost.
 
-export const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 export const WAITING_EXPORTER_BYTES_MAX = 1024 * 1024;
 export const WAITING_MS_MAX = 600_000;
 
@@ -39,10 +39,13 @@ export class WaitingRoom {
   keep(set: WaitingSet): void {
     this.expire(set.receivedMs);
     const cost = costOf(set);
-    let shelf = this.#shelves.get(set.exporter);
-    while (shelf && shelf.bytes + cost > WAITING_EXPORTER_BYTES_MAX) this.#giveUp(firstOf(shelf.sets)!, set.receivedMs);
+    const own = this.#shelves.get(set.exporter);
+    for (const oldest of own?.sets ?? []) {
+      if (own!.bytes + cost <= WAITING_EXPORTER_BYTES_MAX) break;
+      this.#giveUp(oldest, set.receivedMs);
+    }
     while (this.#bytes + cost > WAITING_BYTES_MAX) this.#giveUp(firstOf(this.#sets)!, set.receivedMs);
-    shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), byTemplate: new Map(), bytes: 0 };
+    const shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), byTemplate: new Map(), bytes: 0 };
     this.#shelves.set(set.exporter, shelf);
     shelf.sets.add(set);
     const key = keyOf(set.domainKey, set.templateId);
