@@ -73,13 +73,37 @@ export function rowsSql(
   families: readonly Family[] = FAMILIES,
 ): string {
   const selects = units.flatMap(({ name }) =>
-    families.map((family) => {
-      const own = (column: string) =>
-        family === "four" && column in IN_FOUR ? `${IN_FOUR[column]} AS ${column}` : column;
-      return `SELECT ${columns.map(own).join(", ")} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`;
-    }),
+    families.map(
+      (family) => `SELECT ${listSql(family, columns)} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`,
+    ),
   );
   return `(${selects.join(" UNION ALL ")})`;
+}
+
+function listSql(family: Family, columns: readonly string[]): string {
+  const own = (column: string) => (family === "four" && column in IN_FOUR ? `${IN_FOUR[column]} AS ${column}` : column);
+  return columns.map(own).join(", ");
+}
+
+/**
+ * A page of the matching rows in order. Each table is asked for its own first rows, plainly: then the engine reads the
+ * columns that rows are ordered by, and the others only for those that are first.
+ */
+export function pageSql(
+  units: readonly Unit[],
+  filter: FlowFilter,
+  order: FlowOrder,
+  offset: number,
+  limit: number,
+): string {
+  const by = orderSql(order);
+  const firsts = units.flatMap(({ name }) =>
+    FAMILIES.map((family) => {
+      const rows = `FROM ${name}.${family} WHERE ${whereSql(family, filter)} ORDER BY ${by} LIMIT ${offset + limit}`;
+      return `SELECT ${listSql(family, FLOW_COLUMNS)} FROM (${rows})`;
+    }),
+  );
+  return `FROM (${firsts.join(" UNION ALL ")}) ORDER BY ${by} LIMIT ${limit} OFFSET ${offset}`;
 }
 
 /** One row: how many match. */
@@ -90,14 +114,14 @@ export function countSql(units: readonly Unit[], filter: FlowFilter): string {
   return `SELECT ${counts.join(" + ")}`;
 }
 
-export function orderSql({ sort, descending }: FlowOrder): string {
+function orderSql({ sort, descending }: FlowOrder): string {
   const direction = descending ? "DESC" : "ASC";
   const keys = sort === "timestamp" ? ["ts", "seq"] : [sort, "ts", "seq"];
   return keys.map((key) => `${key} ${direction}`).join(", ");
 }
 
 /** In the order in which toFlow reads them. */
-export const FLOW_COLUMNS = [
+const FLOW_COLUMNS = [
   "ts",
   "seq",
   "src_high",

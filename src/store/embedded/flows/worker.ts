@@ -24,7 +24,7 @@ import type {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
-import { ADDRESS_FUNCTION, countSql, FLOW_COLUMNS, groupingsOf, orderSql, rowsSql, toFlow } from "./question.ts";
+import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
 import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
 import { Units, type Unit } from "./units.ts";
@@ -232,8 +232,7 @@ async function pageByTime({ run, units, filter }: Question, order: FlowOrder, of
   for (const nth of order.descending ? [...units.keys()].reverse() : units.keys()) {
     const take = Math.min(limit - flows.length, counts[nth]! - skip);
     if (take > 0) {
-      const page = `ORDER BY ${orderSql(order)} LIMIT ${take} OFFSET ${skip}`;
-      const found = await run(`FROM ${rowsSql([units[nth]!], filter, FLOW_COLUMNS)} ${page}`);
+      const found = await run(pageSql([units[nth]!], filter, order, skip, take));
       flows.push(...found.map(toFlow));
     }
     skip = Math.max(0, skip - counts[nth]!);
@@ -246,8 +245,7 @@ async function pageBySize({ run, units, filter }: Question, order: FlowOrder, of
   const [[count]] = (await run(countSql(units, filter))) as [[bigint]];
   const total = Number(count);
   if (offset >= total) return { total, flows: [] };
-  const page = `ORDER BY ${orderSql(order)} LIMIT ${limit} OFFSET ${offset}`;
-  const found = await run(`FROM ${rowsSql(units, filter, FLOW_COLUMNS)} ${page}`);
+  const found = await run(pageSql(units, filter, order, offset, limit));
   return { total, flows: found.map(toFlow) };
 }
 
