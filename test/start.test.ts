@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
@@ -136,6 +137,16 @@ describe("a start that cannot be", () => {
     expect(outcome.code).toBe(code);
     return outcome;
   };
+
+  test("a flow collector's port that is taken", async () => {
+    const socket = createSocket("udp4");
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const { port } = socket.address();
+    const args = ["--port", "0", "--netflow-port", String(port), "--flows-addresses", "127.0.0.1"];
+    await refused(args, new RegExp(`UDP port ${port} on 127.0.0.1, for netflow \\(setting netflow_port\\), is taken`));
+    socket.close();
+  });
 
   test("a second instance on the same data folder", async () => {
     await start(folder);

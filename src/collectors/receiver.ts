@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { canonicalAddress, parseCidr, rangeContains, type AddressRange } from "../lib/ip.ts";
+import { canonicalAddress, parseAddress, parseCidr, type AddressRange } from "../lib/ip.ts";
 import { COLLECTORS } from "./index.ts";
 import { ListenFailure, type Listener, type ListenOptions } from "./listener.ts";
 import { RingWriter, type RingMemory } from "./ring.ts";
@@ -51,6 +51,7 @@ export class Receiver {
   readonly #tcp: TcpListener[] = [];
   #ringFull = 0;
   #refused = 0;
+  #connectionsRefused = 0;
 
   private constructor(options: ReceiverOptions) {
     this.#options = options;
@@ -96,6 +97,7 @@ export class Receiver {
         ...where,
         take: (address, payload) => this.#take(address, payload, false),
         allows: (address) => this.#allows(this.#sender(address)),
+        onFull: () => void this.#connectionsRefused++,
         onConnection: (address) => this.#options.meet(this.#sender(address).address),
       });
       this.#listeners.push(listener);
@@ -134,7 +136,8 @@ export class Receiver {
     const known = this.#senders.get(spelling);
     if (known) return known;
     const address = canonicalAddress(spelling) ?? spelling;
-    const allowed = this.#ranges.length === 0 || this.#ranges.some((range) => rangeContains(range, address));
+    const value = parseAddress(address) ?? -1n;
+    const allowed = this.#ranges.length === 0 || this.#ranges.some(({ from, to }) => value >= from && value <= to);
     const sender = { address, allowed, ringFull: 0, refused: 0, lastRefusedMs: 0 };
     if (this.#senders.size >= SENDERS_MAX) this.#senders.delete(this.#senders.keys().next().value!);
     this.#senders.set(spelling, sender);
@@ -148,7 +151,7 @@ export class Receiver {
 
   status(): Pick<CollectorsStatus, "listeners" | "refused" | "ring"> & {
     ringFull: ReadonlyMap<string, number>;
-    drops: { ring_full: number; not_allowed: number };
+    drops: { ring_full: number; not_allowed: number; too_many_connections: number };
   } {
     const senders = [...this.#senders.values()];
     return {
@@ -160,7 +163,11 @@ export class Receiver {
         .slice(0, REFUSED_SHOWN_MAX)
         .map(({ address, refused, lastRefusedMs }) => ({ address, packets: refused, lastSeenMs: lastRefusedMs })),
       ringFull: new Map(senders.map(({ address, ringFull }) => [address, ringFull])),
-      drops: { ring_full: this.#ringFull, not_allowed: this.#refused },
+      drops: {
+        ring_full: this.#ringFull,
+        not_allowed: this.#refused,
+        too_many_connections: this.#connectionsRefused,
+      },
     };
   }
 

@@ -5,6 +5,7 @@ export const DROP_REASONS = [
   "ring_full",
   "not_allowed",
   "too_many_exporters",
+  "too_many_connections",
   "unknown_version",
   "truncated",
   "malformed",

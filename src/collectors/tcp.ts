@@ -15,6 +15,8 @@ export interface TcpOptions extends ListenOptions {
   /** Whether someone may send at all. */
   readonly allows: (address: string) => boolean;
   readonly onConnection: (address: string) => void;
+  /** There are so many connections that another one was refused. */
+  readonly onFull: () => void;
 }
 
 export interface TcpListener extends Listener {
@@ -23,7 +25,7 @@ export interface TcpListener extends Listener {
 }
 
 export async function openTcp(options: TcpOptions): Promise<TcpListener> {
-  const { name, address, port, take, allows, onConnection } = options;
+  const { name, address, port, take, allows, onConnection, onFull } = options;
   const sockets = new Map<Socket, string>();
   let packets = 0;
   let bytes = 0;
@@ -31,7 +33,9 @@ export async function openTcp(options: TcpOptions): Promise<TcpListener> {
     const peer = socket.remoteAddress;
     // Its end is told by "close"; an error here says only how it ended.
     socket.on("error", () => undefined);
-    if (peer === undefined || !allows(peer) || sockets.size >= TCP_CONNECTIONS_MAX) {
+    const isFull = sockets.size >= TCP_CONNECTIONS_MAX;
+    if (isFull) onFull();
+    if (isFull || peer === undefined || !allows(peer)) {
       socket.destroy();
       return;
     }
