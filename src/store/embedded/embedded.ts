@@ -79,7 +79,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       keys,
       exports: exportStore(dataDir, state, columns),
       check: async () => {
-        await Promise.all([journal.check(), cases.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },

@@ -97,6 +97,11 @@ export class Flows implements FlowStore {
     return this.#ask("count");
   }
 
+  /** Rejects when the thread does not answer. */
+  check() {
+    return this.#ask("check");
+  }
+
   /** Calls that are under way are answered before. */
   async close(): Promise<void> {
     this.#closing = true;

@@ -331,6 +331,14 @@ const api = {
     });
   },
 
+  check(): Promise<void> {
+    return withEngine(async ({ instance }) => {
+      const connection = await instance.connect();
+      await connection.run("SELECT 1");
+      connection.closeSync();
+    });
+  },
+
   /** Brings everything into the columns of its unit and lets go of the files. */
   async close(): Promise<void> {
     await Promise.allSettled(running);
