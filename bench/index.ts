@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
-import { alerts } from "./alerts.ts";
-import { openBench, type Question } from "./bench.ts";
 import { alertLatency } from "./alert-latency.ts";
+import { alerts } from "./alerts.ts";
+import { openBench, type Bench, type Question } from "./bench.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -11,7 +11,10 @@ import { detectIngest } from "./detect-ingest.ts";
 import { detectRegex } from "./detect-regex.ts";
 import { detectRules } from "./detect-rules.ts";
 import { exportCsv } from "./export.ts";
-import { readResults, saveAnswers, showTable } from "./figures.ts";
+import { readResults, saveAnswers, showTable, type Answer } from "./figures.ts";
+import { flowsAggregate } from "./flows-aggregate.ts";
+import { flowsDecode } from "./flows-decode.ts";
+import { flowsQuery } from "./flows-query.ts";
 import { ingest } from "./ingest.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
@@ -23,7 +26,7 @@ import { text } from "./text.ts";
 
 // `npm run bench` asks every question, `npm run bench -- list text` these two.
 
-const QUESTIONS: Record<string, Question> = {
+const EVENT_QUESTIONS: Record<string, Question> = {
   memory,
   list,
   cursor,
@@ -42,11 +45,20 @@ const QUESTIONS: Record<string, Question> = {
   alerts,
 };
 
+/** Those that bring their own data. */
+const FLOW_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
+  "flows-decode": flowsDecode,
+  "flows-aggregate": flowsAggregate,
+  "flows-query": flowsQuery,
+};
+
+const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(FLOW_QUESTIONS)];
+
 const EVENTS_DEFAULT = 5_000_000;
 const EXIT_WRONG_USE = 2;
 
 const usage = `npm run bench -- [--events N] [question ...]
-questions: ${Object.keys(QUESTIONS).join(", ")}; default: all
+questions: ${NAMES.join(", ")}; default: all
 --events N: size of the data, over 7 days; default ${EVENTS_DEFAULT}. It is built once and kept in bench/.data.
 --report: prints what was measured last as Markdown, and measures nothing.\n`;
 
@@ -56,7 +68,7 @@ async function run(): Promise<number> {
     options: { events: { type: "string" }, report: { type: "boolean" }, help: { type: "boolean", short: "h" } },
   });
   const events = Number(values.events ?? EVENTS_DEFAULT);
-  const unknown = positionals.filter((name) => !Object.hasOwn(QUESTIONS, name));
+  const unknown = positionals.filter((name) => !NAMES.includes(name));
   if (values.help || unknown.length > 0 || !Number.isSafeInteger(events) || events < 1) {
     process.stdout.write(usage);
     return values.help ? 0 : EXIT_WRONG_USE;
@@ -66,15 +78,16 @@ async function run(): Promise<number> {
     process.stdout.write(results ? reportMarkdown(results) : "nothing has been measured yet\n");
     return 0;
   }
-  const bench = openBench(await prepareDataset(events));
-  const names = positionals.length > 0 ? positionals : Object.keys(QUESTIONS);
+  const names = positionals.length > 0 ? positionals : NAMES;
+  let bench: Bench | undefined;
   for (const name of names) {
     process.stderr.write(`${name} ...\n`);
-    const answers = await QUESTIONS[name]!(bench);
+    const answers = await (FLOW_QUESTIONS[name]?.() ??
+      EVENT_QUESTIONS[name]!((bench ??= openBench(await prepareDataset(events)))));
     saveAnswers(events, name, answers);
     process.stdout.write(`${showTable(answers)}\n\n`);
   }
-  await rm(`${bench.dataset.folder}-copy`, { recursive: true, force: true });
+  if (bench) await rm(`${bench.dataset.folder}-copy`, { recursive: true, force: true });
   return 0;
 }
 

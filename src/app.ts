@@ -8,7 +8,9 @@ import { clientAddress, type Settings } from "./config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
 import { Detector } from "./detection/detector.ts";
 import { Rulebook } from "./detection/rulebook.ts";
+import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
+import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openStore } from "./store/index.ts";
@@ -53,7 +55,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const retentionDays = retention.eventsDays;
 
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
-    opens("retention", await startRetention(store, retentionDays, log, now));
+    opens("retention", await startRetention(store, retention, log, now));
     const intake = opens("intake", openIntake({ store, registry, retentionDays, now }));
     const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
 
@@ -64,7 +66,22 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { events, detection: progress } = store;
     const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
 
-    const parts = { store, intake, exporter, alerts, rulebook, detector };
+    const hostnames = opens("hostnames", new Hostnames({ ...settings.hostnames, registry }));
+    const flows = opens(
+      "flows",
+      await openFlows({
+        settings: flowsSettings(settings),
+        dataDir,
+        platform,
+        registry,
+        log,
+        deliver: (rows, batchId) => store.flows.append(rows, batchId),
+        raise: (summaries) => store.events.append(summaries),
+      }),
+    );
+    const statusOfCollectors = () => flows.status();
+
+    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors };
     const server = await createServer({ settings, ...parts, registry, log, now });
     opens("server", { close: () => drain(server) });
 
@@ -100,6 +117,21 @@ async function closeInReverse(opened: Part[], log: Logger): Promise<void> {
   }
 }
 
+function flowsSettings({ netflowPort, ipfixPort, sflowPort, flows }: Settings): FlowsSettings {
+  const { addresses, receiveBufferBytes, allowedExporters } = flows;
+  const ports = { netflow: netflowPort, ipfix: ipfixPort, sflow: sflowPort };
+  return {
+    receiver: { ports, addresses, receiveBufferBytes, allowedExporters },
+    windows: { graceMs: flows.graceSeconds * 1000, lateMaxMs: flows.lateSeconds * 1000, rowsMax: flows.tuplesMax },
+    ringBytes: flows.ringBytes,
+    clockSkewMaxMs: flows.clockSkewSeconds * 1000,
+    journalMs: flows.journalSeconds * 1000,
+    summary: flows.summaries
+      ? { peersMin: flows.summaryPeers, portsMin: flows.summaryPorts, bytesMin: flows.summaryBytes }
+      : null,
+  };
+}
+
 /** A client that stops in the middle of its request, or reads its answer too slowly, does not keep the service up. */
 async function drain(server: FastifyInstance): Promise<void> {
   const timer = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS_MAX);
@@ -110,14 +142,17 @@ async function drain(server: FastifyInstance): Promise<void> {
 /** Removes whole days that are older than they may be: now, and every hour. */
 async function startRetention(
   store: Store,
-  days: number,
+  { eventsDays, flowsDays }: Settings["retention"],
   log: Logger,
   now: () => number,
 ): Promise<{ close(): Promise<void> }> {
   const removeExpired = async () => {
+    const today = startOfDay(now());
     try {
-      const removed = await store.events.removeBefore(startOfDay(now()) - days * DAY_MS);
-      if (removed.days > 0) log.info(removed, "old days removed");
+      const events = await store.events.removeBefore(today - eventsDays * DAY_MS);
+      if (events.days > 0) log.info(events, "old days of events removed");
+      const flows = await store.flows.removeBefore(today - flowsDays * DAY_MS);
+      if (flows.days > 0) log.info(flows, "old days of flows removed");
     } catch (error) {
       log.error({ err: error }, "old days not removed; the next hour tries again");
     }

@@ -40,6 +40,11 @@ test("with nothing given, every setting has its default", () => {
     anonymousPerMinute: 60,
     bodyLimits: { submitBytes: 1_048_576, batchBytes: 33_554_432 },
     trustedProxies: [],
+    hostnames: { enabled: true, resolver: null, perSecondMax: 20 },
+    netflowPort: 2055,
+    ipfixPort: 4739,
+    sflowPort: 6343,
+    flows: expect.objectContaining({ addresses: ["0.0.0.0", "::"], allowedExporters: [], summaries: true }),
     logLevel: "info",
   });
 });
@@ -73,6 +78,18 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     platform: ["yard", "yard"],
     index_prefix: ["site1", "site1"],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
+    "hostnames.enabled": ["off", false],
+    "hostnames.resolver": ["[2001:db8::53]:5353", "[2001:db8::53]:5353"],
+    "hostnames.per_second_max": ["5", 5],
+    netflow_port: ["off", null],
+    "flows.addresses": ["127.0.0.1, ::1", ["127.0.0.1", "::1"]],
+    "flows.allowed_exporters": ["10.0.0.0/8,2001:db8::1", ["10.0.0.0/8", "2001:db8::1"]],
+    "flows.receive_buffer_bytes": ["65536", 65_536],
+    "flows.ring_bytes": ["1048576", 1_048_576],
+    "flows.grace_seconds": ["30", 30],
+    "flows.journal_seconds": ["2", 2],
+    "flows.tuples_max": ["20000", 20_000],
+    "flows.summaries": ["off", false],
     rate_limits: ["off", false],
     trusted_proxies: ["loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
     log_level: ["debug", "debug"],
@@ -143,4 +160,12 @@ test("a named file that is not there is a fault; the default one may be missing"
     { path: "config", origin: "flag --config", message: `there is no file gone.yaml in ${folder}` },
   ]);
   expect(faultsOf({})).toEqual([]);
+});
+
+test("a resolver is an address, with or without a port", () => {
+  const faultOf = (resolver: string) => faultsOf({ environment: { TOCSIN_HOSTNAMES_RESOLVER: resolver } });
+  for (const good of ["192.0.2.53", "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]", "[2001:db8::53]:53"])
+    expect(load({ environment: { TOCSIN_HOSTNAMES_RESOLVER: good } }), good).not.toHaveProperty("faults");
+  for (const bad of ["dns.example.org", "192.0.2.53:0", "192.0.2.53:65536", "192.0.2.53:", "[192.0.2.53", "::1:x"])
+    expect(faultOf(bad), bad).toHaveLength(1);
 });

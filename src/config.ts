@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { isAbsolute, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { parseCidr } from "./lib/ip.ts";
+import { parseAddress, parseCidr } from "./lib/ip.ts";
 import { LOG_LEVELS } from "./lib/log.ts";
 import { nearestName } from "./lib/nearest.ts";
 import { isZone } from "./model/hours.ts";
@@ -11,11 +12,15 @@ import { isZone } from "./model/hours.ts";
 // `tocsin serve` and a row of docs/configuration.md; all their names derive from its place here.
 
 const DAYS_MAX = 36_500;
+const PORT_MAX = 65_535;
+const ADDRESSES_MAX = 32;
+const EXPORTER_NETWORKS_MAX = 1000;
 const RATE_MAX = 100_000_000;
 const BODY_BYTES_MIN = 1024;
 const SUBMIT_BYTES_MAX = 64 * 1024 * 1024;
 const BATCH_BYTES_MAX = 512 * 1024 * 1024;
 const PROXIES_MAX = 100;
+const LOOKUPS_PER_SECOND_MAX = 1000;
 const FILE_BYTES_MAX = 1024 * 1024;
 const DEFAULT_FILE = "tocsin.yaml";
 /** Not settings of the service: where a command finds one that runs, and the key it uses there. */
@@ -69,6 +74,28 @@ const perDay = (about: string, fallback: number | "unlimited") =>
 
 const perMinute = (about: string, fallback: number) => integer(about, fallback, 1, RATE_MAX);
 
+/** `192.0.2.53`, `192.0.2.53:5353`, `2001:db8::53` or `[2001:db8::53]:5353`. */
+function isResolver(text: string): boolean {
+  const parts = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text) ?? /^([\d.]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const [, address = text, port = "53"] = parts;
+  return parseAddress(address) !== undefined && Number(port) > 0 && Number(port) < 65_536;
+}
+
+const portOrOff = (about: string, fallback: number) =>
+  setting(
+    z.union([
+      z.int().min(0).max(PORT_MAX),
+      z.union([z.literal("off"), z.literal(false), z.null()]).transform(() => null),
+    ]),
+    { about, allowed: `a whole number from 0 to ${PORT_MAX}, or off`, fallback, read: readNumber },
+  );
+
+const readList = (text: string) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
 const PROXY_WORDS = ["loopback", "linklocal", "uniquelocal"];
 
 const settingsSchema = z.strictObject({
@@ -105,7 +132,7 @@ const settingsSchema = z.strictObject({
   }),
   retention: z.strictObject({
     eventsDays: integer("days that events are kept; whole UTC days are removed", 365, 1, DAYS_MAX),
-    flowsDays: integer("days that network flows are kept (none are collected yet)", 30, 1, DAYS_MAX),
+    flowsDays: integer("days that network flows are kept; whole UTC days are removed", 30, 1, DAYS_MAX),
   }),
   plans: z.strictObject({
     starter: z.strictObject({
@@ -133,13 +160,79 @@ const settingsSchema = z.strictObject({
       about: "proxies whose X-Forwarded-For is believed",
       allowed: `a list of addresses, networks, ${PROXY_WORDS.join(", ")} (separated by commas in a variable or a flag)`,
       fallback: [],
-      read: (text) =>
-        text
-          .split(",")
-          .map((item) => item.trim())
-          .filter((item) => item !== ""),
+      read: readList,
     },
   ),
+  hostnames: z.strictObject({
+    enabled: onOff("whether names for the addresses of flows are looked up in DNS", "on"),
+    resolver: setting(z.union([z.literal("system").transform(() => null), z.string().refine(isResolver)]), {
+      about: "DNS server to ask; private addresses are asked of a server that is named here, never of the system's",
+      allowed: "system, or an address with or without a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353",
+      fallback: "system",
+      read: readText,
+    }),
+    perSecondMax: integer("names looked up in a second at most", 20, 1, LOOKUPS_PER_SECOND_MAX),
+  }),
+  netflowPort: portOrOff("UDP port for NetFlow v5, v9 and IPFIX; 0 takes any free one, off closes it", 2055),
+  ipfixPort: portOrOff("UDP and TCP port for IPFIX", 4739),
+  sflowPort: portOrOff("UDP port for sFlow v5", 6343),
+  flows: z.strictObject({
+    addresses: setting(
+      z
+        .array(z.string().refine((item) => isIP(item) !== 0))
+        .min(1)
+        .max(ADDRESSES_MAX),
+      {
+        about: "addresses that the flow collectors listen on",
+        allowed: "a list of addresses (separated by commas in a variable or a flag)",
+        fallback: ["0.0.0.0", "::"],
+        read: readList,
+      },
+    ),
+    allowedExporters: setting(
+      z.array(z.string().refine((item) => parseCidr(item) !== undefined)).max(EXPORTER_NETWORKS_MAX),
+      {
+        about: "who may send flows; empty: everyone",
+        allowed: "a list of addresses and networks (separated by commas in a variable or a flag)",
+        fallback: [],
+        read: readList,
+      },
+    ),
+    receiveBufferBytes: integer(
+      "what the system is asked to hold of datagrams that are not read yet; it gives at most net.core.rmem_max",
+      8_388_608,
+      65_536,
+      1_073_741_824,
+    ),
+    ringBytes: integer(
+      "room for datagrams that are received and not decoded yet",
+      16_777_216,
+      1_048_576,
+      1_073_741_824,
+    ),
+    graceSeconds: integer("how long after its end a window waits for records", 15, 0, 600),
+    lateSeconds: integer("records of flows that ended longer ago are dropped", 3600, 60, 604_800),
+    clockSkewSeconds: integer(
+      "an exporter whose clock is further off is read as if it were right when it sends",
+      60,
+      1,
+      86_400,
+    ),
+    journalSeconds: integer("a crash loses at most the records of so many seconds", 5, 1, 60),
+    tuplesMax: integer(
+      "rows in memory, stored ones not counted; with half of them in open windows the largest is stored early, with all of them the rest is added to rows without addresses",
+      1_000_000,
+      10_000,
+      50_000_000,
+    ),
+    summaries: onOff(
+      "whether busy hosts are told of in events of the type flow_summary, so that rules see flows",
+      "on",
+    ),
+    summaryPeers: integer("different peers within a window that make a host busy", 30, 1, RATE_MAX),
+    summaryPorts: integer("different ports within a window that make a host busy", 30, 1, RATE_MAX),
+    summaryBytes: integer("bytes sent within a window that make a host busy", 100_000_000, 1, Number.MAX_SAFE_INTEGER),
+  }),
   logLevel: choice("least severe log line that is written", "info", LOG_LEVELS),
 });
 

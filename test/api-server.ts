@@ -63,7 +63,10 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const now = options.now ?? Date.now;
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
-  const settings: Settings = { ...loaded.settings, dataDir, port: 0, ...options.settings };
+  // Tests run beside each other: none takes the ports that exporters know, and nobody is asked for names.
+  const quiet = { netflowPort: null, ipfixPort: null, sflowPort: null };
+  const hostnames = { ...loaded.settings.hostnames, enabled: false };
+  const settings: Settings = { ...loaded.settings, dataDir, port: 0, ...quiet, hostnames, ...options.settings };
   const lines: Record<string, any>[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {

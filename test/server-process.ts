@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, SCOPES } from "../src/model/key.ts";
 import { openKeyStore } from "../src/store/index.ts";
+import { COLLECTORS_OFF } from "./tocsin.ts";
 
 // The real server in a process of its own, for tests that kill it and for measurements.
 
@@ -34,7 +35,7 @@ export async function startServer({ dataDir, variables, shellBefore }: ServerOpt
   const logPath = `${dataDir}.log`;
   const log = openSync(logPath, "w");
   const command = [process.execPath, MAIN, "serve", "--port", "0", "--data-dir", dataDir];
-  const env = { ...process.env, TOCSIN_RATE_LIMITS: "off", TOCSIN_CONFIG: "", ...variables };
+  const env = { ...process.env, ...COLLECTORS_OFF, TOCSIN_RATE_LIMITS: "off", TOCSIN_CONFIG: "", ...variables };
   if (env.TOCSIN_CONFIG === "") delete (env as NodeJS.ProcessEnv).TOCSIN_CONFIG;
   const options = { env, stdio: ["ignore", log, log] as ["ignore", number, number] };
   const child = shellBefore

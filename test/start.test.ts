@@ -1,10 +1,11 @@
 import { execFileSync, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { authorized, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
 let running: Running[];
@@ -102,7 +103,9 @@ describe("stopping", () => {
     const { key } = await makeKey();
     const port = await freePort();
     const shell = `exec "$0" "$@" > /dev/full`;
-    const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder]);
+    const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder], {
+      env: { ...process.env, ...COLLECTORS_OFF },
+    });
     const ended = once(server, "exit");
     const url = `http://127.0.0.1:${port}/v1/events`;
     const status = () =>
@@ -134,6 +137,16 @@ describe("a start that cannot be", () => {
     expect(outcome.code).toBe(code);
     return outcome;
   };
+
+  test("a flow collector's port that is taken", async () => {
+    const socket = createSocket("udp4");
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const { port } = socket.address();
+    const args = ["--port", "0", "--netflow-port", String(port), "--flows-addresses", "127.0.0.1"];
+    await refused(args, new RegExp(`UDP port ${port} on 127.0.0.1, for netflow \\(setting netflow_port\\), is taken`));
+    socket.close();
+  });
 
   test("a second instance on the same data folder", async () => {
     await start(folder);

@@ -29,7 +29,7 @@ export const ANSWER_HEADERS = {
 export function completeDocument(document: OpenapiDocument, endpoints: readonly Endpoint[]): OpenapiDocument {
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
-      addHeaders(operation, path.startsWith("/v1/"));
+      addHeaders(operation, /^(\/api)?\/v1\//.test(path));
       const spec = endpoints.find(
         (endpoint) => endpoint.method.toLowerCase() === method && openapiPath(endpoint.path) === path,
       );
@@ -68,6 +68,10 @@ function completeOperation({ requestBody, responses }: Operation, spec: Endpoint
     const answer = spec.answers[Number(status)];
     const json = content["application/json"];
     if (!answer || !json || !("example" in answer)) continue;
+    if ("bare" in answer) {
+      json.example = answer.example;
+      continue;
+    }
     json.example = {
       data: answer.example,
       meta: EXAMPLE_META,

@@ -12,6 +12,12 @@ import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./
 // One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
 // envelope and the OpenAPI document.
 
+declare global {
+  interface JSON {
+    rawJSON(text: string): unknown;
+  }
+}
+
 declare module "fastify" {
   interface FastifyRequest {
     /** The valid key that the request carries. */
@@ -32,6 +38,8 @@ export type Answer =
       readonly pagination?: Pagination;
       readonly headers?: Readonly<Record<string, string>>;
     }
+  /** JSON text that is the whole body. */
+  | { readonly kind: "bare"; readonly text: string }
   | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
 
 const paginationSchema = z
@@ -58,6 +66,18 @@ export function list(items: readonly string[], pagination: Pagination): Answer {
   return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
 }
 
+/** An answer without an envelope: the Flows calls have none. Integers beyond 2^53 keep every digit. */
+export function bare(value: unknown): Answer {
+  return {
+    kind: "bare",
+    text: JSON.stringify(value, (_, item) => (typeof item === "bigint" ? rawNumber(item) : item)),
+  };
+}
+
+function rawNumber(value: bigint): unknown {
+  return value <= Number.MAX_SAFE_INTEGER ? Number(value) : JSON.rawJSON(String(value));
+}
+
 interface Call<Query, Params, Body> {
   readonly query: Query;
   readonly params: Params;
@@ -71,8 +91,9 @@ interface Call<Query, Params, Body> {
 type Shape = z.ZodType<object>;
 type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
-/** What an answer holds in the OpenAPI document: the schema of `data`, or of other content by media type. */
+/** What an answer holds in the OpenAPI document: the schema of `data`, of a bare body, or of other content by media type. */
 type AnswerSchema =
+  | { readonly about: string; readonly bare: z.ZodType; readonly example?: unknown }
   | { readonly about: string; readonly data: z.ZodType; readonly paginated?: true; readonly example?: unknown }
   | { readonly about: string; readonly content: Readonly<Record<string, z.ZodType>> };
 
@@ -200,6 +221,7 @@ export function metaOf(request: FastifyRequest, now: () => number): z.infer<type
 
 export function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, now: () => number): FastifyReply {
   if (answer.kind === "stream") return reply.code(200).headers(answer.headers).send(answer.stream);
+  if (answer.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(answer.text);
   const pagination = answer.pagination ? `,"pagination":${JSON.stringify(answer.pagination)}` : "";
   return reply
     .code(answer.status)
@@ -278,6 +300,7 @@ function contentOf(answer: AnswerSchema): object {
     const content = Object.entries(answer.content).map(([type, schema]) => [type, { schema }]);
     return { description: answer.about, content: Object.fromEntries(content) as object };
   }
+  if ("bare" in answer) return { description: answer.about, content: { [JSON_TYPE]: { schema: answer.bare } } };
   const schema = answer.paginated
     ? z.object({ data: answer.data, meta: metaSchema, pagination: paginationSchema })
     : z.object({ data: answer.data, meta: metaSchema });

@@ -15,9 +15,11 @@ export const DOCS_PATH = "/docs";
 const ABOUT = `Events of a site's network, cameras, doors and phones: submitted, kept, searched and exported; rules that run over
 them; and the alerts that rules make of them.
 
-Every call under \`/v1\` needs \`Authorization: Bearer <key>\`. Answers are \`{ data, meta }\`, lists add \`pagination\`;
+Every call under \`/v1\` and \`/api/v1\` needs \`Authorization: Bearer <key>\`. Answers are \`{ data, meta }\`, lists add \`pagination\`;
 errors are \`{ error: { code, message, details }, meta }\` with every fault of the request at once. Times are ISO 8601;
-\`from\` is inclusive and \`to\` exclusive. An unknown parameter or body field is an error. Bodies may be gzipped.`;
+\`from\` is inclusive and \`to\` exclusive. An unknown parameter or body field is an error. Bodies may be gzipped.
+
+Answers about flows have no envelope, and their times are milliseconds since 1970; their errors are as everywhere.`;
 
 /** Before the routes, since it listens to their being added. */
 export async function collectOpenapi(app: FastifyInstance, endpoints: readonly Endpoint[]): Promise<void> {
@@ -38,6 +40,7 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
         { name: "Alerts", description: "what a person handles" },
         { name: "Rules", description: "what makes an alert of events" },
         { name: "Stream", description: "what changes, as it changes" },
+        { name: "Flows", description: "who talks to whom, minute by minute" },
         { name: "Keys", description: "who may ask" },
         { name: "Service", description: "for those who run it" },
       ],

@@ -5,6 +5,7 @@ import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { Settings } from "../config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
+import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
@@ -14,9 +15,11 @@ import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
+import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
+import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
@@ -65,6 +68,8 @@ export interface ServerOptions {
   readonly alerts: Alerts;
   readonly rulebook: Rulebook;
   readonly detector: DetectionStatus & { flush(): Promise<void> };
+  readonly hostnames: Pick<Hostnames, "nameOf">;
+  readonly statusOfCollectors: StatusOfCollectors;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -72,7 +77,8 @@ export interface ServerOptions {
 
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exporter, alerts, rulebook, detector, registry, log, now = Date.now } = options;
+  const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
+  const { alerts, rulebook, detector } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -89,6 +95,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),
+    ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
+    ...collectorEndpoints(statusOfCollectors),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);

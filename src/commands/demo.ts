@@ -1,6 +1,7 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { clientAddress, type LoadedSettings } from "../config.ts";
 import { demoEvents, EVENTS_WITH_STORIES_MIN } from "../demo/demo.ts";
+import { demoFlows, type DemoFlowsQuestion } from "../demo/flows.ts";
 import { createLog } from "../lib/log.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import type { EventDraft } from "../model/event.ts";
@@ -11,6 +12,7 @@ import { print, printJson, startProgress } from "./terminal.ts";
 
 const DAYS_MAX = 366;
 const EVENTS_MAX = 50_000_000;
+const FLOWS_MAX = 20_000_000;
 const SEED_MAX = 4_294_967_295;
 const GROUP_EVENTS = 500;
 const GROUPS_AT_ONCE = 8;
@@ -18,6 +20,7 @@ const GROUPS_AT_ONCE = 8;
 interface DemoOptions {
   days: number;
   events: number;
+  flows: number;
   seed: number;
   json?: true;
 }
@@ -25,9 +28,10 @@ interface DemoOptions {
 export function addDemo(program: Command): void {
   const command = program
     .command("demo")
-    .description("fill the store with a believable week of events of all sources")
+    .description("fill the store with a believable week of events of all sources and the flows beside them")
     .option("--days <number>", "days up to now that the events spread over", readNumber(1, DAYS_MAX), 7)
     .option("--events <number>", "how many events", readNumber(1, EVENTS_MAX), 50_000)
+    .option("--flows <number>", "about how many flows; 0 for none", readNumber(0, FLOWS_MAX), 100_000)
     .option("--seed <number>", "another number gives other events, the same one the same", readNumber(0, SEED_MAX), 1)
     .option("--json", "the summary as one JSON object");
   addSettingFlags(command, ["data_dir", "platform", "index_prefix"])
@@ -40,7 +44,7 @@ Examples:
   tocsin demo
   tocsin demo --days 30 --events 500000 --data-dir ./demo-data`,
     )
-    .action(async ({ days, events, seed, json }: DemoOptions) => {
+    .action(async ({ days, events, flows, seed, json }: DemoOptions) => {
       const loaded = requireSettings(command);
       const { settings } = loaded;
       const retentionDays = settings.retention.eventsDays;
@@ -56,11 +60,14 @@ Examples:
       const startedAt = performance.now();
       const to = Date.now();
       const from = to - days * DAY_MS;
+      let stored = 0;
       try {
         const { dataDir, platform, indexPrefix } = settings;
         const store = await openStore({ dataDir, platform, indexPrefix, registry: new Registry(), log });
         try {
           await appendAll(store, demoEvents({ seed, from, to, count: events, platform }), events);
+          const flowsFrom = Math.max(from, to - settings.retention.flowsDays * DAY_MS);
+          if (flows > 0) stored = await appendFlows(store, { seed, from: flowsFrom, to, rows: flows });
         } finally {
           await store.close();
         }
@@ -69,8 +76,16 @@ Examples:
       }
       const seconds = (performance.now() - startedAt) / 1000;
       const span = { from: formatTime(from), to: formatTime(to) };
-      if (json) printJson({ events, ...span, seed, data_dir: settings.dataDir, seconds: Number(seconds.toFixed(2)) });
-      else print(nextSteps(events, days, seconds, loaded));
+      if (json)
+        printJson({
+          events,
+          flows: stored,
+          ...span,
+          seed,
+          data_dir: settings.dataDir,
+          seconds: Number(seconds.toFixed(2)),
+        });
+      else print(nextSteps({ events, flows: stored, days, seconds }, loaded));
     });
 }
 
@@ -93,6 +108,18 @@ async function appendAll(store: Store, drafts: Iterable<EventDraft>, total: numb
   }
 }
 
+/** A day at a time, each under an id of its own: run twice, it adds twice. */
+async function appendFlows(store: Store, question: DemoFlowsQuestion): Promise<number> {
+  const run = `demo-${question.to}-${process.pid}`;
+  let rows = 0;
+  let day = 0;
+  for (const batch of demoFlows(question)) {
+    await store.flows.append(batch, `${run}-${day++}`);
+    rows += batch.count;
+  }
+  return rows;
+}
+
 function* inGroups(drafts: Iterable<EventDraft>): Generator<NewEvent[]> {
   let group: NewEvent[] = [];
   for (const draft of drafts) {
@@ -104,7 +131,14 @@ function* inGroups(drafts: Iterable<EventDraft>): Generator<NewEvent[]> {
   if (group.length > 0) yield group;
 }
 
-function nextSteps(events: number, days: number, seconds: number, { settings, used }: LoadedSettings): string {
+interface Summary {
+  readonly events: number;
+  readonly flows: number;
+  readonly days: number;
+  readonly seconds: number;
+}
+
+function nextSteps({ events, flows, days, seconds }: Summary, { settings, used }: LoadedSettings): string {
   const address = clientAddress(settings.host, settings.port || 8080);
   const given = used.some(({ path, origin }) => path === "data_dir" && origin.startsWith("flag"));
   const folder = given ? ` --data-dir ${settings.dataDir}` : "";
@@ -112,7 +146,7 @@ function nextSteps(events: number, days: number, seconds: number, { settings, us
     events < EVENTS_WITH_STORIES_MIN || days < 2
       ? ""
       : "\nHidden in it: a guessed password, a port scan, a stranger who walked in, a telephone misused at night.";
-  return `Stored ${countOf(events, "event")} over ${countOf(days, "day")} in ${settings.dataDir} (${seconds.toFixed(1)} s).
+  return `Stored ${countOf(events, "event")} and ${countOf(flows, "flow")} over ${countOf(days, "day")} in ${settings.dataDir} (${seconds.toFixed(1)} s).
 
 Start the server in one terminal:
 
@@ -124,6 +158,7 @@ and ask it in another:
   curl -H "Authorization: Bearer $KEY" "${address}/v1/alerts?status=open&severity=critical,high"
   curl -H "Authorization: Bearer $KEY" "${address}/v1/events?severity=critical"
   curl -H "Authorization: Bearer $KEY" "${address}/v1/events?search=203.0.113.66&per_page=5"
+  curl -H "Authorization: Bearer $KEY" "${address}/api/v1/flows/top-talkers?dim=pair&window_secs=86400&limit=5"
   curl -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" "${address}/v1/events/search" \\
     -d '{"query":{"bool":{"must":[{"field":"type","equals":"login_failure"}]}},"aggs":{"who":{"terms":{"field":"raw.src_ip"}}},"limit":0}'
 ${hidden}`;

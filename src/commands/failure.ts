@@ -22,7 +22,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   const code = (error as NodeJS.ErrnoException)?.code;
   const refuse = (message: string) => new CommandFailure(message, EXIT_FAILED, { cause: error });
   const { name, address, port, reason } = error as { name?: string; address?: string; port?: number; reason?: string };
-  if (name === "DataFolderInUse") return refuse((error as Error).message);
+  if (name === "DataFolderInUse" || name === "ListenFailure") return refuse((error as Error).message);
   if (code === "EADDRINUSE") {
     return refuse(
       `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,

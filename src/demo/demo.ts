@@ -54,7 +54,7 @@ export function* demoEvents({ seed, from, to, count, platform }: DemoQuestion): 
 }
 
 /** How awake the site is, from 0 to 1: offices by day, little by night and on Saturday and Sunday. */
-function activity(atMs: number): number {
+export function activity(atMs: number): number {
   const date = new Date(atMs);
   const hour = date.getUTCHours() + date.getUTCMinutes() / 60;
   const daylight = Math.max(0, Math.sin(((hour - 5.5) / 14) * Math.PI)) * (hour > 5.5 && hour < 19.5 ? 1 : 0);

@@ -18,9 +18,43 @@ export function canonicalAddress(text: string): string | undefined {
   return parsed.kind() === "ipv4" ? parsed.toString() : (parsed as ipaddr.IPv6).toRFC5952String();
 }
 
+const MAPPED = 0xffffn;
+
+/** The one spelling of an address that is a number, as parseAddress makes them. */
+export function formatAddress(value: bigint): string {
+  if (value >> 32n === MAPPED) {
+    const four = Number(value & 0xffffffffn);
+    return `${four >>> 24}.${(four >>> 16) & 255}.${(four >>> 8) & 255}.${four & 255}`;
+  }
+  const digits = value.toString(16).padStart(32, "0");
+  const groups = digits.match(/.{4}/g)!.map((group) => group.replace(/^0{1,3}/, ""));
+  const zeros = longestZeros(groups);
+  if (zeros.length < 2) return groups.join(":");
+  return `${groups.slice(0, zeros.start).join(":")}::${groups.slice(zeros.start + zeros.length).join(":")}`;
+}
+
+/** RFC 5952 shortens the longest run of zero groups, the first of equally long ones. */
+function longestZeros(groups: readonly string[]): { start: number; length: number } {
+  let longest = { start: 0, length: 0 };
+  let length = 0;
+  for (const [index, group] of groups.entries()) {
+    length = group === "0" ? length + 1 : 0;
+    if (length > longest.length) longest = { start: index - length + 1, length };
+  }
+  return longest;
+}
+
 export interface AddressRange {
   readonly from: bigint;
   readonly to: bigint;
+}
+
+/** An address as 16 bytes, IPv4 in its mapped place. The text must be one. */
+export function addressBytes(text: string): Uint8Array {
+  let value = parseAddress(text)!;
+  const bytes = new Uint8Array(16);
+  for (let index = 15; index >= 0; index--, value >>= 8n) bytes[index] = Number(value & 0xffn);
+  return bytes;
 }
 
 /** `10.0.0.0/8`, `2001:db8::/32`, or a single address. */

@@ -7,6 +7,7 @@ import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
 import type { SearchQuery } from "../model/query.ts";
 import { casesContract } from "./contract-cases.ts";
+import { flowsContract } from "./contract-flows.ts";
 import { questionsContract } from "./contract-questions.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
 
@@ -379,6 +380,11 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     casesContract(
       () => store,
       async () => (store = await opened.reopen()),
+    );
+
+    flowsContract(
+      () => store,
+      async () => void (store = await opened.reopen()),
     );
 
     test("it says that it answers", async () => {

@@ -1,6 +1,16 @@
 import type { Alert, AlertSummary, Resolution, Status, TimelineEntry } from "../model/alert.ts";
 import type { EventClass, EventDraft, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
+import type {
+  Flow,
+  FlowFilter,
+  FlowOrder,
+  TalkersQuestion,
+  Timeseries,
+  TimeseriesQuestion,
+  Traffic,
+} from "../model/flow-question.ts";
+import type { FlowRows } from "../model/flow.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { EventMark } from "../model/finding.ts";
 import type { Position, TextPage } from "../model/page.ts";
@@ -221,6 +231,29 @@ export interface DetectionStore {
   seen(): Promise<{ ruleId: string; group: string; atMs: number }[]>;
 }
 
+export interface FlowStore {
+  /**
+   * Stores the rows. When it resolves they survive a crash and every read sees them. When it rejects, with
+   * StoreUnavailable, some of them may be stored: the same rows under the same batch id again store what is missing, and
+   * rows that are stored already are not stored twice, also after a restart.
+   */
+  append(rows: FlowRows, batchId: string): Promise<void>;
+  list(
+    filter: FlowFilter,
+    order: FlowOrder,
+    offset: number,
+    limit: number,
+  ): Promise<{ readonly total: number; readonly flows: readonly Flow[] }>;
+  topTalkers(question: TalkersQuestion): Promise<readonly Traffic[]>;
+  /** By protocol name, most bytes first. */
+  protocols(filter: FlowFilter): Promise<readonly Traffic[]>;
+  /** A question of more than TIMESERIES_POINTS_MAX points is a QuestionRefused on `interval`. */
+  timeseries(question: TimeseriesQuestion): Promise<Timeseries>;
+  /** Removes whole UTC days of `timestamp` that lie before this time. */
+  removeBefore(ms: number): Promise<{ days: number; flows: number }>;
+  count(): Promise<number>;
+}
+
 export interface KeyStore {
   /** Cheap enough for every request: answered from memory unless the keys have changed, by whomever. */
   find(id: string): ApiKey | undefined;
@@ -255,6 +288,7 @@ export interface Store {
   readonly alerts: AlertStore;
   readonly rules: RuleStore;
   readonly detection: DetectionStore;
+  readonly flows: FlowStore;
   readonly keys: KeyStore;
   readonly exports: ExportStore;
   /** Rejects with the reason when the store does not answer. */

@@ -7,6 +7,7 @@ import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
 import { Cases } from "./cases/cases.ts";
 import { CommitNews } from "./commit-news.ts";
 import { EmbeddedEvents } from "./events.ts";
+import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keys } from "./keys.ts";
 import { columnsFile, eventsFolder, exportsFolder, type Layout } from "./layout.ts";
@@ -43,8 +44,13 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   try {
     const parts = await openParts(options);
     const { journal, columns, news, state } = parts;
-    const { registry, now = Date.now } = options;
+    const { indexPrefix, registry, now = Date.now } = options;
     const cases = await Cases.open({ dataDir, registry, now }).catch(async (error: unknown) => {
+      await closeParts(parts, log);
+      throw error;
+    });
+    const flows = await Flows.open({ dataDir, indexPrefix, log, now }).catch(async (error: unknown) => {
+      await cases.close();
       await closeParts(parts, log);
       throw error;
     });
@@ -69,14 +75,16 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       alerts: cases.alerts,
       rules: cases.rules,
       detection: cases.detection,
+      flows,
       keys,
       exports: exportStore(dataDir, state, columns),
       check: async () => {
-        await Promise.all([journal.check(), cases.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
       close: async () => {
+        await flows.close();
         await cases.close();
         await closeParts(parts, log);
         keys.close();

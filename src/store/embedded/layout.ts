@@ -18,16 +18,37 @@ export const columnsFile = (dataDir: string) => join(dataDir, "columns", "column
 export const columnsScratch = (dataDir: string) => join(dataDir, "columns", "scratch");
 export const exportsFolder = (dataDir: string) => join(dataDir, "exports");
 
+export const flowsFolder = (dataDir: string) => join(dataDir, "flows");
+export const flowsScratch = (dataDir: string) => join(dataDir, "flows", "scratch");
+
+/** The name of the unit that a day's flows are kept in. */
+export function flowUnitName({ indexPrefix }: Layout, day: number): string {
+  return `${indexPrefix}-flows-${formatDay(day)}`;
+}
+
+export function flowUnitFile(layout: Layout, day: number): string {
+  return join(flowsFolder(layout.dataDir), `${flowUnitName(layout, day)}.duckdb`);
+}
+
 export function dayFile({ dataDir, indexPrefix }: Layout, day: number): string {
   return join(eventsFolder(dataDir), `${indexPrefix}-events-${formatDay(day)}.db`);
 }
 
-/** The days that have a file, oldest first. */
+/** The days of events that have a file, oldest first. */
 export function listDays({ dataDir, indexPrefix }: Layout): number[] {
+  return daysOfFiles(eventsFolder(dataDir), `${indexPrefix}-events-`, ".db");
+}
+
+/** The days of flows that have a file, oldest first. */
+export function listFlowDays({ dataDir, indexPrefix }: Layout): number[] {
+  return daysOfFiles(flowsFolder(dataDir), `${indexPrefix}-flows-`, ".duckdb");
+}
+
+function daysOfFiles(folder: string, beginning: string, end: string): number[] {
   const days: number[] = [];
-  for (const name of readdirSync(eventsFolder(dataDir))) {
-    const date = name.startsWith(`${indexPrefix}-events-`) ? name.slice(indexPrefix.length + 8) : "";
-    const match = /^(\d{4})\.(\d\d)\.(\d\d)\.db$/.exec(date);
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(beginning) || !name.endsWith(end)) continue;
+    const match = /^(\d{4})\.(\d\d)\.(\d\d)$/.exec(name.slice(beginning.length, -end.length));
     const day = match && parseTime(`${match[1]}-${match[2]}-${match[3]}`);
     if (typeof day === "number") days.push(day);
   }

@@ -1,0 +1,338 @@
+import { z } from "zod";
+import { parseDuration } from "../lib/duration.ts";
+import { parseAddress, parseCidr } from "../lib/ip.ts";
+import { DAY_MS } from "../lib/time.ts";
+import { FLOW_WINDOW_MS } from "../model/flow.ts";
+import {
+  FLOW_SORTS,
+  MEASURES,
+  SPLITS,
+  TALKER_DIMENSIONS,
+  TIMESERIES_POINTS_MAX,
+  type Flow,
+  type FlowFilter,
+  type Traffic,
+} from "../model/flow-question.ts";
+import { protocolName } from "../model/protocol.ts";
+import { refuseBackwards } from "../model/query.ts";
+import type { FlowStore } from "../store/store.ts";
+import { bare, endpoint, integerParameter, type Endpoint } from "./endpoint.ts";
+import {
+  FLOW_EXAMPLE,
+  flowListSchema,
+  PROTOCOLS_EXAMPLE,
+  protocolSchema,
+  TALKERS_EXAMPLE,
+  talkerSchema,
+  TIMESERIES_EXAMPLE,
+  timeseriesSchema,
+} from "./flow-answers.ts";
+import { invalid } from "./problems.ts";
+
+// Who talked to whom. Answers are bare; times are milliseconds since 1970.
+
+const LIST_LIMIT_DEFAULT = 50;
+const LIST_LIMIT_MAX = 1000;
+const OFFSET_MAX = 1_000_000_000;
+const TALKERS_LIMIT_DEFAULT = 20;
+const TALKERS_LIMIT_MAX = 1000;
+const SERIES_DEFAULT = 10;
+const SERIES_MAX = 50;
+const LOOK_BACK_SECONDS_DEFAULT = 3600;
+/** As long as flows can be kept at all. */
+const LOOK_BACK_SECONDS_MAX = 36_500 * 86_400;
+/** Intervals that are taken when none is asked for: the first that does not give too many points to look at. */
+const INTERVALS = ["1m", "5m", "15m", "1h", "6h", "1d"] as const;
+const POINTS_DEFAULT_MAX = 200;
+const TIME_MS_MAX = 100_000_000 * DAY_MS;
+
+export interface FlowEndpointOptions {
+  readonly flows: FlowStore;
+  /** What is known of the address now. */
+  readonly hostnameOf: (address: string) => string | null;
+  readonly now: () => number;
+}
+
+function refined<Value>(
+  about: string,
+  message: string,
+  read: (text: string) => Value | undefined,
+  meta: Record<string, string>,
+) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const value = read(text);
+      if (value !== undefined) return value;
+      context.addIssue({ code: "custom", message });
+      return z.NEVER;
+    })
+    .optional()
+    .describe(about)
+    .meta(meta);
+}
+
+/** Any 64-bit number is a time; what lies beyond the end of the calendar is its end. */
+function readEpoch(text: string): number | undefined {
+  if (!/^-?\d{1,19}$/.test(text)) return undefined;
+  const value = BigInt(text);
+  if (BigInt.asIntN(64, value) !== value) return undefined;
+  return Math.max(-TIME_MS_MAX, Math.min(TIME_MS_MAX, Number(value)));
+}
+
+const epoch = (about: string) =>
+  refined(about, "must be a whole number of milliseconds since 1970", readEpoch, { type: "integer", format: "int64" });
+const network = (about: string) =>
+  refined(about, "must be an IP address, or a network such as 10.0.0.0/8", parseCidr, { type: "string" });
+
+const rangeParameters = {
+  from: epoch("`timestamp` at or after this, in milliseconds since 1970"),
+  to: epoch("`timestamp` before this, in milliseconds since 1970"),
+};
+
+const filterParameters = {
+  src_ip: network("source address, or a network: `10.0.0.0/8`"),
+  dst_ip: network("destination address, or a network"),
+  port: integerParameter(0, 65_535, "source or destination port"),
+  protocol: integerParameter(0, 255, "IANA protocol number"),
+  exporter: refined(
+    "address of the exporter",
+    "must be an IP address",
+    (text) => (parseAddress(text) === undefined ? undefined : parseCidr(text)),
+    { type: "string" },
+  ),
+};
+
+const lookBackParameters = {
+  window_secs: integerParameter(
+    1,
+    LOOK_BACK_SECONDS_MAX,
+    `seconds to look back, from now or from \`to\`; default ${LOOK_BACK_SECONDS_DEFAULT}; not together with \`from\``,
+  ),
+  ...rangeParameters,
+  ...filterParameters,
+};
+
+interface LookBack {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+  readonly window_secs?: number | undefined;
+}
+
+function refuseTwoBeginnings({ from, window_secs }: LookBack, context: z.RefinementCtx): void {
+  if (from === undefined || window_secs === undefined) return;
+  context.addIssue({ code: "custom", path: ["window_secs"], message: "cannot stand beside from: give one of the two" });
+}
+
+const listQuery = z
+  .strictObject({
+    ...rangeParameters,
+    ...filterParameters,
+    sort: z.enum(FLOW_SORTS).default("timestamp"),
+    order: z.enum(["asc", "desc"]).default("desc"),
+    offset: integerParameter(0, OFFSET_MAX, "flows to pass over, default 0"),
+    limit: integerParameter(1, LIST_LIMIT_MAX, `flows to give, default ${LIST_LIMIT_DEFAULT}`),
+  })
+  .superRefine(refuseBackwards);
+
+const talkersQuery = z
+  .strictObject({
+    ...lookBackParameters,
+    by: z.enum(MEASURES).default("bytes").describe("what ranks the rows"),
+    dim: z.enum(TALKER_DIMENSIONS).default("src"),
+    limit: integerParameter(1, TALKERS_LIMIT_MAX, `rows at most, default ${TALKERS_LIMIT_DEFAULT}`),
+  })
+  .superRefine(refuseBackwards)
+  .superRefine(refuseTwoBeginnings);
+
+const protocolsQuery = z.strictObject(lookBackParameters).superRefine(refuseBackwards).superRefine(refuseTwoBeginnings);
+
+const timeseriesQuery = z
+  .strictObject({
+    ...lookBackParameters,
+    interval: refined(
+      `length of a point, in whole minutes: \`1m\`, \`1h\`, \`1d\`; default: the first of ${INTERVALS.join(", ")} that gives at most ${POINTS_DEFAULT_MAX} points`,
+      "must be a duration of whole minutes, such as 5m, 1h or 1d",
+      readInterval,
+      { type: "string" },
+    ),
+    split: z.enum(SPLITS).optional().describe("a series for each of these; without it, one for all"),
+    by: z.enum(MEASURES).default("bytes").describe("which series are the top ones"),
+    limit: integerParameter(1, SERIES_MAX, `top series, default ${SERIES_DEFAULT}; the rest is the series \`other\``),
+  })
+  .superRefine(refuseBackwards)
+  .superRefine(refuseTwoBeginnings);
+
+function readInterval(text: string): number | undefined {
+  const ms = parseDuration(text);
+  return ms !== undefined && ms % FLOW_WINDOW_MS === 0 ? ms : undefined;
+}
+
+type Filters = Partial<Record<"src_ip" | "dst_ip" | "exporter", FlowFilter["src"]>> & {
+  readonly port?: number | undefined;
+  readonly protocol?: number | undefined;
+};
+
+function filterOf({ src_ip, dst_ip, exporter, port, protocol }: Filters): FlowFilter {
+  return { src: src_ip, dst: dst_ip, exporter, port, protocol };
+}
+
+/** Without `to` there is no end: a window that was written early, or by a clock that is ahead, is not hidden. */
+function rangeOf({ from, to, window_secs = LOOK_BACK_SECONDS_DEFAULT }: LookBack, now: number) {
+  return { fromMs: from ?? (to ?? now) - window_secs * 1000, toMs: to };
+}
+
+export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): Endpoint[] {
+  return [
+    endpoint({
+      method: "GET",
+      path: "/api/v1/flows",
+      operationId: "listFlows",
+      tag: "Flows",
+      summary: "List flows",
+      about:
+        "A flow is what one exporter saw between two ends within one minute. `timestamp` is the end of that minute. " +
+        "What is equal in the order goes by `timestamp` and then by `id`.",
+      scopes: ["events:read"],
+      query: listQuery,
+      answers: {
+        200: {
+          about: "a page of flows and how many there are in all",
+          bare: flowListSchema,
+          example: { total: 1, offset: 0, limit: LIST_LIMIT_DEFAULT, flows: [FLOW_EXAMPLE] },
+        },
+      },
+      handle: async ({ query }) => {
+        const { from, to, sort, order, offset = 0, limit = LIST_LIMIT_DEFAULT, ...filters } = query;
+        const filter = { ...filterOf(filters), fromMs: from, toMs: to };
+        const found = await flows.list(filter, { sort, descending: order === "desc" }, offset, limit);
+        return bare({
+          total: found.total,
+          offset,
+          limit,
+          flows: found.flows.map((flow) => toAnswer(flow, hostnameOf)),
+        });
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/api/v1/flows/top-talkers",
+      operationId: "listTopTalkers",
+      tag: "Flows",
+      summary: "Who talks most",
+      about: "The key is an address, or `<source> → <destination>` with `dim=pair`. Equal rows are ordered by key.",
+      scopes: ["events:read"],
+      query: talkersQuery,
+      answers: { 200: { about: "the top rows, highest first", bare: z.array(talkerSchema), example: TALKERS_EXAMPLE } },
+      handle: async ({ query }) => {
+        const { by, dim, limit = TALKERS_LIMIT_DEFAULT, from, to, window_secs, ...filters } = query;
+        const filter = { ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) };
+        const rows = await flows.topTalkers({ filter, dimension: dim, by, limit });
+        return bare(rows.map(({ key, ...sums }) => ({ key, ...sumsOf(sums) })));
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/api/v1/flows/protocols",
+      operationId: "listFlowProtocols",
+      tag: "Flows",
+      summary: "What is spoken",
+      about: "Protocols have the names of IANA's table; one without a name is named by its number.",
+      scopes: ["events:read"],
+      query: protocolsQuery,
+      answers: {
+        200: { about: "protocols, most bytes first", bare: z.array(protocolSchema), example: PROTOCOLS_EXAMPLE },
+      },
+      handle: async ({ query }) => {
+        const { from, to, window_secs, ...filters } = query;
+        const rows = await flows.protocols({ ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) });
+        return bare(rows.map(({ key, ...sums }) => ({ protocol: key, ...sumsOf(sums) })));
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/api/v1/flows/timeseries",
+      operationId: "flowTimeseries",
+      tag: "Flows",
+      summary: "Traffic over time",
+      about:
+        "Points lie at whole multiples of the interval; the flows of a point are those whose `timestamp` is in " +
+        "[point, point + interval). Points without traffic are there, with zeros.",
+      scopes: ["events:read"],
+      query: timeseriesQuery,
+      answers: {
+        200: {
+          about: "one list of points, and sums for each of them",
+          bare: timeseriesSchema,
+          example: TIMESERIES_EXAMPLE,
+        },
+      },
+      handle: async ({ query }) => {
+        const { interval, split, by, limit = SERIES_DEFAULT, from, to, window_secs, ...filters } = query;
+        const asked = now();
+        const { fromMs, ...range } = rangeOf({ from, to, window_secs }, asked);
+        // Points need an end: that of the minute that is going on.
+        const toMs = range.toMs ?? Math.max(asked, fromMs) + FLOW_WINDOW_MS;
+        const intervalMs = interval ?? defaultInterval(fromMs, toMs);
+        if ((toMs - fromMs) / intervalMs > TIMESERIES_POINTS_MAX) {
+          const message = `gives more than ${TIMESERIES_POINTS_MAX} points: take a longer one, or a shorter range`;
+          throw invalid([{ field: "interval", message }]);
+        }
+        const filter = { ...filterOf(filters), fromMs, toMs };
+        const found = await flows.timeseries({ filter, intervalMs, split, by, limit });
+        return bare({
+          from: fromMs,
+          to: toMs,
+          interval_secs: intervalMs / 1000,
+          split: split ?? null,
+          by,
+          timestamps: found.timestamps,
+          series: found.series.map(({ key, bytes, packets, flowCount }) => ({
+            key,
+            bytes,
+            packets,
+            flow_count: flowCount,
+          })),
+        });
+      },
+    }),
+  ];
+}
+
+function defaultInterval(fromMs: number, toMs: number): number {
+  const lengths = INTERVALS.map((text) => parseDuration(text)!);
+  const fitting = lengths.find((ms) => (toMs - fromMs) / ms <= POINTS_DEFAULT_MAX);
+  if (fitting !== undefined) return fitting;
+  // Very long ranges get whole days, as many as it takes.
+  const days = Math.ceil((toMs - fromMs) / DAY_MS / POINTS_DEFAULT_MAX);
+  return days * DAY_MS;
+}
+
+function sumsOf({ bytes, packets, flowCount }: Omit<Traffic, "key">) {
+  return { bytes, packets, flow_count: flowCount };
+}
+
+function toAnswer(flow: Flow, hostnameOf: FlowEndpointOptions["hostnameOf"]) {
+  const windowEnd = flow.windowStartMs + FLOW_WINDOW_MS;
+  return {
+    id: flow.id,
+    timestamp: windowEnd,
+    window_start: flow.windowStartMs,
+    window_end: windowEnd,
+    src_ip: flow.src,
+    dst_ip: flow.dst,
+    src_hostname: hostnameOf(flow.src),
+    dst_hostname: hostnameOf(flow.dst),
+    src_port: flow.srcPort,
+    dst_port: flow.dstPort,
+    protocol: flow.protocol,
+    protocol_name: protocolName(flow.protocol),
+    bytes: flow.bytes,
+    packets: flow.packets,
+    tcp_flags: flow.tcpFlags,
+    first_seen_ms: flow.firstSeenMs,
+    last_seen_ms: flow.lastSeenMs,
+    exporter_ip: flow.exporter,
+    version: flow.version,
+  };
+}

@@ -1,0 +1,157 @@
+// Which fields of a template mean something to us, and where their values go. Everything else is skipped by its length.
+
+/** Places that a field of a record can fill. */
+export const SRC_IPV4 = 0;
+export const DST_IPV4 = 1;
+export const SRC_IPV6 = 2;
+export const DST_IPV6 = 3;
+export const SRC_PORT = 4;
+export const DST_PORT = 5;
+export const PROTOCOL = 6;
+export const TCP_FLAGS = 7;
+export const ICMP = 8;
+export const ICMP_TYPE = 9;
+export const ICMP_CODE = 10;
+export const BYTES = 11;
+export const PACKETS = 12;
+export const START = 13;
+export const END = 14;
+export const DURATION = 15;
+export const REVERSE_BYTES = 16;
+export const REVERSE_PACKETS = 17;
+export const REVERSE_FLAGS = 18;
+export const REVERSE_START = 19;
+export const REVERSE_END = 20;
+export const FLOW_ID = 21;
+export const SYSTEM_START = 22;
+export const SAMPLER = 23;
+export const SAMPLING_INTERVAL = 24;
+export const SAMPLING_PACKETS = 25;
+export const SAMPLING_SPACE = 26;
+export const SAMPLING_SIZE = 27;
+export const SAMPLING_POPULATION = 28;
+export const SAMPLING_PROBABILITY = 29;
+/** A wireless client, where the record tells only one end and the direction. */
+export const STATION_IPV4 = 30;
+export const DIRECTION = 31;
+export const PLACES = 32;
+
+/** How the number in a field of time is meant. */
+const TIME_NONE = 0;
+export const TIME_UPTIME = 1;
+export const TIME_SECONDS = 2;
+export const TIME_MILLISECONDS = 3;
+export const TIME_NTP = 4;
+/** Microseconds before the export. */
+export const TIME_BEFORE_EXPORT = 5;
+export const TIME_MICROSECONDS = 6;
+
+export interface Field {
+  readonly place: number;
+  /** Where a template has several fields for a place, the one with the highest rank fills it. */
+  readonly rank: number;
+  readonly lengthMin: number;
+  readonly lengthMax: number;
+  readonly time: number;
+  /** Counts from the flow's beginning rather than since the last report. */
+  readonly total: boolean;
+}
+
+interface Odd {
+  readonly rank?: number;
+  readonly time?: number;
+  readonly total?: boolean;
+}
+
+const field = (id: number, place: number, lengthMin: number, lengthMax: number, odd: Odd = {}): [number, Field] => [
+  id,
+  { place, lengthMin, lengthMax, rank: odd.rank ?? 9, time: odd.time ?? TIME_NONE, total: odd.total ?? false },
+];
+
+/** By number in the IANA registry of IPFIX information elements, which v9's field types are part of. */
+const FIELDS: ReadonlyMap<number, Field> = new Map([
+  field(8, SRC_IPV4, 4, 4),
+  field(12, DST_IPV4, 4, 4),
+  field(27, SRC_IPV6, 16, 16),
+  field(28, DST_IPV6, 16, 16),
+  field(366, STATION_IPV4, 4, 4),
+  field(61, DIRECTION, 1, 1),
+  field(7, SRC_PORT, 1, 4),
+  field(180, SRC_PORT, 1, 4, { rank: 8 }),
+  field(182, SRC_PORT, 1, 4, { rank: 8 }),
+  field(11, DST_PORT, 1, 4),
+  field(181, DST_PORT, 1, 4, { rank: 8 }),
+  field(183, DST_PORT, 1, 4, { rank: 8 }),
+  field(4, PROTOCOL, 1, 4),
+  field(6, TCP_FLAGS, 1, 4),
+  field(32, ICMP, 2, 4),
+  field(139, ICMP, 2, 4, { rank: 8 }),
+  field(176, ICMP_TYPE, 1, 4),
+  field(177, ICMP_CODE, 1, 4),
+  field(178, ICMP_TYPE, 1, 4, { rank: 8 }),
+  field(179, ICMP_CODE, 1, 4, { rank: 8 }),
+
+  field(1, BYTES, 1, 8),
+  field(85, BYTES, 1, 8, { rank: 8, total: true }),
+  field(231, BYTES, 1, 8, { rank: 7 }),
+  field(23, BYTES, 1, 8, { rank: 6 }),
+  field(352, BYTES, 1, 8, { rank: 5 }),
+  field(2, PACKETS, 1, 8),
+  field(86, PACKETS, 1, 8, { rank: 8, total: true }),
+  field(298, PACKETS, 1, 8, { rank: 7 }),
+  field(24, PACKETS, 1, 8, { rank: 6 }),
+  // What the responder sent, where a firewall tells of a connection as a whole.
+  field(232, REVERSE_BYTES, 1, 8, { rank: 7 }),
+  field(299, REVERSE_PACKETS, 1, 8, { rank: 7 }),
+
+  field(152, START, 1, 8, { time: TIME_MILLISECONDS }),
+  field(154, START, 8, 8, { rank: 8, time: TIME_NTP }),
+  field(156, START, 8, 8, { rank: 8, time: TIME_NTP }),
+  field(150, START, 1, 8, { rank: 7, time: TIME_SECONDS }),
+  field(22, START, 1, 4, { rank: 6, time: TIME_UPTIME }),
+  field(158, START, 1, 4, { rank: 5, time: TIME_BEFORE_EXPORT }),
+  field(153, END, 1, 8, { time: TIME_MILLISECONDS }),
+  field(155, END, 8, 8, { rank: 8, time: TIME_NTP }),
+  field(157, END, 8, 8, { rank: 8, time: TIME_NTP }),
+  field(151, END, 1, 8, { rank: 7, time: TIME_SECONDS }),
+  field(21, END, 1, 4, { rank: 6, time: TIME_UPTIME }),
+  field(159, END, 1, 4, { rank: 5, time: TIME_BEFORE_EXPORT }),
+  // When the exporter saw it: all the time there is in records of single events.
+  field(323, END, 1, 8, { rank: 4, time: TIME_MILLISECONDS }),
+  field(324, END, 8, 8, { rank: 3, time: TIME_NTP }),
+  field(325, END, 8, 8, { rank: 3, time: TIME_NTP }),
+  field(322, END, 1, 8, { rank: 2, time: TIME_SECONDS }),
+  field(161, DURATION, 1, 4, { time: TIME_MILLISECONDS }),
+  field(162, DURATION, 1, 4, { rank: 8, time: TIME_MICROSECONDS }),
+
+  field(148, FLOW_ID, 1, 8),
+  field(160, SYSTEM_START, 1, 8),
+  field(48, SAMPLER, 1, 4),
+  field(302, SAMPLER, 1, 8, { rank: 8 }),
+  field(34, SAMPLING_INTERVAL, 1, 4),
+  field(50, SAMPLING_INTERVAL, 1, 4, { rank: 8 }),
+  field(305, SAMPLING_PACKETS, 1, 4),
+  field(306, SAMPLING_SPACE, 1, 4),
+  field(309, SAMPLING_SIZE, 1, 4),
+  field(310, SAMPLING_POPULATION, 1, 4),
+  field(311, SAMPLING_PROBABILITY, 8, 8),
+]);
+
+/** Under this enterprise number stand the same fields for the way back (RFC 5103). */
+const REVERSE_ENTERPRISE = 29_305;
+
+const REVERSE_PLACES: Readonly<Record<number, number>> = {
+  [BYTES]: REVERSE_BYTES,
+  [PACKETS]: REVERSE_PACKETS,
+  [TCP_FLAGS]: REVERSE_FLAGS,
+  [START]: REVERSE_START,
+  [END]: REVERSE_END,
+};
+
+export function findField(enterprise: number, id: number): Field | undefined {
+  const found = FIELDS.get(id);
+  if (!found || enterprise === 0) return found;
+  if (enterprise !== REVERSE_ENTERPRISE) return undefined;
+  const place = REVERSE_PLACES[found.place];
+  return place === undefined ? undefined : { ...found, place };
+}

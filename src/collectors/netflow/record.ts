@@ -1,0 +1,373 @@
+import type { Packet } from "../packet.ts";
+import { exactCounter, MAPPED_WORD, scaleCounter, setExactCounter, type RecordBatch } from "../records.ts";
+import type { Domain } from "./domain.ts";
+import {
+  BYTES,
+  DIRECTION,
+  DST_IPV4,
+  DST_IPV6,
+  DST_PORT,
+  DURATION,
+  END,
+  FLOW_ID,
+  ICMP,
+  ICMP_CODE,
+  ICMP_TYPE,
+  PACKETS,
+  PROTOCOL,
+  REVERSE_BYTES,
+  REVERSE_END,
+  REVERSE_FLAGS,
+  REVERSE_PACKETS,
+  REVERSE_START,
+  SAMPLER,
+  SAMPLING_INTERVAL,
+  SAMPLING_PACKETS,
+  SAMPLING_POPULATION,
+  SAMPLING_PROBABILITY,
+  SAMPLING_SIZE,
+  SAMPLING_SPACE,
+  SRC_IPV4,
+  SRC_IPV6,
+  SRC_PORT,
+  START,
+  STATION_IPV4,
+  SYSTEM_START,
+  TCP_FLAGS,
+  TIME_BEFORE_EXPORT,
+  TIME_MICROSECONDS,
+  TIME_MILLISECONDS,
+  TIME_NTP,
+  TIME_SECONDS,
+  TIME_UPTIME,
+} from "./fields.ts";
+import type { Template } from "./template.ts";
+
+// One record of v9 or IPFIX, read by the plan of its template.
+
+const EGRESS = 1;
+const ICMP_PROTOCOL = 1;
+const ICMPV6_PROTOCOL = 58;
+const WORD = 2 ** 32;
+/** Seconds from 1900, where NTP counts from, to 1970; and the seconds of an era of NTP. */
+const NTP_OFFSET = 2_208_988_800;
+const RATE_MAX = WORD - 1;
+
+/**
+ * Reads a flow, and its way back where the record holds one. False where it has no address to be stored under. `setRate` is
+ * the rate of all records of the set, or below zero where each has its own.
+ */
+export function readFlow(packet: Packet, domain: Domain, template: Template, at: number, setRate: number): boolean {
+  const { view, batch } = packet;
+  const { offsets, lengths } = template;
+  const row = batch.next();
+  if (!readAddresses(view, at, offsets, batch, row)) {
+    batch.count--;
+    return false;
+  }
+  batch.exporter[row] = packet.exporter.index;
+  batch.version[row] = packet.version;
+
+  const protocol = offsets[PROTOCOL]! < 0 ? 0 : readNumber(view, at + offsets[PROTOCOL]!, lengths[PROTOCOL]!);
+  batch.protocol[row] = protocol;
+  const srcPort = offsets[SRC_PORT]! < 0 ? 0 : readNumber(view, at + offsets[SRC_PORT]!, lengths[SRC_PORT]!);
+  let dstPort = offsets[DST_PORT]! < 0 ? 0 : readNumber(view, at + offsets[DST_PORT]!, lengths[DST_PORT]!);
+  if ((protocol === ICMP_PROTOCOL || protocol === ICMPV6_PROTOCOL) && srcPort === 0 && dstPort === 0) {
+    dstPort = readIcmp(view, at, template);
+  }
+  batch.ports[row] = ((srcPort << 16) | (dstPort & 0xffff)) >>> 0;
+  batch.tcpFlags[row] =
+    offsets[TCP_FLAGS]! < 0 ? 0 : readNumber(view, at + offsets[TCP_FLAGS]!, lengths[TCP_FLAGS]!) & 0xffff;
+
+  readCounter(view, at, BYTES, template, batch.bytes, row);
+  readCounter(view, at, PACKETS, template, batch.packets, row);
+
+  const endMs = readTime(packet, domain, template, at, END);
+  const startMs = readTime(packet, domain, template, at, START);
+  setTimes(packet, template, at, row, startMs, endMs);
+
+  if (template.totals) subtractReported(packet, template, at, row);
+  const rate = setRate < 0 ? rateOf(view, at, template, domain) : setRate;
+  if (rate !== 1) {
+    scaleCounter(batch.bytes, row, rate);
+    scaleCounter(batch.packets, row, rate);
+    packet.exporter.samplingRate = rate;
+  }
+  if (template.hasReverse) readReverse(packet, domain, template, at, row, rate);
+  return true;
+}
+
+function readAddresses(
+  view: DataView,
+  at: number,
+  offsets: readonly number[],
+  batch: RecordBatch,
+  row: number,
+): boolean {
+  const { src, dst } = batch;
+  const words = row * 4;
+  const src6 = offsets[SRC_IPV6]!;
+  const dst6 = offsets[DST_IPV6]!;
+  let src4 = offsets[SRC_IPV4]!;
+  let dst4 = offsets[DST_IPV4]!;
+  const v6 = src6 >= 0 || dst6 >= 0;
+  const v4 = src4 >= 0 || dst4 >= 0;
+  if (v6) {
+    copyAddress(view, src6 < 0 ? -1 : at + src6, src, words);
+    copyAddress(view, dst6 < 0 ? -1 : at + dst6, dst, words);
+    // A template with both kinds fills the one that the flow is not of with zeros.
+    if (!v4 || !(isZero(src, words) && isZero(dst, words))) return true;
+  }
+  if (!v4) {
+    const station = offsets[STATION_IPV4]!;
+    if (station < 0) return false;
+    if (offsets[DIRECTION]! >= 0 && view.getUint8(at + offsets[DIRECTION]!) === EGRESS) dst4 = station;
+    else src4 = station;
+  }
+  src[words] = 0;
+  src[words + 1] = 0;
+  src[words + 2] = MAPPED_WORD;
+  src[words + 3] = src4 < 0 ? 0 : view.getUint32(at + src4, true);
+  dst[words] = 0;
+  dst[words + 1] = 0;
+  dst[words + 2] = MAPPED_WORD;
+  dst[words + 3] = dst4 < 0 ? 0 : view.getUint32(at + dst4, true);
+  return true;
+}
+
+function copyAddress(view: DataView, at: number, target: Uint32Array, words: number): void {
+  target[words] = at < 0 ? 0 : view.getUint32(at, true);
+  target[words + 1] = at < 0 ? 0 : view.getUint32(at + 4, true);
+  target[words + 2] = at < 0 ? 0 : view.getUint32(at + 8, true);
+  target[words + 3] = at < 0 ? 0 : view.getUint32(at + 12, true);
+}
+
+function isZero(words: Uint32Array, at: number): boolean {
+  return (words[at]! | words[at + 1]! | words[at + 2]! | words[at + 3]!) === 0;
+}
+
+/** Type and code stand where the destination port would, as every exporter without a field for them has it. */
+function readIcmp(view: DataView, at: number, { offsets, lengths }: Template): number {
+  if (offsets[ICMP]! >= 0) return readNumber(view, at + offsets[ICMP]!, lengths[ICMP]!) & 0xffff;
+  if (offsets[ICMP_TYPE]! < 0) return 0;
+  const type = readNumber(view, at + offsets[ICMP_TYPE]!, lengths[ICMP_TYPE]!) & 0xff;
+  const code = offsets[ICMP_CODE]! < 0 ? 0 : readNumber(view, at + offsets[ICMP_CODE]!, lengths[ICMP_CODE]!) & 0xff;
+  return (type << 8) | code;
+}
+
+/** An unsigned number of 1 to 8 bytes; beyond 2^53 the nearest one. */
+function readNumber(view: DataView, at: number, length: number): number {
+  switch (length) {
+    case 1:
+      return view.getUint8(at);
+    case 2:
+      return view.getUint16(at);
+    case 4:
+      return view.getUint32(at);
+    case 8:
+      return view.getUint32(at) * WORD + view.getUint32(at + 4);
+    default: {
+      let value = 0;
+      for (let index = 0; index < length; index++) value = value * 256 + view.getUint8(at + index);
+      return value;
+    }
+  }
+}
+
+function readCounter(
+  view: DataView,
+  at: number,
+  place: number,
+  { offsets, lengths }: Template,
+  counters: Uint32Array,
+  row: number,
+): void {
+  const offset = offsets[place]!;
+  let low = 0;
+  let high = 0;
+  if (offset >= 0) {
+    const length = lengths[place]!;
+    if (length === 4) low = view.getUint32(at + offset);
+    else if (length === 8) {
+      high = view.getUint32(at + offset);
+      low = view.getUint32(at + offset + 4);
+    } else {
+      for (let index = 0; index < length; index++) {
+        high = ((high << 8) | (low >>> 24)) >>> 0;
+        low = ((low << 8) | view.getUint8(at + offset + index)) >>> 0;
+      }
+    }
+  }
+  counters[row * 2] = low;
+  counters[row * 2 + 1] = high;
+}
+
+/** Milliseconds since 1970; NaN where the record does not say. */
+function readTime(packet: Packet, domain: Domain, template: Template, at: number, place: number): number {
+  const offset = template.offsets[place]!;
+  if (offset < 0) return Number.NaN;
+  const { view } = packet;
+  const length = template.lengths[place]!;
+  const value = readNumber(view, at + offset, length);
+  switch (template.times[place]!) {
+    case TIME_MILLISECONDS:
+      return value;
+    case TIME_UPTIME:
+      return readUptime(packet, domain, template, at, value);
+    case TIME_SECONDS:
+      return value * 1000;
+    case TIME_NTP: {
+      const seconds = view.getUint32(at + offset);
+      const since = seconds >= NTP_OFFSET ? seconds - NTP_OFFSET : seconds + WORD - NTP_OFFSET;
+      return since * 1000 + Math.floor((view.getUint32(at + offset + 4) * 1000) / WORD);
+    }
+    case TIME_BEFORE_EXPORT:
+      return packet.exportMs - value / 1000;
+    default:
+      return Number.NaN;
+  }
+}
+
+/** Uptime is a count of milliseconds that begins anew every 49.7 days; the turn nearest to the export is meant. */
+function readUptime(packet: Packet, domain: Domain, template: Template, at: number, value: number): number {
+  if (packet.uptimeMs >= 0) return packet.exportMs + ((value - packet.uptimeMs) | 0);
+  const offset = template.offsets[SYSTEM_START]!;
+  const systemStartMs =
+    offset < 0 ? domain.systemStartMs : readNumber(packet.view, at + offset, template.lengths[SYSTEM_START]!);
+  if (systemStartMs === undefined) return Number.NaN;
+  const told = systemStartMs + value;
+  return told + Math.round((packet.exportMs - told) / WORD) * WORD;
+}
+
+function setTimes(packet: Packet, template: Template, at: number, row: number, startMs: number, endMs: number): void {
+  let start = startMs;
+  let end = endMs;
+  const offset = template.offsets[DURATION]!;
+  if (offset >= 0 && (Number.isNaN(start) || Number.isNaN(end))) {
+    const value = readNumber(packet.view, at + offset, template.lengths[DURATION]!);
+    const duration = template.times[DURATION] === TIME_MICROSECONDS ? value / 1000 : value;
+    if (!Number.isNaN(start)) end = start + duration;
+    else {
+      if (Number.isNaN(end)) end = packet.exportMs;
+      start = end - duration;
+    }
+  }
+  if (Number.isNaN(end)) end = Number.isNaN(start) ? packet.exportMs : start;
+  if (Number.isNaN(start)) start = end;
+  packet.setTimes(row, start, end);
+}
+
+/** The rate of every record of a template; below zero where records tell it themselves or name a sampler. */
+export function rateOfAll({ offsets, varying }: Template, domain: Domain): number {
+  const tells =
+    varying !== null ||
+    offsets[SAMPLER]! >= 0 ||
+    offsets[SAMPLING_INTERVAL]! >= 0 ||
+    offsets[SAMPLING_PACKETS]! >= 0 ||
+    offsets[SAMPLING_POPULATION]! >= 0 ||
+    offsets[SAMPLING_PROBABILITY]! >= 0;
+  return tells ? -1 : domain.rateOf(undefined);
+}
+
+/** The rate that the record itself tells, else the one that the exporter told for its domain. */
+function rateOf(view: DataView, at: number, template: Template, domain: Domain): number {
+  const { offsets, lengths } = template;
+  const own = readRate(view, at, template);
+  if (own !== undefined && own > 0) return own;
+  const sampler = offsets[SAMPLER]!;
+  return domain.rateOf(sampler < 0 ? undefined : readNumber(view, at + sampler, lengths[SAMPLER]!));
+}
+
+/** One packet in so many was looked at; undefined where nothing is said, 0 where what is said makes no sense. */
+function readRate(view: DataView, at: number, { offsets, lengths }: Template): number | undefined {
+  const read = (place: number) =>
+    offsets[place]! < 0 ? undefined : readNumber(view, at + offsets[place]!, lengths[place]!);
+  let rate: number | undefined;
+  if (offsets[SAMPLING_PACKETS]! >= 0 && offsets[SAMPLING_SPACE]! >= 0) {
+    const taken = read(SAMPLING_PACKETS)!;
+    rate = (taken + read(SAMPLING_SPACE)!) / taken;
+  } else if (offsets[SAMPLING_SIZE]! >= 0 && offsets[SAMPLING_POPULATION]! >= 0) {
+    rate = read(SAMPLING_POPULATION)! / read(SAMPLING_SIZE)!;
+  } else if (offsets[SAMPLING_PROBABILITY]! >= 0) {
+    rate = 1 / view.getFloat64(at + offsets[SAMPLING_PROBABILITY]!);
+  } else {
+    // With 305 alone, one packet in so many is taken.
+    rate = read(SAMPLING_INTERVAL) ?? read(SAMPLING_PACKETS);
+  }
+  if (rate === undefined) return undefined;
+  return rate >= 1 && rate <= RATE_MAX ? rate : 0;
+}
+
+/** What options tell about their domain: the sampling rate, and when uptime began. */
+export function readOptions(packet: Packet, domain: Domain, template: Template, at: number): void {
+  const { view } = packet;
+  const { offsets, lengths } = template;
+  if (offsets[SYSTEM_START]! >= 0) {
+    domain.systemStartMs = readNumber(view, at + offsets[SYSTEM_START]!, lengths[SYSTEM_START]!);
+  }
+  const rate = readRate(view, at, template);
+  if (rate === undefined) return;
+  const sampler = offsets[SAMPLER]!;
+  domain.setRate(sampler < 0 ? undefined : readNumber(view, at + sampler, lengths[SAMPLER]!), rate || 1);
+}
+
+/** Counters that count from the flow's beginning are told again with every report of it: what was told before is taken off. */
+function subtractReported(packet: Packet, template: Template, at: number, row: number): void {
+  const { batch, totals, view } = packet;
+  const id = template.offsets[FLOW_ID]!;
+  if (id < 0 && template.offsets[START]! < 0) return;
+  const flow = id < 0 ? 0 : readNumber(view, at + id, template.lengths[FLOW_ID]!);
+  const start = template.offsets[START]! < 0 ? 0 : batch.firstSeen[row]!;
+  const words = row * 4;
+  const { src, dst } = batch;
+  const key = `${packet.exporter.index} ${flow} ${start} ${batch.ports[row]!} ${batch.protocol[row]!} ${src.subarray(words, words + 4).join()} ${dst.subarray(words, words + 4).join()}`;
+  const bytes = exactCounter(batch.bytes, row);
+  const packets = exactCounter(batch.packets, row);
+  const before = totals.replace(key, { bytes, packets });
+  // Fewer than before: another flow that only looks the same.
+  if (!before || before.bytes > bytes || before.packets > packets) return;
+  setExactCounter(batch.bytes, row, bytes - before.bytes);
+  setExactCounter(batch.packets, row, packets - before.packets);
+}
+
+/** The way back of a connection is a flow of its own, with its ends exchanged. */
+function readReverse(packet: Packet, domain: Domain, template: Template, at: number, row: number, rate: number): void {
+  const { view, batch } = packet;
+  const { offsets, lengths } = template;
+  const bytesAt = offsets[REVERSE_BYTES]!;
+  const packetsAt = offsets[REVERSE_PACKETS]!;
+  const someBytes = bytesAt >= 0 && readNumber(view, at + bytesAt, lengths[REVERSE_BYTES]!) > 0;
+  const somePackets = packetsAt >= 0 && readNumber(view, at + packetsAt, lengths[REVERSE_PACKETS]!) > 0;
+  if (!someBytes && !somePackets) return;
+  const forward = {
+    src: batch.src.slice(row * 4, row * 4 + 4),
+    dst: batch.dst.slice(row * 4, row * 4 + 4),
+    ports: batch.ports[row]!,
+    protocol: batch.protocol[row]!,
+    firstSeen: batch.firstSeen[row]!,
+    lastSeen: batch.lastSeen[row]!,
+  };
+  // Another place may mean a batch begun anew: nothing of the first row is there any more.
+  const back = batch.next();
+  batch.exporter[back] = packet.exporter.index;
+  batch.version[back] = packet.version;
+  batch.src.set(forward.dst, back * 4);
+  batch.dst.set(forward.src, back * 4);
+  batch.ports[back] = ((forward.ports << 16) | (forward.ports >>> 16)) >>> 0;
+  batch.protocol[back] = forward.protocol;
+  batch.tcpFlags[back] =
+    offsets[REVERSE_FLAGS]! < 0 ? 0 : readNumber(view, at + offsets[REVERSE_FLAGS]!, lengths[REVERSE_FLAGS]!) & 0xffff;
+  readCounter(view, at, REVERSE_BYTES, template, batch.bytes, back);
+  readCounter(view, at, REVERSE_PACKETS, template, batch.packets, back);
+  const startMs = readTime(packet, domain, template, at, REVERSE_START);
+  const endMs = readTime(packet, domain, template, at, REVERSE_END);
+  batch.firstSeen[back] = forward.firstSeen;
+  batch.lastSeen[back] = forward.lastSeen;
+  if (!Number.isNaN(startMs) || !Number.isNaN(endMs)) {
+    packet.setTimes(back, Number.isNaN(startMs) ? endMs : startMs, Number.isNaN(endMs) ? startMs : endMs);
+  }
+  if (rate !== 1) {
+    scaleCounter(batch.bytes, back, rate);
+    scaleCounter(batch.packets, back, rate);
+  }
+}

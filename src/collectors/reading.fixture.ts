@@ -1,0 +1,61 @@
+import { formatAddress } from "../lib/ip.ts";
+import { Decoder } from "./decoder.ts";
+import { exactCounter, type RecordBatch } from "./records.ts";
+import type { ExporterStatus, FlowVersion } from "./status.ts";
+
+// For tests: packets in, flows as plain objects out.
+
+export interface Flow {
+  readonly src: string;
+  readonly dst: string;
+  readonly srcPort: number;
+  readonly dstPort: number;
+  readonly protocol: number;
+  readonly tcpFlags: number;
+  readonly bytes: bigint;
+  readonly packets: bigint;
+  readonly firstSeen: number;
+  readonly lastSeen: number;
+  readonly version: FlowVersion;
+}
+
+export class Reader {
+  readonly flows: Flow[] = [];
+  readonly decoder: Decoder;
+
+  constructor(clockSkewMaxMs = Number.MAX_SAFE_INTEGER) {
+    this.decoder = new Decoder({ take: (batch) => void this.flows.push(...flowsOf(batch)), clockSkewMaxMs });
+  }
+
+  read(packet: Uint8Array, { from = "192.0.2.1", atMs = 1_700_000_000_000 } = {}): Flow[] {
+    const before = this.flows.length;
+    this.decoder.decode(new DataView(packet.buffer, packet.byteOffset, packet.length), 0, packet.length, from, atMs);
+    this.decoder.flush();
+    return this.flows.slice(before);
+  }
+
+  status(from = "192.0.2.1", atMs = 1_700_000_000_000): ExporterStatus {
+    return this.decoder.status(atMs, new Set()).exporters.find(({ address }) => address === from)!;
+  }
+}
+
+function flowsOf(batch: RecordBatch): Flow[] {
+  return Array.from({ length: batch.count }, (_, row) => ({
+    src: addressAt(batch.src, row),
+    dst: addressAt(batch.dst, row),
+    srcPort: batch.ports[row]! >>> 16,
+    dstPort: batch.ports[row]! & 0xffff,
+    protocol: batch.protocol[row]!,
+    tcpFlags: batch.tcpFlags[row]!,
+    bytes: exactCounter(batch.bytes, row),
+    packets: exactCounter(batch.packets, row),
+    firstSeen: batch.firstSeen[row]!,
+    lastSeen: batch.lastSeen[row]!,
+    version: batch.version[row]! as FlowVersion,
+  }));
+}
+
+function addressAt(words: Uint32Array, row: number): string {
+  const bytes = new Uint8Array(words.buffer, row * 16, 16);
+  return formatAddress(bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n));
+}

@@ -1,0 +1,136 @@
+import { MAPPED_WORD, type RecordBatch } from "../records.ts";
+
+// The first bytes of a packet as it was on the wire, down to the ports.
+
+const ETHERNET_BYTES = 14;
+const VLAN_BYTES = 4;
+const MPLS_LABEL_BYTES = 4;
+const PPPOE_BYTES = 8;
+/** Tags, labels and extension headers that are stepped over; no honest packet has more. */
+const STEPS_MAX = 16;
+
+const TYPE_IPV4 = 0x0800;
+const TYPE_IPV6 = 0x86dd;
+const TYPES_VLAN = new Set([0x8100, 0x88a8, 0x9100]);
+const TYPES_MPLS = new Set([0x8847, 0x8848]);
+const TYPE_PPPOE = 0x8864;
+const PPP_IPV4 = 0x0021;
+const PPP_IPV6 = 0x0057;
+
+const ICMP = 1;
+const TCP = 6;
+const UDP = 17;
+const ICMPV6 = 58;
+const SCTP = 132;
+const UDP_LITE = 136;
+const IPV6_EXTENSIONS = new Set([0, 43, 60, 135]);
+const IPV6_FRAGMENT = 44;
+const AUTHENTICATION = 51;
+
+/** Fills addresses, protocol, ports and flags of a row. False where the frame is not IP or cut before its addresses. */
+export function readEthernet(view: DataView, start: number, end: number, batch: RecordBatch, row: number): boolean {
+  if (end - start < ETHERNET_BYTES) return false;
+  let type = view.getUint16(start + 12);
+  let at = start + ETHERNET_BYTES;
+  for (let step = 0; step < STEPS_MAX && TYPES_VLAN.has(type); step++) {
+    if (end - at < VLAN_BYTES) return false;
+    type = view.getUint16(at + 2);
+    at += VLAN_BYTES;
+  }
+  if (TYPES_MPLS.has(type)) {
+    for (let step = 0, bottom = false; step < STEPS_MAX && !bottom; step++) {
+      if (end - at < MPLS_LABEL_BYTES) return false;
+      bottom = (view.getUint8(at + 2) & 1) === 1;
+      at += MPLS_LABEL_BYTES;
+    }
+    return readIp(view, at, end, batch, row);
+  }
+  if (type === TYPE_PPPOE) {
+    if (end - at < PPPOE_BYTES) return false;
+    const inside = view.getUint16(at + 6);
+    return (inside === PPP_IPV4 || inside === PPP_IPV6) && readIp(view, at + PPPOE_BYTES, end, batch, row);
+  }
+  return (type === TYPE_IPV4 || type === TYPE_IPV6) && readIp(view, at, end, batch, row);
+}
+
+/** IPv4 or IPv6, as its first four bits say. */
+export function readIp(view: DataView, at: number, end: number, batch: RecordBatch, row: number): boolean {
+  if (end - at < 1) return false;
+  const version = view.getUint8(at) >> 4;
+  if (version === 4) return readIpv4(view, at, end, batch, row);
+  return version === 6 && readIpv6(view, at, end, batch, row);
+}
+
+function readIpv4(view: DataView, at: number, end: number, batch: RecordBatch, row: number): boolean {
+  if (end - at < 20) return false;
+  setIpv4(batch.src, row, view.getUint32(at + 12, true));
+  setIpv4(batch.dst, row, view.getUint32(at + 16, true));
+  const headerBytes = (view.getUint8(at) & 0xf) * 4;
+  const isFirstPart = (view.getUint16(at + 6) & 0x1fff) === 0;
+  const protocol = view.getUint8(at + 9);
+  readTransport(view, at + Math.max(20, headerBytes), isFirstPart ? end : 0, protocol, batch, row);
+  return true;
+}
+
+function readIpv6(view: DataView, start: number, end: number, batch: RecordBatch, row: number): boolean {
+  if (end - start < 40) return false;
+  for (let word = 0; word < 4; word++) {
+    batch.src[row * 4 + word] = view.getUint32(start + 8 + word * 4, true);
+    batch.dst[row * 4 + word] = view.getUint32(start + 24 + word * 4, true);
+  }
+  let protocol = view.getUint8(start + 6);
+  let at = start + 40;
+  let readable = end;
+  for (let step = 0; step < STEPS_MAX && end - at >= 8; step++) {
+    if (IPV6_EXTENSIONS.has(protocol)) {
+      protocol = view.getUint8(at);
+      at += (view.getUint8(at + 1) + 1) * 8;
+    } else if (protocol === AUTHENTICATION) {
+      protocol = view.getUint8(at);
+      at += (view.getUint8(at + 1) + 2) * 4;
+    } else if (protocol === IPV6_FRAGMENT) {
+      if (view.getUint16(at + 2) >> 3 !== 0) readable = 0;
+      protocol = view.getUint8(at);
+      at += 8;
+    } else break;
+  }
+  readTransport(view, at, readable, protocol, batch, row);
+  return true;
+}
+
+/** Ports that the sample does not reach are 0, as are those of later fragments. */
+function readTransport(
+  view: DataView,
+  at: number,
+  end: number,
+  protocol: number,
+  batch: RecordBatch,
+  row: number,
+): void {
+  batch.protocol[row] = protocol;
+  batch.ports[row] = 0;
+  batch.tcpFlags[row] = 0;
+  switch (protocol) {
+    case TCP:
+      if (end - at >= 14) batch.tcpFlags[row] = view.getUint16(at + 12) & 0x1ff;
+      if (end - at >= 4) batch.ports[row] = view.getUint32(at);
+      break;
+    case UDP:
+    case SCTP:
+    case UDP_LITE:
+      if (end - at >= 4) batch.ports[row] = view.getUint32(at);
+      break;
+    case ICMP:
+    case ICMPV6:
+      // Type and code, where NetFlow has them: in the destination port.
+      if (end - at >= 2) batch.ports[row] = view.getUint16(at);
+      break;
+  }
+}
+
+function setIpv4(target: Uint32Array, row: number, word: number): void {
+  target[row * 4] = 0;
+  target[row * 4 + 1] = 0;
+  target[row * 4 + 2] = MAPPED_WORD;
+  target[row * 4 + 3] = word;
+}

@@ -1,0 +1,147 @@
+import type { Decoding } from "../decoder.ts";
+import type { Packet } from "../packet.ts";
+import { MAPPED_WORD, scaleCounter, setCounter } from "../records.ts";
+import { readEthernet, readIp } from "./frame.ts";
+
+// sFlow v5: not flows but single packets, one out of so many, told by their first bytes. Each becomes a flow of that many
+// packets and that many times the length of its frame. Counters of interfaces and dropped packets are stepped over.
+
+const ADDRESS_IPV4 = 1;
+const ADDRESS_IPV6 = 2;
+const SAMPLES_MAX = 1024;
+const RECORDS_MAX = 1024;
+
+const FLOW_SAMPLE = 1;
+const EXPANDED_FLOW_SAMPLE = 3;
+const RAW_HEADER = 1;
+const IPV4_RECORD = 3;
+const IPV6_RECORD = 4;
+const HEADER_ETHERNET = 1;
+const HEADER_IPV4 = 11;
+const HEADER_IPV6 = 12;
+
+/** Sub-agents number their datagrams apart from each other. */
+const KEY_BASE = 105 * 2 ** 32;
+
+export function decodeSflow({ packet }: Decoding, start: number, end: number): void {
+  const { view, exporter } = packet;
+  const truncated = (what: string) => exporter.drop("truncated", 1, `an sFlow ${what}`, packet.receivedMs);
+  if (end - start < 12) return truncated(`datagram of ${end - start} bytes has no whole header`);
+  const family = view.getUint32(start + 4);
+  if (family !== ADDRESS_IPV4 && family !== ADDRESS_IPV6) {
+    exporter.drop("malformed", 1, `an sFlow datagram has an agent address of kind ${family}`, packet.receivedMs);
+    return;
+  }
+  let at = start + 8 + (family === ADDRESS_IPV4 ? 4 : 16);
+  if (end - at < 16) return truncated(`datagram of ${end - start} bytes has no whole header`);
+  // Its clock counts from its start only: what it tells happened when it arrived.
+  packet.setClock(packet.receivedMs, -1);
+  exporter.observe(KEY_BASE + view.getUint32(at), view.getUint32(at + 4), 1);
+  const samples = view.getUint32(at + 12);
+  at += 16;
+  if (samples > SAMPLES_MAX) {
+    exporter.drop("malformed", 1, `an sFlow datagram says it has ${samples} samples`, packet.receivedMs);
+    return;
+  }
+  let records = 0;
+  for (let index = 0; index < samples; index++) {
+    if (end - at < 8)
+      return finish(packet, records, () => truncated(`datagram ends after ${index} of ${samples} samples`));
+    const format = view.getUint32(at);
+    const length = view.getUint32(at + 4);
+    at += 8;
+    if (length > end - at) {
+      return finish(packet, records, () => truncated(`sample of ${length} bytes reaches beyond its datagram`));
+    }
+    if (format === FLOW_SAMPLE || format === EXPANDED_FLOW_SAMPLE) {
+      if (readSample(packet, at, at + length, format === EXPANDED_FLOW_SAMPLE)) records++;
+    }
+    at += length;
+  }
+  finish(packet, records);
+}
+
+function finish({ exporter, receivedMs }: Packet, records: number, also?: () => void): void {
+  exporter.records += records;
+  if (records > 0) exporter.lastRecordMs = receivedMs;
+  also?.();
+}
+
+function readSample(packet: Packet, start: number, end: number, expanded: boolean): boolean {
+  const { view, exporter, batch, receivedMs } = packet;
+  const headerBytes = expanded ? 44 : 32;
+  if (end - start < headerBytes) {
+    exporter.drop("truncated", 1, "an sFlow sample is shorter than its header", receivedMs);
+    return false;
+  }
+  const rate = Math.max(1, view.getUint32(start + (expanded ? 12 : 8)));
+  const count = view.getUint32(start + headerBytes - 4);
+  let at = start + headerBytes;
+  for (let index = 0; index < Math.min(count, RECORDS_MAX); index++) {
+    if (end - at < 8) break;
+    const format = view.getUint32(at);
+    const length = view.getUint32(at + 4);
+    at += 8;
+    if (length > end - at) {
+      exporter.drop("truncated", 1, "a record of an sFlow sample reaches beyond it", receivedMs);
+      return false;
+    }
+    const row = batch.next();
+    const bytes = readRecord(packet, format, at, at + length, row);
+    if (bytes >= 0) {
+      exporter.samplingRate = rate;
+      batch.exporter[row] = exporter.index;
+      batch.version[row] = packet.version;
+      setCounter(batch.bytes, row, bytes);
+      setCounter(batch.packets, row, 1);
+      scaleCounter(batch.bytes, row, rate);
+      scaleCounter(batch.packets, row, rate);
+      packet.setTimes(row, receivedMs, receivedMs);
+      return true;
+    }
+    batch.count--;
+    at += length;
+  }
+  // Not IP, or a kind of record that holds no packet.
+  exporter.drops.no_address++;
+  return false;
+}
+
+/** The length of the packet; below zero where the record holds none that has addresses. */
+function readRecord({ view, batch }: Packet, format: number, at: number, end: number, row: number): number {
+  const length = end - at;
+  if (format === RAW_HEADER && length >= 16) {
+    const protocol = view.getUint32(at);
+    const headerEnd = Math.min(end, at + 16 + view.getUint32(at + 12));
+    const known =
+      protocol === HEADER_ETHERNET
+        ? readEthernet(view, at + 16, headerEnd, batch, row)
+        : (protocol === HEADER_IPV4 || protocol === HEADER_IPV6) && readIp(view, at + 16, headerEnd, batch, row);
+    return known ? view.getUint32(at + 4) : -1;
+  }
+  const words = row * 4;
+  if (format === IPV4_RECORD && length >= 28) {
+    for (const [target, from] of [[batch.src, at + 8] as const, [batch.dst, at + 12] as const]) {
+      target[words] = 0;
+      target[words + 1] = 0;
+      target[words + 2] = MAPPED_WORD;
+      target[words + 3] = view.getUint32(from, true);
+    }
+    return readEnds(view, at, at + 16, batch, row);
+  }
+  if (format === IPV6_RECORD && length >= 52) {
+    for (let word = 0; word < 4; word++) {
+      batch.src[words + word] = view.getUint32(at + 8 + word * 4, true);
+      batch.dst[words + word] = view.getUint32(at + 24 + word * 4, true);
+    }
+    return readEnds(view, at, at + 40, batch, row);
+  }
+  return -1;
+}
+
+function readEnds(view: DataView, at: number, ports: number, batch: Packet["batch"], row: number): number {
+  batch.protocol[row] = view.getUint32(at + 4);
+  batch.ports[row] = (((view.getUint32(ports) & 0xffff) << 16) | (view.getUint32(ports + 4) & 0xffff)) >>> 0;
+  batch.tcpFlags[row] = view.getUint32(ports + 8);
+  return view.getUint32(at);
+}

@@ -1,0 +1,192 @@
+import { open, readdir, readFile, rm, type FileHandle } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { ADDRESS_BYTES } from "../model/flow.ts";
+import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
+
+// Windows that the store does not have yet, on disk: a file each, written every few seconds with the rows that changed, as
+// they stand, and removed once the store has them all. A crash loses the seconds since the last writing. Rows keep their
+// places, so what is read back goes to the store under the same batch ids as before, and the store knows what it has.
+
+const MAGIC = 0x31_4a_46_54;
+const BLOCK_EXPORTERS = 1;
+const BLOCK_ROWS = 2;
+const BLOCK_CLOSED = 3;
+/** Kind, length and checksum before each block. */
+const BLOCK_HEADER_BYTES = 16;
+const EXPORTER_BYTES = 4 + ADDRESS_BYTES;
+/** Place, flags, key, counters, first and last seen. */
+const ROW_WORDS = 2 + KEY_WORDS + COUNTER_WORDS + 4;
+const BLOCK_ROWS_MAX = 65_536;
+/** A file that has grown so large is a window that had better be written. */
+export const JOURNAL_FILE_BYTES_MAX = 512 * 1024 * 1024;
+const SUFFIX = ".window";
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  exporters: number;
+  bytes: number;
+}
+
+export interface Recovered {
+  readonly table: FlowTable;
+  /** Whether it had been closed, so that parts of it may be in the store. */
+  readonly closed: boolean;
+}
+
+export class WindowJournal {
+  readonly #folder: string;
+  readonly #files = new Map<FlowTable, OpenFile>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    mkdirSync(folder, { recursive: true });
+  }
+
+  /** Makes what has changed in the table durable. */
+  async write(table: FlowTable, closed: boolean): Promise<void> {
+    const file = this.#files.get(table) ?? (await this.#create(table));
+    const blocks: Uint8Array[] = [];
+    if (table.exporters.size > file.exporters) {
+      blocks.push(...block(BLOCK_EXPORTERS, encodeExporters(table)));
+      file.exporters = table.exporters.size;
+    }
+    const changed = table.takeChanged();
+    for (let from = 0; from < changed.length; from += BLOCK_ROWS_MAX) {
+      blocks.push(...block(BLOCK_ROWS, encodeRows(table, changed.subarray(from, from + BLOCK_ROWS_MAX))));
+    }
+    if (closed) blocks.push(...block(BLOCK_CLOSED, new Uint8Array(new Uint32Array([table.count]).buffer)));
+    if (blocks.length === 0) return;
+    for (const bytes of blocks) {
+      await file.handle.write(bytes);
+      file.bytes += bytes.length;
+    }
+    await file.handle.datasync();
+  }
+
+  sizeOf(table: FlowTable): number {
+    return this.#files.get(table)?.bytes ?? 0;
+  }
+
+  /** The store has all of it. */
+  async remove(table: FlowTable): Promise<void> {
+    await this.#files.get(table)?.handle.close();
+    this.#files.delete(table);
+    await rm(this.#pathOf(table.id), { force: true });
+  }
+
+  /** Closes the files without removing them: the next start reads them. */
+  async close(): Promise<void> {
+    for (const { handle } of this.#files.values()) await handle.close();
+    this.#files.clear();
+  }
+
+  /** What was not stored when the service last stopped, oldest first. A file without anything to read is removed. */
+  async *recover(): AsyncGenerator<Recovered> {
+    const names = (await readdir(this.#folder)).filter((name) => name.endsWith(SUFFIX)).sort();
+    for (const name of names) {
+      const path = join(this.#folder, name);
+      const read = readTable(name.slice(0, -SUFFIX.length), await readFile(path));
+      if (read && read.table.count > 0) {
+        const handle = await open(path, "a");
+        this.#files.set(read.table, { handle, exporters: read.table.exporters.size, bytes: 0 });
+        // What stands behind a torn end would never be read: the file goes on where it makes sense.
+        await handle.truncate(read.bytes);
+        yield read;
+      } else await rm(path, { force: true });
+    }
+  }
+
+  async #create(table: FlowTable): Promise<OpenFile> {
+    const handle = await open(this.#pathOf(table.id), "a");
+    const header = new Uint8Array(new Uint32Array([MAGIC, table.minute]).buffer);
+    await handle.write(header);
+    const file = { handle, exporters: 0, bytes: header.length };
+    this.#files.set(table, file);
+    return file;
+  }
+
+  #pathOf(id: string): string {
+    return join(this.#folder, id + SUFFIX);
+  }
+}
+
+function block(kind: number, content: Uint8Array): [Uint8Array, Uint8Array] {
+  const header = new Uint32Array([kind, content.length, crc32(content), 0]);
+  return [new Uint8Array(header.buffer), content];
+}
+
+function encodeExporters(table: FlowTable): Uint8Array {
+  const content = new Uint8Array(table.exporters.size * EXPORTER_BYTES);
+  const view = new DataView(content.buffer);
+  let at = 0;
+  for (const [index, address] of table.exporters) {
+    view.setUint32(at, index, true);
+    content.set(address, at + 4);
+    at += EXPORTER_BYTES;
+  }
+  return content;
+}
+
+function encodeRows(table: FlowTable, rows: Int32Array): Uint8Array {
+  const words = new Uint32Array(rows.length * ROW_WORDS);
+  const times = new Float64Array(2);
+  const timeWords = new Uint32Array(times.buffer);
+  const { keys } = table.index;
+  rows.forEach((row, index) => {
+    let at = index * ROW_WORDS;
+    words[at++] = row;
+    words[at++] = table.tcpFlags[row]!;
+    for (let word = 0; word < KEY_WORDS; word++) words[at++] = keys[row * KEY_WORDS + word]!;
+    for (let word = 0; word < COUNTER_WORDS; word++) words[at++] = table.counters[row * COUNTER_WORDS + word]!;
+    times[0] = table.firstSeen[row]!;
+    times[1] = table.lastSeen[row]!;
+    words.set(timeWords, at);
+  });
+  return new Uint8Array(words.buffer);
+}
+
+function readTable(id: string, file: Buffer): (Recovered & { bytes: number }) | undefined {
+  // Aligned and of its own, so that words can be looked at as words.
+  const bytes = new Uint8Array(file);
+  if (bytes.length < 8) return undefined;
+  const [magic, minute] = new Uint32Array(bytes.buffer, 0, 2);
+  if (magic !== MAGIC) return undefined;
+  const table = new FlowTable(id, minute!);
+  let closed = false;
+  let at = 8;
+  while (bytes.length - at >= BLOCK_HEADER_BYTES) {
+    const [kind, length, checksum] = new Uint32Array(bytes.buffer, at, 3);
+    const start = at + BLOCK_HEADER_BYTES;
+    if (start + length! > bytes.length) break;
+    const content = bytes.subarray(start, start + length!);
+    if (crc32(content) !== checksum) break;
+    if (kind === BLOCK_EXPORTERS) restoreExporters(table, content);
+    else if (kind === BLOCK_ROWS && !restoreRows(table, content)) break;
+    else if (kind === BLOCK_CLOSED) closed = true;
+    at = start + length!;
+  }
+  return { table, closed, bytes: at };
+}
+
+function restoreExporters(table: FlowTable, content: Uint8Array): void {
+  const view = new DataView(content.buffer, content.byteOffset, content.length);
+  for (let at = 0; at + EXPORTER_BYTES <= content.length; at += EXPORTER_BYTES) {
+    table.exporters.set(view.getUint32(at, true), content.slice(at + 4, at + EXPORTER_BYTES));
+  }
+}
+
+function restoreRows(table: FlowTable, content: Uint8Array): boolean {
+  const words = new Uint32Array(content.buffer, content.byteOffset, content.length / 4);
+  const times = new Float64Array(2);
+  const timeWords = new Uint32Array(times.buffer);
+  for (let at = 0; at + ROW_WORDS <= words.length; at += ROW_WORDS) {
+    const key = words.subarray(at + 2, at + 2 + KEY_WORDS);
+    const counters = words.subarray(at + 2 + KEY_WORDS, at + 2 + KEY_WORDS + COUNTER_WORDS);
+    timeWords.set(words.subarray(at + 2 + KEY_WORDS + COUNTER_WORDS, at + ROW_WORDS));
+    const known = table.restore(words[at]!, key, counters, times[0]!, times[1]!, words[at + 1]!);
+    if (!known || !table.exporters.has(key[1]! >>> 16)) return false;
+  }
+  return true;
+}

@@ -1,0 +1,220 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { workerData } from "node:worker_threads";
+import { Decoder } from "../collectors/decoder.ts";
+import { RingReader, type RingMemory } from "../collectors/ring.ts";
+import type { Drops, ExporterStatus, WindowsStatus } from "../collectors/status.ts";
+import { serveThread } from "../lib/thread.ts";
+import type { FlowRows } from "../model/flow.ts";
+import { JOURNAL_FILE_BYTES_MAX, WindowJournal } from "./journal.ts";
+import { summarise, type RaisedEvent, type SummarySettings } from "./summary.ts";
+import type { FlowTable } from "./table.ts";
+import { Windows, type WindowSettings } from "./windows.ts";
+
+// The thread that decodes and adds up: datagrams out of the ring, closed windows to whoever asks for them.
+
+export interface FlowsThreadData {
+  readonly ring: RingMemory;
+  readonly journalFolder: string;
+  readonly journalMs: number;
+  readonly platform: string;
+  readonly clockSkewMaxMs: number;
+  readonly windows: WindowSettings;
+  readonly summary: SummarySettings | null;
+  /** Tells this start from every other. */
+  readonly run: string;
+}
+
+/** Part of a closed window, on its way to the store. */
+export interface WindowPart {
+  readonly batchId: string;
+  readonly rows: FlowRows;
+  readonly events: readonly RaisedEvent[];
+  /** Busy hosts that there are no events for, since there are too many. */
+  readonly hostsLeft: number;
+  /** What went wrong meanwhile, for the log. */
+  readonly troubles: readonly string[];
+}
+
+export interface ThreadStatus {
+  readonly exporters: ExporterStatus[];
+  readonly drops: Drops;
+  readonly windows: WindowsStatus;
+}
+
+const PART_ROWS_MAX = 65_536;
+/** Datagrams between two looks at what else there is to do. */
+const TURN_DATAGRAMS = 256;
+const TICK_MS = 1000;
+const TROUBLES_MAX = 100;
+
+const data = workerData as FlowsThreadData;
+const ring = new RingReader(data.ring);
+const journal = new WindowJournal(data.journalFolder);
+const decoder = new Decoder({
+  clockSkewMaxMs: data.clockSkewMaxMs,
+  take: (batch) => windows.add(batch, Date.now()),
+});
+const windows = new Windows(
+  data.windows,
+  {
+    addressBytes: (index) => decoder.exporter(index).addressBytes,
+    tooLate: (index) => {
+      const hours = Math.round(data.windows.lateMaxMs / 360_000) / 10;
+      const message = `a flow ended more than ${hours} hours before it was told of`;
+      decoder.exporter(index).drop("too_late", 1, message, Date.now());
+    },
+  },
+  data.run,
+  (table) => void inOrder(() => settle(table)),
+);
+
+const troubles: string[] = [];
+/** Closed windows, oldest first, with how far each is stored. */
+const ready: { readonly table: FlowTable; stored: number }[] = [];
+/** How far the part reaches that was given and is not said to be stored yet. */
+let given: number | undefined;
+let writtenRows = 0;
+let asking: ((part: WindowPart | null) => void) | undefined;
+let stopping = false;
+let draining: Promise<void> | undefined;
+let journalled = Promise.resolve();
+let ticks = 0;
+
+/** The journal is written by one at a time. */
+function inOrder(work: () => Promise<void>): Promise<void> {
+  journalled = journalled.then(work).catch((error: unknown) => {
+    if (troubles.length < TROUBLES_MAX) troubles.push(`the journal of flow windows: ${(error as Error).message}`);
+  });
+  return journalled;
+}
+
+/** A closed window may be given away once it is written: only then has it the same parts after a crash. */
+async function settle(table: FlowTable): Promise<void> {
+  try {
+    await journal.write(table, true);
+  } finally {
+    ready.push({ table, stored: 0 });
+    answer();
+  }
+}
+
+function answer(): void {
+  const next = ready[0];
+  if (!asking || (!next && !stopping)) return;
+  const resolve = asking;
+  asking = undefined;
+  resolve(next ? partOf(next.table, next.stored) : null);
+}
+
+function partOf(table: FlowTable, from: number): WindowPart {
+  const to = Math.min(table.count, from + PART_ROWS_MAX);
+  given = to;
+  const summary = from === 0 && data.summary ? summarise(table, data.summary, data.platform) : { events: [], left: 0 };
+  return {
+    batchId: `${table.id}.${from}`,
+    rows: table.rows(from, to),
+    events: summary.events,
+    hostsLeft: summary.left,
+    troubles: troubles.splice(0),
+  };
+}
+
+async function drain(): Promise<void> {
+  do {
+    while (ring.read(TURN_DATAGRAMS, (...datagram) => decoder.decode(...datagram)) > 0) {
+      decoder.flush();
+      await nextTurn();
+    }
+  } while (!ring.sleeps());
+}
+
+function tick(): void {
+  const nowMs = Date.now();
+  ticks++;
+  decoder.expire(nowMs);
+  windows.closeDue(nowMs);
+  if (ticks % Math.max(1, Math.round(data.journalMs / TICK_MS)) !== 0) return;
+  for (const table of windows.tables()) {
+    if (journal.sizeOf(table) > JOURNAL_FILE_BYTES_MAX) windows.closeEarly(table);
+    else void inOrder(() => journal.write(table, false));
+  }
+}
+
+async function flush(): Promise<void> {
+  await draining;
+  windows.closeAll();
+  await journalled;
+}
+
+const api = {
+  /** Takes up what the last run left; gives how many rows that are. */
+  async start(): Promise<number> {
+    let rows = 0;
+    for await (const { table, closed } of journal.recover()) {
+      windows.readmit(table);
+      rows += table.count;
+      if (closed) ready.push({ table, stored: 0 });
+      else await inOrder(() => settle(table));
+    }
+    setInterval(tick, TICK_MS);
+    return rows;
+  },
+  /** Called when something came into the ring while nothing was being read. */
+  drain(): Promise<void> {
+    draining = (draining ?? Promise.resolve()).then(drain);
+    return draining;
+  },
+  /** The next part of a closed window, as soon as there is one; null once all is given after a stop. */
+  take(): Promise<WindowPart | null> {
+    return new Promise((resolve) => {
+      asking = resolve;
+      answer();
+    });
+  },
+  /** What was given last is stored. */
+  async stored(): Promise<void> {
+    const oldest = ready[0]!;
+    const rows = given! - oldest.stored;
+    oldest.stored = given!;
+    windows.stored(rows);
+    writtenRows += rows;
+    if (oldest.stored < oldest.table.count) return;
+    ready.shift();
+    await inOrder(() => journal.remove(oldest.table));
+  },
+  flush,
+  /** Nothing more will come: everything is closed, and whoever takes is told when that was all. */
+  async stop(): Promise<void> {
+    await flush();
+    stopping = true;
+    answer();
+  },
+  /** Lets go of the journal; what is not stored is taken up by the next start. */
+  async end(): Promise<void> {
+    await journalled;
+    await journal.close();
+  },
+  meet(address: string): void {
+    decoder.meet(address, Date.now());
+  },
+  status(connected: readonly string[]): ThreadStatus {
+    const { exporters, drops } = decoder.status(Date.now(), new Set(connected));
+    const { folded, late, earlyFlushes } = windows.counts;
+    return {
+      exporters,
+      drops: drops as Drops,
+      windows: {
+        openTuples: windows.openRows,
+        waitingRows: windows.waitingRows,
+        writtenRows,
+        foldedRecords: folded,
+        lateRecords: late,
+        earlyFlushes,
+      },
+    };
+  },
+};
+
+export type FlowsThreadApi = typeof api;
+
+serveThread(api);

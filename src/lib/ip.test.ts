@@ -1,0 +1,30 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { canonicalAddress, formatAddress, parseAddress } from "./ip.ts";
+
+test("an address that is a number is written in the one spelling", () => {
+  const spelled = (text: string) => formatAddress(parseAddress(text)!);
+  expect(spelled("10.0.0.1")).toBe("10.0.0.1");
+  expect(spelled("255.255.255.255")).toBe("255.255.255.255");
+  expect(spelled("::ffff:192.0.2.7")).toBe("192.0.2.7");
+  expect(spelled("0:0:0:0:0:0:0:1")).toBe("::1");
+  expect(spelled("::")).toBe("::");
+  expect(spelled("2001:DB8:0:1:0:0:0:1")).toBe("2001:db8:0:1::1");
+  expect(spelled("2001:db8:0:0:1:0:0:1")).toBe("2001:db8::1:0:0:1");
+  expect(spelled("1:2:3:4:5:6:7:0")).toBe("1:2:3:4:5:6:7:0");
+});
+
+test("number and spelling are the same address, whichever it is", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
+      expect(formatAddress(parseAddress(text)!)).toBe(canonicalAddress(text));
+    }),
+  );
+  const group = fc.oneof(fc.constant(0n), fc.bigInt(0n, 0xffffn));
+  fc.assert(
+    fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
+      const value = groups.reduce((sum, item) => (sum << 16n) | item, 0n);
+      expect(parseAddress(formatAddress(value))).toBe(value);
+    }),
+  );
+});

@@ -1,0 +1,35 @@
+import { parseAddress } from "../lib/ip.ts";
+import { ADDRESS_BYTES, type FlowRows } from "./flow.ts";
+import type { Flow } from "./flow-question.ts";
+
+export type FlowRow = Omit<Flow, "id">;
+
+/** Rows as columns, for those who make few of them and one by one. Addresses must be such. */
+export function flowRowsOf(rows: readonly FlowRow[]): FlowRows {
+  const addresses = (pick: (row: FlowRow) => string) => {
+    const bytes = new Uint8Array(rows.length * ADDRESS_BYTES);
+    for (const [index, row] of rows.entries()) {
+      const digits = parseAddress(pick(row))!
+        .toString(16)
+        .padStart(2 * ADDRESS_BYTES, "0");
+      bytes.set(Buffer.from(digits, "hex"), index * ADDRESS_BYTES);
+    }
+    return bytes;
+  };
+  return {
+    count: rows.length,
+    windowStart: Float64Array.from(rows, (row) => row.windowStartMs),
+    exporter: addresses((row) => row.exporter),
+    src: addresses((row) => row.src),
+    dst: addresses((row) => row.dst),
+    srcPort: Uint16Array.from(rows, (row) => row.srcPort),
+    dstPort: Uint16Array.from(rows, (row) => row.dstPort),
+    protocol: Uint8Array.from(rows, (row) => row.protocol),
+    tcpFlags: Uint16Array.from(rows, (row) => row.tcpFlags),
+    bytes: BigUint64Array.from(rows, (row) => row.bytes),
+    packets: BigUint64Array.from(rows, (row) => row.packets),
+    firstSeen: Float64Array.from(rows, (row) => row.firstSeenMs),
+    lastSeen: Float64Array.from(rows, (row) => row.lastSeenMs),
+    version: Uint8Array.from(rows, (row) => row.version),
+  };
+}

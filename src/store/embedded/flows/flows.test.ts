@@ -1,0 +1,152 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+import pino from "pino";
+import { afterEach, expect, test } from "vitest";
+import { DAY_MS } from "../../../lib/time.ts";
+import { flowRowsOf, type FlowRow } from "../../../model/flow-rows.ts";
+import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
+import { Flows } from "./flows.ts";
+
+const DAY = Date.UTC(2026, 5, 15);
+const folders: string[] = [];
+const opened: Flows[] = [];
+afterEach(async () => {
+  for (const flows of opened.splice(0)) await flows.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const newFolder = () => {
+  const folder = mkdtempSync(join(tmpdir(), "tocsin-flows-"));
+  folders.push(folder);
+  return folder;
+};
+const logged: Record<string, unknown>[] = [];
+const log = pino({ level: "warn" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
+const open = async (dataDir: string) => {
+  const flows = await Flows.open({ dataDir, indexPrefix: "site", log, now: () => DAY });
+  opened.push(flows);
+  return flows;
+};
+const close = async (flows: Flows) => {
+  opened.splice(opened.indexOf(flows), 1);
+  await flows.close();
+};
+const filesOf = (dataDir: string) =>
+  readdirSync(join(dataDir, "flows"))
+    .filter((name) => name !== "scratch")
+    .sort();
+const rowAt = (windowStartMs: number, srcPort = 1): FlowRow => ({
+  windowStartMs,
+  src: "10.0.0.1",
+  dst: "192.0.2.9",
+  srcPort,
+  dstPort: 443,
+  protocol: 6,
+  tcpFlags: 27,
+  bytes: 1000n,
+  packets: 10n,
+  firstSeenMs: windowStartMs,
+  lastSeenMs: windowStartMs + 5,
+  exporter: "192.0.2.1",
+  version: 9,
+});
+const rowsAt = (start: number, count: number) =>
+  flowRowsOf(Array.from({ length: count }, (_, nth) => rowAt(start, nth & 0xffff)));
+
+test("the day's unit is made at the start, the others with their first row, and each has its day's name", async () => {
+  const folder = newFolder();
+  const flows = await open(folder);
+  expect(filesOf(folder)).toContain("site-flows-2026.06.15.duckdb");
+  await flows.append(rowsAt(DAY + DAY_MS - FLOW_WINDOW_MS, 2), "a");
+  await close(flows);
+  // Written out: no log is left.
+  expect(filesOf(folder)).toEqual(["site-flows-2026.06.15.duckdb", "site-flows-2026.06.16.duckdb"]);
+});
+
+test("a day that is removed gives its room back at once", async () => {
+  const folder = newFolder();
+  const flows = await open(folder);
+  await flows.append(rowsAt(DAY - 3 * DAY_MS, 50_000), "a");
+  await close(flows);
+  const again = await open(folder);
+  const sizeOf = (name: string) => statSync(join(folder, "flows", name)).size;
+  const sizes = () => filesOf(folder).reduce((sum, name) => sum + sizeOf(name), 0);
+  const before = sizes();
+  const removed = sizeOf("site-flows-2026.06.12.duckdb");
+  expect(await again.removeBefore(DAY)).toEqual({ days: 1, flows: 50_000 });
+  expect(sizes()).toBe(before - removed);
+  expect(filesOf(folder)).toEqual(["site-flows-2026.06.15.duckdb"]);
+});
+
+test("a file that cannot be read is kept under another name, told of, and does not stand in the others' way", async () => {
+  for (const damage of [
+    (file: string) => writeFileSync(file, Buffer.alloc(20_000, 0x5a)),
+    (file: string) => truncateSync(file, 5000),
+  ]) {
+    const folder = newFolder();
+    const flows = await open(folder);
+    await flows.append(rowsAt(DAY, 10), "a");
+    await flows.append(rowsAt(DAY + DAY_MS, 10), "b");
+    await close(flows);
+    damage(join(folder, "flows", "site-flows-2026.06.15.duckdb"));
+    logged.length = 0;
+    const again = await open(folder);
+    expect(logged).toHaveLength(1);
+    expect(JSON.stringify(logged)).toContain("site-flows-2026.06.15.duckdb");
+    expect(await again.count()).toBe(10);
+    expect(filesOf(folder).filter((name) => name.endsWith(".damaged"))).toHaveLength(1);
+    await again.append(rowsAt(DAY, 5), "c");
+    expect(await again.count()).toBe(15);
+  }
+});
+
+test("batches beyond what may wait are refused, and those that wait are stored", async () => {
+  const flows = await open(newFolder());
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 40 }, (_, nth) => flows.append(rowsAt(DAY, 10), `batch-${nth}`)),
+  );
+  const stored = outcomes.filter(({ status }) => status === "fulfilled").length;
+  const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+  expect(stored).toBeGreaterThan(0);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { reason } of refused) expect(reason).toMatchObject({ name: "StoreUnavailable", reason: "queue_full" });
+  expect(await flows.count()).toBe(10 * stored);
+});
+
+test("what was acknowledged is there after the process is killed, and what comes again is not there twice", async () => {
+  const folder = newFolder();
+  const modules = ["./flows.ts", "../../../model/flow-rows.ts"].map((path) =>
+    pathToFileURL(join(import.meta.dirname, path)),
+  );
+  const code = `
+    const { Flows } = await import("${modules[0]}");
+    const { flowRowsOf } = await import("${modules[1]}");
+    const flows = await Flows.open({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    const row = ${JSON.stringify(rowAt(0), (_, value) => (typeof value === "bigint" ? Number(value) : value))};
+    const rows = Array.from({ length: 3000 }, (_, nth) => ({ ...row, srcPort: nth, bytes: 1000n, packets: 10n, windowStartMs: ${DAY} }));
+    for (let batch = 0; ; batch++) {
+      await flows.append(flowRowsOf(rows), "batch-" + batch);
+      console.log(batch);
+    }`;
+  const program = join(folder, "writer.mjs");
+  writeFileSync(program, code);
+  const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
+  let last = -1;
+  for await (const line of createInterface(child.stdout)) {
+    last = Number(line);
+    if (last >= 3) child.kill("SIGKILL");
+  }
+  expect(last).toBeGreaterThanOrEqual(3);
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  const flows = await open(folder);
+  const count = await flows.count();
+  // The one that was under way is there as a whole or not at all.
+  expect([last + 1, last + 2]).toContain(count / 3000);
+  for (let batch = 0; batch <= last + 1; batch++) await flows.append(rowsAt(DAY, 3000), `batch-${batch}`);
+  expect(await flows.count()).toBe(3000 * (last + 2));
+});

@@ -1,0 +1,246 @@
+import { formatAddress, type AddressRange } from "../../../lib/ip.ts";
+import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
+import type { Flow, FlowFilter, FlowOrder, Split, TalkerDimension } from "../../../model/flow-question.ts";
+import { protocolName } from "../../../model/protocol.ts";
+import { and, FALSE, TRUE } from "../columns/sql.ts";
+import type { Unit } from "./units.ts";
+
+// Questions about flows in the engine's words. Only numbers come from outside, and are written as such.
+
+/** The two tables of a unit; table.ts says why. */
+type Family = "four" | "six";
+const FAMILIES = ["four", "six"] as const;
+
+const HALF = (1n << 64n) - 1n;
+/** Where IPv4 addresses lie among all addresses. */
+const MAPPED = 0xffff_0000_0000n;
+const FOUR_MAX = 0xffff_ffffn;
+const half = (value: bigint) => `${value}::UBIGINT`;
+
+function whereSql(family: Family, { fromMs, toMs, src, dst, exporter, port, protocol }: FlowFilter): string {
+  const address = family === "four" ? fourSql : rangeSql;
+  return and([
+    fromMs === undefined ? TRUE : `ts >= ${Math.ceil(fromMs)}`,
+    toMs === undefined ? TRUE : `ts < ${Math.ceil(toMs)}`,
+    address("src", src),
+    address("dst", dst),
+    rangeSql("exporter", exporter),
+    port === undefined ? TRUE : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
+    protocol === undefined ? TRUE : `protocol = ${Math.trunc(protocol)}`,
+  ]);
+}
+
+function fourSql(name: string, range: AddressRange | undefined): string {
+  if (!range) return TRUE;
+  const from = range.from < MAPPED ? 0n : range.from - MAPPED;
+  const to = range.to > MAPPED + FOUR_MAX ? FOUR_MAX : range.to - MAPPED;
+  if (from > FOUR_MAX || to < 0n) return FALSE;
+  return from === 0n && to === FOUR_MAX ? TRUE : `${name} BETWEEN ${from}::UINTEGER AND ${to}::UINTEGER`;
+}
+
+/** Each half is compared on its own, which lets the engine pass over whole blocks. */
+function rangeSql(name: string, range: AddressRange | undefined): string {
+  if (!range) return TRUE;
+  const [high, low] = [`${name}_high`, `${name}_low`];
+  const [from, to] = [halves(range.from), halves(range.to)];
+  if (from.high === to.high)
+    return `(${high} = ${half(from.high)} AND ${low} BETWEEN ${half(from.low)} AND ${half(to.low)})`;
+  return and([
+    `${high} BETWEEN ${half(from.high)} AND ${half(to.high)}`,
+    from.low === 0n ? TRUE : `(${high} > ${half(from.high)} OR ${low} >= ${half(from.low)})`,
+    to.low === HALF ? TRUE : `(${high} < ${half(to.high)} OR ${low} <= ${half(to.low)})`,
+  ]);
+}
+
+function halves(address: bigint): { high: bigint; low: bigint } {
+  return { high: address >> 64n, low: address & HALF };
+}
+
+/** What the table of IPv4 has no column for, in its words. */
+const IN_FOUR: Readonly<Record<string, string>> = {
+  src_high: "0::UBIGINT",
+  src_low: `${half(MAPPED)} + src`,
+  dst_high: "0::UBIGINT",
+  dst_low: `${half(MAPPED)} + dst`,
+  pair: "(src::UBIGINT << 32) | dst",
+};
+
+/** The matching rows as a table with these columns. */
+export function rowsSql(
+  units: readonly Unit[],
+  filter: FlowFilter,
+  columns: readonly string[],
+  families: readonly Family[] = FAMILIES,
+): string {
+  const selects = units.flatMap(({ name }) =>
+    families.map(
+      (family) => `SELECT ${listSql(family, columns)} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`,
+    ),
+  );
+  return `(${selects.join(" UNION ALL ")})`;
+}
+
+function listSql(family: Family, columns: readonly string[]): string {
+  const own = (column: string) => (family === "four" && column in IN_FOUR ? `${IN_FOUR[column]} AS ${column}` : column);
+  return columns.map(own).join(", ");
+}
+
+/**
+ * A page of the matching rows in order. Each table is asked for its own first rows, plainly: then the engine reads the
+ * columns that rows are ordered by, and the others only for those that are first.
+ */
+export function pageSql(
+  units: readonly Unit[],
+  filter: FlowFilter,
+  order: FlowOrder,
+  offset: number,
+  limit: number,
+): string {
+  const by = orderSql(order);
+  const firsts = units.flatMap(({ name }) =>
+    FAMILIES.map((family) => {
+      const rows = `FROM ${name}.${family} WHERE ${whereSql(family, filter)} ORDER BY ${by} LIMIT ${offset + limit}`;
+      return `SELECT ${listSql(family, FLOW_COLUMNS)} FROM (${rows})`;
+    }),
+  );
+  return `FROM (${firsts.join(" UNION ALL ")}) ORDER BY ${by} LIMIT ${limit} OFFSET ${offset}`;
+}
+
+/** One row: how many match. */
+export function countSql(units: readonly Unit[], filter: FlowFilter): string {
+  const counts = units.flatMap(({ name }) =>
+    FAMILIES.map((family) => `(SELECT count(*) FROM ${name}.${family} WHERE ${whereSql(family, filter)})`),
+  );
+  return `SELECT ${counts.join(" + ")}`;
+}
+
+function orderSql({ sort, descending }: FlowOrder): string {
+  const direction = descending ? "DESC" : "ASC";
+  const keys = sort === "timestamp" ? ["ts", "seq"] : [sort, "ts", "seq"];
+  return keys.map((key) => `${key} ${direction}`).join(", ");
+}
+
+/** In the order in which toFlow reads them. */
+const FLOW_COLUMNS = [
+  "ts",
+  "seq",
+  "src_high",
+  "src_low",
+  "dst_high",
+  "dst_low",
+  "src_port",
+  "dst_port",
+  "protocol",
+  "tcp_flags",
+  "bytes",
+  "packets",
+  "first_seen",
+  "duration",
+  "exporter_high",
+  "exporter_low",
+  "version",
+] as const;
+
+export function toFlow(cells: readonly unknown[]): Flow {
+  const number = (column: number) => Number(cells[column]);
+  const address = (column: number) => addressOf(cells, column);
+  const windowStartMs = number(0) - FLOW_WINDOW_MS;
+  const firstSeenMs = windowStartMs + number(12);
+  return {
+    id: flowId(number(0), number(1)),
+    windowStartMs,
+    src: address(2),
+    dst: address(4),
+    srcPort: number(6),
+    dstPort: number(7),
+    protocol: number(8),
+    tcpFlags: number(9),
+    bytes: BigInt(cells[10] as bigint),
+    packets: BigInt(cells[11] as bigint),
+    firstSeenMs,
+    lastSeenMs: firstSeenMs + number(13),
+    exporter: address(14),
+    version: number(16),
+  };
+}
+
+/** When its window ended, and its number among the flows of that day: rises with both, and never changes. */
+function flowId(ts: number, seq: number): string {
+  return `flw_${ts.toString(16).padStart(12, "0")}${seq.toString(16).padStart(10, "0")}`;
+}
+
+function addressOf(cells: readonly unknown[], column: number): string {
+  return formatAddress(((cells[column] as bigint) << 64n) | (cells[column + 1] as bigint));
+}
+
+/** Which rows are added up by what. */
+export interface Grouping {
+  readonly families: readonly Family[];
+  readonly columns: readonly string[];
+  /** The key in the engine's words. */
+  readonly keySql: string;
+  readonly keyOf: (cells: readonly unknown[]) => string;
+}
+
+/** The engine has no words for the spelling of an IPv6 address. */
+export const ADDRESS_FUNCTION = "address_text";
+
+const octetsSql = (number: string) =>
+  [24, 16, 8, 0].map((shift) => `((${number} >> ${shift}) & 255)`).join(` || '.' || `);
+
+function addressSql(name: string): string {
+  const isFour = `${name}_high = 0 AND ${name}_low >> 32 = 65535`;
+  return `CASE WHEN ${isFour} THEN ${octetsSql(`${name}_low`)} ELSE ${ADDRESS_FUNCTION}(${name}_high, ${name}_low) END`;
+}
+
+const fourText = (value: bigint) => formatAddress(MAPPED + value);
+
+const fourAddress = (name: string): Grouping => ({
+  families: ["four"],
+  columns: [name],
+  keySql: octetsSql(name),
+  keyOf: ([value]) => fourText(BigInt(value as number)),
+});
+
+/** One number is half the work of two, and of all pairs most are of IPv4. */
+const fourPair: Grouping = {
+  families: ["four"],
+  columns: ["pair"],
+  keySql: `(${octetsSql("(pair >> 32)")}) || ' → ' || (${octetsSql("pair")})`,
+  keyOf: ([value]) => `${fourText((value as bigint) >> 32n)} → ${fourText((value as bigint) & FOUR_MAX)}`,
+};
+
+const wideAddress = (name: string, families: readonly Family[]): Grouping => ({
+  families,
+  columns: [`${name}_high`, `${name}_low`],
+  keySql: addressSql(name),
+  keyOf: (cells) => addressOf(cells, 0),
+});
+
+const widePair = (families: readonly Family[]): Grouping => ({
+  families,
+  columns: ["src_high", "src_low", "dst_high", "dst_low"],
+  keySql: `(${addressSql("src")}) || ' → ' || (${addressSql("dst")})`,
+  keyOf: (cells) => `${addressOf(cells, 0)} → ${addressOf(cells, 2)}`,
+});
+
+const byProtocol: Grouping = {
+  families: FAMILIES,
+  columns: ["protocol"],
+  keySql: `[${Array.from({ length: 256 }, (_, number) => `'${protocolName(number)}'`).join(", ")}][protocol + 1]`,
+  keyOf: ([protocol]) => protocolName(Number(protocol)),
+};
+
+/**
+ * How to add up by a dimension. No two of the groupings have a key in common, so that each is added up for itself: unless
+ * an address of the one kind talked to one of the other, which is hardly ever.
+ */
+export function groupingsOf(dimension: TalkerDimension | Split, units: readonly Unit[]): readonly Grouping[] {
+  if (dimension === "protocol") return [byProtocol];
+  if (dimension === "exporter") return [wideAddress("exporter", FAMILIES)];
+  if (units.some(({ isMixed }) => isMixed))
+    return [dimension === "pair" ? widePair(FAMILIES) : wideAddress(dimension, FAMILIES)];
+  return dimension === "pair"
+    ? [fourPair, widePair(["six"])]
+    : [fourAddress(dimension), wideAddress(dimension, ["six"])];
+}

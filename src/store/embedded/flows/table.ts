@@ -1,0 +1,144 @@
+import {
+  DOUBLE,
+  DuckDBDataChunk,
+  UBIGINT,
+  USMALLINT,
+  UTINYINT,
+  type DuckDBConnection,
+  type DuckDBType,
+} from "@duckdb/node-api";
+import duckdb from "@duckdb/node-bindings";
+import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../../../model/flow.ts";
+
+// How flows lie in their units, and how rows come there.
+
+/**
+ * Every unit is made from this: two tables, one for what goes from IPv4 to IPv4 and one for everything else. An IPv4
+ * address is then one small number, which groups several times as fast; others are two, since a single one of 128 bits
+ * takes the engine 15 times as long to read. `ts` is the end of the window; `first_seen` counts from its start and
+ * `duration` from there, so that both stay small. `seq` rises with every row of the unit.
+ */
+const SHARED = `exporter_high UBIGINT, exporter_low UBIGINT, src_port USMALLINT, dst_port USMALLINT, protocol UTINYINT,
+  tcp_flags USMALLINT, bytes UBIGINT, packets UBIGINT, first_seen BIGINT, duration BIGINT, version UTINYINT`;
+export const UNIT_TEMPLATE = {
+  four: `ts BIGINT, seq BIGINT, src UINTEGER, dst UINTEGER, ${SHARED}`,
+  six: `ts BIGINT, seq BIGINT, src_high UBIGINT, src_low UBIGINT, dst_high UBIGINT, dst_low UBIGINT, ${SHARED}`,
+  batches: "id VARCHAR",
+} as const;
+export const UNIT_FORM = `1 ${JSON.stringify(UNIT_TEMPLATE).replaceAll(/\s+/g, " ")}`;
+
+/** A batch is in memory while it is stored. */
+const BATCH_ROWS_MAX = 2_000_000;
+const CHUNK_ROWS = 2048;
+
+type Numbers = Float64Array | BigUint64Array | Uint16Array | Uint8Array;
+
+interface StagedColumn {
+  readonly name: string;
+  readonly type: DuckDBType;
+  readonly data: Numbers;
+}
+
+function stagedColumns(rows: FlowRows): StagedColumn[] {
+  const address = (name: string, bytes: Uint8Array) => {
+    const { high, low } = splitAddresses(bytes, rows.count);
+    return [
+      { name: `${name}_high`, type: UBIGINT, data: high },
+      { name: `${name}_low`, type: UBIGINT, data: low },
+    ];
+  };
+  return [
+    { name: "window_start", type: DOUBLE, data: rows.windowStart },
+    ...address("exporter", rows.exporter),
+    ...address("src", rows.src),
+    ...address("dst", rows.dst),
+    { name: "src_port", type: USMALLINT, data: rows.srcPort },
+    { name: "dst_port", type: USMALLINT, data: rows.dstPort },
+    { name: "protocol", type: UTINYINT, data: rows.protocol },
+    { name: "tcp_flags", type: USMALLINT, data: rows.tcpFlags },
+    { name: "bytes", type: UBIGINT, data: rows.bytes },
+    { name: "packets", type: UBIGINT, data: rows.packets },
+    { name: "first_seen", type: DOUBLE, data: rows.firstSeen },
+    { name: "last_seen", type: DOUBLE, data: rows.lastSeen },
+    { name: "version", type: UTINYINT, data: rows.version },
+  ];
+}
+
+/** The two halves of each address; they come in network order. */
+function splitAddresses(bytes: Uint8Array, count: number): { high: BigUint64Array; low: BigUint64Array } {
+  const swapped = Buffer.from(bytes.subarray(0, count * ADDRESS_BYTES)).swap64();
+  const copied = new Uint8Array(swapped.length);
+  copied.set(swapped);
+  const halves = new Uint32Array(copied.buffer);
+  const high = new Uint32Array(2 * count);
+  const low = new Uint32Array(2 * count);
+  for (let row = 0; row < count; row++) {
+    high[2 * row] = halves[4 * row]!;
+    high[2 * row + 1] = halves[4 * row + 1]!;
+    low[2 * row] = halves[4 * row + 2]!;
+    low[2 * row + 1] = halves[4 * row + 3]!;
+  }
+  return { high: new BigUint64Array(high.buffer), low: new BigUint64Array(low.buffer) };
+}
+
+/** Puts the rows where the engine can read them: whole columns at a time, no cell is looked at on the way. */
+export async function stageRows(connection: DuckDBConnection, rows: FlowRows): Promise<void> {
+  if (rows.count > BATCH_ROWS_MAX) throw new RangeError(`a batch of flows has at most ${BATCH_ROWS_MAX} rows`);
+  const columns = stagedColumns(rows);
+  const list = columns.map(({ name, type }) => `${name} ${type.toString()}`).join(", ");
+  await connection.run(`CREATE OR REPLACE TABLE staged(${list})`);
+  const appender = await connection.createAppender("staged");
+  const types = columns.map(({ type }) => type);
+  for (let row = 0; row < rows.count; row += CHUNK_ROWS) {
+    const length = Math.min(CHUNK_ROWS, rows.count - row);
+    const chunk = DuckDBDataChunk.create(types, length);
+    for (const [index, { data }] of columns.entries()) {
+      const size = data.BYTES_PER_ELEMENT;
+      const vector = duckdb.data_chunk_get_vector(chunk.chunk, index);
+      const from = data.byteOffset + row * size;
+      duckdb.copy_data_to_vector(vector, 0, data.buffer as ArrayBuffer, from, length * size);
+    }
+    appender.appendDataChunk(chunk);
+  }
+  appender.closeSync();
+}
+
+const isFour = (name: string) => `(${name}_high = 0 AND ${name}_low >> 32 = 65535)`;
+const BOTH_FOUR = `(${isFour("src")} AND ${isFour("dst")})`;
+/** Rows whose one end is an IPv4 address and whose other end is not. */
+export const MIXED = `(${isFour("src")} OR ${isFour("dst")})`;
+
+export interface Move {
+  readonly unit: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly lastSeq: number;
+  /** Alternates from batch to batch. */
+  readonly isBackwards: boolean;
+}
+
+/**
+ * Moves the staged rows of one day to a table of its unit. Sorted, since neighbours that are alike take less room: those
+ * who ask beside those who ask, and every other batch the other way round, so that where two batches meet they are alike
+ * too.
+ */
+export function moveStagedSql(table: "four" | "six", { unit, fromMs, toMs, lastSeq, isBackwards }: Move): string {
+  const direction = isBackwards ? "DESC" : "ASC";
+  const addresses =
+    table === "four"
+      ? "(src_low & 4294967295)::UINTEGER AS src, (dst_low & 4294967295)::UINTEGER AS dst"
+      : "src_high, src_low, dst_high, dst_low";
+  const order = ["src_port < dst_port", "src_high", "src_low", "dst_high", "dst_low"].map(
+    (key) => `${key} ${direction}`,
+  );
+  return `
+    INSERT INTO ${unit}.${table}
+    SELECT ts, ${lastSeq} + row_number() OVER (), * EXCLUDE (ts) FROM (
+      SELECT (window_start + ${FLOW_WINDOW_MS})::BIGINT AS ts, ${addresses}, exporter_high, exporter_low,
+        src_port, dst_port, protocol, tcp_flags, bytes, packets,
+        (first_seen - window_start)::BIGINT, (last_seen - first_seen)::BIGINT, version
+      FROM staged
+      WHERE window_start >= ${fromMs - FLOW_WINDOW_MS} AND window_start < ${toMs - FLOW_WINDOW_MS}
+        AND ${table === "four" ? BOTH_FOUR : `NOT ${BOTH_FOUR}`}
+      ORDER BY ts, exporter_high, exporter_low, ${order.join(", ")})`;
+}

@@ -1,0 +1,174 @@
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { DAY_MS } from "../../../lib/time.ts";
+import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../layout.ts";
+import { MIXED, UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
+
+// The units that flows are kept in: a file for each UTC day, so that a day that goes gives its room back at once.
+
+export interface Unit {
+  readonly day: number;
+  /** How the engine calls it. */
+  readonly name: string;
+  lastSeq: number;
+  /** Some row has an IPv4 address at one end and another one at the other. */
+  isMixed: boolean;
+  /** Batches that only its log has. */
+  unwritten: number;
+  unwrittenRows: number;
+  /** When its last batch came, by the monotonic clock. */
+  appendedAt: number;
+}
+
+// Each writing leaves columns that are not filled: twice as often, and a row takes a twelfth more room.
+const WRITE_AFTER_BATCHES = 120;
+const WRITE_AFTER_ROWS = 500_000;
+/** Nothing comes any more: the day is over. */
+const WRITE_AFTER_QUIET_MS = 600_000;
+
+export class Units {
+  readonly #layout: Layout;
+  readonly #connection: DuckDBConnection;
+  readonly #onDamage: (file: string, reason: string) => void;
+  /** Every day that has a file; those that nobody asked for yet are not opened. */
+  readonly #days = new Map<number, Promise<Unit | undefined> | undefined>();
+
+  constructor(layout: Layout, connection: DuckDBConnection, onDamage: (file: string, reason: string) => void) {
+    this.#layout = layout;
+    this.#connection = connection;
+    this.#onDamage = onDamage;
+    for (const day of listFlowDays(layout)) this.#days.set(day, undefined);
+  }
+
+  /** Those that have rows of these times, oldest first. */
+  async within(fromMs = -Infinity, toMs = Infinity): Promise<Unit[]> {
+    const days = [...this.#days.keys()].filter((day) => day + DAY_MS > fromMs && day < toMs).sort((a, b) => a - b);
+    const units: Unit[] = [];
+    for (const day of days) {
+      const unit = await this.#open(day);
+      if (unit) units.push(unit);
+    }
+    return units;
+  }
+
+  /** The day's unit, made if there is none. */
+  async of(day: number): Promise<Unit> {
+    const unit = (await this.#open(day)) ?? (await this.#open(day));
+    if (!unit) throw new Error(`the flows of ${flowUnitFile(this.#layout, day)} cannot be opened`);
+    return unit;
+  }
+
+  before(ms: number): number[] {
+    return [...this.#days.keys()].filter((day) => day + DAY_MS <= ms).sort((a, b) => a - b);
+  }
+
+  /** Nobody finds it from now on; its file stays until it is dropped. */
+  async take(day: number): Promise<Unit | undefined> {
+    const unit = await this.#open(day);
+    this.#days.delete(day);
+    return unit;
+  }
+
+  /** Must not be asked for any more. */
+  async drop(unit: Unit): Promise<void> {
+    await this.#connection.run(`DETACH ${unit.name}`);
+    const file = flowUnitFile(this.#layout, unit.day);
+    for (const path of [file, `${file}.wal`]) rmSync(path, { force: true });
+    this.sync();
+  }
+
+  /** Brings what the unit's log has into its columns, when that is much or must be. */
+  async write(unit: Unit, now: boolean): Promise<void> {
+    if (unit.unwritten === 0) return;
+    const { unwritten, unwrittenRows, appendedAt } = unit;
+    const isQuiet = performance.now() - appendedAt > WRITE_AFTER_QUIET_MS;
+    if (!now && !isQuiet && unwritten < WRITE_AFTER_BATCHES && unwrittenRows < WRITE_AFTER_ROWS) return;
+    await this.#connection.run(`CHECKPOINT ${unit.name}`);
+    unit.unwritten -= unwritten;
+    unit.unwrittenRows -= unwrittenRows;
+  }
+
+  /** Those that are open. */
+  async opened(): Promise<Unit[]> {
+    const units = await Promise.all([...this.#days.values()].filter((unit) => unit !== undefined));
+    return units.filter((unit) => unit !== undefined);
+  }
+
+  /** That a file is there must survive a loss of power, as its content does. */
+  sync(): void {
+    const folder = openSync(flowsFolder(this.#layout.dataDir), "r");
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  }
+
+  #open(day: number): Promise<Unit | undefined> {
+    let opening = this.#days.get(day);
+    if (!opening) {
+      opening = this.#attachOrSetAside(day);
+      this.#days.set(day, opening);
+      // A failure that is not the file's own is tried again by whoever asks next.
+      opening.catch(() => this.#days.set(day, undefined));
+    }
+    return opening;
+  }
+
+  /** Undefined for a file that cannot be read: it is kept beside the others under a name that nothing looks for. */
+  async #attachOrSetAside(day: number): Promise<Unit | undefined> {
+    const file = flowUnitFile(this.#layout, day);
+    try {
+      return await this.#attach(day, file);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      for (const suffix of ["", ".wal"]) {
+        if (existsSync(file + suffix)) renameSync(file + suffix, `${file}${suffix}.${Date.now()}.damaged`);
+      }
+      this.#days.delete(day);
+      this.#onDamage(file, (error as Error).message);
+      return undefined;
+    }
+  }
+
+  async #attach(day: number, file: string): Promise<Unit> {
+    const name = `day${day / DAY_MS}`;
+    const isNew = !existsSync(file);
+    const hasLog = existsSync(`${file}.wal`);
+    await this.#connection.run(`ATTACH '${file.replaceAll("'", "''")}' AS ${name}`);
+    try {
+      await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.facts AS SELECT '${UNIT_FORM}' AS form`);
+      const [[form]] = await this.#read(`SELECT form FROM ${name}.facts`);
+      if (form !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
+      for (const [table, columns] of Object.entries(UNIT_TEMPLATE))
+        await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.${table}(${columns})`);
+      const [[lastFour, lastSix, mixed]] = await this.#read(
+        `SELECT (SELECT coalesce(max(seq), 0) FROM ${name}.four), (SELECT coalesce(max(seq), 0) FROM ${name}.six),
+           EXISTS (FROM ${name}.six WHERE ${MIXED})`,
+      );
+      if (isNew) this.sync();
+      return {
+        day,
+        name,
+        lastSeq: Math.max(Number(lastFour), Number(lastSix)),
+        isMixed: mixed === true,
+        unwritten: isNew || hasLog ? 1 : 0,
+        unwrittenRows: 0,
+        appendedAt: performance.now(),
+      };
+    } catch (error) {
+      await this.#connection.run(`DETACH ${name}`);
+      throw error;
+    }
+  }
+
+  async #read(sql: string): Promise<[unknown[]]> {
+    return (await this.#connection.runAndReadAll(sql)).getRows() as [unknown[]];
+  }
+}
+
+/** The file itself is at fault: not we, nor the disk, nor its permissions. */
+function isDamage(error: unknown): boolean {
+  const text = error instanceof Error ? error.message : String(error);
+  return /corrupt|checksum|not a valid DuckDB|Serialization Error|could not read enough bytes|WAL file/i.test(text);
+}

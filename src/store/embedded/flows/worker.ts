@@ -1,0 +1,356 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import { workerData } from "node:worker_threads";
+import {
+  DuckDBInstance,
+  DuckDBScalarFunction,
+  UBIGINT,
+  VARCHAR,
+  type DuckDBConnection,
+  type DuckDBValue,
+} from "@duckdb/node-api";
+import { formatAddress } from "../../../lib/ip.ts";
+import { serveThread } from "../../../lib/thread.ts";
+import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { FLOW_WINDOW_MS, type FlowRows } from "../../../model/flow.ts";
+import type {
+  Flow,
+  FlowFilter,
+  FlowOrder,
+  TalkersQuestion,
+  Timeseries,
+  TimeseriesQuestion,
+  Traffic,
+} from "../../../model/flow-question.ts";
+import { QuestionRefused, StoreUnavailable } from "../../store.ts";
+import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
+import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
+import { MIXED, moveStagedSql, stageRows } from "./table.ts";
+import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
+import { Units, type Unit } from "./units.ts";
+
+// The thread that owns the flows: it writes them and answers questions. Its engine is one of its own, so that neither a
+// search in events nor a question about flows waits for the other's memory or threads.
+
+export type FlowsData = Layout;
+
+/** Beyond it the engine goes on in files. A day's pairs of addresses may be millions. */
+const MEMORY_MEGABYTES_MAX = 1024;
+const MEMORY_SHARE = 0.25;
+const MEMORY_MEGABYTES = Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 2 ** 20) * MEMORY_SHARE));
+const THREADS_MAX = 4;
+/** A question that runs longer is stopped. */
+const QUESTION_MS_MAX = 30_000;
+const QUESTIONS_AT_ONCE_MAX = 4;
+const QUESTIONS_WAITING_MAX = 200;
+/** Each open unit takes a handle of the system. */
+const UNITS_IN_QUESTION_MAX = 800;
+const PROTOCOLS = 256;
+
+const layout = workerData as FlowsData;
+
+interface Engine {
+  readonly instance: DuckDBInstance;
+  readonly writer: DuckDBConnection;
+  readonly units: Units;
+  readonly idle: DuckDBConnection[];
+}
+
+let engine: Promise<Engine> | undefined;
+const damages: string[] = [];
+/** One change after the other. */
+let changing: Promise<unknown> = Promise.resolve();
+const running = new Set<Promise<unknown>>();
+const waiting: (() => void)[] = [];
+
+async function openEngine(): Promise<Engine> {
+  const { dataDir } = layout;
+  rmSync(flowsScratch(dataDir), { recursive: true, force: true });
+  mkdirSync(flowsScratch(dataDir), { recursive: true });
+  const instance = await DuckDBInstance.create(":memory:", {
+    memory_limit: `${MEMORY_MEGABYTES}MiB`,
+    temp_directory: flowsScratch(dataDir),
+    threads: String(Math.min(THREADS_MAX, availableParallelism())),
+    // When a unit is written out is decided here; on its own the engine does it within a commit.
+    checkpoint_threshold: "1TB",
+    storage_compatibility_version: "latest",
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+  });
+  const writer = await instance.connect();
+  writer.registerScalarFunction(
+    DuckDBScalarFunction.create({
+      name: ADDRESS_FUNCTION,
+      parameterTypes: [UBIGINT, UBIGINT],
+      returnType: VARCHAR,
+      mainFunction: (_info, input, output) => {
+        const [high, low] = [input.getColumnVector(0), input.getColumnVector(1)];
+        for (let row = 0; row < input.rowCount; row++) {
+          const address = ((high.getItem(row) as bigint) << 64n) | (low.getItem(row) as bigint);
+          output.setItem(row, formatAddress(address) as DuckDBValue);
+        }
+        output.flush();
+      },
+    }),
+  );
+  const units = new Units(layout, writer, (file, reason) => damages.push(`${file}: ${reason}`));
+  return { instance, writer, units, idle: [] };
+}
+
+/** An engine that met a failure it cannot recover from is replaced: what it had promised is in the files. */
+async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+  engine ??= openEngine();
+  const current = engine;
+  current.catch(() => {
+    if (engine === current) engine = undefined;
+  });
+  try {
+    return await work(await current);
+  } catch (error) {
+    if (error instanceof Error && /invalidated|FATAL/i.test(error.message) && engine === current) {
+      engine = undefined;
+      (await current).instance.closeSync();
+    }
+    throw error;
+  }
+}
+
+function change<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
+  const done = changing.then(() => withEngine(work));
+  changing = done.catch(() => undefined);
+  return done;
+}
+
+async function append({ writer, units }: Engine, rows: FlowRows, batchId: string): Promise<void> {
+  const days = new Set<number>();
+  for (let row = 0; row < rows.count; row++) days.add(startOfDay(rows.windowStart[row]! + FLOW_WINDOW_MS));
+  await stageRows(writer, rows);
+  for (const day of [...days].sort((a, b) => a - b)) await appendDay(writer, await units.of(day), batchId);
+  units.sync();
+  await writer.run("DROP TABLE staged");
+}
+
+/** Rows and the batch's id are in the unit together or not at all. */
+async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<void> {
+  const { name, day, lastSeq } = unit;
+  const known = await writer.runAndReadAll(`SELECT 1 FROM ${name}.batches WHERE id = $1`, [batchId]);
+  if (known.currentRowCount > 0) return;
+  await writer.run("BEGIN TRANSACTION");
+  let added = 0;
+  try {
+    const move = { unit: name, fromMs: day, toMs: day + DAY_MS, isBackwards: unit.unwritten % 2 === 1 };
+    const four = await writer.run(moveStagedSql("four", { ...move, lastSeq }));
+    const six = await writer.run(moveStagedSql("six", { ...move, lastSeq: lastSeq + four.rowsChanged }));
+    added = four.rowsChanged + six.rowsChanged;
+    if (six.rowsChanged > 0 && !unit.isMixed) {
+      const mixed = await writer.runAndReadAll(`FROM ${name}.six WHERE seq > ${lastSeq} AND ${MIXED} LIMIT 1`);
+      unit.isMixed = mixed.currentRowCount > 0;
+    }
+    await writer.run(`INSERT INTO ${name}.batches VALUES ($1)`, [batchId]);
+    await writer.run("COMMIT");
+  } catch (error) {
+    // A commit that failed has been rolled back already.
+    await writer.run("ROLLBACK").catch(() => undefined);
+    throw error;
+  }
+  unit.lastSeq += added;
+  unit.unwritten++;
+  unit.unwrittenRows += added;
+  unit.appendedAt = performance.now();
+}
+
+/** Nobody waits for it: the rows are safe in the units' logs, and what fails is tried again with the next batch. */
+async function writeUnits({ units }: Engine): Promise<void> {
+  for (const unit of await units.opened()) await units.write(unit, false);
+}
+
+interface Question {
+  readonly run: Run;
+  readonly units: readonly Unit[];
+  readonly filter: FlowFilter;
+}
+
+/** Runs a question on what is stored when it is put. */
+async function ask<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
+  if (waiting.length >= QUESTIONS_WAITING_MAX)
+    throw new StoreUnavailable("queue_full", "too many questions are waiting");
+  while (running.size >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
+  const asked = withEngine((current) => askNow(current, filter, answer));
+  running.add(asked);
+  try {
+    return await asked;
+  } finally {
+    running.delete(asked);
+    waiting.shift()?.();
+  }
+}
+
+async function askNow<T>(
+  { instance, units, idle }: Engine,
+  filter: FlowFilter,
+  answer: (question: Question) => Promise<T>,
+): Promise<T> {
+  const concerned = await units.within(filter.fromMs, filter.toMs);
+  if (concerned.length > UNITS_IN_QUESTION_MAX)
+    throw new QuestionRefused("from", `reaches over more than ${UNITS_IN_QUESTION_MAX} days of flows: narrow it`);
+  const connection = idle.pop() ?? (await instance.connect());
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    connection.interrupt();
+  }, QUESTION_MS_MAX);
+  const run: Run = async (sql) => (await connection.runAndReadAll(sql)).getRows() as unknown[][];
+  try {
+    // A total and its page belong together: both see the same rows.
+    await connection.run("BEGIN TRANSACTION READ ONLY");
+    const answered = await answer({ run, units: concerned, filter });
+    await connection.run("COMMIT");
+    idle.push(connection);
+    return answered;
+  } catch (error) {
+    connection.closeSync();
+    if (late) throw new QuestionRefused("from", `took longer than ${QUESTION_MS_MAX / 1000} s: narrow the time range`);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const sumsRowsOf =
+  ({ units, filter }: Question): RowsOf =>
+  ({ columns, families }) =>
+    rowsSql(units, filter, [...columns, "ts", "bytes", "packets"], families);
+
+/** By time, days stand one after the other: only those that the page lies in are read. */
+async function pageByTime({ run, units, filter }: Question, order: FlowOrder, offset: number, limit: number) {
+  const counting = units.map((unit, nth) => `SELECT ${nth}, (${countSql([unit], filter)})`);
+  const counts = units.map(() => 0);
+  for (const [nth, matching] of await run(counting.join(" UNION ALL "))) counts[Number(nth)] = Number(matching);
+  const total = counts.reduce((sum, matching) => sum + matching, 0);
+  const flows: Flow[] = [];
+  let skip = offset;
+  for (const nth of order.descending ? [...units.keys()].reverse() : units.keys()) {
+    const take = Math.min(limit - flows.length, counts[nth]! - skip);
+    if (take > 0) {
+      const found = await run(pageSql([units[nth]!], filter, order, skip, take));
+      flows.push(...found.map(toFlow));
+    }
+    skip = Math.max(0, skip - counts[nth]!);
+    if (flows.length === limit) break;
+  }
+  return { total, flows };
+}
+
+async function pageBySize({ run, units, filter }: Question, order: FlowOrder, offset: number, limit: number) {
+  const [[count]] = (await run(countSql(units, filter))) as [[bigint]];
+  const total = Number(count);
+  if (offset >= total) return { total, flows: [] };
+  const found = await run(pageSql(units, filter, order, offset, limit));
+  return { total, flows: found.map(toFlow) };
+}
+
+const api = {
+  /** Makes the unit of the day that it is; the others are opened when they are asked for. */
+  open(nowMs: number): Promise<{ damages: readonly string[] }> {
+    return change(async ({ units }) => {
+      await units.of(startOfDay(nowMs));
+      return { damages: damages.splice(0) };
+    });
+  },
+
+  async append(rows: FlowRows, batchId: string): Promise<{ damages: readonly string[] }> {
+    await change((current) => append(current, rows, batchId));
+    void change(writeUnits).catch(() => undefined);
+    return { damages: damages.splice(0) };
+  },
+
+  list(
+    filter: FlowFilter,
+    order: FlowOrder,
+    offset: number,
+    limit: number,
+  ): Promise<{ total: number; flows: readonly Flow[] }> {
+    return ask(filter, async (question) => {
+      if (question.units.length === 0) return { total: 0, flows: [] };
+      const page = order.sort === "timestamp" ? pageByTime : pageBySize;
+      return page(question, order, offset, limit);
+    });
+  },
+
+  topTalkers({ filter, dimension, by, limit }: TalkersQuestion): Promise<Traffic[]> {
+    return ask(filter, async (question) => {
+      if (question.units.length === 0) return [];
+      const groupings = groupingsOf(dimension, question.units);
+      return (await topGroups(question.run, sumsRowsOf(question), groupings, by, limit)).map(withoutCells);
+    });
+  },
+
+  protocols(filter: FlowFilter): Promise<Traffic[]> {
+    return ask(filter, async (question) => {
+      if (question.units.length === 0) return [];
+      const groupings = groupingsOf("protocol", question.units);
+      return (await topGroups(question.run, sumsRowsOf(question), groupings, "bytes", PROTOCOLS)).map(withoutCells);
+    });
+  },
+
+  timeseries(question: TimeseriesQuestion): Promise<Timeseries> {
+    return ask(question.filter, async (asked) => {
+      // Without a unit there is nothing to select from, and the points are still to be told.
+      const run: Run = asked.units.length === 0 ? async () => [] : asked.run;
+      const groupings = question.split === undefined ? [] : groupingsOf(question.split, asked.units);
+      const { timestamps, series } = await timeseries(run, sumsRowsOf(asked), groupings, question);
+      return {
+        timestamps,
+        series: series.map(({ key, bytes, packets, flowCount }) => ({ key, bytes, packets, flowCount })),
+      };
+    });
+  },
+
+  removeBefore(ms: number): Promise<{ days: number; flows: number }> {
+    return change(async ({ units, writer }) => {
+      const removed = { days: 0, flows: 0 };
+      for (const day of units.before(ms)) {
+        const unit = await units.take(day);
+        if (!unit) continue;
+        const [[rows]] = (await writer.runAndReadAll(countSql([unit], {}))).getRows() as [[bigint]];
+        // Questions that found it before may still read it.
+        await Promise.allSettled(running);
+        await units.drop(unit);
+        removed.days++;
+        removed.flows += Number(rows);
+      }
+      return removed;
+    });
+  },
+
+  count(): Promise<number> {
+    return ask({}, async ({ run, units }) => {
+      if (units.length === 0) return 0;
+      const [[rows]] = (await run(countSql(units, {}))) as [[bigint]];
+      return Number(rows);
+    });
+  },
+
+  check(): Promise<void> {
+    return withEngine(async ({ instance }) => {
+      const connection = await instance.connect();
+      await connection.run("SELECT 1");
+      connection.closeSync();
+    });
+  },
+
+  /** Brings everything into the columns of its unit and lets go of the files. */
+  async close(): Promise<void> {
+    await Promise.allSettled(running);
+    await change(async ({ instance, units, idle, writer }) => {
+      for (const unit of await units.opened()) await units.write(unit, true);
+      for (const connection of [...idle, writer]) connection.closeSync();
+      instance.closeSync();
+    });
+  },
+};
+
+export type FlowsApi = typeof api;
+
+mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
+serveThread(api);
