@@ -1,7 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Engine } from "../src/detection/engine.ts";
-import { idMaker } from "../src/lib/id.ts";
 import { formatTime } from "../src/lib/time.ts";
 import type { Event } from "../src/model/event.ts";
 import type { Rule } from "../src/model/rule.ts";
@@ -51,7 +50,8 @@ export async function detectGroups(): Promise<readonly Answer[]> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const startMs = Date.now();
-  const nextId = idMaker("evt_", () => startMs);
+  let made = 0;
+  const nextId = () => `evt_${(made++).toString(16).padStart(32, "0")}`;
   const random = randomFrom(1);
   const engine = new Engine({ now: Date.now });
   engine.setRule(RULE);
@@ -65,8 +65,8 @@ export async function detectGroups(): Promise<readonly Answer[]> {
     let spentMs = 0;
     let longestMs = 0;
     for (let at = 0; at < count; at += BATCH) {
+      const timestamp = formatTime(startMs + at / BATCH);
       const events = Array.from({ length: BATCH }, (_, i): Event => {
-        const timestamp = formatTime(startMs + Math.floor((at + i) / 1000));
         const raw = { src_ip: addressOf(groupOf(at + i)) };
         return {
           id: nextId(),
