@@ -50,8 +50,8 @@ export async function detectGroups(): Promise<readonly Answer[]> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const startMs = Date.now();
-  let made = 0;
-  const nextId = () => `evt_${(made++).toString(16).padStart(32, "0")}`;
+  let count = 0;
+  const nextId = () => `evt_${(count++).toString(16).padStart(32, "0")}`;
   const random = randomFrom(1);
   const engine = new Engine({ now: Date.now });
   engine.setRule(RULE);
@@ -61,12 +61,12 @@ export async function detectGroups(): Promise<readonly Answer[]> {
     return heapUsed + arrayBuffers;
   };
   /** Gives the time per event and the longest batch; events are made outside of what is timed. */
-  const run = (count: number, groupOf: (i: number) => number) => {
+  const run = (events: number, groupOf: (i: number) => number) => {
     let spentMs = 0;
     let longestMs = 0;
-    for (let at = 0; at < count; at += BATCH) {
+    for (let at = 0; at < events; at += BATCH) {
       const timestamp = formatTime(startMs + at / BATCH);
-      const events = Array.from({ length: BATCH }, (_, i): Event => {
+      const made = Array.from({ length: BATCH }, (_, i): Event => {
         const raw = { src_ip: addressOf(groupOf(at + i)) };
         return {
           id: nextId(),
@@ -79,13 +79,15 @@ export async function detectGroups(): Promise<readonly Answer[]> {
           enrichment: {},
         };
       });
+      // By way of text, as events come from the journal: strings that were just put together have yet to be made.
+      const batch = JSON.parse(JSON.stringify(made)) as Event[];
       const startedAt = cpuMs();
-      engine.process(events);
+      engine.process(batch);
       const took = cpuMs() - startedAt;
       spentMs += took;
       longestMs = Math.max(longestMs, took);
     }
-    return { microseconds: (spentMs / count) * 1000, longestMs };
+    return { microseconds: (spentMs / events) * 1000, longestMs };
   };
   run(50_000, (i) => i % 1000);
   engine.setRule(RULE);
