@@ -86,9 +86,9 @@ it("misses no alert, doubles none and counts every event once, whenever it is ki
   let running = first;
   for (let round = 0; round < 4; round++) {
     const { server, ask } = running;
-    let isDown = false;
+    const down = new AbortController();
     const write = async (size: number) => {
-      while (!isDown) {
+      while (!down.signal.aborted) {
         try {
           await ask("/v1/events/batch", Array.from({ length: size }, submission));
         } catch (error) {
@@ -101,7 +101,7 @@ it("misses no alert, doubles none and counts every event once, whenever it is ki
     const writers = [1, 3, 50, 200].map(write);
     await sleep(500 + 170 * round);
     await server.end("SIGKILL");
-    isDown = true;
+    down.abort();
     await Promise.all(writers);
     running = await start();
   }
