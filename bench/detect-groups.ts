@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { Engine } from "../src/detection/engine.ts";
 import { formatTime } from "../src/lib/time.ts";
 import type { Event } from "../src/model/event.ts";
-import type { Rule } from "../src/model/rule.ts";
+import { plainRule } from "../src/model/rule.fixture.ts";
 import { randomFrom } from "../src/demo/random.ts";
 import { cpuMs, type Answer } from "./figures.ts";
 
@@ -17,32 +17,12 @@ const MEGABYTES_MAX = 100;
 const MICROSECONDS_MAX = 2;
 const PAUSE_MS_MAX = 50;
 
-const RULE: Rule = {
-  id: "rule_bench",
-  name: "bench.failures",
+const RULE = plainRule({
   description: "Many failures from {{raw.src_ip}}",
-  severity: "high",
-  enabled: true,
-  source: "any",
-  tags: [],
-  title: null,
-  references: [],
   conditions: [{ field: "type", equals: "login_failure" }],
   window: "1h",
   threshold: { count: 10, group_by: "raw.src_ip" },
-  sequence: null,
-  sequenceOrder: "in_order",
-  groupBy: null,
-  absence: null,
-  dedup: { period: "1h", by: null },
-  exceptions: [],
-  actions: [{ alert: { channels: [] } }],
-  builtin: false,
-  createdAt: 0,
-  updatedAt: 0,
-  revision: 1,
-  activeAfter: null,
-};
+});
 
 const addressOf = (n: number) => `10.${(n >>> 16) & 255}.${(n >>> 8) & 255}.${n & 255}/${n >>> 24}`;
 
