@@ -144,6 +144,8 @@ async function lists(server: Serving): Promise<Answer[]> {
       `after=${middle}&limit=100`,
     ],
   };
+  // What a server does once after its start is not what is asked here.
+  for (const query of Object.values(questions).flat()) await server.get<Listed>(`/v1/alerts?${query}`);
   const answers: Answer[] = [];
   for (const [name, queries] of Object.entries(questions)) {
     const took: number[] = [];

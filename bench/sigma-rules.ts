@@ -147,7 +147,7 @@ export interface SigmaSetOptions {
 }
 
 /** So many rules as one text of several documents. */
-export function sigmaText(count: number, { processShare = PROCESS_SHARE, seed = SEED }: SigmaSetOptions = {}): string {
+function sigmaText(count: number, { processShare = PROCESS_SHARE, seed = SEED }: SigmaSetOptions = {}): string {
   const random = randomFrom(seed);
   const documents = Array.from({ length: count }, (_, i) => {
     const isProcess = random.next() < processShare;

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import type { Condition } from "../model/condition.ts";
 import type { Event, EventDraft } from "../model/event.ts";
 import type { ConditionInput, Rule } from "../model/rule.ts";
+import { plainRule } from "../model/rule.fixture.ts";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 
@@ -41,30 +42,10 @@ export function eventsOf(drafts: fc.Arbitrary<EventDraft>, maxLength: number): f
   });
 }
 
-export const PLAIN_RULE: Omit<Rule, "id" | "name"> = {
+export const PLAIN_RULE = plainRule({
   description: "Somebody was {{raw.user}}\n{{raw.src_ip}} to {{raw.nothing}}",
-  severity: "high",
-  enabled: true,
-  source: "any",
   tags: ["test"],
-  title: null,
-  references: [],
-  conditions: [],
-  window: null,
-  threshold: null,
-  sequence: null,
-  sequenceOrder: "in_order",
-  groupBy: null,
-  absence: null,
-  dedup: { period: "1h", by: null },
-  exceptions: [],
-  actions: [{ alert: { channels: [] } }],
-  builtin: false,
-  createdAt: 0,
-  updatedAt: 0,
-  revision: 1,
-  activeAfter: null,
-};
+});
 
 const groupPath = fc.constantFrom("raw.src_ip", "raw.user", "type", "source", "raw.list", "raw.ports", "raw.a.b");
 const groupBy = fc.oneof(groupPath, fc.array(groupPath, { minLength: 1, maxLength: 2 }));

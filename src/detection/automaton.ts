@@ -82,6 +82,7 @@ export class Automaton {
   /** Conditions between two characters that the pattern has: only these need to be known. */
   readonly #conditions: number;
   readonly #hasWords: boolean;
+  readonly #characterSteps: number;
   readonly #ways: (Ways | undefined)[] = [];
   /** For each class of characters the states that take them. */
   readonly #takers: (Int32Array | undefined)[] = [];
@@ -100,6 +101,8 @@ export class Automaton {
     this.#words = Math.max(1, Math.ceil(this.#states.length / 32));
     this.#conditions = program.inst.reduce((all, { op, arg }) => (op === EMPTY_WIDTH ? all | arg : all), 0);
     this.#hasWords = (this.#conditions & (WORD_BOUNDARY | NO_WORD_BOUNDARY)) !== 0;
+    const asked = this.#hasWords ? 2 * CHARACTER_STEPS : CHARACTER_STEPS;
+    this.#characterSteps = asked + (this.#words === 1 ? 0 : WORD_STEPS * this.#words);
     this.#visited = new Int32Array(program.inst.length);
   }
 
@@ -126,8 +129,8 @@ export class Automaton {
         ways = this.#waysBetween(rune, following, purse);
         if (ways.startMatches) return true;
       }
-      if ((purse.steps -= CHARACTER_STEPS) < 0) return undefined;
-      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#classes.runeClass(rune);
+      if ((purse.steps -= this.#characterSteps) < 0) return undefined;
+      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#foreignClass(rune, purse);
       const taken = now & (takers[kind] ?? this.#takersOf(kind, rune, purse))[0]!;
       now = ways.start[0]!;
       if (taken === 0) continue;
@@ -162,8 +165,8 @@ export class Automaton {
         ways = this.#waysBetween(rune, following, purse);
         if (ways.startMatches) return true;
       }
-      if ((purse.steps -= CHARACTER_STEPS + WORD_STEPS * words) < 0) return undefined;
-      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#classes.runeClass(rune);
+      if ((purse.steps -= this.#characterSteps) < 0) return undefined;
+      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#foreignClass(rune, purse);
       const takers = takersOf[kind] ?? this.#takersOf(kind, rune, purse);
       const { start, simple } = ways;
       // What the highest bit of a word moves on to is the lowest of the next.
@@ -186,6 +189,11 @@ export class Automaton {
       next = last;
     }
     return false;
+  }
+
+  #foreignClass(rune: number, purse: Purse): number {
+    purse.steps -= CHARACTER_STEPS;
+    return this.#classes.runeClass(rune);
   }
 
   /** Adds where those states lead that do not just lead to the next. Whether one of them completes a match. */

@@ -176,10 +176,10 @@ export class Detector {
 
   /** Waits until this event has been looked at. */
   async #settle(id: string | null): Promise<void> {
+    if (id === null) return;
     const until = performance.now() + SETTLE_MS_MAX;
-    while (id !== null && (this.#position === null || this.#position < id)) {
-      const left = until - performance.now();
-      if (left <= 0) return;
+    for (let left = SETTLE_MS_MAX; left > 0; left = until - performance.now()) {
+      if (this.#position !== null && this.#position >= id) return;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
         this.#advanced.push(() => {

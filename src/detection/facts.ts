@@ -79,9 +79,9 @@ export class Facts {
       this.#minuteMs = Date.parse(`${this.#minute}00.000Z`);
       return ms;
     }
-    const digit = (at: number) => timestamp.charCodeAt(at) - 48;
-    const seconds = digit(17) * 10 + digit(18);
-    return this.#minuteMs + seconds * 1000 + digit(20) * 100 + digit(21) * 10 + digit(22);
+    const seconds = digitAt(timestamp, 17) * 10 + digitAt(timestamp, 18);
+    const ms = digitAt(timestamp, 20) * 100 + digitAt(timestamp, 21) * 10 + digitAt(timestamp, 22);
+    return this.#minuteMs + seconds * 1000 + ms;
   }
 
   values(slot: number): readonly FieldValue[] {
@@ -133,6 +133,10 @@ export class Facts {
   scalars(slot: number): readonly Scalar[] {
     return differentScalars(this.values(slot));
   }
+}
+
+function digitAt(text: string, at: number): number {
+  return text.charCodeAt(at) - 48;
 }
 
 const NOTHING: FieldValue[] = [];

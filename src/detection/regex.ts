@@ -7,7 +7,7 @@ import { guardText } from "./letters.ts";
 // Patterns of users: what they may cost an event is bounded, however many there are.
 
 /** Steps that patterns take for one event, all rules together: less than ten milliseconds. */
-const STEPS_PER_EVENT_MAX = 7_000_000;
+const STEPS_PER_EVENT_MAX = 5_500_000;
 
 export class PatternBudget implements Purse {
   steps = STEPS_PER_EVENT_MAX;

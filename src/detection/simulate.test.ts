@@ -9,6 +9,7 @@ import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { Event } from "../model/event.ts";
 import { isSameAttack, type Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
+import { plainRule } from "../model/rule.fixture.ts";
 import { conditions, drafts } from "../store/arbitrary.ts";
 import { openStore } from "../store/index.ts";
 import { QuestionRefused, type Store } from "../store/store.ts";
@@ -113,37 +114,9 @@ test("a simulation counts the matches and the alerts of live detection", async (
   expect(fired).toBeGreaterThan(15);
 }, 120_000);
 
-const plain = (more: Partial<Rule>): Rule => ({
-  id: "rule_1",
-  name: "test.rule",
-  description: "Something",
-  severity: "high",
-  enabled: true,
-  source: "any",
-  tags: [],
-  title: null,
-  references: [],
-  conditions: [],
-  window: null,
-  threshold: null,
-  sequence: null,
-  sequenceOrder: "in_order",
-  groupBy: null,
-  absence: null,
-  dedup: { period: "1h", by: null },
-  exceptions: [],
-  actions: [{ alert: { channels: [] } }],
-  builtin: false,
-  createdAt: 0,
-  updatedAt: 0,
-  revision: 1,
-  activeAfter: null,
-  ...more,
-});
-
 describe("a simulation", () => {
   test("shows the newest matches, newest first, as they are stored", async () => {
-    const { matches, sampleEvents } = await run(plain({ conditions: [{ field: "type", equals: "dns" }] }));
+    const { matches, sampleEvents } = await run(plainRule({ conditions: [{ field: "type", equals: "dns" }] }));
     const wanted = events
       .filter(
         ({ type, timestamp }) =>
@@ -156,7 +129,7 @@ describe("a simulation", () => {
 
   test("of nothing is all zeros, for every day of the range", async () => {
     const over = { fromMs: START_MS - 2 * DAY_MS, toMs: START_MS - DAY_MS };
-    expect(await run(plain({ conditions: [{ field: "type", equals: "nowhere" }] }), over)).toEqual({
+    expect(await run(plainRule({ conditions: [{ field: "type", equals: "nowhere" }] }), over)).toEqual({
       matches: 0,
       sampleEvents: [],
       alerts: 0,
@@ -178,14 +151,14 @@ describe("a simulation", () => {
       author: "me",
       createdAt: 0,
     };
-    const count = async (exceptions: Rule["exceptions"]) => (await run(plain({ conditions, exceptions }))).matches;
+    const count = async (exceptions: Rule["exceptions"]) => (await run(plainRule({ conditions, exceptions }))).matches;
     const all = await count([]);
     expect(await count([{ ...exception, expiresAt: range.toMs - 1 }])).toBe(all);
     expect(await count([{ ...exception, expiresAt: null }])).toBeLessThan(all);
   });
 
   test("divides its alerts by the days of the range", async () => {
-    const rule = plain({ conditions: [{ field: "raw", exists: true }], dedup: { period: "1m", by: null } });
+    const rule = plainRule({ conditions: [{ field: "raw", exists: true }], dedup: { period: "1m", by: null } });
     const { alerts, alertsPerDay } = await run(rule);
     expect(alertsPerDay).toBeCloseTo(alerts * 12, 1);
     const day = startOfDay(START_MS);
@@ -196,18 +169,18 @@ describe("a simulation", () => {
 
   test("stops when nobody waits for it any more", async () => {
     const gone = new AbortController();
-    const running = simulate(plain({ conditions: [{ field: "raw", exists: true }] }), range, {
+    const running = simulate(plainRule({ conditions: [{ field: "raw", exists: true }] }), range, {
       store,
       now: () => range.toMs,
       signal: gone.signal,
     });
     gone.abort(new Error("hung up"));
     await expect(running).rejects.toThrow("hung up");
-    expect((await run(plain({ conditions: [{ field: "raw", exists: true }] }))).matches).toBeGreaterThan(0);
+    expect((await run(plainRule({ conditions: [{ field: "raw", exists: true }] }))).matches).toBeGreaterThan(0);
   });
 
   test("of a condition that the columns cannot answer is refused on the rule", async () => {
-    const refused = run(plain({ conditions: [{ field: "id", contains: "0" }] }));
+    const refused = run(plainRule({ conditions: [{ field: "id", contains: "0" }] }));
     await expect(refused).rejects.toThrow(QuestionRefused);
     await expect(refused).rejects.toHaveProperty("field", "rule");
   });

@@ -33,7 +33,7 @@ const TAGS_MAX = 50;
 const REFERENCES_MAX = 50;
 export const EXCEPTIONS_MAX = 100;
 const ACTIONS_MAX = 10;
-export const DEDUP_PERIOD_DEFAULT = "1h";
+const DEDUP_PERIOD_DEFAULT = "1h";
 
 type TestInput = z.infer<typeof fieldTestSchema>;
 type KeywordInput = z.infer<typeof keywordSchema>;
@@ -357,8 +357,6 @@ export interface RuleStats {
   readonly matches7d: number;
   readonly lastMatchAt: number | null;
 }
-
-export const NO_MATCHES: RuleStats = { matches24h: 0, matches7d: 0, lastMatchAt: null };
 
 /** What is given back is what was sent, and has been checked then. */
 const conditionViewSchema = z.looseObject({}).meta({ id: "RuleCondition", description: "a condition as it was sent" });

@@ -6,6 +6,7 @@ import { RESOLUTIONS, STATUSES, SYSTEM, type Alert, type AlertSummary, type Time
 import { SEVERITIES } from "../model/event.ts";
 import type { Position } from "../model/page.ts";
 import type { Rule } from "../model/rule.ts";
+import { plainRule } from "../model/rule.fixture.ts";
 import { QuestionRefused, RuleConflict, type AlertFilter, type AlertSort, type Detected, type Store } from "./store.ts";
 
 // What every store must do with alerts, rules and the progress of detection. Called by contract.ts.
@@ -44,33 +45,7 @@ function newAlert(more: Partial<Alert> = {}): Alert {
 }
 
 function newRule(name: string, more: Partial<Rule> = {}): Rule {
-  return {
-    id: `rule_${name}`,
-    name,
-    description: "A rule.",
-    severity: "low",
-    enabled: true,
-    source: "any",
-    tags: [],
-    title: null,
-    references: [],
-    conditions: [{ field: "type", equals: "login_failure" }],
-    window: null,
-    threshold: null,
-    sequence: null,
-    sequenceOrder: "in_order",
-    groupBy: null,
-    absence: null,
-    dedup: { period: "1h", by: null },
-    exceptions: [],
-    actions: [{ alert: { channels: [] } }],
-    builtin: false,
-    createdAt: 1,
-    updatedAt: 1,
-    revision: 1,
-    activeAfter: null,
-    ...more,
-  };
+  return plainRule({ id: `rule_${name}`, name, conditions: [{ field: "type", equals: "login_failure" }], ...more });
 }
 
 /** `store` gives the one that is open now; `reopen` closes it and opens the same data again. */

@@ -16,6 +16,9 @@ import { conditionSql } from "./where.ts";
 const PART_ROWS = 10_000;
 const PROJECTIONS_MAX = 4;
 const SLICES_MAX = 1000;
+/** Slices with less than this share of matching rows make the next ones twice as long, up to so many times. */
+const SPARSE = 1 / 16;
+const LENGTHENING_MAX = 16;
 
 export interface ProjectedRows {
   readonly seqs: Float64Array;
@@ -49,9 +52,18 @@ interface Slice {
   readonly toMs: number;
 }
 
+/** What of the time is still to be looked at, and in what lengths. */
+interface Slices {
+  atMs: number;
+  readonly toMs: number;
+  lengthMs: number;
+  readonly lengthMsMax: number;
+  readonly sparseRows: number;
+}
+
 interface Plan {
   readonly fields: readonly FieldColumn[];
-  readonly slices: Slice[];
+  readonly slices: Slices;
   sqlOf(slice: Slice): { sql: string; values: (string | number | boolean)[] };
 }
 
@@ -61,6 +73,8 @@ interface Open {
   result: DuckDBResult | undefined;
   coming: Promise<DuckDBResult> | undefined;
   slicesBegun: number;
+  /** Rows of the slice that is being read. */
+  rowsRead: number;
   isEnded: boolean;
   isLate: boolean;
   readonly timer: NodeJS.Timeout;
@@ -91,6 +105,7 @@ export class Projections {
       result: undefined,
       coming: undefined,
       slicesBegun: 0,
+      rowsRead: 0,
       isEnded: false,
       isLate: false,
       timer,
@@ -124,6 +139,7 @@ export class Projections {
       const chunk = await this.#nextChunk(open);
       const { coming } = open;
       if (chunk || !coming || open.isEnded) return chunk;
+      lengthenSlices(open);
       open.result = await this.#work(open, () => coming);
       beginSlice(open);
     }
@@ -132,7 +148,10 @@ export class Projections {
   async #nextChunk(open: Open): Promise<DuckDBDataChunk | undefined> {
     if (!open.result || open.isEnded) return undefined;
     const chunk = await this.#work(open, () => open.result!.fetchChunk());
-    if (chunk && chunk.rowCount > 0) return chunk;
+    if (chunk && chunk.rowCount > 0) {
+      open.rowsRead += chunk.rowCount;
+      return chunk;
+    }
     open.result = undefined;
     return undefined;
   }
@@ -164,13 +183,25 @@ export class Projections {
 
 /** Has the engine begin with the next slice. The connection's slice before that one has been read to its end. */
 function beginSlice(open: Open): void {
-  const slice = open.isEnded ? undefined : open.plan?.slices.shift();
   open.coming = undefined;
-  if (!slice) return;
-  const { sql, values } = open.plan!.sqlOf(slice);
+  const { plan } = open;
+  if (!plan || open.isEnded || plan.slices.atMs >= plan.slices.toMs) return;
+  const { slices } = plan;
+  const fromMs = slices.atMs;
+  const toMs = Math.min(fromMs + slices.lengthMs, slices.toMs);
+  slices.atMs = toMs;
+  const { sql, values } = plan.sqlOf({ fromMs, toMs });
   open.coming = open.scope!.connections[open.slicesBegun++ % 2]!.stream(sql, values);
   // Whoever waits for it hears of a failure; nobody may.
   open.coming.catch(() => undefined);
+}
+
+/** Each slice has its price, which few matches are not worth. */
+function lengthenSlices(open: Open): void {
+  const { slices } = open.plan!;
+  if (open.slicesBegun > 1 && open.rowsRead < slices.sparseRows)
+    slices.lengthMs = Math.min(slices.lengthMs * 2, slices.lengthMsMax);
+  open.rowsRead = 0;
 }
 
 function interrupt({ scope }: Open): void {
@@ -210,16 +241,18 @@ async function planOf(question: Projection, scope: ProjectionScope, limits: Proj
   return { fields, slices: await slicesOf(scope, limits), sqlOf };
 }
 
-async function slicesOf({ connections, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slice[]> {
+async function slicesOf({ connections, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slices> {
   const found = await connections[0].runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`);
   const [count, first, last] = found.getRows()[0]!.map(Number) as [number, number, number];
-  if (count === 0) return [];
-  const slices = Math.min(Math.ceil(count / sliceRows), SLICES_MAX);
+  const slices = Math.max(1, Math.min(Math.ceil(count / sliceRows), SLICES_MAX));
   const lengthMs = Math.ceil((last - first + 1) / slices);
-  return Array.from({ length: slices }, (_, i) => ({
-    fromMs: first + i * lengthMs,
-    toMs: first + (i + 1) * lengthMs,
-  }));
+  return {
+    atMs: first,
+    toMs: count === 0 ? first : last + 1,
+    lengthMs,
+    lengthMsMax: lengthMs * LENGTHENING_MAX,
+    sparseRows: sliceRows * SPARSE,
+  };
 }
 
 function toRows(chunks: readonly DuckDBDataChunk[], count: number, fields: readonly FieldColumn[]): ProjectedRows {

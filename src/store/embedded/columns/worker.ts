@@ -48,21 +48,38 @@ let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
 
+/** Why the columns must be built anew, until they are. */
+let broken: string | undefined;
+let isOpen = false;
+
 async function start(): Promise<void> {
   engine = await openEngine(settings.dataDir, (reason) => {
     dropped = reason;
   });
+  isOpen = true;
   follower = await Follower.start(engine, journal, dayEnds, settings.tailRowsMax);
 }
 
 /** The file turned out to be damaged: drop it, and read the journal again. */
 async function startAnew(reason: string): Promise<void> {
-  dropped = reason;
+  dropped = broken = reason;
   idle = [];
   counts.clear();
-  engine.instance.closeSync();
+  if (isOpen) engine.instance.closeSync();
+  isOpen = false;
   for (const suffix of ["", ".wal"]) rmSync(columnsFile(settings.dataDir) + suffix, { force: true });
   await start();
+  broken = undefined;
+}
+
+/**
+ * Several questions may meet the same damage: the first of them has it mended for all. What could not be mended, for want of
+ * room, say, is tried again by the next question.
+ */
+function mend(reason: string, damaged: Engine): void {
+  ready = ready
+    .catch(() => undefined)
+    .then(() => (broken !== undefined || engine === damaged ? startAnew(reason) : undefined));
 }
 
 function isDamage(error: unknown): boolean {
@@ -90,17 +107,18 @@ async function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
   if (waiting.length >= QUESTIONS_WAITING_MAX)
     throw new StoreUnavailable("queue_full", "too many questions are waiting");
   if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-  await ready;
   busy++;
-  const asked = engine;
   try {
-    return await askOnce(answer);
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    // Several questions may meet the same damage: the first of them has it mended for all.
-    ready = ready.then(() => (engine === asked ? startAnew(reason) : undefined));
-    return await askOnce(answer);
+    await ready.catch(() => undefined);
+    if (broken !== undefined) mend(broken, engine);
+    const asked = engine;
+    try {
+      return await askOnce(answer);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      mend(error instanceof Error ? error.message : String(error), asked);
+      return await askOnce(answer);
+    }
   } finally {
     busy--;
     waiting.shift()?.();
