@@ -138,11 +138,14 @@ async function withReference(
 ): Promise<void> {
   const child = spawn(pathOf(command[0]!)!, command.slice(1), { stdio: "ignore" });
   const ended = once(child, "exit");
-  await sleep(1000);
-  await exporting();
-  await sleep(1000);
-  child.kill(signal);
-  await ended;
+  try {
+    await sleep(1000);
+    await exporting();
+    await sleep(1000);
+  } finally {
+    child.kill(signal);
+    await ended;
+  }
 }
 
 async function throughService(
