@@ -16,7 +16,7 @@ import { packetSets, type PacketSet } from "./flow-packets.ts";
 
 const RECORDS = 3_000_000;
 const PLAIN_RECORDS = 500_000;
-const NFCAPD_RECORDS = 1_000_000;
+const NFCAPD_RECORDS = 400_000;
 const PER_SECOND_MIN = 1_000_000;
 const ROUNDS = 3;
 const TICKS_PER_SECOND = 100;

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { concat, ethernet, ipv4Packet, ipv6Packet, tcpHeader, udpHeader } from "../src/collectors/packets.fixture.ts";
 import { pcap, type CapturedFrame } from "./pcap.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
@@ -60,6 +60,9 @@ function traffic(): CapturedFrame[] {
   }
   return frames;
 }
+
+// Several programs at a time: a machine that has other things to do takes its time.
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let folder: string;
 let capture: string;
@@ -135,11 +138,14 @@ async function withReference(
 ): Promise<void> {
   const child = spawn(pathOf(command[0]!)!, command.slice(1), { stdio: "ignore" });
   const ended = once(child, "exit");
-  await sleep(1000);
-  await exporting();
-  await sleep(1000);
-  child.kill(signal);
-  await ended;
+  try {
+    await sleep(1000);
+    await exporting();
+    await sleep(1000);
+  } finally {
+    child.kill(signal);
+    await ended;
+  }
 }
 
 async function throughService(

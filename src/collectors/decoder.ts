@@ -52,7 +52,11 @@ export class Decoder {
   /** `take` is given full batches; a flush gives it the rest. */
   constructor({ take, clockSkewMaxMs }: { take: (batch: RecordBatch) => void; clockSkewMaxMs: number }) {
     this.#packet = new Packet(new RecordBatch(take), clockSkewMaxMs);
-    this.#decoding = { packet: this.#packet, waiting: new WaitingRoom(), room: new TemplateRoom() };
+    this.#decoding = {
+      packet: this.#packet,
+      waiting: new WaitingRoom(),
+      room: new TemplateRoom((except) => this.#forgetUnproven(except)),
+    };
   }
 
   /** `address` is the sender's canonical spelling. Records appear in a batch, at the latest with the next flush. */
@@ -147,6 +151,20 @@ export class Decoder {
       this.#fullSinceMs = nowMs;
       return false;
     }
+    this.#leave(gone, nowMs);
+    return true;
+  }
+
+  #forgetUnproven(except: Exporter): boolean {
+    for (const exporter of this.#unproven) {
+      if (exporter === except || exporter.templates === 0) continue;
+      this.#leave(exporter, this.#packet.receivedMs);
+      return true;
+    }
+    return false;
+  }
+
+  #leave(gone: Exporter, nowMs: number): void {
     this.#decoding.waiting.leave(gone, nowMs);
     this.#decoding.room.release(gone, gone.templates);
     this.#unproven.delete(gone);
@@ -154,7 +172,6 @@ export class Decoder {
     if (this.#last?.exporter === gone) this.#last = undefined;
     addDrops(this.#forgotten, gone);
     this.#free.push(gone.index);
-    return true;
   }
 }
 

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, rm, truncate } from "node:fs/promises";
+import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -135,6 +135,13 @@ describe("a window", () => {
     expect(windows.counts.late).toBe(1);
   });
 
+  test("is not opened again for late records, from however many minutes they are", () => {
+    const { windows } = open();
+    windows.add(batchOf(Array.from({ length: 50 }, (_, index) => ({ last: T0 - index * MINUTE }))), T0);
+    expect([...windows.tables()]).toHaveLength(1);
+    expect(windows.openRows).toBe(50);
+  });
+
   test("takes nothing that ended longer ago than the bound: it is counted", () => {
     const { windows, tooLate } = open();
     windows.add(batchOf([{ exporter: 3, last: T0 - 3_600_001 }, { last: T0 - 3_600_000 }]), T0);
@@ -250,6 +257,24 @@ describe("the journal", () => {
     await truncate(path, 5);
     expect(await recover()).toEqual([]);
     expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("believes nothing that was written otherwise than it stands there", async () => {
+    const { windows } = open();
+    const journal = new WindowJournal(folder);
+    windows.add(batchOf(many.slice(0, 500)), T0);
+    const [table] = windows.tables();
+    await journal.write(table!, false);
+    const before = rowsOf(table!);
+    const size = journal.sizeOf(table!);
+    windows.add(batchOf(many.slice(0, 500)), T0);
+    await journal.write(table!, false);
+    await journal.close();
+    const path = join(folder, (await readdir(folder))[0]!);
+    const bytes = await readFile(path);
+    bytes[size + 100]! ^= 1;
+    await writeFile(path, bytes);
+    expect(rowsOf((await recover())[0]!.table)).toEqual(before);
   });
 
   test("has nothing of what is stored", async () => {

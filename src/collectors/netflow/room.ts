@@ -7,9 +7,16 @@ export const EXPORTER_TEMPLATES_MAX = 1000;
 /** Counts templates, so that made-up exporters cannot fill the memory with them. */
 export class TemplateRoom {
   used = 0;
+  readonly #forget: (except: Exporter) => boolean;
+
+  /** `forget` lets go of someone who has sent templates and never a flow; false where there is nobody. */
+  constructor(forget: (except: Exporter) => boolean) {
+    this.#forget = forget;
+  }
 
   admit(exporter: Exporter): boolean {
-    if (this.used >= TEMPLATES_MAX || exporter.templates >= EXPORTER_TEMPLATES_MAX) return false;
+    if (exporter.templates >= EXPORTER_TEMPLATES_MAX) return false;
+    if (this.used >= TEMPLATES_MAX && !this.#forget(exporter)) return false;
     this.used++;
     exporter.templates++;
     return true;

@@ -323,6 +323,15 @@ describe.each(DIALECTS)("$name", ({ templates, options, build, optionsTemplate }
       expect(reader.read(build([data]))).toHaveLength(1);
     });
 
+    test("a newcomer's template finds room among those of exporters that never sent a flow", () => {
+      const reader = new Reader();
+      const some = set(templates, concat(...Array.from({ length: 100 }, (_, index) => template(300 + index, BASIC))));
+      for (let index = 0; index < TEMPLATES_MAX / 100; index++) reader.read(build([some]), { from: `10.0.0.${index}` });
+      expect(reader.decoder.templates).toBe(TEMPLATES_MAX);
+      expect(reader.read(build([known, data]))).toHaveLength(1);
+      expect(reader.decoder.templates).toBe(TEMPLATES_MAX - 99);
+    });
+
     test("templates of made-up exporters without end stay within bounds and leave the real one alone", () => {
       const reader = new Reader();
       reader.read(build([known, data]));

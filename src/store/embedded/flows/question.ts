@@ -74,16 +74,21 @@ export function rowsSql(
 ): string {
   const selects = units.flatMap(({ name }) =>
     families.map(
-      (family) => `SELECT ${listSql(family, columns)} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`,
+      (family) =>
+        `SELECT ${listSql(family, columns, families.length > 1)} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`,
     ),
   );
   return `(${selects.join(" UNION ALL ")})`;
 }
 
-function listSql(family: Family, columns: readonly string[]): string {
-  const own = (column: string) => (family === "four" && column in IN_FOUR ? `${IN_FOUR[column]} AS ${column}` : column);
+/** `isWide`: the rows of both tables come together, and their types must. */
+function listSql(family: Family, columns: readonly string[], isWide: boolean): string {
+  const words: Readonly<Record<string, string>> = isWide ? { ...IN_FOUR, ...COUNTERS_IN_FOUR } : IN_FOUR;
+  const own = (column: string) => (family === "four" && column in words ? `${words[column]} AS ${column}` : column);
   return columns.map(own).join(", ");
 }
+
+const COUNTERS_IN_FOUR = { bytes: "bytes::UBIGINT", packets: "packets::UBIGINT" };
 
 /**
  * A page of the matching rows in order. Each table is asked for its own first rows, plainly: then the engine reads the
@@ -100,7 +105,7 @@ export function pageSql(
   const firsts = units.flatMap(({ name }) =>
     FAMILIES.map((family) => {
       const rows = `FROM ${name}.${family} WHERE ${whereSql(family, filter)} ORDER BY ${by} LIMIT ${offset + limit}`;
-      return `SELECT ${listSql(family, FLOW_COLUMNS)} FROM (${rows})`;
+      return `SELECT ${listSql(family, FLOW_COLUMNS, true)} FROM (${rows})`;
     }),
   );
   return `FROM (${firsts.join(" UNION ALL ")}) ORDER BY ${by} LIMIT ${limit} OFFSET ${offset}`;
@@ -233,7 +238,7 @@ const byProtocol: Grouping = {
 
 /**
  * How to add up by a dimension. No two of the groupings have a key in common, so that each is added up for itself: unless
- * an address of the one kind talked to one of the other, which is hardly ever.
+ * an address of the one kind talked to one of the other, or a counter was beyond belief, which is hardly ever.
  */
 export function groupingsOf(dimension: TalkerDimension | Split, units: readonly Unit[]): readonly Grouping[] {
   if (dimension === "protocol") return [byProtocol];

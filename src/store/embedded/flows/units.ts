@@ -11,7 +11,7 @@ export interface Unit {
   /** How the engine calls it. */
   readonly name: string;
   lastSeq: number;
-  /** Some row has an IPv4 address at one end and another one at the other. */
+  /** Some row with an IPv4 address is not in the table for these. */
   isMixed: boolean;
   /** Batches that only its log has. */
   unwritten: number;
