@@ -76,7 +76,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
         registry,
         log,
         deliver: (rows, batchId) => store.flows.append(rows, batchId),
-        raise: (summaries) => store.events.append(summaries),
+        raise: (summaries) => intake.take(summaries),
       }),
     );
     const statusOfCollectors = () => flows.status();

@@ -47,6 +47,23 @@ const figure = async (name: string) => {
 };
 
 describe("the intake", () => {
+  test("takes what other parts make once, however often they say it", async () => {
+    gate.open();
+    const draft = {
+      type: "flow_summary",
+      source: "platform_network",
+      severity: "info",
+      class: "network",
+      timestampMs: Date.now(),
+      raw: {},
+      enrichment: {},
+    } as const;
+    const said = ["a", "b"].map((token) => ({ draft, idempotencyToken: token }));
+    await intake.take(said);
+    await intake.take([...said, { draft, idempotencyToken: "c" }]);
+    expect(await store.events.count()).toBe(3);
+  });
+
   test("lets in no more than it can hold, counts what it turns away, and has room again once the store has caught up", async () => {
     const full = Promise.all(
       Array.from({ length: WAITING_EVENTS_MAX / (10 * CHUNK_EVENTS_MAX) }, () =>

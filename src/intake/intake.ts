@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Fault } from "../lib/fault.ts";
 import type { EventDraft } from "../model/event.ts";
-import { StoreUnavailable, type Store, type StoredEvent } from "../store/store.ts";
+import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/store.ts";
 import { checkSubmission, clockBounds } from "./submission.ts";
 
 // The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
@@ -35,6 +35,8 @@ export interface Intake {
   submit(value: unknown, token?: string): Promise<Submitted>;
   /** Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. */
   submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome>;
+  /** Stores events that other parts of the service make. One whose token is known from the last day is there already. */
+  take(events: readonly NewEvent[]): Promise<void>;
   /** Resolves once everything that was let in is stored or refused. */
   close(): Promise<void>;
 }
@@ -167,6 +169,16 @@ class Door implements Intake {
     } finally {
       leave();
     }
+  }
+
+  async take(events: readonly NewEvent[]): Promise<void> {
+    const isKnown = await Promise.all(
+      events.map(async ({ idempotencyToken: token }) =>
+        token === undefined ? false : (await this.#store.events.findByToken(token)) !== undefined,
+      ),
+    );
+    const fresh = events.filter((_, i) => !isKnown[i]);
+    if (fresh.length > 0) await this.#append(fresh);
   }
 
   async close(): Promise<void> {
