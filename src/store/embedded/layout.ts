@@ -22,7 +22,7 @@ export const flowsFolder = (dataDir: string) => join(dataDir, "flows");
 export const flowsScratch = (dataDir: string) => join(dataDir, "flows", "scratch");
 
 /** The name of the unit that a day's flows are kept in. */
-export function flowUnitName({ indexPrefix }: Layout, day: number): string {
+function flowUnitName({ indexPrefix }: Layout, day: number): string {
   return `${indexPrefix}-flows-${formatDay(day)}`;
 }
 
