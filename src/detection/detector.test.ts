@@ -221,6 +221,54 @@ describe("a change of a rule", () => {
   });
 });
 
+test("a rule that is deleted while it fires leaves its alert as it is, and the others go on", async () => {
+  const type = uniqueType();
+  const rule = await makeRule(type);
+  const other = await makeRule(type);
+  const headers = { "content-type": "application/x-ndjson" };
+  const body = `${JSON.stringify({ type, source: "custom", data: {} })}\n`.repeat(1000);
+  const sending = Promise.all([1, 2, 3, 4, 5].map(() => server.call("POST", "/v1/events/batch", { body, headers })));
+  await eventually(
+    () => alertsOf(rule),
+    (alerts) => expect(alerts).toHaveLength(1),
+  );
+  expect((await server.call("DELETE", `/v1/rules/${rule.id}`)).status).toBe(200);
+  const [{ event_count: counted }] = await alertsOf(rule);
+  await sending;
+  await eventually(
+    () => alertsOf(other),
+    (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([5000]),
+  );
+  const left = await alertsOf(rule);
+  expect(left).toHaveLength(1);
+  expect(left[0]).toMatchObject({ event_count: counted, status: "open" });
+});
+
+test("a clock that goes back stops nothing: every event is looked at, and each alert has an id of its own", async () => {
+  let shift = 0;
+  const shifted = await openTestServer({ now: () => Date.now() + shift });
+  try {
+    const body = {
+      name: "test.clock",
+      description: "Each is an alert",
+      severity: "low",
+      conditions: [{ field: "type", equals: "tick" }],
+      dedup: { by: "raw.n" },
+      actions: [{ alert: { channels: [] } }],
+    };
+    expect((await shifted.call("POST", "/v1/rules", { body })).status).toBe(201);
+    for (const n of [1, 2, 3]) {
+      await shifted.call("POST", "/v1/events", { body: { type: "tick", source: "custom", data: { n } } });
+      shift -= 3_600_000;
+    }
+    const list = async () => (await shifted.call("GET", "/v1/alerts?rule_name=test.clock")).body.data as any[];
+    const alerts = await eventually(list, (found) => expect(found).toHaveLength(3));
+    expect(new Set(alerts.map(({ id }) => id)).size).toBe(3);
+  } finally {
+    await shifted.close();
+  }
+});
+
 test("a false positive makes an exception of its rule in the same call", async () => {
   const type = uniqueType();
   const rule = await makeRule(type, { dedup: { by: "raw.host" } });
