@@ -9,7 +9,8 @@ import type { Alert, Status } from "../model/alert.ts";
 import { RELATED_EVENTS_MAX, type Finding } from "../model/finding.ts";
 import { openStore } from "../store/index.ts";
 import type { Store } from "../store/store.ts";
-import { openAlerts, type Alerts, type ExceptionInput, type Move } from "./alerts.ts";
+import { openAlerts, type Alerts, type Move } from "./alerts.ts";
+import type { ExceptionInput } from "../model/rule.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "tocsin-alerts-"));
 let store: Store;

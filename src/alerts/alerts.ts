@@ -1,7 +1,7 @@
 import { idMaker } from "../lib/id.ts";
 import type { Alert, AlertSummary, Comment } from "../model/alert.ts";
 import type { Finding } from "../model/finding.ts";
-import type { ConditionInput } from "../model/rule.ts";
+import type { ExceptionInput } from "../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
 import { foldFindings, questionsOf } from "./folding.ts";
 import { AlertRefused, moveAlert, type Move, type Moved, type Mover } from "./moves.ts";
@@ -12,13 +12,6 @@ export { AlertRefused, type Move } from "./moves.ts";
 
 const TRIES_MAX = 20;
 const WAITING_MAX = 1000;
-
-/** What a false positive says of the rule: events like these are no match of it. */
-export interface ExceptionInput {
-  readonly conditions: readonly ConditionInput[];
-  readonly reason: string;
-  readonly expires_at?: number | null | undefined;
-}
 
 export interface AlertsOptions {
   readonly store: Pick<Store, "alerts">;

@@ -3,7 +3,7 @@ import type { Severity } from "../model/event.ts";
 import {
   EXCEPTIONS_MAX,
   toRuleBody,
-  type ConditionInput,
+  type ExceptionInput,
   type Rule,
   type RuleException,
   type RuleInput,
@@ -24,12 +24,6 @@ export class RuleRefused extends Error {
     this.name = "RuleRefused";
     this.kind = kind;
   }
-}
-
-export interface ExceptionInput {
-  readonly conditions: readonly ConditionInput[];
-  readonly reason: string;
-  readonly expires_at?: number | null | undefined;
 }
 
 export interface RuleChange {

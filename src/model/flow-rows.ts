@@ -4,6 +4,26 @@ import type { Flow } from "./flow-question.ts";
 
 export type FlowRow = Omit<Flow, "id">;
 
+/** Room for so many rows. */
+export function emptyFlowRows(count: number): FlowRows {
+  return {
+    count,
+    windowStart: new Float64Array(count),
+    exporter: new Uint8Array(count * ADDRESS_BYTES),
+    src: new Uint8Array(count * ADDRESS_BYTES),
+    dst: new Uint8Array(count * ADDRESS_BYTES),
+    srcPort: new Uint16Array(count),
+    dstPort: new Uint16Array(count),
+    protocol: new Uint8Array(count),
+    tcpFlags: new Uint16Array(count),
+    bytes: new BigUint64Array(count),
+    packets: new BigUint64Array(count),
+    firstSeen: new Float64Array(count),
+    lastSeen: new Float64Array(count),
+    version: new Uint8Array(count),
+  };
+}
+
 /** Rows as columns, for those who make few of them and one by one. Addresses must be such. */
 export function flowRowsOf(rows: readonly FlowRow[]): FlowRows {
   const addresses = (pick: (row: FlowRow) => string) => {

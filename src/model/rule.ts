@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
-import { DAY_MS, formatTime } from "../lib/time.ts";
+import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
   CONDITION_DEPTH_MAX,
@@ -99,7 +99,7 @@ const pathSchema = z.string().superRefine((path, context) => {
   const fault = pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
-const pathsSchema = z
+export const pathsSchema = z
   .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)])
   .describe("a field path, or a list of them");
 
@@ -302,6 +302,11 @@ function sourceSchema(sources: readonly string[]) {
 
 export type RuleInput = z.output<ReturnType<typeof ruleInputSchema>>;
 
+/** What a person says of events that are no match. */
+export type ExceptionInput = Omit<z.output<typeof exceptionInputSchema>, "conditions"> & {
+  readonly conditions: readonly ConditionInput[];
+};
+
 export interface RuleException {
   readonly id: string;
   readonly conditions: readonly ConditionInput[];
@@ -356,108 +361,6 @@ export interface RuleStats {
   readonly matches24h: number;
   readonly matches7d: number;
   readonly lastMatchAt: number | null;
-}
-
-/** What is given back is what was sent, and has been checked then. */
-const conditionViewSchema = z.looseObject({}).meta({ id: "RuleCondition", description: "a condition as it was sent" });
-
-export const exceptionSchema = z
-  .object({
-    id: z.string(),
-    conditions: z.array(conditionViewSchema),
-    reason: z.string(),
-    author: z.string(),
-    created_at: z.string(),
-    expires_at: z.string().nullable(),
-  })
-  .meta({ id: "RuleException" });
-
-/** A rule as the API gives it. */
-export const ruleSchema = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    description: z.string(),
-    severity: severitySchema,
-    enabled: z.boolean(),
-    source: z.string(),
-    tags: z.array(z.string()),
-    title: z.string().nullable(),
-    references: z.array(z.string()),
-    conditions: z.array(conditionViewSchema),
-    window: z.string().nullable(),
-    threshold: z
-      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: z.string().optional() })
-      .nullable(),
-    sequence: z
-      .array(
-        z.object({
-          name: z.string(),
-          conditions: z.array(conditionViewSchema),
-          count: z.int(),
-          group_by: pathsSchema.optional(),
-        }),
-      )
-      .nullable(),
-    sequence_order: z.enum(["in_order", "any"]),
-    group_by: pathsSchema.nullable(),
-    absence: z.string().nullable(),
-    dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
-    exceptions: z.array(exceptionSchema),
-    actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
-    builtin: z.boolean(),
-    created_at: z.string(),
-    updated_at: z.string(),
-    stats: z.object({
-      matches_24h: z.int().describe("matching events of the last 24 hours"),
-      matches_7d: z.int(),
-      last_match: z.string().nullable(),
-    }),
-  })
-  .meta({ id: "Rule" });
-
-export function ruleView(rule: Rule, stats: RuleStats): object {
-  const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
-  return {
-    id,
-    name,
-    description,
-    severity,
-    enabled,
-    source,
-    tags,
-    title,
-    references,
-    conditions,
-    window,
-    threshold: rule.threshold,
-    sequence: rule.sequence,
-    sequence_order: rule.sequenceOrder,
-    group_by: rule.groupBy,
-    absence: rule.absence,
-    dedup: rule.dedup,
-    exceptions: rule.exceptions.map(exceptionView),
-    actions: rule.actions,
-    builtin: rule.builtin,
-    created_at: formatTime(rule.createdAt),
-    updated_at: formatTime(rule.updatedAt),
-    stats: {
-      matches_24h: stats.matches24h,
-      matches_7d: stats.matches7d,
-      last_match: stats.lastMatchAt === null ? null : formatTime(stats.lastMatchAt),
-    },
-  };
-}
-
-export function exceptionView(exception: RuleException): z.infer<typeof exceptionSchema> {
-  return {
-    id: exception.id,
-    conditions: [...exception.conditions],
-    reason: exception.reason,
-    author: exception.author,
-    created_at: formatTime(exception.createdAt),
-    expires_at: exception.expiresAt === null ? null : formatTime(exception.expiresAt),
-  };
 }
 
 /** What a person says of a rule, in the form in which it is kept; exceptions are given an id and an author by whoever keeps it. */

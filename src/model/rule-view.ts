@@ -1,0 +1,108 @@
+import { z } from "zod";
+import { formatTime } from "../lib/time.ts";
+import { severitySchema } from "./event.ts";
+import { CHANNELS, pathsSchema, type Rule, type RuleException, type RuleStats } from "./rule.ts";
+
+// A rule as the API gives it.
+
+/** What is given back is what was sent, and has been checked then. */
+const conditionViewSchema = z.looseObject({}).meta({ id: "RuleCondition", description: "a condition as it was sent" });
+
+export const exceptionSchema = z
+  .object({
+    id: z.string(),
+    conditions: z.array(conditionViewSchema),
+    reason: z.string(),
+    author: z.string(),
+    created_at: z.string(),
+    expires_at: z.string().nullable(),
+  })
+  .meta({ id: "RuleException" });
+
+/** A rule as the API gives it. */
+export const ruleSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    description: z.string(),
+    severity: severitySchema,
+    enabled: z.boolean(),
+    source: z.string(),
+    tags: z.array(z.string()),
+    title: z.string().nullable(),
+    references: z.array(z.string()),
+    conditions: z.array(conditionViewSchema),
+    window: z.string().nullable(),
+    threshold: z
+      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: z.string().optional() })
+      .nullable(),
+    sequence: z
+      .array(
+        z.object({
+          name: z.string(),
+          conditions: z.array(conditionViewSchema),
+          count: z.int(),
+          group_by: pathsSchema.optional(),
+        }),
+      )
+      .nullable(),
+    sequence_order: z.enum(["in_order", "any"]),
+    group_by: pathsSchema.nullable(),
+    absence: z.string().nullable(),
+    dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
+    exceptions: z.array(exceptionSchema),
+    actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
+    builtin: z.boolean(),
+    created_at: z.string(),
+    updated_at: z.string(),
+    stats: z.object({
+      matches_24h: z.int().describe("matching events of the last 24 hours"),
+      matches_7d: z.int(),
+      last_match: z.string().nullable(),
+    }),
+  })
+  .meta({ id: "Rule" });
+
+export function ruleView(rule: Rule, stats: RuleStats): object {
+  const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
+  return {
+    id,
+    name,
+    description,
+    severity,
+    enabled,
+    source,
+    tags,
+    title,
+    references,
+    conditions,
+    window,
+    threshold: rule.threshold,
+    sequence: rule.sequence,
+    sequence_order: rule.sequenceOrder,
+    group_by: rule.groupBy,
+    absence: rule.absence,
+    dedup: rule.dedup,
+    exceptions: rule.exceptions.map(exceptionView),
+    actions: rule.actions,
+    builtin: rule.builtin,
+    created_at: formatTime(rule.createdAt),
+    updated_at: formatTime(rule.updatedAt),
+    stats: {
+      matches_24h: stats.matches24h,
+      matches_7d: stats.matches7d,
+      last_match: stats.lastMatchAt === null ? null : formatTime(stats.lastMatchAt),
+    },
+  };
+}
+
+export function exceptionView(exception: RuleException): z.infer<typeof exceptionSchema> {
+  return {
+    id: exception.id,
+    conditions: [...exception.conditions],
+    reason: exception.reason,
+    author: exception.author,
+    created_at: formatTime(exception.createdAt),
+    expires_at: exception.expiresAt === null ? null : formatTime(exception.expiresAt),
+  };
+}
