@@ -1,5 +1,6 @@
 import { randomFrom, type Random } from "../src/demo/random.ts";
 import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../src/model/flow.ts";
+import { emptyFlowRows } from "../src/model/flow-rows.ts";
 
 // Rows of closed windows, as a site with a few thousand hosts has them: made up, the same for the same seed.
 
@@ -13,25 +14,6 @@ const FLAGS = [27, 27, 26, 24, 2, 22] as const;
 const ICMP = 1;
 const TCP = 6;
 const UDP = 17;
-
-function emptyRows(count: number): FlowRows {
-  return {
-    count,
-    windowStart: new Float64Array(count),
-    exporter: new Uint8Array(count * ADDRESS_BYTES),
-    src: new Uint8Array(count * ADDRESS_BYTES),
-    dst: new Uint8Array(count * ADDRESS_BYTES),
-    srcPort: new Uint16Array(count),
-    dstPort: new Uint16Array(count),
-    protocol: new Uint8Array(count),
-    tcpFlags: new Uint16Array(count),
-    bytes: new BigUint64Array(count),
-    packets: new BigUint64Array(count),
-    firstSeen: new Float64Array(count),
-    lastSeen: new Float64Array(count),
-    version: new Uint8Array(count),
-  };
-}
 
 function writeFour(bytes: Uint8Array, row: number, address: number): void {
   const at = row * ADDRESS_BYTES;
@@ -59,7 +41,7 @@ const outsideFour = (nth: number) => (0x40000000 + Math.imul(nth + 1, 0x2545f491
 export function* benchFlows(seed: number, fromMs: number, minutes: number, perMinute: number): Iterable<FlowRows> {
   const random = randomFrom(seed);
   for (let minute = 0; minute < minutes; minute++) {
-    const rows = emptyRows(perMinute);
+    const rows = emptyFlowRows(perMinute);
     const start = fromMs + minute * FLOW_WINDOW_MS;
     for (let row = 0; row < perMinute; row++) fillRow(rows, row, start, random);
     yield rows;

@@ -1,6 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 import type { Projection, Store } from "../store/store.ts";
 
 const DAY_MS = 86_400_000;
@@ -12,21 +12,13 @@ let held: Promise<void> | undefined;
 let begun = 0;
 let aborted = 0;
 const around = (store: Store): Store => {
-  const events = new Proxy(store.events, {
-    get: (target, name) => {
-      const value = Reflect.get(target, name, target) as unknown;
-      if (name !== "project") return typeof value === "function" ? value.bind(target) : value;
-      return async function* (question: Projection, signal: AbortSignal) {
-        signal.addEventListener("abort", () => aborted++);
-        begun++;
-        await held;
-        yield* target.project(question, signal);
-      };
-    },
-  });
-  return new Proxy(store, {
-    get: (target, name) => (name === "events" ? events : (Reflect.get(target, name, target) as unknown)),
-  });
+  async function* project(question: Projection, signal: AbortSignal) {
+    signal.addEventListener("abort", () => aborted++);
+    begun++;
+    await held;
+    yield* store.events.project(question, signal);
+  }
+  return changed(store, { events: changed(store.events, { project }) });
 };
 
 let server: TestServer;

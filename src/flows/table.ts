@@ -1,5 +1,6 @@
 import type { RecordBatch } from "../collectors/records.ts";
 import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../model/flow.ts";
+import { emptyFlowRows } from "../model/flow-rows.ts";
 import { grown, KeyIndex } from "./key-index.ts";
 
 // The tuples of one window that is not closed yet, and of windows that were closed before their last records came.
@@ -137,7 +138,7 @@ export class FlowTable {
     const count = to - from;
     const { keys } = this.index;
     const counters = this.counters.slice(from * COUNTER_WORDS, to * COUNTER_WORDS);
-    const rows = emptyRows(count);
+    const rows = emptyFlowRows(count);
     const [src, dst] = [new Uint32Array(rows.src.buffer), new Uint32Array(rows.dst.buffer)];
     const [bytes, packets] = [new Uint32Array(rows.bytes.buffer), new Uint32Array(rows.packets.buffer)];
     for (let row = 0; row < count; row++) {
@@ -187,23 +188,4 @@ function addCounter(counters: Uint32Array, at: number, low: number, high: number
   const full = sumHigh > WORD_MAX;
   counters[at] = full ? WORD_MAX : sumLow;
   counters[at + 1] = full ? WORD_MAX : sumHigh;
-}
-
-function emptyRows(count: number): FlowRows {
-  return {
-    count,
-    windowStart: new Float64Array(count),
-    exporter: new Uint8Array(count * ADDRESS_BYTES),
-    src: new Uint8Array(count * ADDRESS_BYTES),
-    dst: new Uint8Array(count * ADDRESS_BYTES),
-    srcPort: new Uint16Array(count),
-    dstPort: new Uint16Array(count),
-    protocol: new Uint8Array(count),
-    tcpFlags: new Uint16Array(count),
-    bytes: new BigUint64Array(count),
-    packets: new BigUint64Array(count),
-    firstSeen: new Float64Array(count),
-    lastSeen: new Float64Array(count),
-    version: new Uint8Array(count),
-  };
 }
