@@ -260,6 +260,18 @@ describe("a built-in rule", () => {
   });
 });
 
+test("an exception that would be over already is refused by name", async () => {
+  const { id } = await create();
+  const body = {
+    conditions: [{ field: "raw.host", equals: "lab" }],
+    reason: "a test bench",
+    expires_at: new Date(Date.now() - 1000).toISOString(),
+  };
+  const answer = await server.call("POST", `/v1/rules/${id}/exceptions`, { body });
+  expect(answer.status).toBe(400);
+  expect(faults(answer)).toEqual(["expires_at"]);
+});
+
 describe("the list of rules", () => {
   test("is filtered, and walked by pages and by cursor, in the order of names", async () => {
     for (const n of ["c", "a", "b"]) {

@@ -65,9 +65,10 @@ export interface RuleEndpointOptions {
   readonly sources: readonly string[];
   /** What detection has counted is in the figures when this resolves. */
   readonly countMatches: () => Promise<void>;
+  readonly now: () => number;
 }
 
-export function ruleEndpoints({ rulebook, sources, countMatches }: RuleEndpointOptions): Endpoint[] {
+export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
   const views = async (rules: readonly Rule[]) => {
     await countMatches();
     const stats = await rulebook.stats(rules);
@@ -223,8 +224,12 @@ export function ruleEndpoints({ rulebook, sources, countMatches }: RuleEndpointO
       example: EXCEPTION_INPUT_EXAMPLE,
       answers: { 201: { about: "the exception", data: exceptionSchema, example: EXCEPTION_EXAMPLE } },
       problems: ["not_found", "conflict"],
-      handle: async ({ params, body, key }) =>
-        data(exceptionView(await rulebook.addException(params.id, body, key.name)), 201),
+      handle: async ({ params, body, key }) => {
+        if (typeof body.expires_at === "number" && body.expires_at <= now()) {
+          throw invalid([{ field: "expires_at", message: "must lie ahead" }]);
+        }
+        return data(exceptionView(await rulebook.addException(params.id, body, key.name)), 201);
+      },
     }),
     endpoint({
       method: "DELETE",

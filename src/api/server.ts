@@ -91,7 +91,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
-    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush() }),
+    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),
