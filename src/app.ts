@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts } from "./alerts/alerts.ts";
 import { createServer } from "./api/server.ts";
-import { clientAddress, type Settings } from "./config.ts";
+import { clientAddress, type Settings } from "./config/config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
 import { Detector } from "./detection/detector.ts";
 import { Rulebook } from "./detection/rulebook.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { startApp, type AppOptions } from "../src/app.ts";
-import { loadSettings, type Settings } from "../src/config.ts";
+import { loadSettings, type Settings } from "../src/config/config.ts";
 import type { Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type MadeKey, type NewKey } from "../src/model/key.ts";
@@ -64,7 +64,7 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
   // Tests run beside each other: none takes the ports that exporters know, and nobody is asked for names.
-  const quiet = { netflowPort: null, ipfixPort: null, sflowPort: null };
+  const quiet = { netflowPort: null, ipfixPort: null, sflowPort: null, syslogPort: null };
   const hostnames = { ...loaded.settings.hostnames, enabled: false };
   const settings: Settings = { ...loaded.settings, dataDir, port: 0, ...quiet, hostnames, ...options.settings };
   const lines: Record<string, any>[] = [];

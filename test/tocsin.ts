@@ -14,7 +14,12 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 export const makeFolder = () => mkdtempSync(join(tmpdir(), "tocsin-test-"));
 
 /** Servers of tests run beside each other: none of them may take the ports that exporters know. */
-export const COLLECTORS_OFF = { TOCSIN_NETFLOW_PORT: "off", TOCSIN_IPFIX_PORT: "off", TOCSIN_SFLOW_PORT: "off" };
+export const COLLECTORS_OFF = {
+  TOCSIN_NETFLOW_PORT: "off",
+  TOCSIN_IPFIX_PORT: "off",
+  TOCSIN_SFLOW_PORT: "off",
+  TOCSIN_SYSLOG_PORT: "off",
+};
 
 /** Variables of the person who runs the tests must not reach the program under test. */
 function environment(extra: Record<string, string> = {}): Record<string, string | undefined> {

@@ -1,5 +1,5 @@
 import { idMaker } from "../lib/id.ts";
-import type { Alert, AlertSummary, Comment } from "../model/alert.ts";
+import { SYSTEM, type Alert, type AlertSummary, type Comment } from "../model/alert.ts";
 import type { Finding } from "../model/finding.ts";
 import type { ExceptionInput } from "../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
@@ -19,6 +19,11 @@ export interface AlertsOptions {
   readonly now?: () => number;
   /** Hears of each alert that was made, once it is durable. */
   readonly onCreated?: (alert: Alert, finding: Finding) => void;
+}
+
+/** What is found out about an alert after it was made. */
+export interface Annotation extends Partial<Pick<AlertSummary, "enrichment" | "aiAnalysis">> {
+  readonly entry?: { readonly kind: "analysed"; readonly provider: string; readonly actor?: string } | undefined;
 }
 
 export interface BulkOutcome {
@@ -124,6 +129,27 @@ export class Alerts {
       });
       return conflicts.length === 0 ? { succeeded, failed } : undefined;
     });
+  }
+
+  /**
+   * Adds what the service finds out about an alert: not a move, so any status will do. `find` is asked again where somebody
+   * else changed the alert meanwhile; undefined from it, or no such alert, changes nothing.
+   */
+  async annotate(id: string, find: (alert: AlertSummary) => Annotation | undefined): Promise<AlertSummary | undefined> {
+    const { alert } = await this.#untilMade(async () => {
+      const [before] = await this.#store.getMany([id]);
+      const found = before && find(before);
+      if (!found) return { alert: undefined };
+      const { entry, ...changed } = found;
+      const alert: AlertSummary = { ...before, ...changed, version: before.version + 1 };
+      const happened = { id: this.#newEntryId(), at: this.#now(), actor: SYSTEM };
+      const conflicts = await this.#store.commit({
+        alerts: [alert],
+        timeline: entry ? [{ alertId: id, entry: { ...happened, ...entry } }] : [],
+      });
+      return conflicts.length === 0 ? { alert } : undefined;
+    });
+    return alert;
   }
 
   #mover(actor: string): Omit<Mover, "at"> {

@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { loadSettings } from "../config.ts";
+import { loadSettings } from "../config/config.ts";
 import { ipv4, record, set, template, v9, type FieldSpec } from "../collectors/packets.fixture.ts";
 
 let server: TestServer;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../config/config.ts";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 16);

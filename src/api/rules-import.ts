@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../config/config.ts";
 import { faultsOf, type Fault } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
 import type { RuleInput } from "../model/rule.ts";

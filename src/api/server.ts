@@ -3,7 +3,7 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
-import type { Settings } from "../config.ts";
+import type { Settings } from "../config/config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";

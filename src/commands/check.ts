@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
-import { describeFaults, type SettingFault, type SettingsOutcome } from "../config.ts";
+import { describeFaults, type SettingFault, type SettingsOutcome } from "../config/config.ts";
 import { EXIT_WRONG_USE } from "./failure.ts";
 import { addSettingFlags, countOf, readSettings } from "./settings.ts";
 import { formatTable, print, printJson } from "./terminal.ts";

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
-import { clientAddress, type LoadedSettings } from "../config.ts";
+import { clientAddress, type LoadedSettings } from "../config/config.ts";
 import { demoEvents, EVENTS_WITH_STORIES_MIN } from "../demo/demo.ts";
 import { demoFlows, type DemoFlowsQuestion } from "../demo/flows.ts";
 import { createLog } from "../lib/log.ts";

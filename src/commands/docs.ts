@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { loadSettings, type LoadedSettings } from "../config.ts";
+import { loadSettings, type LoadedSettings } from "../config/config.ts";
 import type { OpenApiDocument } from "../docs/api-page.ts";
 import { createLog } from "../lib/log.ts";
 import { CommandFailure } from "./failure.ts";

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
-import { CLIENT_VARIABLES, type LoadedSettings } from "../config.ts";
+import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
 import { createLog } from "../lib/log.ts";
 import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";

@@ -1,5 +1,11 @@
 import { Option, type Command } from "commander";
-import { describeFaults, loadSettings, settingEntries, type LoadedSettings, type SettingsOutcome } from "../config.ts";
+import {
+  describeFaults,
+  loadSettings,
+  settingEntries,
+  type LoadedSettings,
+  type SettingsOutcome,
+} from "../config/config.ts";
 import { CommandFailure, EXIT_WRONG_USE } from "./failure.ts";
 
 /** Gives a command the flag --config and one for each setting, or for those that are named. */

@@ -1,5 +1,5 @@
 import { PROBLEMS } from "../api/problems.ts";
-import { settingEntries } from "../config.ts";
+import { settingEntries } from "../config/config.ts";
 import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
 import { CLASSES, SEVERITIES, sourceNames, WELL_KNOWN_FIELDS } from "../model/event.ts";
 import { PLANS, SCOPES } from "../model/key.ts";

@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { settingEntries } from "../config.ts";
+import { settingEntries } from "../config/config.ts";
 import { code, markdownTable } from "./markdown.ts";
 
 /** docs/configuration.md, from the schema of the settings. */
@@ -13,7 +13,7 @@ export function configurationPage(): string {
   ]);
   return `# Configuration
 
-Printed by \`npm run docs\` from the schema in \`src/config.ts\`; change that, not this page.
+Printed by \`npm run docs\` from the schema in \`src/config/settings.ts\`; change that, not this page.
 
 A setting is looked for in four places; the last one that has it wins:
 

@@ -1,8 +1,9 @@
 import { Resolver } from "node:dns/promises";
-import { BlockList, isIPv6 } from "node:net";
+import { isIPv6 } from "node:net";
 import { LRUCache } from "lru-cache";
 import { Counter, type Registry } from "prom-client";
 import { parseAddress } from "../lib/ip.ts";
+import { reachOf } from "../lib/reach.ts";
 
 // Names for addresses, by reverse DNS. Whoever asks is answered at once with what is known; what is not is looked up
 // afterwards, a little at a time, and is there when it is asked for again.
@@ -150,34 +151,4 @@ function reverseName(address: string): string {
   if (!isIPv6(address)) return `${address.split(".").reverse().join(".")}.in-addr.arpa`;
   const nibbles = parseAddress(address)!.toString(16).padStart(32, "0");
   return `${[...nibbles].reverse().join(".")}.ip6.arpa`;
-}
-
-function listOf(networks: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address, bits] = network.split("/") as [string, string];
-    list.addSubnet(address, Number(bits), isIPv6(address) ? "ipv6" : "ipv4");
-  }
-  return list;
-}
-
-/** Those that nobody has: no resolver knows a name for them. */
-const NOWHERE = listOf(["0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8"]);
-/** Those that mean something only where they are used: to ask others tells them about the site and nothing to us. */
-const PRIVATE = listOf([
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.168.0.0/16",
-  "::1/128",
-  "fc00::/7",
-  "fe80::/10",
-]);
-
-function reachOf(address: string): "public" | "private" | "nowhere" {
-  const family = isIPv6(address) ? "ipv6" : "ipv4";
-  if (NOWHERE.check(address, family)) return "nowhere";
-  return PRIVATE.check(address, family) ? "private" : "public";
 }

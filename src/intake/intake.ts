@@ -1,6 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Fault } from "../lib/fault.ts";
-import type { EventDraft } from "../model/event.ts";
+import { formatTime, startOfDay } from "../lib/time.ts";
+import type { EventDraft, JsonObject } from "../model/event.ts";
 import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/store.ts";
 import { checkSubmission, clockBounds } from "./submission.ts";
 
@@ -37,12 +38,26 @@ export interface Intake {
   submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome>;
   /** Stores events that other parts of the service make. One whose token is known from the last day is there already. */
   take(events: readonly NewEvent[]): Promise<void>;
+  /**
+   * Stores events that a collector has read, all of them: a time that cannot be right becomes the time of arrival. With a
+   * token, what is stored of the same batch from before is not stored again; the token must stand for the same events.
+   */
+  collect(drafts: readonly EventDraft[], token?: string): Promise<void>;
   /** Resolves once everything that was let in is stored or refused. */
   close(): Promise<void>;
 }
 
+/** Adds what the service knows about an event. */
+export interface Enricher {
+  /** What is known now, from memory. */
+  enrich(raw: JsonObject): JsonObject;
+  /** Hears of what is stored, so that what is found out later can still be added. */
+  stored?(id: string, draft: EventDraft): void;
+}
+
 export interface IntakeOptions {
   readonly store: Store;
+  readonly enricher?: Enricher;
   readonly registry: Registry;
   readonly retentionDays: number;
   readonly now?: () => number;
@@ -58,6 +73,7 @@ class Door implements Intake {
   readonly #store: Store;
   readonly #retentionDays: number;
   readonly #now: () => number;
+  readonly #enricher: Enricher | undefined;
   readonly #accepted: Counter;
   readonly #refused: Counter<"reason">;
   readonly #sameToken = new Map<string, Promise<Submitted>>();
@@ -65,8 +81,9 @@ class Door implements Intake {
   #waiting = 0;
   #turns: Promise<void> = Promise.resolve();
 
-  constructor({ store, registry, retentionDays, now = Date.now }: IntakeOptions) {
+  constructor({ store, enricher, registry, retentionDays, now = Date.now }: IntakeOptions) {
     this.#store = store;
+    this.#enricher = enricher;
     this.#retentionDays = retentionDays;
     this.#now = now;
     this.#accepted = new Counter({
@@ -181,6 +198,23 @@ class Door implements Intake {
     if (fresh.length > 0) await this.#append(fresh);
   }
 
+  async collect(drafts: readonly EventDraft[], token?: string): Promise<void> {
+    const { earliest, latest, now } = clockBounds(this.#now(), this.#retentionDays);
+    const isTimely = ({ timestampMs }: EventDraft) => timestampMs >= earliest && timestampMs <= latest;
+    const timely = (draft: EventDraft) => (isTimely(draft) ? draft : asOf(now, draft));
+    if (token === undefined) {
+      await this.#append(drafts.map((draft) => ({ draft: timely(draft) })));
+      return;
+    }
+    // A day's events of one append are committed together: a token on the first of them tells of them all.
+    const parts = Map.groupBy(drafts, (draft) => (isTimely(draft) ? startOfDay(draft.timestampMs) : "untimely"));
+    for (const [part, events] of parts) {
+      const idempotencyToken = `${token} ${part}`;
+      if (await this.#store.events.findByToken(idempotencyToken)) continue;
+      await this.#append(events.map((draft, i) => ({ draft: timely(draft), ...(i === 0 && { idempotencyToken }) })));
+    }
+  }
+
   async close(): Promise<void> {
     await Promise.allSettled([...this.#sameToken.values(), ...this.#appends]);
   }
@@ -215,12 +249,20 @@ class Door implements Intake {
     }
   }
 
-  #append(events: Parameters<Store["events"]["append"]>[0]): Promise<StoredEvent[]> {
+  #append(given: readonly NewEvent[]): Promise<StoredEvent[]> {
+    const events = this.#enricher ? given.map((event) => enriched(event, this.#enricher!)) : given;
     if (this.#waiting + events.length > WAITING_EVENTS_MAX) {
       this.#count("queue_full", events.length);
       return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
     }
-    return this.#follow(this.#store.events.append(events), events.length);
+    const appending = this.#follow(this.#store.events.append(events), events.length);
+    return this.#enricher?.stored ? this.#tellStored(appending, events) : appending;
+  }
+
+  async #tellStored(appending: Promise<StoredEvent[]>, events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    const stored = await appending;
+    for (const [i, { id }] of stored.entries()) this.#enricher!.stored!(id, events[i]!.draft);
+    return stored;
   }
 
   async #follow(appending: Promise<StoredEvent[]>, count: number): Promise<StoredEvent[]> {
@@ -253,6 +295,16 @@ interface Chunk {
 type ChunkOutcome =
   | { readonly stored: readonly StoredEvent[] }
   | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
+
+function enriched({ draft, idempotencyToken }: NewEvent, enricher: Enricher): NewEvent {
+  return { draft: { ...draft, enrichment: { ...enricher.enrich(draft.raw), ...draft.enrichment } }, idempotencyToken };
+}
+
+/** A device whose clock is far off still has something to say: its own idea of the time is kept beside the right one. */
+function asOf(now: number, draft: EventDraft): EventDraft {
+  const raw = { ...draft.raw, reported_at: formatTime(draft.timestampMs) };
+  return { ...draft, timestampMs: now, raw, rawText: undefined };
+}
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { z } from "zod";
 import { loadSettings, settingEntries, type LoadedSettings, type SettingFault, type SettingSources } from "./config.ts";
 
 let folder: string;
@@ -45,6 +46,15 @@ test("with nothing given, every setting has its default", () => {
     ipfixPort: 4739,
     sflowPort: 6343,
     flows: expect.objectContaining({ addresses: ["0.0.0.0", "::"], allowedExporters: [], summaries: true }),
+    syslogPort: 5514,
+    syslogTlsPort: null,
+    evePort: null,
+    eveFile: null,
+    eveSocket: null,
+    collectors: expect.objectContaining({ allowedSenders: [], tlsKey: null, unparsed: true, accessSecret: null }),
+    enrichment: expect.objectContaining({ geo: true, geoFile: null, lists: [], abuseipdbKey: null }),
+    notifications: expect.objectContaining({ consoleUrl: null, slackUrl: null, emailTo: [], privateAddresses: false }),
+    analysis: expect.objectContaining({ automaticFrom: "high", url: null }),
     logLevel: "info",
   });
 });
@@ -70,6 +80,8 @@ test("a file named by the flag wins over the one of the variable, and both over 
   expect(settingsOf({ yaml, environment: { TOCSIN_CONFIG: "a.yaml" }, configFile: "b.yaml" }).port).toBe(2);
 });
 
+const isText = (schema: z.ZodType) => schema.safeParse("some text").success;
+
 test("every setting can be given as a variable and as a flag, in text", () => {
   const texts: Record<string, [string, unknown]> = {
     host: ["::1", "::1"],
@@ -90,13 +102,39 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "flows.journal_seconds": ["2", 2],
     "flows.tuples_max": ["20000", 20_000],
     "flows.summaries": ["off", false],
+    eve_file: ["/var/log/eve.json", "/var/log/eve.json"],
+    eve_socket: ["/run/eve.sock", "/run/eve.sock"],
+    "collectors.addresses": ["127.0.0.1", ["127.0.0.1"]],
+    "collectors.allowed_senders": ["10.0.0.0/8", ["10.0.0.0/8"]],
+    "collectors.unparsed": ["off", false],
+    "enrichment.geo": ["off", false],
+    "enrichment.lists": [
+      "bad=/etc/bad.txt, tor=https://example.com/tor",
+      ["bad=/etc/bad.txt", "tor=https://example.com/tor"],
+    ],
+    "enrichment.abuseipdb_url": ["http://127.0.0.1:1/", "http://127.0.0.1:1/"],
+    "enrichment.lists_every_minutes": ["5", 5],
+    "notifications.console_url": ["https://tocsin.example", "https://tocsin.example"],
+    "notifications.on_resolve": ["on", true],
+    "notifications.per_minute_max": ["1", 1],
+    "notifications.retry_hours": ["2", 2],
+    "notifications.private_addresses": ["on", true],
+    "notifications.slack_url": ["https://hooks.example/T0/B0", "https://hooks.example/T0/B0"],
+    "notifications.email_host": ["mail.example.com", "mail.example.com"],
+    "notifications.email_security": ["tls", "tls"],
+    "notifications.email_from": ["tocsin@example.com", "tocsin@example.com"],
+    "notifications.email_to": ["a@example.com,b@example.com", ["a@example.com", "b@example.com"]],
+    "notifications.webhook_url": ["https://example.com/in", "https://example.com/in"],
+    "analysis.automatic_from": ["critical", "critical"],
+    "analysis.url": ["http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"],
+    "analysis.timeout_seconds": ["5", 5],
     rate_limits: ["off", false],
     trusted_proxies: ["loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
     log_level: ["debug", "debug"],
     "plans.starter.per_day": ["unlimited", null],
   };
-  for (const { path, variable } of settingEntries()) {
-    const [text, value] = texts[path] ?? ["4096", 4096];
+  for (const { path, variable, schema } of settingEntries()) {
+    const [text, value] = texts[path] ?? (isText(schema) ? ["some text", "some text"] : ["4096", 4096]);
     for (const sources of [{ environment: { [variable]: text } }, { flags: { [path]: text } }]) {
       let reached: unknown = settingsOf(sources);
       for (const name of path.split(".")) {
@@ -168,4 +206,18 @@ test("a resolver is an address, with or without a port", () => {
     expect(load({ environment: { TOCSIN_HOSTNAMES_RESOLVER: good } }), good).not.toHaveProperty("faults");
   for (const bad of ["dns.example.org", "192.0.2.53:0", "192.0.2.53:65536", "192.0.2.53:", "[192.0.2.53", "::1:x"])
     expect(faultOf(bad), bad).toHaveLength(1);
+});
+
+test("a secret is never shown, neither where settings are listed nor where it is wrong", () => {
+  const environment = {
+    TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/secret",
+    TOCSIN_ANALYSIS_KEY: "sk-secret",
+  };
+  const { settings, used } = load({ environment }) as LoadedSettings;
+  expect(settings).toMatchObject({ analysis: { key: "sk-secret" } });
+  expect(used).toContainEqual({ path: "analysis.key", value: "(secret)", origin: "variable TOCSIN_ANALYSIS_KEY" });
+  expect(used).toContainEqual({ path: "notifications.webhook_url", value: "off", origin: "default" });
+  const faults = faultsOf({ environment: { TOCSIN_NOTIFICATIONS_SLACK_URL: "ftp://secret" } });
+  expect(faults).toMatchObject([{ path: "notifications.slack_url" }]);
+  expect(JSON.stringify([used, faults])).not.toMatch(/sk-secret|hooks\.example|ftp:/);
 });

@@ -1,0 +1,213 @@
+import { existsSync, readFileSync } from "node:fs";
+import { isAbsolute, resolve } from "node:path";
+import { parseDocument } from "yaml";
+import { z } from "zod";
+import { nearestName } from "../lib/nearest.ts";
+import { facts, type Facts } from "./kinds.ts";
+import { settingsSchema } from "./settings.ts";
+
+// From defaults, a file, variables and flags to the settings of the service.
+
+const FILE_BYTES_MAX = 1024 * 1024;
+const DEFAULT_FILE = "tocsin.yaml";
+/** Not settings of the service: where a command finds one that runs, and the key it uses there. */
+export const CLIENT_VARIABLES = { url: "TOCSIN_URL", key: "TOCSIN_KEY" } as const;
+
+export type Settings = z.output<typeof settingsSchema>;
+
+export interface SettingEntry extends Facts {
+  /** As in the file: `retention.events_days`. */
+  readonly path: string;
+  readonly variable: string;
+  readonly flag: string;
+  readonly schema: z.ZodType;
+}
+
+type Group = z.ZodObject<Record<string, z.ZodType>>;
+
+/** Every setting with its names, in the order of the schema. */
+export function settingEntries(group: Group = settingsSchema as Group, above = ""): SettingEntry[] {
+  return Object.entries(group.shape).flatMap(([name, schema]) => {
+    const path = above + snakeCase(name);
+    if (schema instanceof z.ZodObject) return settingEntries(schema as Group, `${path}.`);
+    const word = path.replaceAll(".", "_");
+    const variable = `TOCSIN_${word.toUpperCase()}`;
+    return [{ path, variable, flag: `--${word.replaceAll("_", "-")}`, schema, ...facts.get(schema)! }];
+  });
+}
+
+export interface SettingSources {
+  /** Texts given as flags, by the path of the setting. */
+  readonly flags?: Readonly<Record<string, string>>;
+  readonly configFile?: string | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly workingFolder: string;
+}
+
+export interface SettingFault {
+  readonly path: string;
+  /** Where the value stands: `file tocsin.yaml`, `variable TOCSIN_PORT`, `flag --port`. */
+  readonly origin: string;
+  readonly message: string;
+}
+
+export interface LoadedSettings {
+  readonly settings: Settings;
+  readonly file: string | null;
+  readonly used: readonly { readonly path: string; readonly value: unknown; readonly origin: string }[];
+}
+
+export type SettingsOutcome = LoadedSettings | { readonly faults: readonly SettingFault[] };
+
+interface Given {
+  readonly entry: SettingEntry;
+  readonly value: unknown;
+  readonly origin: string;
+}
+
+/** Defaults, then the file, then variables, then flags; every fault of every source at once. */
+export function loadSettings(sources: SettingSources): SettingsOutcome {
+  const faults: SettingFault[] = [];
+  const entries = settingEntries();
+  const file = findFile(sources, faults);
+  const given: Given[] = [
+    ...entries.map((entry) => ({ entry, value: entry.fallback, origin: "default" })),
+    ...(file === null ? [] : readFile(file, entries, faults)),
+    ...readVariables(sources.environment, entries, faults),
+    ...entries
+      .filter((entry) => sources.flags?.[entry.path] !== undefined)
+      .map((entry) => ({ entry, value: entry.read(sources.flags![entry.path]!), origin: `flag ${entry.flag}` })),
+  ];
+  const winners = new Map<string, Given>();
+  for (const item of given) {
+    if (!item.entry.schema.safeParse(item.value).success) {
+      const is = item.entry.isSecret ? "something else" : shown(item.value);
+      const message = `must be ${item.entry.allowed}; it is ${is}`;
+      faults.push({ path: item.entry.path, origin: item.origin, message });
+    }
+    winners.set(item.entry.path, item);
+  }
+  if (faults.length > 0) return { faults };
+  const parsed = settingsSchema.parse(nest(settingsSchema as Group, winners));
+  const settings = { ...parsed, dataDir: resolve(sources.workingFolder, parsed.dataDir) };
+  const used = [...winners.values()].map(({ entry: { path, isSecret, fallback }, value, origin }) => ({
+    path,
+    value: path === "data_dir" ? settings.dataDir : isSecret && value !== fallback ? "(secret)" : value,
+    origin,
+  }));
+  return { settings, file, used };
+}
+
+function nest(group: Group, values: ReadonlyMap<string, Given>, above = ""): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(group.shape).map(([name, schema]) => {
+      const path = above + snakeCase(name);
+      const inside = schema instanceof z.ZodObject;
+      return [name, inside ? nest(schema as Group, values, `${path}.`) : values.get(path)!.value];
+    }),
+  );
+}
+
+function findFile({ configFile, environment, workingFolder }: SettingSources, faults: SettingFault[]): string | null {
+  const named = configFile ?? (environment["TOCSIN_CONFIG"] || undefined);
+  const path = resolve(workingFolder, named ?? DEFAULT_FILE);
+  if (existsSync(path)) return path;
+  if (named !== undefined) {
+    const origin = configFile === undefined ? "variable TOCSIN_CONFIG" : "flag --config";
+    const where = isAbsolute(named) ? named : `${named} in ${workingFolder}`;
+    faults.push({ path: "config", origin, message: `there is no file ${where}` });
+  }
+  return null;
+}
+
+function readFile(file: string, entries: readonly SettingEntry[], faults: SettingFault[]): Given[] {
+  const origin = `file ${file}`;
+  const refuse = (path: string, message: string) => void faults.push({ path, origin, message });
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    refuse("config", `cannot be read: ${(error as Error).message}`);
+    return [];
+  }
+  if (text.length > FILE_BYTES_MAX) {
+    refuse("config", `is larger than ${FILE_BYTES_MAX} bytes`);
+    return [];
+  }
+  const document = parseDocument(text);
+  const wrong = [...document.errors, ...document.warnings];
+  for (const error of wrong) refuse("config", `is not YAML: ${error.message.split("\n")[0]!.replace(/:$/, "")}`);
+  if (wrong.length > 0) return [];
+
+  const found: Given[] = [];
+  const visit = (value: unknown, above: string): void => {
+    if (value === null && above === "") return;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      refuse(
+        above.slice(0, -1) || "config",
+        `must hold ${namesBelow(entries, above).join(", ")}; it is ${shown(value)}`,
+      );
+      return;
+    }
+    for (const [name, inner] of Object.entries(value)) {
+      const path = above + name;
+      const entry = entries.find((entry) => entry.path === path);
+      if (entry) found.push({ entry, value: inner, origin });
+      else if (namesBelow(entries, above).includes(name)) visit(inner, `${path}.`);
+      else refuse(path, unknownName(name, namesBelow(entries, above)));
+    }
+  };
+  visit(document.toJS(), "");
+  return found;
+}
+
+function readVariables(
+  environment: SettingSources["environment"],
+  entries: readonly SettingEntry[],
+  faults: SettingFault[],
+): Given[] {
+  const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...entries.map(({ variable }) => variable)];
+  for (const name of Object.keys(environment)) {
+    if (name.startsWith("TOCSIN_") && !known.includes(name)) {
+      faults.push({ path: name, origin: `variable ${name}`, message: unknownName(name, known) });
+    }
+  }
+  // An empty variable is one that is not set: that is how compose files and unit files say so.
+  return entries
+    .filter(({ variable }) => environment[variable])
+    .map((entry) => ({
+      entry,
+      value: entry.read(environment[entry.variable]!),
+      origin: `variable ${entry.variable}`,
+    }));
+}
+
+function namesBelow(entries: readonly SettingEntry[], above: string): string[] {
+  const below = entries.filter(({ path }) => path.startsWith(above)).map(({ path }) => path.slice(above.length));
+  return [...new Set(below.map((path) => path.split(".")[0]!))];
+}
+
+function unknownName(name: string, names: readonly string[]): string {
+  const near = nearestName(name, names);
+  return near ? `is not a setting; did you mean ${near}?` : `is not a setting; there are ${names.join(", ")}`;
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}
+
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The faults as a person reads them, one line each. */
+export function describeFaults(faults: readonly SettingFault[]): string {
+  return faults.map(({ path, origin, message }) => `  ${path} (${origin}): ${message}`).join("\n");
+}
+
+/** Where a client on this machine reaches a server that listens there. */
+export function clientAddress(host: string, port: number): string {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+}

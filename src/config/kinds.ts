@@ -1,0 +1,141 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+import { parseAddress, parseCidr } from "../lib/ip.ts";
+
+// The kinds of settings there are: what each takes, how it is read from text, and what is told of it.
+
+export const RATE_MAX = 100_000_000;
+const PORT_MAX = 65_535;
+const LIST_ITEMS_MAX = 1000;
+const TEXT_CHARACTERS_MAX = 4096;
+
+export interface Facts {
+  readonly about: string;
+  readonly allowed: string;
+  readonly fallback: unknown;
+  /** Never shown: neither where settings are listed nor where one is wrong. */
+  readonly isSecret?: true;
+  /** From the text of a variable or a flag to what the file would hold. */
+  readonly read: (text: string) => unknown;
+}
+
+export const facts = z.registry<Facts>();
+
+export function setting<Schema extends z.ZodType>(schema: Schema, known: Facts): Schema {
+  facts.add(schema, known);
+  return schema;
+}
+
+const readNumber = (text: string) => (/^-?\d+$/.test(text.trim()) ? Number(text) : text);
+export const readText = (text: string) => text;
+
+export const integer = (about: string, fallback: number, min: number, max: number) =>
+  setting(z.int().min(min).max(max), {
+    about,
+    allowed: `a whole number from ${min} to ${max}`,
+    fallback,
+    read: readNumber,
+  });
+
+export const word = (about: string, fallback: string, pattern: RegExp, allowed: string) =>
+  setting(z.string().regex(pattern), { about, allowed, fallback, read: readText });
+
+export const choice = <const Names extends readonly string[]>(about: string, fallback: Names[number], names: Names) =>
+  setting(z.enum(names), { about, allowed: `one of ${names.join(", ")}`, fallback, read: readText });
+
+export const onOff = (about: string, fallback: "on" | "off") =>
+  setting(
+    z.union([z.boolean(), z.enum(["on", "off"])]).transform((given) => given === true || given === "on"),
+    { about, allowed: "on or off", fallback, read: (text) => text.toLowerCase() },
+  );
+
+export const perDay = (about: string, fallback: number | "unlimited") =>
+  setting(z.union([z.int().min(1).max(RATE_MAX), z.union([z.literal("unlimited"), z.null()]).transform(() => null)]), {
+    about,
+    allowed: `a whole number from 1 to ${RATE_MAX}, or unlimited`,
+    fallback,
+    read: readNumber,
+  });
+
+export const perMinute = (about: string, fallback: number) => integer(about, fallback, 1, RATE_MAX);
+
+/** `192.0.2.53`, `192.0.2.53:5353`, `2001:db8::53` or `[2001:db8::53]:5353`. */
+export function isResolver(text: string): boolean {
+  const parts = /^\[(.+)\](?::(\d{1,5}))?$/.exec(text) ?? /^([\d.]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const [, address = text, port = "53"] = parts;
+  return parseAddress(address) !== undefined && Number(port) > 0 && Number(port) < 65_536;
+}
+
+/** YAML reads a bare `off` as a word, `false` is what people mean by it too. */
+const off = z.union([z.literal("off"), z.literal(false), z.null()]).transform(() => null);
+
+export const portOrOff = (about: string, fallback: number | "off") =>
+  setting(z.union([z.int().min(0).max(PORT_MAX), off]), {
+    about,
+    allowed: `a whole number from 0 to ${PORT_MAX}, or off`,
+    fallback,
+    read: readNumber,
+  });
+
+const readList = (text: string) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+interface ListFacts {
+  readonly about: string;
+  /** What the items are: `addresses and networks`. */
+  readonly items: string;
+  readonly fallback: readonly string[];
+  readonly min?: number;
+  readonly max?: number;
+}
+
+export const list = (isItem: (item: string) => boolean, { about, items, fallback, min = 0, max }: ListFacts) =>
+  setting(
+    z
+      .array(z.string().refine(isItem))
+      .min(min)
+      .max(max ?? LIST_ITEMS_MAX),
+    { about, allowed: `a list of ${items} (separated by commas in a variable or a flag)`, fallback, read: readList },
+  );
+
+export const addresses = (about: string) =>
+  list((item) => isIP(item) !== 0, { about, items: "addresses", fallback: ["0.0.0.0", "::"], min: 1, max: 32 });
+
+export const networks = (about: string) =>
+  list((item) => parseCidr(item) !== undefined, { about, items: "addresses and networks", fallback: [] });
+
+/** Text, or one word that stands for having none: null. */
+const textOr = (
+  none: string,
+  schema: z.ZodType<string, string>,
+  { about, allowed, isSecret }: { about: string; allowed: string; isSecret?: true },
+) =>
+  setting(z.union([z.union([z.literal(none), off]).transform(() => null), schema]), {
+    about,
+    allowed: `${allowed}, or ${none}`,
+    fallback: none,
+    read: readText,
+    ...(isSecret && { isSecret }),
+  });
+
+const text = z.string().min(1).max(TEXT_CHARACTERS_MAX);
+const url = text.refine((given) => /^https?:$/.test(URL.parse(given)?.protocol ?? ""));
+
+/** The path of a file. */
+export const fileOr = (none: string, about: string) =>
+  textOr(none, text.regex(/^[^\0]+$/), { about, allowed: "a path, relative to the working folder" });
+
+export const textOrOff = (about: string, allowed: string, pattern = /./) =>
+  textOr("off", text.regex(pattern), { about, allowed });
+
+export const urlOr = (none: string, about: string) =>
+  textOr(none, url, { about, allowed: "an address beginning with http:// or https://" });
+
+export const secretOrOff = (about: string) => textOr("off", text, { about, allowed: "a secret", isSecret: true });
+
+/** An address that whoever knows it may use. */
+export const secretUrlOrOff = (about: string) =>
+  textOr("off", url, { about, allowed: "an address beginning with http:// or https://", isSecret: true });

@@ -1,0 +1,84 @@
+import { lookup as systemLookup } from "node:dns";
+import { once } from "node:events";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { AddressRefused, send, type OutgoingRequest } from "./outgoing.ts";
+
+let stop: () => void = () => undefined;
+afterEach(() => stop());
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return (server.address() as AddressInfo).port;
+}
+
+const ask = (url: string, more: Partial<OutgoingRequest> = {}) =>
+  send({ method: "GET", url, timeoutMs: 5000, answerBytesMax: 1000, allowsPrivate: false, ...more });
+
+/** Names that resolve to what the test says. */
+const answering = (...addresses: string[]) =>
+  ((_host: string, _options: object, done: (error: null, found: object[]) => void) =>
+    done(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
+    )) as typeof systemLookup;
+
+test("what is sent arrives, and what is answered is given, redirects as they are", async () => {
+  const port = await serve((request, response) => {
+    let body = "";
+    request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+    request.on("end", () =>
+      response.writeHead(302, { Location: "/elsewhere" }).end(`${request.headers["x-a"]}:${body}`),
+    );
+  });
+  const url = `http://127.0.0.1:${port}/`;
+  const answer = await ask(url, { method: "POST", headers: { "X-A": "1" }, body: "hé", allowsPrivate: true });
+  expect({ ...answer, body: answer.body.toString() }).toMatchObject({ status: 302, body: "1:hé", isCut: false });
+});
+
+test.each([
+  "127.0.0.1",
+  "10.1.2.3",
+  "169.254.169.254",
+  "[::1]",
+  "[fe80::1]",
+  "[::ffff:192.168.0.1]",
+  "0.0.0.0",
+  "2130706433",
+  "0x7f.1",
+])("the address %s is not reached", async (host) => {
+  await expect(ask(`http://${host}:9/`)).rejects.toBeInstanceOf(AddressRefused);
+});
+
+test("a name that leads inside is not reached, even where another of its addresses leads outside", async () => {
+  for (const inside of ["127.0.0.1", "192.168.1.1", "::1", "64:ff9b::a00:1"]) {
+    await expect(ask("http://some.example:9/", { lookup: answering("8.8.8.8", inside) })).rejects.toThrow(inside);
+  }
+});
+
+test("the address that was checked is the one that is connected to: a name that changes its mind in between gains nothing", async () => {
+  let asked = 0;
+  const port = await serve((_request, response) => response.end("inside"));
+  const turning = ((host: string, options: object, done: never) => {
+    const address = asked++ === 0 ? "192.0.2.1" : "127.0.0.1";
+    answering(address)(host, options as never, done);
+  }) as typeof systemLookup;
+  await expect(ask(`http://some.example:${port}/`, { lookup: turning, timeoutMs: 300 })).rejects.toThrow();
+  expect(asked).toBe(1);
+});
+
+test("an answer without end is cut, one that does not come is given up", async () => {
+  const port = await serve((request, response) => {
+    if (request.url === "/long") setInterval(() => response.write("x".repeat(400)), 1).unref();
+  });
+  const long = await ask(`http://127.0.0.1:${port}/long`, { allowsPrivate: true });
+  expect([long.body.length, long.isCut]).toEqual([1000, true]);
+  const never = ask(`http://127.0.0.1:${port}/never`, { allowsPrivate: true, timeoutMs: 100 });
+  await expect(never).rejects.toThrow("no answer within 0.1 s");
+});

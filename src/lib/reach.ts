@@ -1,0 +1,60 @@
+import { BlockList, isIPv6 } from "node:net";
+import { canonicalAddress } from "./ip.ts";
+
+// Where an address leads: out into the world, or to something that only means anything here.
+
+/**
+ * `private`: means something only where it is used. `reserved`: belongs to no host of the internet, or hides another
+ * address inside it. `nowhere`: cannot be anybody's.
+ */
+type Reach = "public" | "private" | "reserved" | "nowhere";
+
+function listOf(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address, bits] = network.split("/") as [string, string];
+    list.addSubnet(address, Number(bits), isIPv6(address) ? "ipv6" : "ipv4");
+  }
+  return list;
+}
+
+const NOWHERE = listOf(["0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8"]);
+const PRIVATE = listOf([
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "::1/128",
+  "fc00::/7",
+  "fe80::/10",
+  "fec0::/10",
+]);
+const RESERVED = listOf([
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "::/96",
+  "::ffff:0:0:0/96",
+  "64:ff9b::/96",
+  "64:ff9b:1::/48",
+  "100::/64",
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
+  "5f00::/16",
+]);
+
+/** The text must be an address. */
+export function reachOf(text: string): Reach {
+  const address = canonicalAddress(text)!;
+  const family = isIPv6(address) ? "ipv6" : "ipv4";
+  if (NOWHERE.check(address, family)) return "nowhere";
+  if (PRIVATE.check(address, family)) return "private";
+  return RESERVED.check(address, family) ? "reserved" : "public";
+}
