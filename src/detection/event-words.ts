@@ -7,10 +7,11 @@ const PREFIX = "evt_";
 const LENGTH = PREFIX.length + 32;
 /** No id ends like this: its 65th bit is 1 and its 66th is 0. */
 const IS_NUMBER = 0xffffffff;
-/** For each character the digit that it is; 16 for one that is none. */
+const NO_DIGIT = 16;
+/** For each character the digit that it is. */
 const DIGITS = Uint8Array.from({ length: 128 }, (_, code) => {
   const digit = "0123456789abcdef".indexOf(String.fromCharCode(code));
-  return digit < 0 ? 16 : digit;
+  return digit < 0 ? NO_DIGIT : digit;
 });
 
 export function writeWords(key: EventKey, words: Uint32Array): void {
@@ -21,23 +22,31 @@ export function writeWords(key: EventKey, words: Uint32Array): void {
     words[3] = IS_NUMBER;
     return;
   }
-  let wrong = key.length === LENGTH && key.startsWith(PREFIX) ? 0 : 16;
-  for (let word = 0, at = PREFIX.length; word < 4; word++) {
-    let bits = 0;
-    for (const end = at + 8; at < end; at++) {
-      const code = key.charCodeAt(at);
-      const digit = DIGITS[code & 127]!;
-      wrong |= digit | (code & ~127);
-      bits = (bits << 4) | (digit & 15);
-    }
-    words[word] = bits;
+  let wrong = key.length === LENGTH && key.startsWith(PREFIX) ? 0 : NO_DIGIT;
+  for (let word = 0, at = PREFIX.length; word < 4; word++, at += 8) {
+    const a = digitAt(key, at);
+    const b = digitAt(key, at + 1);
+    const c = digitAt(key, at + 2);
+    const d = digitAt(key, at + 3);
+    const e = digitAt(key, at + 4);
+    const f = digitAt(key, at + 5);
+    const g = digitAt(key, at + 6);
+    const h = digitAt(key, at + 7);
+    wrong |= a | b | c | d | e | f | g | h;
+    words[word] = (a << 28) | (b << 24) | (c << 20) | (d << 16) | (e << 12) | (f << 8) | (g << 4) | h;
   }
-  if (wrong > 15 || wrong < 0) throw new Error(`not an event's id: ${key}`);
+  if (wrong >= NO_DIGIT) throw new Error(`not an event's id: ${key}`);
 }
 
-export function readWords(words: Uint32Array, at: number): EventKey {
-  if (words[at + 2] === IS_NUMBER && words[at + 3] === IS_NUMBER) return words[at]! * 2 ** 32 + words[at + 1]!;
-  return PREFIX + hex(words[at]!) + hex(words[at + 1]!) + hex(words[at + 2]!) + hex(words[at + 3]!);
+function digitAt(key: string, at: number): number {
+  const code = key.charCodeAt(at);
+  return code < 128 ? DIGITS[code]! : NO_DIGIT;
+}
+
+/** The key that these four words were made of. */
+export function readWords(word: (n: number) => number): EventKey {
+  if (word(2) === IS_NUMBER && word(3) === IS_NUMBER) return word(0) * 2 ** 32 + word(1);
+  return PREFIX + hex(word(0)) + hex(word(1)) + hex(word(2)) + hex(word(3));
 }
 
 function hex(word: number): string {

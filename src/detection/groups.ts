@@ -1,14 +1,34 @@
+import { Pages } from "./pages.ts";
+
 // The memory of a rule: groups found by a 64-bit hash, and for each the matches that may still count, sorted by time.
 // Everything lies in typed arrays, since a million small objects would cost ten times the room and stall the collector.
-// A group's entries lie side by side in a block of 1, 2, 4, ... entries; a block that is given back serves the next one.
+// All of a group lies side by side, and so does all of an entry: with a million of them each look is a wait for memory,
+// and one wait is less than eight. A group's entries lie in a block of 1, 2, 4, ... entries; a block that is given back
+// serves the next one.
 
 const LEVELS = 15;
 /** Entries that one group can hold at all. */
 const GROUP_ENTRIES_MAX = 1 << (LEVELS - 1);
 const FREE = 255;
-const ID_WORDS = 4;
 const LOAD_MAX = 0.7;
-const CAPACITY_MIN = 16;
+const SLOTS_MIN = 16;
+
+/** The words of a group; the hash that it is found by is the first two. */
+const GROUP_WORDS = 8;
+const LOW = 0;
+const HIGH = 1;
+const BLOCK = 2;
+const START = 3;
+const LENGTH = 4;
+const UNCOUNTED = 5;
+const TOUCHED = 6;
+const LEVEL = 7;
+
+/** The words of an entry: its time, its event's id, whether a finding has counted it, and what its user asked for. */
+const TIME_WORDS = 2;
+const ID = TIME_WORDS;
+const COUNTED = ID + 4;
+const EXTRA = COUNTED + 1;
 
 /** Groups, and entries that blocks in use have room for, of all rules together. */
 export interface Totals {
@@ -17,37 +37,23 @@ export interface Totals {
 }
 
 export class Groups {
-  /** Columns of entries; `extra` has as many words per entry as its user asked for. */
-  times = new Float64Array(0);
-  ids = new Uint32Array(0);
-  extra = new Uint32Array(0);
-  /** 1: a finding has counted this entry. */
-  counted = new Uint8Array(0);
-  readonly #extraWords: number;
+  readonly #groups = new Pages(GROUP_WORDS);
+  readonly #entries: Pages;
+  readonly #entryWords: number;
   #entriesTop = 0;
   readonly #freeBlocks = new Int32Array(LEVELS).fill(-1);
-
-  /** Columns of groups. */
-  lengths = new Uint16Array(0);
-  /** When the group was last added to, in seconds of whatever clock its user has. */
-  touched = new Uint32Array(0);
-  /** Entries that no finding has counted. */
-  uncounted = new Uint16Array(0);
-  #blocks = new Uint32Array(0);
-  #starts = new Uint16Array(0);
-  #levels = new Uint8Array(0);
-  #high = new Uint32Array(0);
-  #low = new Uint32Array(0);
   #groupsTop = 0;
   #freeGroup = -1;
-  #slots = new Int32Array(CAPACITY_MIN).fill(-1);
-
+  #slots = new Int32Array(SLOTS_MIN).fill(-1);
   readonly #totals: Totals;
   live = 0;
   entries = 0;
 
+  /** `extraWords`: what the user keeps of an entry beside its time and its event. */
   constructor(extraWords: number, totals: Totals) {
-    this.#extraWords = extraWords;
+    // Times are eight bytes and must lie on a multiple of them.
+    this.#entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
+    this.#entries = new Pages(this.#entryWords);
     this.#totals = totals;
   }
 
@@ -57,15 +63,78 @@ export class Groups {
   }
 
   isLive(group: number): boolean {
-    return this.#levels[group] !== FREE;
+    return this.#groups.get(group, LEVEL) !== FREE;
+  }
+
+  length(group: number): number {
+    return this.#groups.get(group, LENGTH);
+  }
+
+  /** Entries that no finding has counted. */
+  uncounted(group: number): number {
+    return this.#groups.get(group, UNCOUNTED);
+  }
+
+  /** When the group was last added to, in seconds of whatever clock its user has. */
+  touched(group: number): number {
+    return this.#groups.get(group, TOUCHED);
+  }
+
+  touch(group: number, seconds: number): void {
+    this.#groups.set(group, TOUCHED, seconds);
+  }
+
+  /** Where the group's entries begin. Good until the next insertion. */
+  begin(group: number): number {
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    return words[at + BLOCK]! + words[at + START]!;
+  }
+
+  time(entry: number): number {
+    return this.#entries.float(entry);
+  }
+
+  extra(entry: number, word = 0): number {
+    return this.#entries.get(entry, EXTRA + word);
+  }
+
+  setExtra(entry: number, value: number, word = 0): void {
+    this.#entries.set(entry, EXTRA + word, value);
+  }
+
+  isCounted(entry: number): boolean {
+    return this.#entries.get(entry, COUNTED) === 1;
+  }
+
+  count(group: number, entry: number): void {
+    this.#entries.set(entry, COUNTED, 1);
+    this.#groups.set(group, UNCOUNTED, this.uncounted(group) - 1);
+  }
+
+  /** One of the four words of the event's id. */
+  idWord(entry: number, word: number): number {
+    return this.#entries.get(entry, ID + word);
+  }
+
+  /** Writes an entry in the room that was made for it. */
+  write(entry: number, timestampMs: number, id: Uint32Array): void {
+    this.#entries.setFloat(entry, timestampMs);
+    const words = this.#entries.page(entry);
+    const at = this.#entries.offset(entry);
+    for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
+    words[at + COUNTED] = 0;
   }
 
   find(high: number, low: number): number {
-    const mask = this.#slots.length - 1;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
     for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const group = this.#slots[slot]!;
+      const group = slots[slot]!;
       if (group < 0) return -1;
-      if (this.#low[group] === low && this.#high[group] === high) return group;
+      const words = this.#groups.page(group);
+      const at = this.#groups.offset(group);
+      if (words[at + LOW] === low && words[at + HIGH] === high) return group;
     }
   }
 
@@ -73,126 +142,121 @@ export class Groups {
   insert(high: number, low: number): number {
     if (this.live + 1 > this.#slots.length * LOAD_MAX) this.#growSlots();
     let group = this.#freeGroup;
-    if (group >= 0) this.#freeGroup = this.#blocks[group]! - 1;
+    if (group >= 0) this.#freeGroup = this.#groups.get(group, BLOCK) - 1;
     else {
       group = this.#groupsTop++;
-      if (group >= this.#levels.length) this.#growGroups();
+      this.#groups.reach(this.#groupsTop);
     }
-    this.#high[group] = high;
-    this.#low[group] = low;
-    this.#levels[group] = 0;
-    this.#blocks[group] = this.#allocate(0);
-    this.#starts[group] = 0;
-    this.lengths[group] = 0;
-    this.uncounted[group] = 0;
-    this.#place(group);
+    const block = this.#allocate(0);
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    words[at + LOW] = low;
+    words[at + HIGH] = high;
+    words[at + BLOCK] = block;
+    words[at + START] = words[at + LENGTH] = words[at + UNCOUNTED] = words[at + LEVEL] = 0;
+    this.#place(group, low);
     this.live++;
     this.#totals.groups++;
     return group;
   }
 
   remove(group: number): void {
-    this.#release(this.#blocks[group]!, this.#levels[group]!);
-    this.#unplace(group);
-    this.#levels[group] = FREE;
-    this.#blocks[group] = this.#freeGroup + 1;
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    this.#release(words[at + BLOCK]!, words[at + LEVEL]!);
+    this.#unplace(group, words[at + LOW]!);
+    words[at + LEVEL] = FREE;
+    words[at + BLOCK] = this.#freeGroup + 1;
     this.#freeGroup = group;
     this.live--;
     this.#totals.groups--;
   }
 
-  /** Where the group's entries begin in the columns. Good until the next insertion. */
-  begin(group: number): number {
-    return this.#blocks[group]! + this.#starts[group]!;
-  }
-
-  /** Makes room for an entry so many places from the group's first, and gives its place in the columns. */
+  /** Makes room for an entry so many places from the group's first, and gives its number. */
   makeRoom(group: number, offset: number): number {
-    let at = this.begin(group);
-    const length = this.lengths[group]!;
-    const size = 1 << this.#levels[group]!;
-    if (this.#starts[group]! + length === size) {
-      if (this.#starts[group]! >= Math.max(1, size >> 2)) {
-        this.#move(at, this.#blocks[group]!, length);
-        this.#starts[group] = 0;
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    const length = words[at + LENGTH]!;
+    const size = 1 << words[at + LEVEL]!;
+    if (words[at + START]! + length === size) {
+      if (words[at + START]! >= Math.max(1, size >> 2)) {
+        this.#entries.move(words[at + BLOCK]! + words[at + START]!, words[at + BLOCK]!, length);
+        words[at + START] = 0;
       } else this.#growBlock(group);
-      at = this.begin(group);
     }
-    if (offset < length) this.#move(at + offset, at + offset + 1, length - offset);
-    this.lengths[group] = length + 1;
-    this.counted[at + offset] = 0;
-    this.uncounted[group]!++;
-    return at + offset;
+    const entry = words[at + BLOCK]! + words[at + START]! + offset;
+    if (offset < length) this.#entries.move(entry, entry + 1, length - offset);
+    words[at + LENGTH] = length + 1;
+    words[at + UNCOUNTED]!++;
+    return entry;
   }
 
   dropFirst(group: number, count: number): void {
-    const at = this.begin(group);
-    for (let i = 0; i < count; i++) if (this.counted[at + i] === 0) this.uncounted[group]!--;
-    this.lengths[group]! -= count;
-    this.#starts[group] = this.lengths[group] === 0 ? 0 : this.#starts[group]! + count;
+    const from = this.begin(group);
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    for (let i = 0; i < count; i++) if (!this.isCounted(from + i)) words[at + UNCOUNTED]!--;
+    words[at + LENGTH]! -= count;
+    words[at + START] = words[at + LENGTH] === 0 ? 0 : words[at + START]! + count;
   }
 
   /** Takes out the entries at these places (counted from the group's first, rising). */
   dropSome(group: number, offsets: readonly number[]): void {
-    const at = this.begin(group);
-    const length = this.lengths[group]!;
+    const from = this.begin(group);
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    const length = words[at + LENGTH]!;
     let next = 0;
     let kept = 0;
     for (let i = 0; i < length; i++) {
       if (i === offsets[next]) {
         next++;
-        if (this.counted[at + i] === 0) this.uncounted[group]!--;
+        if (!this.isCounted(from + i)) words[at + UNCOUNTED]!--;
         continue;
       }
-      if (kept !== i) this.#move(at + i, at + kept, 1);
+      if (kept !== i) this.#entries.move(from + i, from + kept, 1);
       kept++;
     }
-    this.lengths[group] = kept;
-    if (kept === 0) this.#starts[group] = 0;
+    words[at + LENGTH] = kept;
+    if (kept === 0) words[at + START] = 0;
   }
 
   #growBlock(group: number): void {
-    const level = this.#levels[group]!;
+    const words = this.#groups.page(group);
+    const at = this.#groups.offset(group);
+    const level = words[at + LEVEL]!;
     if (level + 1 >= LEVELS) throw new Error(`a group of more than ${GROUP_ENTRIES_MAX} entries`);
-    const from = this.begin(group);
-    const old = this.#blocks[group]!;
+    const old = words[at + BLOCK]!;
     const block = this.#allocate(level + 1);
-    this.#move(from, block, this.lengths[group]!);
+    this.#entries.move(old + words[at + START]!, block, words[at + LENGTH]!);
     this.#release(old, level);
-    this.#blocks[group] = block;
-    this.#starts[group] = 0;
-    this.#levels[group] = level + 1;
-  }
-
-  #move(from: number, to: number, count: number): void {
-    const words = this.#extraWords;
-    if (count === 1) {
-      this.times[to] = this.times[from]!;
-      this.counted[to] = this.counted[from]!;
-      for (let i = 0; i < ID_WORDS; i++) this.ids[to * ID_WORDS + i] = this.ids[from * ID_WORDS + i]!;
-      for (let i = 0; i < words; i++) this.extra[to * words + i] = this.extra[from * words + i]!;
-      return;
-    }
-    this.times.copyWithin(to, from, from + count);
-    this.counted.copyWithin(to, from, from + count);
-    this.ids.copyWithin(to * ID_WORDS, from * ID_WORDS, (from + count) * ID_WORDS);
-    if (words > 0) this.extra.copyWithin(to * words, from * words, (from + count) * words);
+    words[at + BLOCK] = block;
+    words[at + START] = 0;
+    words[at + LEVEL] = level + 1;
   }
 
   #allocate(level: number): number {
-    this.entries += 1 << level;
-    this.#totals.entries += 1 << level;
+    const size = 1 << level;
+    this.entries += size;
+    this.#totals.entries += size;
     for (let larger = level; larger < LEVELS; larger++) {
       const block = this.#freeBlocks[larger]!;
       if (block < 0) continue;
-      this.#freeBlocks[larger] = this.ids[block * ID_WORDS]! - 1;
+      this.#freeBlocks[larger] = this.#entries.get(block, ID) - 1;
       // The upper halves of a block that is too large serve smaller groups.
       for (let half = larger - 1; half >= level; half--) this.#giveBack(block + (1 << half), half);
       return block;
     }
+    // A block lies on a multiple of its size, so that none reaches over the end of a page.
+    while (this.#entriesTop % size !== 0) {
+      const gap = 31 - Math.clz32(this.#entriesTop & -this.#entriesTop);
+      this.#entries.reach(this.#entriesTop + (1 << gap));
+      this.#giveBack(this.#entriesTop, gap);
+      this.#entriesTop += 1 << gap;
+    }
     const block = this.#entriesTop;
-    this.#entriesTop += 1 << level;
-    if (this.#entriesTop > this.times.length) this.#growEntries();
+    this.#entriesTop += size;
+    this.#entries.reach(this.#entriesTop);
     return block;
   }
 
@@ -202,69 +266,37 @@ export class Groups {
     this.#giveBack(block, level);
   }
 
-  /** Free blocks are a list that runs through their own first words. */
+  /** Free blocks are a list that runs through their own words. */
   #giveBack(block: number, level: number): void {
-    this.ids[block * ID_WORDS] = this.#freeBlocks[level]! + 1;
+    this.#entries.set(block, ID, this.#freeBlocks[level]! + 1);
     this.#freeBlocks[level] = block;
-  }
-
-  #growEntries(): void {
-    const capacity = grown(this.times.length, this.#entriesTop);
-    this.times = enlarged(this.times, new Float64Array(capacity));
-    this.ids = enlarged(this.ids, new Uint32Array(capacity * ID_WORDS));
-    this.extra = enlarged(this.extra, new Uint32Array(capacity * this.#extraWords));
-    this.counted = enlarged(this.counted, new Uint8Array(capacity));
-  }
-
-  #growGroups(): void {
-    const capacity = grown(this.#levels.length, this.#groupsTop);
-    this.lengths = enlarged(this.lengths, new Uint16Array(capacity));
-    this.touched = enlarged(this.touched, new Uint32Array(capacity));
-    this.uncounted = enlarged(this.uncounted, new Uint16Array(capacity));
-    this.#blocks = enlarged(this.#blocks, new Uint32Array(capacity));
-    this.#starts = enlarged(this.#starts, new Uint16Array(capacity));
-    this.#levels = enlarged(this.#levels, new Uint8Array(capacity).fill(FREE));
-    this.#high = enlarged(this.#high, new Uint32Array(capacity));
-    this.#low = enlarged(this.#low, new Uint32Array(capacity));
   }
 
   #growSlots(): void {
     this.#slots = new Int32Array(this.#slots.length * 2).fill(-1);
-    for (let group = 0; group < this.#groupsTop; group++) if (this.isLive(group)) this.#place(group);
+    for (let group = 0; group < this.#groupsTop; group++) {
+      if (this.isLive(group)) this.#place(group, this.#groups.get(group, LOW));
+    }
   }
 
-  #place(group: number): void {
+  #place(group: number, low: number): void {
     const mask = this.#slots.length - 1;
-    let slot = this.#low[group]! & mask;
+    let slot = low & mask;
     while (this.#slots[slot]! >= 0) slot = (slot + 1) & mask;
     this.#slots[slot] = group;
   }
 
   /** Closes the gap by moving what had to give way back: no tombstones, however many groups come and go. */
-  #unplace(group: number): void {
+  #unplace(group: number, low: number): void {
     const mask = this.#slots.length - 1;
-    let gap = this.#low[group]! & mask;
+    let gap = low & mask;
     while (this.#slots[gap] !== group) gap = (gap + 1) & mask;
     for (let slot = (gap + 1) & mask; this.#slots[slot]! >= 0; slot = (slot + 1) & mask) {
-      const home = this.#low[this.#slots[slot]!]! & mask;
+      const home = this.#groups.get(this.#slots[slot]!, LOW) & mask;
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
       this.#slots[gap] = this.#slots[slot]!;
       gap = slot;
     }
     this.#slots[gap] = -1;
   }
-}
-
-/** Doubling is for small things: a quarter more wastes less where it is many megabytes. */
-function grown(capacity: number, needed: number): number {
-  const more = capacity < 65_536 ? capacity * 2 : Math.ceil(capacity * 1.25);
-  return Math.max(CAPACITY_MIN, more, needed);
-}
-
-function enlarged<Column extends Float64Array | Uint32Array | Uint16Array | Uint8Array>(
-  column: Column,
-  larger: Column,
-): Column {
-  larger.set(column);
-  return larger;
 }

@@ -91,13 +91,13 @@ export class Room {
     }
     this.#hands.set(member, hand);
     if (worst < 0) return;
-    this.evicted[member.isExpired(worst, seconds) ? "expired" : groups.lengths[worst] === 1 ? "single" : "several"]++;
+    this.evicted[member.isExpired(worst, seconds) ? "expired" : groups.length(worst) === 1 ? "single" : "several"]++;
     groups.remove(worst);
   }
 }
 
 function isWorthLess(groups: Groups, one: number, other: number): boolean {
-  const isSingle = groups.lengths[one] === 1;
-  if (isSingle !== (groups.lengths[other] === 1)) return isSingle;
-  return groups.touched[one]! < groups.touched[other]!;
+  const isSingle = groups.length(one) === 1;
+  if (isSingle !== (groups.length(other) === 1)) return isSingle;
+  return groups.touched(one) < groups.touched(other);
 }

@@ -45,27 +45,27 @@ export class SequenceWindow implements Window {
     if (steps === 0) return undefined;
     const groups = this.#groups;
     const { windowMs, lateMs } = this.#options;
-    const newest = groups.lengths[group] === 0 ? timestampMs : groups.times[this.#end(group) - 1]!;
+    const newest = groups.length(group) === 0 ? timestampMs : groups.time(this.#end(group) - 1);
     if (timestampMs < newest - windowMs - lateMs) {
       this.late++;
       return undefined;
     }
     if (timestampMs > newest) this.#expire(group, timestampMs - windowMs - lateMs);
-    if (groups.lengths[group]! >= this.#needed + SPARE_ENTRIES) this.#shorten(group);
+    if (groups.length(group) >= this.#needed + SPARE_ENTRIES) this.#shorten(group);
     const place = this.#insert(group, timestampMs, words, steps);
     const taken = this.#completion(group, timestampMs, place);
     return taken && this.#take(group, taken);
   }
 
   #end(group: number): number {
-    return this.#groups.begin(group) + this.#groups.lengths[group]!;
+    return this.#groups.begin(group) + this.#groups.length(group);
   }
 
   #expire(group: number, horizon: number): void {
     const groups = this.#groups;
     const from = groups.begin(group);
     let expired = 0;
-    while (expired < groups.lengths[group]! && groups.times[from + expired]! < horizon) expired++;
+    while (expired < groups.length(group) && groups.time(from + expired) < horizon) expired++;
     if (expired > 0) groups.dropFirst(group, expired);
   }
 
@@ -75,7 +75,7 @@ export class SequenceWindow implements Window {
    */
   #shorten(group: number): void {
     const { start, length } = this.#longestRun(group);
-    const kind = this.#groups.extra[this.#groups.begin(group) + start]!;
+    const kind = this.#groups.extra(this.#groups.begin(group) + start);
     const kept = this.#options.counts.reduce((sum, count, step) => (kind & (1 << step) ? sum + count : sum), 0);
     const dropped = Math.min(DROPPED_AT_ONCE, length - 2 * kept);
     if (dropped <= 0) return this.#groups.dropFirst(group, 1);
@@ -86,11 +86,11 @@ export class SequenceWindow implements Window {
   }
 
   #longestRun(group: number): { start: number; length: number } {
-    const { extra } = this.#groups;
+    const groups = this.#groups;
     const from = this.#groups.begin(group);
     let longest = { start: 0, length: 0 };
-    for (let start = 0, i = 0; i < this.#groups.lengths[group]!; i++) {
-      if (extra[from + i] !== extra[from + start]) start = i;
+    for (let start = 0, i = 0; i < this.#groups.length(group); i++) {
+      if (groups.extra(from + i) !== groups.extra(from + start)) start = i;
       if (i + 1 - start > longest.length) longest = { start, length: i + 1 - start };
     }
     return longest;
@@ -99,55 +99,55 @@ export class SequenceWindow implements Window {
   #insert(group: number, timestampMs: number, words: Uint32Array, steps: number): number {
     const groups = this.#groups;
     const from = groups.begin(group);
-    let place = groups.lengths[group]!;
+    let place = groups.length(group);
     while (place > 0 && this.#comesBefore(timestampMs, steps, words, from + place - 1)) place--;
     const at = groups.makeRoom(group, place);
-    groups.times[at] = timestampMs;
-    groups.ids.set(words, at * 4);
-    groups.extra[at] = steps;
+    groups.write(at, timestampMs, words);
+    groups.setExtra(at, steps);
     return place;
   }
 
   #comesBefore(timestampMs: number, steps: number, words: Uint32Array, at: number): boolean {
-    const { times, extra, ids } = this.#groups;
-    if (timestampMs !== times[at]!) return timestampMs < times[at]!;
-    const [one, other] = [firstBit(steps), firstBit(extra[at]!)];
+    const groups = this.#groups;
+    const held = groups.time(at);
+    if (timestampMs !== held) return timestampMs < held;
+    const [one, other] = [firstBit(steps), firstBit(groups.extra(at))];
     if (one !== other) return one < other;
-    for (let i = 0; i < 4; i++) if (words[i] !== ids[at * 4 + i]) return words[i]! < ids[at * 4 + i]!;
+    for (let i = 0; i < 4; i++) if (words[i] !== groups.idWord(at, i)) return words[i]! < groups.idWord(at, i);
     return false;
   }
 
   /** Places of the entries that complete the sequence, if any do. There was no completion without the new entry. */
   #completion(group: number, timestampMs: number, place: number): number[] | undefined {
-    const { times, extra } = this.#groups;
+    const groups = this.#groups;
     const { windowMs, inOrder } = this.#options;
-    const length = this.#groups.lengths[group]!;
+    const length = this.#groups.length(group);
     if (length < this.#needed) return undefined;
     const from = this.#groups.begin(group);
-    if (inOrder && place === length - 1 && (extra[from + place]! & this.#places.at(-1)!) === 0) return undefined;
+    if (inOrder && place === length - 1 && (groups.extra(from + place) & this.#places.at(-1)!) === 0) return undefined;
     let start = 0;
-    while (times[from + start]! < timestampMs - windowMs) start++;
+    while (groups.time(from + start) < timestampMs - windowMs) start++;
     if (!this.#hasAllSteps(from, start, length, timestampMs + windowMs)) return undefined;
     for (; start <= place; start++) {
-      if (inOrder && (extra[from + start]! & this.#places[0]!) === 0) continue;
-      const untilMs = times[from + start]! + windowMs;
+      if (inOrder && (groups.extra(from + start) & this.#places[0]!) === 0) continue;
+      const untilMs = groups.time(from + start) + windowMs;
       const found = inOrder
         ? this.#followSteps(from, start, length, untilMs)
         : this.#fillSteps(from, start, length, untilMs);
       if (found) return found;
       // What was not found with everything up to the newest in reach is not found with less.
-      if (times[from + length - 1]! <= untilMs) return undefined;
+      if (groups.time(from + length - 1) <= untilMs) return undefined;
     }
     return undefined;
   }
 
   /** Cheap, and says no for almost every entry of a flood of one step. */
   #hasAllSteps(from: number, start: number, length: number, untilMs: number): boolean {
-    const { times, extra } = this.#groups;
+    const groups = this.#groups;
     const missing = [...this.#options.counts];
     let steps = missing.length;
-    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
-      for (let bits = extra[from + i]!; bits !== 0; bits &= bits - 1) {
+    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
+      for (let bits = groups.extra(from + i); bits !== 0; bits &= bits - 1) {
         if (--missing[firstBit(bits)]! === 0 && --steps === 0) return true;
       }
     }
@@ -155,10 +155,10 @@ export class SequenceWindow implements Window {
   }
 
   #followSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
-    const { times, extra } = this.#groups;
+    const groups = this.#groups;
     const taken: number[] = [];
-    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
-      if ((extra[from + i]! & this.#places[taken.length]!) === 0) continue;
+    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
+      if ((groups.extra(from + i) & this.#places[taken.length]!) === 0) continue;
       taken.push(i);
       if (taken.length === this.#needed) return taken;
     }
@@ -167,12 +167,12 @@ export class SequenceWindow implements Window {
 
   /** Takes every entry that fits beside those before it; one that could be several steps moves over where that helps. */
   #fillSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
-    const { times, extra } = this.#groups;
+    const groups = this.#groups;
     const { counts } = this.#options;
     const members: number[][] = counts.map(() => []);
     let seen = 0;
     const settle = (i: number): boolean => {
-      for (let bits = extra[from + i]! & ~seen; bits !== 0; bits = extra[from + i]! & ~seen) {
+      for (let bits = groups.extra(from + i) & ~seen; bits !== 0; bits = groups.extra(from + i) & ~seen) {
         const step = firstBit(bits);
         seen |= 1 << step;
         const held = members[step]!;
@@ -180,7 +180,7 @@ export class SequenceWindow implements Window {
           held.push(i);
           return true;
         }
-        const moved = held.findIndex((other) => (extra[from + other]! & ~seen) !== 0 && settle(other));
+        const moved = held.findIndex((other) => (groups.extra(from + other) & ~seen) !== 0 && settle(other));
         if (moved >= 0) {
           held[moved] = i;
           return true;
@@ -189,7 +189,7 @@ export class SequenceWindow implements Window {
       return false;
     };
     const taken: number[] = [];
-    for (let i = start; i < length && times[from + i]! <= untilMs; i++) {
+    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
       seen = 0;
       if (!settle(i)) continue;
       taken.push(i);
@@ -204,11 +204,11 @@ export class SequenceWindow implements Window {
     const marks = taken
       .slice(-RELATED_EVENTS_MAX)
       .reverse()
-      .map((i) => ({ id: readWords(groups.ids, (from + i) * 4), timestampMs: groups.times[from + i]! }));
+      .map((i) => ({ id: readWords((word) => groups.idWord(from + i, word)), timestampMs: groups.time(from + i) }));
     const spot = {
       count: taken.length,
-      firstMs: groups.times[from + taken[0]!]!,
-      lastMs: groups.times[from + taken.at(-1)!]!,
+      firstMs: groups.time(from + taken[0]!),
+      lastMs: groups.time(from + taken.at(-1)!),
       marks,
     };
     groups.dropSome(group, taken);

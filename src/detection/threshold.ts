@@ -47,38 +47,35 @@ export class ThresholdWindow implements Window {
     for (const value of distinct) {
       place = this.#insert(group, timestampMs, words);
       hash.of([value]);
-      const at = (this.#groups.begin(group) + place) * 2;
-      this.#groups.extra[at] = hash.high;
-      this.#groups.extra[at + 1] = hash.low;
+      const entry = this.#groups.begin(group) + place;
+      this.#groups.setExtra(entry, hash.high, 0);
+      this.#groups.setExtra(entry, hash.low, 1);
     }
     return this.#mark(group, this.#firingSpanOfValues(group, timestampMs, place));
   }
 
   #isLate(group: number, timestampMs: number): boolean {
-    const length = this.#groups.lengths[group]!;
+    const length = this.#groups.length(group);
     if (length === 0) return false;
-    const newest = this.#groups.times[this.#groups.begin(group) + length - 1]!;
+    const newest = this.#groups.time(this.#groups.begin(group) + length - 1);
     return timestampMs < newest - this.#options.windowMs - this.#options.lateMs;
   }
 
   /** Gives the place of the entry, counted from the group's first. Among equal times it is the last. */
   #insert(group: number, timestampMs: number, words: Uint32Array): number {
     const groups = this.#groups;
-    let length = groups.lengths[group]!;
+    const held = groups.length(group);
     let from = groups.begin(group);
-    if (length > 0 && timestampMs > groups.times[from + length - 1]!) {
+    if (held > 0 && timestampMs > groups.time(from + held - 1)) {
       const horizon = timestampMs - this.#options.windowMs - this.#options.lateMs;
       let expired = 0;
-      while (expired < length && groups.times[from + expired]! < horizon) expired++;
+      while (expired < held && groups.time(from + expired) < horizon) expired++;
       if (expired > 0) groups.dropFirst(group, expired);
     }
-    if (groups.lengths[group]! >= this.#entriesMax) this.#shorten(group);
-    length = groups.lengths[group]!;
+    if (groups.length(group) >= this.#entriesMax) this.#shorten(group);
     from = groups.begin(group);
-    const place = firstAbove(groups.times, from, length, timestampMs);
-    const at = groups.makeRoom(group, place);
-    groups.times[at] = timestampMs;
-    groups.ids.set(words, at * 4);
+    const place = firstAbove(groups, from, groups.length(group), timestampMs);
+    groups.write(groups.makeRoom(group, place), timestampMs, words);
     return place;
   }
 
@@ -89,48 +86,48 @@ export class ThresholdWindow implements Window {
       const from = groups.begin(group);
       const repeated: number[] = [];
       this.#different.clear();
-      for (let i = groups.lengths[group]! - 1; i >= 0; i--) {
-        if (!this.#different.add(groups.extra[(from + i) * 2]!, groups.extra[(from + i) * 2 + 1]!)) repeated.push(i);
+      for (let i = groups.length(group) - 1; i >= 0; i--) {
+        if (!this.#different.add(groups.extra(from + i, 0), groups.extra(from + i, 1))) repeated.push(i);
       }
       if (repeated.length > 0) return groups.dropSome(group, repeated.reverse());
     }
-    groups.dropFirst(group, groups.lengths[group]! - this.#entriesMax + 1);
+    groups.dropFirst(group, groups.length(group) - this.#entriesMax + 1);
   }
 
   /** The entries of all spans that have enough and have this one in them: they make one stretch. */
   #firingSpan(group: number, timestampMs: number, place: number): { first: number; end: number } | undefined {
-    const { times } = this.#groups;
+    const groups = this.#groups;
     const { count, windowMs } = this.#options;
-    const length = this.#groups.lengths[group]!;
+    const length = groups.length(group);
     if (length < count) return undefined;
-    const from = this.#groups.begin(group);
+    const from = groups.begin(group);
     const lastStart = Math.min(place, length - count);
-    const isEnough = (start: number) => times[from + start + count - 1]! - times[from + start]! <= windowMs;
-    let first = firstAbove(times, from, length, timestampMs - windowMs - 1);
+    const isEnough = (start: number) => groups.time(from + start + count - 1) - groups.time(from + start) <= windowMs;
+    let first = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     while (first <= lastStart && !isEnough(first)) first++;
     if (first > lastStart) return undefined;
     let last = lastStart;
     while (!isEnough(last)) last--;
-    return { first, end: firstAbove(times, from, length, times[from + last]! + windowMs) };
+    return { first, end: firstAbove(groups, from, length, groups.time(from + last) + windowMs) };
   }
 
   #firingSpanOfValues(group: number, timestampMs: number, place: number): { first: number; end: number } | undefined {
-    const { times, extra } = this.#groups;
+    const groups = this.#groups;
     const { count, windowMs } = this.#options;
-    const length = this.#groups.lengths[group]!;
+    const length = groups.length(group);
     if (length < count) return undefined;
-    const from = this.#groups.begin(group);
+    const from = groups.begin(group);
     let span: { first: number; end: number } | undefined;
-    let end = firstAbove(times, from, length, timestampMs - windowMs - 1);
+    let end = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     this.#different.clear();
     for (let start = end; start <= place; start++) {
-      for (; end < length && times[from + end]! - times[from + start]! <= windowMs; end++) {
-        this.#different.add(extra[(from + end) * 2]!, extra[(from + end) * 2 + 1]!);
+      for (; end < length && groups.time(from + end) - groups.time(from + start) <= windowMs; end++) {
+        this.#different.add(groups.extra(from + end, 0), groups.extra(from + end, 1));
       }
       if (this.#different.size >= count) span = { first: span?.first ?? start, end };
       // Spans that begin later have nothing that this one does not have.
       if (end === length) break;
-      this.#different.remove(extra[(from + start) * 2]!, extra[(from + start) * 2 + 1]!);
+      this.#different.remove(groups.extra(from + start, 0), groups.extra(from + start, 1));
     }
     return span;
   }
@@ -143,36 +140,36 @@ export class ThresholdWindow implements Window {
     let count = 0;
     let firstMs = Infinity;
     let lastMs = -Infinity;
-    for (let i = span.end - 1; i >= span.first && groups.uncounted[group]! > 0; i--) {
+    for (let i = span.end - 1; i >= span.first && groups.uncounted(group) > 0; i--) {
       const at = from + i;
-      if (groups.counted[at] === 1) continue;
-      groups.counted[at] = 1;
-      groups.uncounted[group]!--;
+      if (groups.isCounted(at)) continue;
+      groups.count(group, at);
       // Several values of one event are several entries, side by side.
-      if (this.#options.isDistinct && i + 1 < span.end && isSameEvent(groups.ids, at, at + 1)) continue;
+      if (this.#options.isDistinct && i + 1 < span.end && isSameEvent(groups, at, at + 1)) continue;
       count++;
-      const timestampMs = groups.times[at]!;
+      const timestampMs = groups.time(at);
       firstMs = Math.min(firstMs, timestampMs);
       lastMs = Math.max(lastMs, timestampMs);
-      if (marks.length < RELATED_EVENTS_MAX) marks.push({ id: readWords(groups.ids, at * 4), timestampMs });
+      if (marks.length < RELATED_EVENTS_MAX)
+        marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
     }
     return { count, firstMs, lastMs, marks };
   }
 }
 
-function isSameEvent(ids: Uint32Array, one: number, other: number): boolean {
-  for (let i = 0; i < 4; i++) if (ids[one * 4 + i] !== ids[other * 4 + i]) return false;
+function isSameEvent(groups: Groups, one: number, other: number): boolean {
+  for (let i = 0; i < 4; i++) if (groups.idWord(one, i) !== groups.idWord(other, i)) return false;
   return true;
 }
 
 /** How many of these sorted times are not above the bound. Most look for a place near the end. */
-function firstAbove(times: Float64Array, from: number, length: number, bound: number): number {
-  if (length === 0 || times[from + length - 1]! <= bound) return length;
+function firstAbove(groups: Groups, from: number, length: number, bound: number): number {
+  if (length === 0 || groups.time(from + length - 1) <= bound) return length;
   let low = 0;
   let high = length - 1;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (times[from + middle]! <= bound) low = middle + 1;
+    if (groups.time(from + middle) <= bound) low = middle + 1;
     else high = middle;
   }
   return low;

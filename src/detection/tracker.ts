@@ -137,7 +137,7 @@ export class Tracker<Key extends EventKey = string> {
   ): Firing<Key> | undefined {
     const group = this.#find(values, seconds);
     const spot = this.#window!.add(group, timestampMs, this.#words, distinct, steps);
-    if (this.groups.lengths[group] === 0) this.groups.remove(group);
+    if (this.groups.length(group) === 0) this.groups.remove(group);
     return spot && ({ group: values, ...spot } as Firing<Key>);
   }
 
@@ -180,7 +180,7 @@ export class Tracker<Key extends EventKey = string> {
       this.#room.beforeGroup(this, seconds);
       group = this.groups.insert(high, low);
     }
-    this.groups.touched[group] = seconds;
+    this.groups.touch(group, seconds);
     return group;
   }
 
@@ -195,7 +195,7 @@ export class Tracker<Key extends EventKey = string> {
   }
 
   isExpired(group: number, seconds: number): boolean {
-    return this.groups.touched[group]! + this.keptSeconds < seconds;
+    return this.groups.touched(group) + this.keptSeconds < seconds;
   }
 }
 

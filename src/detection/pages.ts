@@ -1,0 +1,71 @@
+// Records of a few words each, numbered from 0, in pages: a table that grows gets another page, and nothing of what it
+// holds has to be copied, which would stall whoever waits. Only the first page starts small, since most tables stay so.
+
+const PAGE_BITS = 15;
+const PAGE_RECORDS = 1 << PAGE_BITS;
+const PLACE_MASK = PAGE_RECORDS - 1;
+const RECORDS_MIN = 16;
+
+export class Pages {
+  readonly #recordWords: number;
+  readonly #words: Uint32Array[] = [];
+  readonly #floats: Float64Array[] = [];
+  #capacity = 0;
+
+  /** The words of a record: an even number where it has a float in its first two. */
+  constructor(recordWords: number) {
+    this.#recordWords = recordWords;
+  }
+
+  /** Makes room for so many records. What `page` gave before may be stale then. */
+  reach(count: number): void {
+    while (this.#capacity < count) {
+      const isFirst = this.#capacity < PAGE_RECORDS;
+      const records = isFirst ? Math.max(RECORDS_MIN, this.#capacity * 2) : PAGE_RECORDS;
+      const page = new Uint32Array(records * this.#recordWords);
+      if (isFirst && this.#words[0]) page.set(this.#words[0]);
+      const place = isFirst ? 0 : this.#words.length;
+      this.#words[place] = page;
+      this.#floats[place] = new Float64Array(page.buffer, 0, page.length >> 1);
+      this.#capacity = place * PAGE_RECORDS + records;
+    }
+  }
+
+  /** The page that a record is in, and where in it the record begins. */
+  page(record: number): Uint32Array {
+    return this.#words[record >> PAGE_BITS]!;
+  }
+
+  offset(record: number): number {
+    return (record & PLACE_MASK) * this.#recordWords;
+  }
+
+  get(record: number, word: number): number {
+    return this.page(record)[this.offset(record) + word]!;
+  }
+
+  set(record: number, word: number, value: number): void {
+    this.page(record)[this.offset(record) + word] = value;
+  }
+
+  /** The float in the first two words. */
+  float(record: number): number {
+    return this.#floats[record >> PAGE_BITS]![this.offset(record) >> 1]!;
+  }
+
+  setFloat(record: number, value: number): void {
+    this.#floats[record >> PAGE_BITS]![this.offset(record) >> 1] = value;
+  }
+
+  /** Neither the records nor the place that they go to may reach over the end of a page. */
+  move(from: number, to: number, count: number): void {
+    const words = count * this.#recordWords;
+    const source = this.page(from);
+    const target = this.page(to);
+    const start = this.offset(from);
+    const end = this.offset(to);
+    if (count === 1) for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
+    else if (source === target) source.copyWithin(end, start, start + words);
+    else target.set(source.subarray(start, start + words), end);
+  }
+}
