@@ -237,6 +237,22 @@ describe("moves", () => {
       { resolution: "false_positive", exception: { conditions: [{ field: "type", regex: "(" }] } },
       "exception.conditions[0].regex",
     ],
+    [
+      "resolve",
+      {
+        resolution: "false_positive",
+        exception: { conditions: [{ not: { field: "source", equals: "elsewhere" } }] },
+      },
+      "exception.conditions[0].not.equals",
+    ],
+    [
+      "resolve",
+      {
+        resolution: "false_positive",
+        exception: { conditions: [{ field: "type", equals: "x" }], expires_at: "2020-01-01" },
+      },
+      "exception.expires_at",
+    ],
     ["reopen", { resolution: "benign" }, "resolution"],
     ["comments", {}, "body"],
     ["comments", { body: "" }, "body"],

@@ -19,13 +19,13 @@ import {
 } from "../model/alert.ts";
 import { SEVERITIES, severitySchema } from "../model/event.ts";
 import { refuseBackwards, timeSchema } from "../model/query.ts";
-import { exceptionInputSchema } from "../model/rule.ts";
+import { exceptionFaults, exceptionInputSchema } from "../model/rule.ts";
 import type { AlertTotals, Store } from "../store/store.ts";
 import { ALERT_DETAIL_EXAMPLE, ALERT_EXAMPLE, COMMENT_EXAMPLE } from "./alert-examples.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { data, dataText, endpoint, type Answer, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
-import { Problem } from "./problems.ts";
+import { invalid, Problem } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
 
 const SEARCH_CHARACTERS_MAX = 1000;
@@ -250,6 +250,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         if (!key.scopes.includes("rules:write")) {
           throw new Problem("forbidden", "the key lacks the scope rules:write, which an exception needs");
         }
+        const faults = exceptionFaults(exception, { sources, now: now(), above: ["exception"] });
+        if (faults.length > 0) throw invalid(faults);
         return moved(await alerts.resolveWithException(params.id, move, exception, key.name));
       },
     }),

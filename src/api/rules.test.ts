@@ -260,16 +260,16 @@ describe("a built-in rule", () => {
   });
 });
 
-test("an exception that would be over already is refused by name", async () => {
+test("an exception that would be over already, or is about a source there is not, is refused by name", async () => {
   const { id } = await create();
   const body = {
-    conditions: [{ field: "raw.host", equals: "lab" }],
+    conditions: [{ any: [{ field: "source", equals: "elsewhere" }] }],
     reason: "a test bench",
     expires_at: new Date(Date.now() - 1000).toISOString(),
   };
   const answer = await server.call("POST", `/v1/rules/${id}/exceptions`, { body });
   expect(answer.status).toBe(400);
-  expect(faults(answer)).toEqual(["expires_at"]);
+  expect(faults(answer)).toEqual(["conditions[0].any[0].equals", "expires_at"]);
 });
 
 describe("the list of rules", () => {

@@ -2,7 +2,14 @@ import { z } from "zod";
 import type { Rulebook } from "../detection/rulebook.ts";
 import { severitySchema } from "../model/event.ts";
 import type { Position } from "../model/page.ts";
-import { ANY_SOURCE, exceptionInputSchema, ruleInputSchema, ruleReplacementSchema, type Rule } from "../model/rule.ts";
+import {
+  ANY_SOURCE,
+  exceptionFaults,
+  exceptionInputSchema,
+  ruleInputSchema,
+  ruleReplacementSchema,
+  type Rule,
+} from "../model/rule.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
@@ -225,9 +232,8 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       answers: { 201: { about: "the exception", data: exceptionSchema, example: EXCEPTION_EXAMPLE } },
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) => {
-        if (typeof body.expires_at === "number" && body.expires_at <= now()) {
-          throw invalid([{ field: "expires_at", message: "must lie ahead" }]);
-        }
+        const faults = exceptionFaults(body, { sources, now: now() });
+        if (faults.length > 0) throw invalid(faults);
         return data(exceptionView(await rulebook.addException(params.id, body, key.name)), 201);
       },
     }),

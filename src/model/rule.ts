@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
+import { formatPath, type Fault } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -235,7 +236,11 @@ function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
 const SOURCE_OPERATORS = ["equals", "not_equals", "in", "not_in"] as const;
 
 /** A test for a source that cannot be is a mistake to point out, not a rule that never matches. */
-function refuseUnknownSources(rule: SourceTests, sources: readonly string[], context: z.RefinementCtx): void {
+function unknownSources(
+  items: readonly ConditionInput[],
+  sources: readonly string[],
+  fault: (path: PropertyKey[], message: string) => void,
+): void {
   const visit = (item: ConditionInput, path: PropertyKey[]): void => {
     if ("any" in item) item.any.forEach((inner, i) => visit(inner, [...path, "any", i]));
     else if ("all" in item) item.all.forEach((inner, i) => visit(inner, [...path, "all", i]));
@@ -245,19 +250,34 @@ function refuseUnknownSources(rule: SourceTests, sources: readonly string[], con
       for (const operator of SOURCE_OPERATORS) {
         const values = [item[operator] ?? []].flat();
         if (values.every((value) => sources.some((source) => source === fold(value)))) continue;
-        context.addIssue({
-          code: "custom",
-          path: [...path, operator],
-          message: `must be one of ${sources.join(", ")}`,
-        });
+        fault([...path, operator], `must be one of ${sources.join(", ")}`);
       }
     }
   };
-  const visitAll = (items: readonly ConditionInput[], path: PropertyKey[]) =>
-    items.forEach((item, i) => visit(item, [...path, i]));
-  visitAll(rule.conditions, ["conditions"]);
-  rule.sequence?.forEach((step, i) => visitAll(step.conditions, ["sequence", i, "conditions"]));
-  rule.exceptions.forEach((exception, i) => visitAll(exception.conditions, ["exceptions", i, "conditions"]));
+  items.forEach((item, i) => visit(item, ["conditions", i]));
+}
+
+function refuseUnknownSources(rule: SourceTests, sources: readonly string[], context: z.RefinementCtx): void {
+  const within = (above: PropertyKey[], { conditions }: { readonly conditions: readonly ConditionInput[] }) =>
+    unknownSources(conditions, sources, (path, message) =>
+      context.addIssue({ code: "custom", path: [...above, ...path], message }),
+    );
+  within([], rule);
+  rule.sequence?.forEach((step, i) => within(["sequence", i], step));
+  rule.exceptions.forEach((exception, i) => within(["exceptions", i], exception));
+}
+
+/** What is wrong with an exception that is added by itself, beyond its shape. */
+export function exceptionFaults(
+  { conditions, expires_at: expiresAt }: Pick<ExceptionInput, "expires_at"> & Pick<SourceTests, "conditions">,
+  { sources, now, above = [] }: { sources: readonly string[]; now: number; above?: readonly PropertyKey[] },
+): Fault[] {
+  const faults: Fault[] = [];
+  const fault = (path: PropertyKey[], message: string) =>
+    faults.push({ field: formatPath([...above, ...path]), message });
+  unknownSources(conditions, sources, fault);
+  if (typeof expiresAt === "number" && expiresAt <= now) fault(["expires_at"], "must lie ahead");
+  return faults;
 }
 
 interface SourceTests {
