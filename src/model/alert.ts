@@ -2,6 +2,8 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { eventSchema, severitySchema, type JsonObject, type Severity } from "./event.ts";
 import type { EventMark, Group } from "./finding.ts";
+import { NOTIFICATION_REASONS, type NotificationReason } from "./notification.ts";
+import type { Channel } from "./rule.ts";
 
 // What a person handles: findings of one attack, from the moment a rule matched until somebody closes the case.
 
@@ -52,6 +54,8 @@ export interface Alert {
   /** The first time ever: what the mean time to acknowledge is about. */
   readonly firstAcknowledgedAt: number | null;
   readonly commentCount: number;
+  /** Of its rule, when that last matched: who hears of it. Alerts of before there were notifications have none. */
+  readonly channels?: readonly Channel[] | undefined;
   /** The newest ones, newest first. */
   readonly relatedEvents: readonly EventMark[];
   /** Goes up with every change: of two moves at once, one finds another version than it expected. */
@@ -77,16 +81,30 @@ interface Happened {
   readonly actor: string;
 }
 
+/**
+ * `repeated`: sent, and perhaps not for the first time. `delayed`: it will be tried again. `failed`: it was given up.
+ * `not_configured`: the rule names a channel that this service does not have.
+ */
+export const NOTIFIED_OUTCOMES = ["sent", "repeated", "delayed", "failed", "not_configured"] as const;
+export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number];
+
 export type TimelineEntry = Happened &
   (
     | { readonly kind: "created" }
-    | { readonly kind: "events_added"; readonly count: number }
+    | { readonly kind: "events_added"; readonly count: number; readonly severity?: Severity | undefined }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
     | { readonly kind: "assigned"; readonly assignee: string }
     | { readonly kind: "commented"; readonly comment: Comment }
     | { readonly kind: "resolved"; readonly resolution: Resolution; readonly actionsTaken: readonly string[] }
     | { readonly kind: "reopened" }
-    | { readonly kind: "notified"; readonly channel: string; readonly outcome: string }
+    | {
+        readonly kind: "notified";
+        readonly channel: string;
+        readonly outcome: NotifiedOutcome;
+        readonly reason: NotificationReason;
+        /** Why it was not delivered, or not to everybody. */
+        readonly error?: string | undefined;
+      }
     | { readonly kind: "analysed"; readonly provider: string }
   );
 export type TimelineKind = TimelineEntry["kind"];
@@ -120,12 +138,18 @@ const timelineEntrySchema = z
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
     count: z.int().optional().describe("events_added: how many"),
+    severity: severitySchema.optional().describe("events_added: what the alert's severity was raised to by them"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
     actions_taken: z.array(z.string()).optional().describe("resolved"),
     channel: z.string().optional().describe("notified"),
-    outcome: z.string().optional().describe("notified"),
+    outcome: z
+      .enum(NOTIFIED_OUTCOMES)
+      .optional()
+      .describe("notified; delayed: it will be tried again, failed: it was given up"),
+    reason: z.enum(NOTIFICATION_REASONS).optional().describe("notified: what about"),
+    error: z.string().optional().describe("notified: why it was not delivered"),
     provider: z.string().optional().describe("analysed"),
   })
   .meta({ id: "TimelineEntry" });
