@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts } from "./alerts/alerts.ts";
+import { Analyst } from "./analysis/analyst.ts";
 import { createServer } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config/config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
@@ -15,6 +16,7 @@ import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
+import type { Alert } from "./model/alert.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -69,7 +71,11 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const channels = openChannels(settings.notifications);
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
-    const alerts = openAlerts({ store, now, telling, addException });
+    const onCreated = (alert: Alert) => analyst.hear(alert);
+    const alerts = openAlerts({ store, now, telling, addException, onCreated });
+    const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
+    const { analysis } = settings;
+    const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));
     const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
     const { events, detection: progress } = store;
     const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
@@ -90,7 +96,9 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const statusOfCollectors = () => flows.status();
 
     const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors };
-    const server = await createServer({ settings, ...parts, channels: telling.channels, registry, log, now });
+    const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
+    const told = { channels: telling.channels, analyse };
+    const server = await createServer({ settings, ...parts, ...told, registry, log, now });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });

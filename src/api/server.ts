@@ -14,6 +14,7 @@ import { sourceNames } from "../model/event.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
+import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
@@ -72,6 +73,7 @@ export interface ServerOptions {
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly hostnames: Pick<Hostnames, "nameOf">;
   readonly statusOfCollectors: StatusOfCollectors;
+  readonly analyse: Analyse;
   /** Those that there are to tell people with. */
   readonly channels: readonly Channel[];
   readonly registry: Registry;
@@ -82,7 +84,7 @@ export interface ServerOptions {
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
-  const { alerts, rulebook, detector, channels } = options;
+  const { alerts, rulebook, detector, channels, analyse } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -95,6 +97,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
+    ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),

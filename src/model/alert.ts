@@ -20,8 +20,33 @@ export const BULK_ALERTS_MAX = 500;
 export interface AiAnalysis {
   readonly summary: string;
   readonly threat_score: number;
+  /** `builtin`, or where the model is. */
   readonly provider: string;
+  readonly model?: string | undefined;
+  readonly reasoning: readonly string[];
+  readonly suggested_actions: readonly string[];
+  readonly analysed_at: string;
+  /** Why the built-in scorer answered although a model should have. */
+  readonly provider_error?: string | undefined;
 }
+
+export const SUMMARY_CHARACTERS_MAX = 1000;
+
+const aiAnalysisSchema = z
+  .object({
+    summary: z
+      .string()
+      .max(SUMMARY_CHARACTERS_MAX)
+      .describe("plain text; whoever shows it must not take it for markup"),
+    threat_score: z.int().min(0).max(100),
+    provider: z.string().describe("builtin, or the host of the service that was asked"),
+    model: z.string().optional(),
+    reasoning: z.array(z.string()).describe("plain text"),
+    suggested_actions: z.array(z.string()).describe("plain text, for a person to judge"),
+    analysed_at: z.string(),
+    provider_error: z.string().optional().describe("why the built-in scorer answered although a model should have"),
+  })
+  .meta({ id: "AiAnalysis" });
 
 export interface Alert {
   readonly id: string;
@@ -169,10 +194,7 @@ export const alertSchema = z
     last_event_at: z.string(),
     created_at: z.string(),
     enrichment: z.looseObject({}),
-    ai_analysis: z
-      .object({ summary: z.string(), threat_score: z.int(), provider: z.string() })
-      .nullable()
-      .describe("null until the alert is analysed"),
+    ai_analysis: aiAnalysisSchema.nullable().describe("null until the alert is analysed"),
     assignee: z.string().nullable(),
     resolution: z.enum(RESOLUTIONS).nullable(),
   })
@@ -206,10 +228,14 @@ export function alertView(alert: AlertSummary): z.infer<typeof alertSchema> {
     last_event_at: formatTime(alert.lastEventAt),
     created_at: formatTime(alert.createdAt),
     enrichment: alert.enrichment,
-    ai_analysis: alert.aiAnalysis && { ...alert.aiAnalysis },
+    ai_analysis: alert.aiAnalysis && analysisView(alert.aiAnalysis),
     assignee: alert.assignee,
     resolution: alert.resolution,
   };
+}
+
+function analysisView({ reasoning, suggested_actions, ...rest }: AiAnalysis): z.infer<typeof aiAnalysisSchema> {
+  return { ...rest, reasoning: [...reasoning], suggested_actions: [...suggested_actions] };
 }
 
 /** `related` are the events' JSON texts, so the view is a text too. */

@@ -1,3 +1,4 @@
+import { oneLine } from "../lib/text.ts";
 import type { AlertSummary } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import type { NotificationReason } from "../model/notification.ts";
@@ -68,26 +69,4 @@ export function headlineOf({ items }: Message, charactersMax: number): string {
   }
   const counts = digestOf(items, 0).bySeverity.map(({ severity, count }) => `${count} ${severity}`);
   return oneLine(`${items.length} alerts: ${counts.join(", ")}`, charactersMax);
-}
-
-// Besides control characters, those that turn the direction of text or cannot be seen: text must look like what it is.
-const UNSEEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
-
-/** Text of events is anybody's: on one line, without what cannot be seen, and not longer than it may be. */
-export function oneLine(text: string, charactersMax: number): string {
-  return cut(text.replace(/\s+/g, " ").replace(UNSEEN, "").trim(), charactersMax);
-}
-
-/** The same for text that may have several lines. */
-export function lines(text: string, charactersMax: number): string {
-  const kept = text.split(/\r\n|\r|\n/).map((line) => line.replace(/\t/g, " ").replace(UNSEEN, ""));
-  return cut(kept.join("\n").trim(), charactersMax);
-}
-
-/** Ends with an ellipsis where something is missing, and never in the middle of a character. */
-export function cut(text: string, charactersMax: number): string {
-  if (text.length <= charactersMax) return text;
-  const end = charactersMax - 1;
-  const splits = /[\uD800-\uDBFF]/.test(text[end - 1] ?? "");
-  return `${text.slice(0, splits ? end - 1 : end)}…`;
 }

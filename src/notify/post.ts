@@ -1,5 +1,5 @@
 import { AddressRefused, send, type OutgoingAnswer } from "../lib/outgoing.ts";
-import { oneLine } from "./message.ts";
+import { oneLine } from "../lib/text.ts";
 import type { ChannelSettings, Outcome, Surroundings } from "./channel.ts";
 
 // A message by HTTP, and what the answer to it means.

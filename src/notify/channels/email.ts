@@ -2,7 +2,8 @@ import { getCACertificates } from "node:tls";
 import { createTransport } from "nodemailer";
 import { formatTime } from "../../lib/time.ts";
 import type { ChannelSettings, OpenChannel, Outcome, Surroundings } from "../channel.ts";
-import { digestOf, headlineOf, lines, oneLine, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import { lines, oneLine } from "../../lib/text.ts";
+import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
 // Messages as mails, in plain text and in HTML, handed to the operator's mail server.

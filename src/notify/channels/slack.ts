@@ -1,7 +1,8 @@
 import type { ContextBlock, HeaderBlock, KnownBlock, MrkdwnElement, SectionBlock } from "@slack/types";
 import { formatTime } from "../../lib/time.ts";
 import type { OpenChannel } from "../channel.ts";
-import { cut, digestOf, headlineOf, lines, oneLine, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import { cut, lines, oneLine } from "../../lib/text.ts";
+import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 import { post } from "../post.ts";
 
