@@ -22,7 +22,7 @@ const QUESTIONS_MAX = 4;
 const LOOK_BACK_MS = DAY_MS;
 /** What is looked up in the background has this long to come; and a flood of alerts leaves time for others. */
 const DELAY_MS = 2000;
-const BETWEEN_MS = 20;
+const BETWEEN_MS = 100;
 
 export interface AnalystSettings {
   readonly automaticFrom: Severity | "off";

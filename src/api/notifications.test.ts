@@ -25,8 +25,9 @@ afterAll(async () => {
   await peer.close();
 });
 
+let rules = 0;
 async function alertOf(channels: string[]): Promise<string> {
-  const name = `told.${channels.join("_")}_${Math.random().toString(36).slice(2)}`;
+  const name = `told.rule_${++rules}`;
   const conditions = [{ field: "type", equals: name }];
   const rule = { name, description: "Told.", severity: "high", conditions, actions: [{ alert: { channels } }] };
   expect((await server.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
@@ -110,10 +111,20 @@ test("the list is walked by pages and by cursor, and refuses what it does not kn
   expect((await server.call("GET", "/v1/notifications", { key: writer.secret })).status).toBe(403);
 });
 
-test("what is not there, or has no channel, cannot be sent again", async () => {
+test("what is not there, or has no channel any more, cannot be sent again", async () => {
   expect((await server.call("POST", "/v1/notifications/ntf_0/resend")).status).toBe(404);
-  const { status, body } = await server.call("POST", "/v1/notifications/resend", { body: { channel: "slack" } });
-  expect([status, body.error.message]).toEqual([409, "the channel slack is not configured: nothing can be sent there"]);
+  const resendAll = () => server.call("POST", "/v1/notifications/resend", { body: { channel: "slack" } });
+  expect((await resendAll()).body.data).toEqual({ resent: 0 });
+  const alertId = await alertOf([]);
+  const dead = { id: "ntf_1", alertId, channel: "slack", reason: "created", createdAt: 1 } as const;
+  const { alerts, notifications } = server.store;
+  await alerts.commit({ alerts: [], timeline: [], notifications: [dead] });
+  await notifications.begin("slack", "dlv_1", 1);
+  await notifications.settle("dlv_1", { status: "dead", error: "gone" }, 2, []);
+  for (const answer of [await resendAll(), await server.call("POST", "/v1/notifications/ntf_1/resend")]) {
+    expect([answer.status, answer.body.error.code]).toEqual([409, "conflict"]);
+    expect(answer.body.error.message).toContain("slack is not configured");
+  }
 });
 
 test("neither the address nor the secret is in the log or in an answer", async () => {

@@ -115,6 +115,8 @@ export function notificationEndpoints({ notifications, channels, now }: Notifica
       },
       problems: ["conflict"],
       handle: async ({ body: { channel } }) => {
+        const { total } = await notifications.list({ status: "dead", channel }, { mode: "page", page: 1, size: 1 });
+        if (total === 0) return data({ resent: 0 });
         requireChannel(channel);
         return data({ resent: await notifications.resend({ channel }, now()) });
       },

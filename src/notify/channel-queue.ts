@@ -8,8 +8,6 @@ import type { Channel, Outcome } from "./channel.ts";
 import type { MessageItem } from "./message.ts";
 import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
 
-/** Notifications in one message. */
-const MESSAGE_NOTIFICATIONS_MAX = 1000;
 /** How long an attempt may go on once the service is told to stop. */
 const CLOSE_MS_MAX = 4000;
 const STORE_WAIT_MS = 1000;
@@ -109,10 +107,10 @@ export class ChannelQueue {
   }
 
   async #begin(): Promise<void> {
-    const { store, name, newDeliveryId } = this.#options;
+    const { store, name, newDeliveryId, pace } = this.#options;
     const deliveryId = newDeliveryId();
     this.#past = { ...this.#past, lastWasNew: true };
-    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, MESSAGE_NOTIFICATIONS_MAX));
+    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, pace.messageMax));
   }
 
   async #again(deliveryId: string): Promise<void> {

@@ -14,9 +14,16 @@ export interface Pace {
   readonly digestMs: number;
   /** Attempts in a minute. */
   readonly perMinuteMax: number;
+  /** Notifications in one message. */
+  readonly messageMax: number;
 }
 
-export const PACE: Omit<Pace, "perMinuteMax"> = { gatherMs: 2000, digestAbove: 5, digestMs: MINUTE_MS };
+export const PACE: Omit<Pace, "perMinuteMax"> = {
+  gatherMs: 2000,
+  digestAbove: 5,
+  digestMs: MINUTE_MS,
+  messageMax: 1000,
+};
 
 /** What has happened on the channel. */
 export interface Past {

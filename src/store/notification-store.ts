@@ -20,7 +20,7 @@ export interface NotificationFilter {
 export interface Backlog {
   /** When the first of those was put in line that no message has been made of yet. */
   readonly freshSince: number | null;
-  /** How many were put in line since the time that was asked for, whatever has become of them. */
+  /** How many were put in line since the time that was asked for, whatever has become of them; at most a thousand. */
   readonly recent: number;
   /** Of the messages that are to be tried again, the one that is due, or will be first; where several are due, the one tried least. */
   readonly retry: { readonly deliveryId: string; readonly dueAt: number } | null;

@@ -7,6 +7,7 @@ import { Statements } from "./statements.ts";
 
 // Who is to be told what, beside the alerts that it is about.
 
+// Which index a question about the line uses is said with it: left to itself the engine takes one that passes over all that was ever sent.
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS notifications(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alert_id TEXT NOT NULL, channel TEXT NOT NULL,
   reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,
@@ -21,15 +22,12 @@ CREATE INDEX IF NOT EXISTS notifications_alert ON notifications(alert_id, seq);
 CREATE TABLE IF NOT EXISTS tokens(month TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** In line for one channel; what comes beyond is dead at once. */
-const WAITING_MAX = 100_000;
-/** Beyond these, the oldest are forgotten. */
-const SENT_MAX = 50_000;
-const DEAD_MAX = 10_000;
+/** `waiting`: in line for one channel; what comes beyond is dead at once. Of sent and dead ones the oldest are forgotten. */
+const ROOM = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
+/** Many are many: nobody asks how many exactly. */
+const RECENT_MAX = 1000;
 /** Forgetting is looked at once in so many settlements: counting reads many rows. */
 const SETTLED_BETWEEN_LOOKS = 200;
-
-const QUEUE_FULL = `more than ${WAITING_MAX.toLocaleString("en-US")} were waiting for the channel`;
 
 interface Row {
   readonly seq: number;
@@ -50,19 +48,23 @@ interface Row {
 
 export class NotificationTables {
   readonly #sql: Statements;
+  readonly #room: typeof ROOM;
   #settledSinceLook = SETTLED_BETWEEN_LOOKS;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, room = ROOM) {
     db.exec(SCHEMA);
     this.#sql = new Statements(db);
+    this.#room = room;
   }
 
   /** Within a transaction. Gives how many found no room. */
   add(notifications: readonly NewNotification[]): number {
     let refused = 0;
+    const { waitingMax } = this.#room;
+    const full = `more than ${waitingMax.toLocaleString("en-US")} were waiting for the channel`;
     const room = new Map<Channel, number>();
     for (const { id, alertId, channel, reason, createdAt } of notifications) {
-      const left = room.get(channel) ?? WAITING_MAX - this.#freshOf(channel);
+      const left = room.get(channel) ?? waitingMax - this.#freshOf(channel);
       room.set(channel, left - 1);
       const isFull = left <= 0;
       if (isFull) refused++;
@@ -77,7 +79,7 @@ export class NotificationTables {
         createdAt,
         createdAt,
         isFull ? createdAt : null,
-        isFull ? QUEUE_FULL : null,
+        isFull ? full : null,
       );
     }
     return refused;
@@ -85,7 +87,8 @@ export class NotificationTables {
 
   #freshOf(channel: Channel): number {
     return this.#number(
-      "SELECT count(*) AS number FROM notifications WHERE channel = ? AND status = 'waiting' AND delivery IS NULL",
+      `SELECT count(*) AS number FROM notifications INDEXED BY notifications_fresh
+       WHERE channel = ? AND status = 'waiting' AND delivery IS NULL`,
       channel,
     );
   }
@@ -123,19 +126,20 @@ export class NotificationTables {
   backlog(channel: Channel, since: number, now: number): Backlog {
     const first = this.#sql
       .read(
-        `SELECT queued_at FROM notifications WHERE channel = ? AND status = 'waiting' AND delivery IS NULL
+        `SELECT queued_at FROM notifications INDEXED BY notifications_fresh WHERE channel = ? AND status = 'waiting' AND delivery IS NULL
          ORDER BY queued_at, seq LIMIT 1`,
       )
       .get(channel) as { queued_at: number } | undefined;
     const recent = this.#number(
-      "SELECT count(*) AS number FROM notifications WHERE channel = ? AND queued_at > ?",
+      "SELECT count(*) AS number FROM (SELECT 1 FROM notifications WHERE channel = ? AND queued_at > ? LIMIT ?)",
       channel,
       since,
+      RECENT_MAX,
     );
     // Of those that are due the one tried least, so that a message that nobody takes does not stand in the way of others.
     const retry = this.#sql
       .read(
-        `SELECT delivery, due_at FROM notifications WHERE channel = ?1 AND status = 'waiting' AND delivery IS NOT NULL
+        `SELECT delivery, due_at FROM notifications INDEXED BY notifications_retry WHERE channel = ?1 AND status = 'waiting' AND delivery IS NOT NULL
          ORDER BY max(due_at, ?2), attempts, seq LIMIT 1`,
       )
       .get(channel, now) as { delivery: string; due_at: number } | undefined;
@@ -150,7 +154,7 @@ export class NotificationTables {
   begin(channel: Channel, deliveryId: string, limit: number): Notification[] {
     this.#sql.run(
       `UPDATE notifications SET status = 'sending', delivery = ?1, attempts = attempts + 1, due_at = NULL WHERE seq IN
-         (SELECT seq FROM notifications WHERE channel = ?2 AND status = 'waiting' AND delivery IS NULL ORDER BY queued_at, seq LIMIT ?3)`,
+         (SELECT seq FROM notifications INDEXED BY notifications_fresh WHERE channel = ?2 AND status = 'waiting' AND delivery IS NULL ORDER BY queued_at, seq LIMIT ?3)`,
       deliveryId,
       channel,
       limit,
@@ -189,7 +193,7 @@ export class NotificationTables {
     );
     if (!isOver || ++this.#settledSinceLook < SETTLED_BETWEEN_LOOKS) return 0;
     this.#settledSinceLook = 0;
-    return this.#forget("sent", SENT_MAX) + this.#forget("dead", DEAD_MAX);
+    return this.#forget("sent", this.#room.sentMax) + this.#forget("dead", this.#room.deadMax);
   }
 
   #forget(status: NotificationStatus, max: number): number {
