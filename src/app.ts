@@ -16,7 +16,7 @@ import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
-import type { Alert } from "./model/alert.ts";
+import type { AlertSummary } from "./model/alert.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -71,8 +71,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const channels = openChannels(settings.notifications);
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
-    const onCreated = (alert: Alert) => analyst.hear(alert);
-    const alerts = openAlerts({ store, now, telling, addException, onCreated });
+    const hear = (alert: AlertSummary) => analyst.hear(alert);
+    const alerts = openAlerts({ store, now, telling, addException, onCreated: hear, onRaised: hear });
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));

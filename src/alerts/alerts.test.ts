@@ -17,6 +17,7 @@ let store: Store;
 let alerts: Alerts;
 let clock = 1_000_000;
 const created: Alert[] = [];
+const raised: string[] = [];
 const exceptions: [string, ExceptionInput, string][] = [];
 
 beforeAll(async () => {
@@ -26,6 +27,7 @@ beforeAll(async () => {
     store,
     now: () => clock,
     onCreated: (alert) => created.push(alert),
+    onRaised: ({ id }) => raised.push(id),
     telling: { channels: ["email", "webhook"], onResolve: true },
     addException: async (...exception) => void exceptions.push(exception),
   });
@@ -396,7 +398,7 @@ describe("who is told", () => {
     await alerts.raise([finding([2], { severity: "critical" }), finding([3], { severity: "medium" })], undefined);
     await alerts.raise([finding([4], { severity: "info" })], undefined);
     const { id, severity, eventCount } = await onlyAlert();
-    expect([severity, eventCount]).toEqual(["critical", 4]);
+    expect([severity, eventCount, raised]).toEqual(["critical", 4, [id]]);
     expect(await toldOf(id)).toEqual([
       ["email", "created", "waiting"],
       ["email", "severity_raised", "waiting"],

@@ -26,6 +26,8 @@ export interface AlertsOptions {
   readonly now?: () => number;
   /** Hears of each alert that was made, once it is durable. */
   readonly onCreated?: (alert: Alert, finding: Finding) => void;
+  /** Hears of each alert whose severity was raised, once it is durable. */
+  readonly onRaised?: (alert: AlertSummary) => void;
 }
 
 /** What is found out about an alert after it was made. */
@@ -47,6 +49,7 @@ export class Alerts {
   readonly #addException: AlertsOptions["addException"];
   readonly #now: () => number;
   readonly #onCreated: (alert: Alert, finding: Finding) => void;
+  readonly #onRaised: (alert: AlertSummary) => void;
   readonly #telling: Telling;
   #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -56,7 +59,9 @@ export class Alerts {
   readonly #newNotificationId: () => string;
 
   constructor(options: AlertsOptions) {
-    const { store, addException, telling = NOBODY, now = Date.now, onCreated = () => undefined } = options;
+    const { store, addException, telling = NOBODY, now = Date.now } = options;
+    const { onCreated = () => undefined, onRaised = () => undefined } = options;
+    this.#onRaised = onRaised;
     this.#telling = telling;
     this.#store = store.alerts;
     this.#addException = addException;
@@ -73,7 +78,7 @@ export class Alerts {
     if (findings.length === 0 && !detected) return;
     const questions = questionsOf(findings);
     const places = [...questions.keys()];
-    const created = await this.#untilMade(async () => {
+    const { created, happenings } = await this.#untilMade(async () => {
       const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
       const found = new Map<number, Alert>();
       for (const [i, alert] of answers.entries()) if (alert) found.set(places[i]!, alert);
@@ -84,9 +89,10 @@ export class Alerts {
       const timeline = [...changes.timeline, ...told.timeline];
       const { notifications } = told;
       const conflicts = await this.#store.commit({ alerts: changes.alerts, timeline, notifications, detected });
-      return conflicts.length === 0 ? folded.created : undefined;
+      return conflicts.length === 0 ? folded : undefined;
     });
     for (const { alert, finding } of created) this.#onCreated(alert, finding);
+    for (const { alert, reason } of happenings) if (reason === "severity_raised") this.#onRaised(alert);
   }
 
   /** Throws AlertRefused where there is no such alert, or it does not allow the move. */

@@ -101,7 +101,7 @@ export class Analyst {
     return analyst;
   }
 
-  /** An alert was made. */
+  /** An alert was made, or has become worse. */
   hear({ id, severity }: Pick<Alert, "id" | "severity">): void {
     if (!this.#severities.includes(severity)) return;
     if (this.#isFull) {

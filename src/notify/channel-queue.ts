@@ -10,6 +10,8 @@ import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
 
 /** How long an attempt may go on once the service is told to stop. */
 const CLOSE_MS_MAX = 4000;
+/** For one attempt, whatever limits the channel has of its own: one that is spoken to slowly must not hold up the rest for ever. */
+const ATTEMPT_MS_MAX = 60_000;
 const STORE_WAIT_MS = 1000;
 /** A clock that is set back must not make a channel sleep for as long. */
 const SLEEP_MS_MAX = 60_000;
@@ -141,7 +143,9 @@ export class ChannelQueue {
     });
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     try {
-      return await channel.send({ deliveryId, isRepeat, at: now(), items }, this.#abort.signal);
+      return await within(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
+        channel.send({ deliveryId, isRepeat, at: now(), items }, signal),
+      );
     } catch (error) {
       // A fault of ours in one message must not keep the others from being told.
       log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
@@ -204,6 +208,28 @@ export class ChannelQueue {
       ...(settlement.error !== null && { error: settlement.error }),
     };
     return [{ alertId: notification.alertId, entry }];
+  }
+}
+
+/** What the attempt comes to, or that it was not waited for: not every connection ends when it is told to. */
+async function within(
+  ms: number,
+  stop: AbortSignal,
+  attempt: (signal: AbortSignal) => Promise<Outcome>,
+): Promise<Outcome> {
+  const deadline = AbortSignal.timeout(ms);
+  const signal = AbortSignal.any([deadline, stop]);
+  const { promise: over, resolve } = Promise.withResolvers<Outcome>();
+  const end = () => {
+    const error = deadline.aborted ? `not done within ${ms / 1000} s` : "the service was stopped in the middle of it";
+    resolve({ kind: "failed", error, mayHaveArrived: true });
+  };
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  try {
+    return await Promise.race([attempt(signal), over]);
+  } finally {
+    signal.removeEventListener("abort", end);
   }
 }
 

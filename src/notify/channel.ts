@@ -5,7 +5,7 @@ import type { Message } from "./message.ts";
 // What a way to tell people is to the rest of the service.
 
 export interface Channel {
-  /** Never rejects for what the other side does: that is an outcome. */
+  /** Never rejects for what the other side does: that is an outcome. The signal asks to hurry up; not every channel can. */
   send(message: Message, signal: AbortSignal): Promise<Outcome>;
 }
 

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -303,4 +305,19 @@ test("closing waits for the attempt that is under way", async () => {
   answer();
   await closed;
   expect((await listed()).map(({ status }) => status)).toEqual(["sent"]);
+});
+
+test("closing does not wait for a mail server that never speaks, and the mail is sent as a repeat later", async () => {
+  const { promise: connected, resolve } = Promise.withResolvers<void>();
+  const silent = createServer(() => resolve()).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  closing.push({ close: async () => void silent.close() });
+  const { port } = silent.address() as AddressInfo;
+  const settings = { ...NO_CHANNELS, emailHost: "127.0.0.1", emailPort: port, emailFrom: "a@example.com" };
+  const channels = openChannels({ ...settings, emailTo: ["b@example.com"] });
+  const { notifier } = await start(undefined, { channels });
+  await raise(1, "email");
+  await connected;
+  await notifier.close();
+  expect(await listed()).toMatchObject([{ status: "waiting", isRepeat: true, attempts: 1 }]);
 });

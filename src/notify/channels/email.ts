@@ -19,15 +19,10 @@ const ERROR_CHARACTERS_MAX = 200;
 export const openEmail: OpenChannel = (settings, surroundings) => {
   const { emailHost, emailFrom, emailTo } = settings;
   if (emailHost === null || emailFrom === null || emailTo.length === 0) return undefined;
-  return { send: (message, signal) => sendMail(message, settings, surroundings, signal) };
+  return { send: (message) => sendMail(message, settings, surroundings) };
 };
 
-async function sendMail(
-  message: Message,
-  settings: ChannelSettings,
-  { certificates }: Surroundings,
-  signal: AbortSignal,
-): Promise<Outcome> {
+async function sendMail(message: Message, settings: ChannelSettings, { certificates }: Surroundings): Promise<Outcome> {
   const { emailSecurity, emailUser, emailPassword, emailTo } = settings;
   const from = settings.emailFrom!;
   // A connection for each mail: a message is rare, and a kept connection is often dead when it is needed.
@@ -45,8 +40,6 @@ async function sendMail(
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  const stop = () => transport.close();
-  signal.addEventListener("abort", stop);
   try {
     const { rejected } = await transport.sendMail({
       from,
@@ -69,7 +62,6 @@ async function sendMail(
   } catch (error) {
     return outcomeOf(error as SmtpError);
   } finally {
-    signal.removeEventListener("abort", stop);
     transport.close();
   }
 }
