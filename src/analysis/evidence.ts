@@ -1,4 +1,5 @@
 import { parseAddress } from "../lib/ip.ts";
+import { reachOf } from "../lib/reach.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { RESOLUTIONS, type Alert } from "../model/alert.ts";
 import type { Event, JsonObject, JsonValue } from "../model/event.ts";
@@ -62,12 +63,11 @@ export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, al
   };
 }
 
-/** Outside addresses in its events and its group. */
-export function addressesIn({ alert, events }: Evidence): string[] {
+/** Addresses in its group and its events that are not of the site itself. */
+export function outsideAddresses({ alert, events }: Evidence): string[] {
   const values = [alert.group?.value, ...events.map(({ raw }) => raw["src_ip"])];
-  return [
-    ...new Set(values.filter((value) => typeof value === "string" && parseAddress(value) !== undefined)),
-  ] as string[];
+  const addresses = values.filter((value) => typeof value === "string" && parseAddress(value) !== undefined);
+  return [...new Set(addresses as string[])].filter((address) => reachOf(address) !== "private");
 }
 
 function abuseScoreOf(enrichment: JsonObject): number | null {

@@ -66,6 +66,8 @@ test("what to do comes from the rule, from the reputation and from what was deci
   expect(judge(someEvidence({ abuseScore: 100 })).suggested_actions).toEqual([
     "Block 192.0.2.17 at the gateway unless it has business here.",
   ]);
+  const group = { field: "raw.src_ip", value: "10.0.0.5" };
+  expect(judge(someEvidence({ abuseScore: 100 }, { group })).suggested_actions.join()).not.toContain("Block");
   expect(judge(someEvidence(resolved(0, 5))).suggested_actions.join()).toContain("exception");
   expect(judge(someEvidence({})).suggested_actions).toHaveLength(1);
 });

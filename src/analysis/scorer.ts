@@ -2,7 +2,7 @@ import { cut, lines, oneLine } from "../lib/text.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
 import type { Severity } from "../model/event.ts";
-import { addressesIn, type Evidence } from "./evidence.ts";
+import { outsideAddresses, type Evidence } from "./evidence.ts";
 
 // The built-in judgement: points for what can be explained, each with its reason. docs/analysis.md has the same table.
 
@@ -103,7 +103,7 @@ function actionsOf(evidence: Evidence): string[] {
   const advice = alert.rule.description.split(/\n\s*\n/)[1];
   if (advice)
     actions.push(cut(oneLine(lines(advice, ACTION_CHARACTERS_MAX), ACTION_CHARACTERS_MAX), ACTION_CHARACTERS_MAX));
-  const [address] = addressesIn(evidence);
+  const [address] = outsideAddresses(evidence);
   if (address && ((abuseScore ?? 0) >= BAD_REPUTATION || lists.length > 0)) {
     actions.push(`Block ${address} at the gateway unless it has business here.`);
   }
