@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts } from "./alerts/alerts.ts";
+import { Analyst } from "./analysis/analyst.ts";
 import { createServer } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config/config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
@@ -13,13 +14,19 @@ import { openExporter } from "./exports/exporter.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
+import { openChannels } from "./notify/channels.ts";
+import { alertUrl, openNotifier } from "./notify/notifier.ts";
+import type { AlertSummary } from "./model/alert.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
 // The map: every part of the service, opened in the order in which data flows through them and closed in reverse.
 // Nothing else connects parts with each other; to see who gets what, read startApp from top to bottom.
 
-const RETENTION_EVERY_MS = 3_600_000;
+const HOUR_MS = 3_600_000;
+const RETENTION_EVERY_MS = HOUR_MS;
+/** How long it can be seen what has become of a notification. */
+const NOTIFICATIONS_KEPT_MS = 30 * DAY_MS;
 /** How long requests that are in may take to end once the service is told to stop. */
 const DRAIN_MS_MAX = 5000;
 
@@ -61,7 +68,14 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
 
     const builtins = loadBuiltinRules({ platform, timezone });
     const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
-    const alerts = openAlerts({ store, now, addException: (...exception) => rulebook.addException(...exception) });
+    const channels = openChannels(settings.notifications);
+    const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
+    const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
+    const hear = (alert: AlertSummary) => analyst.hear(alert);
+    const alerts = openAlerts({ store, now, telling, addException, onCreated: hear, onRaised: hear });
+    const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
+    const { analysis } = settings;
+    const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));
     const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
     const { events, detection: progress } = store;
     const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
@@ -82,12 +96,20 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const statusOfCollectors = () => flows.status();
 
     const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors };
-    const server = await createServer({ settings, ...parts, registry, log, now });
+    const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
+    const told = { channels: telling.channels, analyse };
+    const server = await createServer({ settings, ...parts, ...told, registry, log, now });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });
     const { port } = server.server.address() as AddressInfo;
-    return { address: clientAddress(settings.host, port), port, store, intake, close };
+    const address = clientAddress(settings.host, port);
+    // Last, since messages say where the service is.
+    const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
+    const urlOf = (id: string) => alertUrl(consoleUrl ?? address, id);
+    const retryMs = retryHours * HOUR_MS;
+    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, urlOf, registry, log, now }));
+    return { address, port, store, intake, close };
   });
 }
 
@@ -153,6 +175,8 @@ async function startRetention(
       if (events.days > 0) log.info(events, "old days of events removed");
       const flows = await store.flows.removeBefore(today - flowsDays * DAY_MS);
       if (flows.days > 0) log.info(flows, "old days of flows removed");
+      const notifications = await store.notifications.removeBefore(now() - NOTIFICATIONS_KEPT_MS);
+      if (notifications > 0) log.info({ notifications }, "old notifications removed");
     } catch (error) {
       log.error({ err: error }, "old days not removed; the next hour tries again");
     }

@@ -66,7 +66,17 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   // Tests run beside each other: none takes the ports that exporters know, and nobody is asked for names.
   const quiet = { netflowPort: null, ipfixPort: null, sflowPort: null, syslogPort: null };
   const hostnames = { ...loaded.settings.hostnames, enabled: false };
-  const settings: Settings = { ...loaded.settings, dataDir, port: 0, ...quiet, hostnames, ...options.settings };
+  // Nothing happens to an alert by itself.
+  const analysis = { ...loaded.settings.analysis, automaticFrom: "off" as const };
+  const settings: Settings = {
+    ...loaded.settings,
+    dataDir,
+    port: 0,
+    ...quiet,
+    hostnames,
+    analysis,
+    ...options.settings,
+  };
   const lines: Record<string, any>[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {

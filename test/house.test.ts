@@ -17,6 +17,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   intake: ["lib", "model", "store/store.ts"],
   alerts: ["lib", "model", "store/store.ts"],
   detection: ["lib", "model", "store/store.ts"],
+  notify: ["lib", "model", "store/store.ts"],
+  analysis: ["lib", "model", "store/store.ts"],
   sigma: ["lib", "model", "detection"],
   api: [
     "lib",
@@ -32,8 +34,22 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "sigma",
   ],
   docs: ["lib", "model", "config", "detection", "api/problems.ts"],
-  app: ["lib", "model", "config", "enrichment", "store", "exports", "intake", "alerts", "detection", "flows", "api"],
-  commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "docs", "app"],
+  app: [
+    "lib",
+    "model",
+    "config",
+    "enrichment",
+    "store",
+    "exports",
+    "intake",
+    "alerts",
+    "detection",
+    "notify",
+    "analysis",
+    "flows",
+    "api",
+  ],
+  commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "notify", "docs", "app"],
   main: ["commands"],
 };
 

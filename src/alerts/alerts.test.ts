@@ -17,6 +17,7 @@ let store: Store;
 let alerts: Alerts;
 let clock = 1_000_000;
 const created: Alert[] = [];
+const raised: string[] = [];
 const exceptions: [string, ExceptionInput, string][] = [];
 
 beforeAll(async () => {
@@ -26,6 +27,8 @@ beforeAll(async () => {
     store,
     now: () => clock,
     onCreated: (alert) => created.push(alert),
+    onRaised: ({ id }) => raised.push(id),
+    telling: { channels: ["email", "webhook"], onResolve: true },
     addException: async (...exception) => void exceptions.push(exception),
   });
 });
@@ -105,6 +108,7 @@ describe("findings", () => {
       resolvedAt: null,
       firstAcknowledgedAt: null,
       commentCount: 0,
+      channels: ["email"],
       relatedEvents: made.events,
       version: 1,
     });
@@ -362,5 +366,99 @@ describe("moves", () => {
       "not_found",
     );
     expect(exceptions).toHaveLength(told + 1);
+  });
+});
+
+describe("who is told", () => {
+  const toldOf = async (alertId: string) => {
+    const { items } = await store.notifications.list({ alertId }, { mode: "page", page: 1, size: 100 });
+    return items.map(({ channel, reason, status }) => [channel, reason, status]).toReversed();
+  };
+  const named = (channels: Finding["rule"]["channels"]) => ({ rule: { ...finding([0]).rule, channels } });
+  const onlyAlert = async (): Promise<Alert> => {
+    const { items } = await store.alerts.list(
+      { ruleName: [`site.${ruleId}`] },
+      { mode: "page", page: 1, size: 10 },
+      "created_at",
+      true,
+    );
+    expect(items).toHaveLength(1);
+    return (await store.alerts.get(items[0]!.id))!;
+  };
+
+  test("the channels of its rule hear of a new alert, and of more events nothing", async () => {
+    await alerts.raise([finding([1]), finding([2])], undefined);
+    const { id } = await onlyAlert();
+    await alerts.raise([finding([3])], undefined);
+    expect(await toldOf(id)).toEqual([["email", "created", "waiting"]]);
+  });
+
+  test("a finding that is worse raises the alert and is told; one that is less does neither", async () => {
+    await alerts.raise([finding([1], { severity: "low" })], undefined);
+    await alerts.raise([finding([2], { severity: "critical" }), finding([3], { severity: "medium" })], undefined);
+    await alerts.raise([finding([4], { severity: "info" })], undefined);
+    const { id, severity, eventCount } = await onlyAlert();
+    expect([severity, eventCount, raised]).toEqual(["critical", 4, [id]]);
+    expect(await toldOf(id)).toEqual([
+      ["email", "created", "waiting"],
+      ["email", "severity_raised", "waiting"],
+    ]);
+    const added = (await store.alerts.timeline(id)).filter(({ kind }) => kind === "events_added");
+    expect(added).toEqual([expect.objectContaining({ count: 3, severity: "critical" })]);
+  });
+
+  test("findings of one moment that make an alert are told once, as the worst of them", async () => {
+    await alerts.raise([finding([1], { severity: "low" }), finding([2], { severity: "high" })], undefined);
+    const { id, severity } = await onlyAlert();
+    expect(severity).toBe("high");
+    expect(await toldOf(id)).toEqual([["email", "created", "waiting"]]);
+  });
+
+  test("reopening and resolving are told, acknowledging and comments are not", async () => {
+    await alerts.raise([finding([1])], undefined);
+    const { id } = await onlyAlert();
+    await alerts.move(id, { action: "acknowledge" }, "anna");
+    await alerts.move(id, { action: "comment", comment: "hm" }, "anna");
+    await alerts.move(id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.move(id, { action: "reopen" }, "anna");
+    expect((await toldOf(id)).map(([, reason]) => reason)).toEqual(["created", "resolved", "reopened"]);
+  });
+
+  test("that an alert was resolved is told only where a setting asks for it", async () => {
+    const quiet = openAlerts({
+      store,
+      now: () => clock,
+      telling: { channels: ["email"], onResolve: false },
+      addException: () => Promise.resolve(),
+    });
+    await quiet.raise([finding([1])], undefined);
+    const { id } = await onlyAlert();
+    await quiet.move(id, { action: "resolve", resolution: "benign" }, "anna");
+    expect((await toldOf(id)).map(([, reason]) => reason)).toEqual(["created"]);
+  });
+
+  test("a channel that there is not is noted once, and nothing waits for it", async () => {
+    await alerts.raise([finding([1], named(["slack", "webhook"]))], undefined);
+    const { id } = await onlyAlert();
+    await alerts.move(id, { action: "acknowledge" }, "anna");
+    await alerts.move(id, { action: "reopen" }, "anna");
+    expect(await toldOf(id)).toEqual([
+      ["webhook", "created", "waiting"],
+      ["webhook", "reopened", "waiting"],
+    ]);
+    const notified = (await store.alerts.timeline(id)).filter(({ kind }) => kind === "notified");
+    expect(notified).toEqual([expect.objectContaining({ channel: "slack", outcome: "not_configured" })]);
+  });
+
+  test("an alert of before there were channels is moved without telling anybody", async () => {
+    await alerts.raise([finding([1])], undefined);
+    const { channels, relatedEvents, ...alert } = await onlyAlert();
+    expect([channels, relatedEvents.length]).toEqual([["email"], 1]);
+    await store.alerts.commit({
+      alerts: [{ ...alert, version: alert.version + 1, channels: undefined }],
+      timeline: [],
+    });
+    await alerts.move(alert.id, { action: "resolve", resolution: "benign" }, "anna");
+    expect((await toldOf(alert.id)).map(([, reason]) => reason)).toEqual(["created"]);
   });
 });

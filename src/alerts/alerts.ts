@@ -1,10 +1,12 @@
 import { idMaker } from "../lib/id.ts";
 import { SYSTEM, type Alert, type AlertSummary, type Comment } from "../model/alert.ts";
 import type { Finding } from "../model/finding.ts";
+import type { NotificationReason } from "../model/notification.ts";
 import type { ExceptionInput } from "../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
 import { foldFindings, questionsOf } from "./folding.ts";
 import { AlertRefused, moveAlert, type Move, type Moved, type Mover } from "./moves.ts";
+import { NOBODY, tell, type Happening, type Telling } from "./telling.ts";
 
 export { AlertRefused, type Move } from "./moves.ts";
 
@@ -13,12 +15,19 @@ export { AlertRefused, type Move } from "./moves.ts";
 const TRIES_MAX = 20;
 const WAITING_MAX = 1000;
 
+/** The moves that people are told of. */
+const TOLD_MOVES: Partial<Record<Move["action"], NotificationReason>> = { resolve: "resolved", reopen: "reopened" };
+
 export interface AlertsOptions {
   readonly store: Pick<Store, "alerts">;
   readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<unknown>;
+  /** Left out, nobody is told of anything. */
+  readonly telling?: Telling;
   readonly now?: () => number;
   /** Hears of each alert that was made, once it is durable. */
   readonly onCreated?: (alert: Alert, finding: Finding) => void;
+  /** Hears of each alert whose severity was raised, once it is durable. */
+  readonly onRaised?: (alert: AlertSummary) => void;
 }
 
 /** What is found out about an alert after it was made. */
@@ -40,13 +49,20 @@ export class Alerts {
   readonly #addException: AlertsOptions["addException"];
   readonly #now: () => number;
   readonly #onCreated: (alert: Alert, finding: Finding) => void;
+  readonly #onRaised: (alert: AlertSummary) => void;
+  readonly #telling: Telling;
   #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   readonly #newAlertId: () => string;
   readonly #newEntryId: () => string;
   readonly #newCommentId: () => string;
+  readonly #newNotificationId: () => string;
 
-  constructor({ store, addException, now = Date.now, onCreated = () => undefined }: AlertsOptions) {
+  constructor(options: AlertsOptions) {
+    const { store, addException, telling = NOBODY, now = Date.now } = options;
+    const { onCreated = () => undefined, onRaised = () => undefined } = options;
+    this.#onRaised = onRaised;
+    this.#telling = telling;
     this.#store = store.alerts;
     this.#addException = addException;
     this.#now = now;
@@ -54,6 +70,7 @@ export class Alerts {
     this.#newAlertId = idMaker("alt_", now);
     this.#newEntryId = idMaker("tln_", now);
     this.#newCommentId = idMaker("cmt_", now);
+    this.#newNotificationId = idMaker("ntf_", now);
   }
 
   /** Folds each finding into the alert that it belongs to, or makes one. All of it and `detected` are durable together. */
@@ -61,19 +78,21 @@ export class Alerts {
     if (findings.length === 0 && !detected) return;
     const questions = questionsOf(findings);
     const places = [...questions.keys()];
-    const created = await this.#untilMade(async () => {
+    const { created, happenings } = await this.#untilMade(async () => {
       const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
       const found = new Map<number, Alert>();
       for (const [i, alert] of answers.entries()) if (alert) found.set(places[i]!, alert);
-      const folded = foldFindings(findings, found, {
-        at: this.#now(),
-        newAlertId: this.#newAlertId,
-        newEntryId: this.#newEntryId,
-      });
-      const conflicts = await this.#store.commit({ ...folded.changes, detected });
-      return conflicts.length === 0 ? folded.created : undefined;
+      const at = this.#now();
+      const maker = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId };
+      const { changes, ...folded } = foldFindings(findings, found, maker);
+      const told = this.#tell(folded.happenings, at);
+      const timeline = [...changes.timeline, ...told.timeline];
+      const { notifications } = told;
+      const conflicts = await this.#store.commit({ alerts: changes.alerts, timeline, notifications, detected });
+      return conflicts.length === 0 ? folded : undefined;
     });
     for (const { alert, finding } of created) this.#onCreated(alert, finding);
+    for (const { alert, reason } of happenings) if (reason === "severity_raised") this.#onRaised(alert);
   }
 
   /** Throws AlertRefused where there is no such alert, or it does not allow the move. */
@@ -123,9 +142,13 @@ export class Alerts {
       }
       const changed = succeeded.filter(({ entries }) => entries.length > 0);
       if (changed.length === 0) return { succeeded, failed };
+      const reason = TOLD_MOVES[move.action];
+      const told = this.#tell(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);
+      const timeline = changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry })));
       const conflicts = await this.#store.commit({
         alerts: changed.map(({ alert }) => alert),
-        timeline: changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry }))),
+        timeline: [...timeline, ...told.timeline],
+        notifications: told.notifications,
       });
       return conflicts.length === 0 ? { succeeded, failed } : undefined;
     });
@@ -150,6 +173,11 @@ export class Alerts {
       return conflicts.length === 0 ? { alert } : undefined;
     });
     return alert;
+  }
+
+  #tell(happenings: readonly Happening[], at: number): ReturnType<typeof tell> {
+    const ids = { newEntryId: this.#newEntryId, newNotificationId: this.#newNotificationId };
+    return tell(happenings, this.#telling, { at, ...ids });
   }
 
   #mover(actor: string): Omit<Mover, "at"> {

@@ -1,6 +1,8 @@
 import { SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { SEVERITIES, type Severity } from "../model/event.ts";
 import { isSameAttack, newestEvents, type Finding } from "../model/finding.ts";
 import type { AlertChanges, UnresolvedQuestion } from "../store/store.ts";
+import type { Happening } from "./telling.ts";
 
 // One attack is one alert: findings that lie close to an unresolved alert of their rule and key are added to it.
 
@@ -43,11 +45,15 @@ interface Touched {
   readonly isNew: boolean;
   readonly finding: Finding;
   added: number;
+  /** What its severity was raised to, after it was made. */
+  raisedTo: Severity | undefined;
 }
 
 export interface Folded {
   readonly changes: Pick<AlertChanges, "alerts" | "timeline">;
   readonly created: readonly { readonly alert: Alert; readonly finding: Finding }[];
+  /** What people are told of; more events of what they know are not. */
+  readonly happenings: readonly Happening[];
 }
 
 /** `found` are the answers to the questions, by the same places. */
@@ -63,10 +69,11 @@ export function foldFindings(findings: readonly Finding[], found: ReadonlyMap<nu
     const stored = near ? undefined : found.get(i);
     if (near) add(near, finding);
     else if (stored) {
-      const entry: Touched = { alert: { ...stored, version: stored.version + 1 }, isNew: false, finding, added: 0 };
+      const alert = { ...stored, version: stored.version + 1 };
+      const entry: Touched = { alert, isNew: false, finding, added: 0, raisedTo: undefined };
       add(entry, finding);
       known.push(entry);
-    } else known.push({ alert: newAlert(finding, maker), isNew: true, finding, added: 0 });
+    } else known.push({ alert: newAlert(finding, maker), isNew: true, finding, added: 0, raisedTo: undefined });
   }
   const all = [...touched.values()].flat();
   return {
@@ -75,6 +82,10 @@ export function foldFindings(findings: readonly Finding[], found: ReadonlyMap<nu
       timeline: all.flatMap((each) => entriesOf(each, maker).map((entry) => ({ alertId: each.alert.id, entry }))),
     },
     created: all.filter(({ isNew }) => isNew).map(({ alert, finding }) => ({ alert, finding })),
+    happenings: all.flatMap(({ alert, isNew, raisedTo }): Happening[] => {
+      if (isNew) return [{ alert, reason: "created" }];
+      return raisedTo === undefined ? [] : [{ alert, reason: "severity_raised" }];
+    }),
   };
 }
 
@@ -82,8 +93,12 @@ function add(touched: Touched, finding: Finding): void {
   const { alert } = touched;
   const span = union(spanOf(alert), finding);
   touched.added += finding.eventCount;
+  const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
+  if (isWorse && !touched.isNew) touched.raisedTo = finding.severity;
   touched.alert = {
     ...alert,
+    severity: isWorse ? finding.severity : alert.severity,
+    channels: finding.rule.channels,
     eventCount: alert.eventCount + finding.eventCount,
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
@@ -116,15 +131,19 @@ function newAlert(finding: Finding, maker: Maker): Alert {
     resolvedAt: null,
     firstAcknowledgedAt: null,
     commentCount: 0,
+    channels: rule.channels,
     relatedEvents: newestEvents([], finding.events),
     version: 1,
   };
 }
 
-function entriesOf({ isNew, added }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
+function entriesOf({ isNew, added, raisedTo }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
   const entries: TimelineEntry[] = [];
   if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created" });
-  if (added > 0 || !isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added });
+  if (added > 0 || !isNew) {
+    const raised = raisedTo === undefined ? {} : { severity: raisedTo };
+    entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...raised });
+  }
   return entries;
 }
 

@@ -100,20 +100,26 @@ function refuseRepeated(ids: readonly string[], context: z.RefinementCtx): void 
   }
 }
 
+type DetailStore = Pick<Store, "alerts" | "events">;
+
+async function wholeAlert(store: DetailStore, alert: Alert): Promise<Answer> {
+  const [timeline, related] = await Promise.all([
+    store.alerts.timeline(alert.id),
+    Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id))),
+  ]);
+  // Events that retention has removed are missing.
+  const texts = related.filter((text) => text !== undefined);
+  return dataText(alertDetailText(alert, timeline, texts));
+}
+
+/** The answer of whatever has changed the alert. */
+export async function movedAlert(store: DetailStore, alert: AlertSummary): Promise<Answer> {
+  const { relatedEvents } = (await store.alerts.get(alert.id))!;
+  return wholeAlert(store, { ...alert, relatedEvents });
+}
+
 export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOptions): Endpoint[] {
-  const detail = async (alert: Alert): Promise<Answer> => {
-    const [timeline, related] = await Promise.all([
-      store.alerts.timeline(alert.id),
-      Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id))),
-    ]);
-    // Events that retention has removed are missing.
-    const texts = related.filter((text) => text !== undefined);
-    return dataText(alertDetailText(alert, timeline, texts));
-  };
-  const moved = async ({ alert }: { alert: AlertSummary }): Promise<Answer> => {
-    const { relatedEvents } = (await store.alerts.get(alert.id))!;
-    return detail({ ...alert, relatedEvents });
-  };
+  const moved = ({ alert }: { alert: AlertSummary }) => movedAlert(store, alert);
   const detailAnswer = { 200: { about: "the alert", data: alertDetailSchema, example: ALERT_DETAIL_EXAMPLE } };
   return [
     endpoint({
@@ -204,7 +210,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       handle: async ({ params }) => {
         const alert = await store.alerts.get(params.id);
         if (!alert) throw new Problem("not_found", `there is no alert ${params.id}`);
-        return detail(alert);
+        return wholeAlert(store, alert);
       },
     }),
     endpoint({

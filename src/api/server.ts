@@ -11,8 +11,10 @@ import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
+import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
+import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
@@ -22,6 +24,7 @@ import { exportEndpoints } from "./exports.ts";
 import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { Limits, type Verdict } from "./limits.ts";
+import { notificationEndpoints } from "./notifications.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { importEndpoints } from "./rules-import.ts";
@@ -70,6 +73,9 @@ export interface ServerOptions {
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly hostnames: Pick<Hostnames, "nameOf">;
   readonly statusOfCollectors: StatusOfCollectors;
+  readonly analyse: Analyse;
+  /** Those that there are to tell people with. */
+  readonly channels: readonly Channel[];
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -78,7 +84,7 @@ export interface ServerOptions {
 /** The HTTP server, ready to listen. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
-  const { alerts, rulebook, detector } = options;
+  const { alerts, rulebook, detector, channels, analyse } = options;
   const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
   app.addHook("onClose", () => limits.close());
@@ -91,6 +97,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exporter, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
+    ...analysisEndpoints(analyse, store),
+    ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),

@@ -5,6 +5,7 @@ import { addDemo } from "./demo.ts";
 import { addDocs } from "./docs.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
 import { addKeys } from "./keys.ts";
+import { addNotify } from "./notify.ts";
 import { addRebuild } from "./rebuild.ts";
 import { addRules } from "./rules.ts";
 import { addServe } from "./serve.ts";
@@ -52,6 +53,7 @@ Examples:
 Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
     );
   // Sub-commands take over what is set above, so they are added last.
-  for (const add of [addServe, addKeys, addRules, addCheck, addDemo, addRebuild, addDocs, addVersion]) add(program);
+  for (const add of [addServe, addKeys, addRules, addCheck, addNotify, addDemo, addRebuild, addDocs, addVersion])
+    add(program);
   return program;
 }

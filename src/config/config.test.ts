@@ -133,9 +133,23 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     log_level: ["debug", "debug"],
     "plans.starter.per_day": ["unlimited", null],
   };
+  // Those that ask for each other.
+  const companions = {
+    TOCSIN_NOTIFICATIONS_EMAIL_HOST: "mail.example.com",
+    TOCSIN_NOTIFICATIONS_EMAIL_FROM: "tocsin@example.com",
+    TOCSIN_NOTIFICATIONS_EMAIL_TO: "a@example.com",
+    TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
+    TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
+    TOCSIN_NOTIFICATIONS_WEBHOOK_URL: "https://example.com/",
+    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "secret",
+    TOCSIN_ANALYSIS_MODEL: "a-model",
+  };
   for (const { path, variable, schema } of settingEntries()) {
     const [text, value] = texts[path] ?? (isText(schema) ? ["some text", "some text"] : ["4096", 4096]);
-    for (const sources of [{ environment: { [variable]: text } }, { flags: { [path]: text } }]) {
+    for (const sources of [
+      { environment: { ...companions, [variable]: text } },
+      { environment: companions, flags: { [path]: text } },
+    ]) {
       let reached: unknown = settingsOf(sources);
       for (const name of path.split(".")) {
         reached = (reached as Record<string, unknown>)[name.replace(/_(.)/g, (_, letter) => letter.toUpperCase())];
@@ -220,4 +234,29 @@ test("a secret is never shown, neither where settings are listed nor where it is
   const faults = faultsOf({ environment: { TOCSIN_NOTIFICATIONS_SLACK_URL: "ftp://secret" } });
   expect(faults).toMatchObject([{ path: "notifications.slack_url" }]);
   expect(JSON.stringify([used, faults])).not.toMatch(/sk-secret|hooks\.example|ftp:/);
+});
+
+test("a channel that is half configured is a fault at what is missing", () => {
+  const faultsOf = (environment: Record<string, string>) => {
+    const named = Object.entries(environment).map(([name, value]) => [`TOCSIN_NOTIFICATIONS_${name}`, value] as const);
+    const outcome = load({ environment: Object.fromEntries(named) });
+    return "faults" in outcome ? outcome.faults.map(({ path, origin }) => [path, origin]) : [];
+  };
+  const host = { EMAIL_HOST: "mail.example.com" };
+  const email = { ...host, EMAIL_FROM: "a@example.com", EMAIL_TO: "b@example.com" };
+  const origin = (name: string) => `variable TOCSIN_NOTIFICATIONS_${name}`;
+  expect(faultsOf(email)).toEqual([]);
+  expect(faultsOf(host)).toEqual([
+    ["notifications.email_from", origin("EMAIL_HOST")],
+    ["notifications.email_to", origin("EMAIL_HOST")],
+  ]);
+  expect(faultsOf({ EMAIL_TO: "b@example.com" })).toEqual([["notifications.email_host", origin("EMAIL_TO")]]);
+  expect(faultsOf({ ...email, EMAIL_USER: "me" })).toEqual([["notifications.email_password", origin("EMAIL_USER")]]);
+  expect(faultsOf({ ...email, EMAIL_PASSWORD: "p" })).toEqual([["notifications.email_user", origin("EMAIL_PASSWORD")]]);
+  const clear = { ...email, EMAIL_USER: "me", EMAIL_PASSWORD: "p", EMAIL_SECURITY: "none" };
+  expect(faultsOf(clear)).toEqual([["notifications.email_security", origin("EMAIL_SECURITY")]]);
+  expect(faultsOf({ WEBHOOK_URL: "https://example.com/" })).toEqual([
+    ["notifications.webhook_secret", origin("WEBHOOK_URL")],
+  ]);
+  expect(faultsOf({ WEBHOOK_SECRET: "s" })).toEqual([["notifications.webhook_url", origin("WEBHOOK_SECRET")]]);
 });

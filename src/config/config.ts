@@ -5,6 +5,7 @@ import { z } from "zod";
 import { nearestName } from "../lib/nearest.ts";
 import { facts, type Facts } from "./kinds.ts";
 import { settingsSchema } from "./settings.ts";
+import { faultsTogether } from "./together.ts";
 
 // From defaults, a file, variables and flags to the settings of the service.
 
@@ -90,6 +91,11 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
   if (faults.length > 0) return { faults };
   const parsed = settingsSchema.parse(nest(settingsSchema as Group, winners));
   const settings = { ...parsed, dataDir: resolve(sources.workingFolder, parsed.dataDir) };
+  const together = faultsTogether(settings);
+  if (together.length > 0) {
+    const originOf = (path: string) => winners.get(path)!.origin;
+    return { faults: together.map(({ path, because, message }) => ({ path, origin: originOf(because), message })) };
+  }
   const used = [...winners.values()].map(({ entry: { path, isSecret, fallback }, value, origin }) => ({
     path,
     value: path === "data_dir" ? settings.dataDir : isSecret && value !== fallback ? "(secret)" : value,

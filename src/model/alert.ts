@@ -2,6 +2,8 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { eventSchema, severitySchema, type JsonObject, type Severity } from "./event.ts";
 import type { EventMark, Group } from "./finding.ts";
+import { NOTIFICATION_REASONS, type NotificationReason } from "./notification.ts";
+import type { Channel } from "./rule.ts";
 
 // What a person handles: findings of one attack, from the moment a rule matched until somebody closes the case.
 
@@ -18,8 +20,33 @@ export const BULK_ALERTS_MAX = 500;
 export interface AiAnalysis {
   readonly summary: string;
   readonly threat_score: number;
+  /** `builtin`, or where the model is. */
   readonly provider: string;
+  readonly model?: string | undefined;
+  readonly reasoning: readonly string[];
+  readonly suggested_actions: readonly string[];
+  readonly analysed_at: string;
+  /** Why the built-in scorer answered although a model should have. */
+  readonly provider_error?: string | undefined;
 }
+
+export const SUMMARY_CHARACTERS_MAX = 1000;
+
+const aiAnalysisSchema = z
+  .object({
+    summary: z
+      .string()
+      .max(SUMMARY_CHARACTERS_MAX)
+      .describe("plain text; whoever shows it must not take it for markup"),
+    threat_score: z.int().min(0).max(100),
+    provider: z.string().describe("builtin, or the host of the service that was asked"),
+    model: z.string().optional(),
+    reasoning: z.array(z.string()).describe("plain text"),
+    suggested_actions: z.array(z.string()).describe("plain text, for a person to judge"),
+    analysed_at: z.string(),
+    provider_error: z.string().optional().describe("why the built-in scorer answered although a model should have"),
+  })
+  .meta({ id: "AiAnalysis" });
 
 export interface Alert {
   readonly id: string;
@@ -52,6 +79,8 @@ export interface Alert {
   /** The first time ever: what the mean time to acknowledge is about. */
   readonly firstAcknowledgedAt: number | null;
   readonly commentCount: number;
+  /** Of its rule, when that last matched: who hears of it. Alerts of before there were notifications have none. */
+  readonly channels?: readonly Channel[] | undefined;
   /** The newest ones, newest first. */
   readonly relatedEvents: readonly EventMark[];
   /** Goes up with every change: of two moves at once, one finds another version than it expected. */
@@ -77,16 +106,30 @@ interface Happened {
   readonly actor: string;
 }
 
+/**
+ * `repeated`: sent, and perhaps not for the first time. `delayed`: it will be tried again. `failed`: it was given up.
+ * `not_configured`: the rule names a channel that this service does not have.
+ */
+export const NOTIFIED_OUTCOMES = ["sent", "repeated", "delayed", "failed", "not_configured"] as const;
+export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number];
+
 export type TimelineEntry = Happened &
   (
     | { readonly kind: "created" }
-    | { readonly kind: "events_added"; readonly count: number }
+    | { readonly kind: "events_added"; readonly count: number; readonly severity?: Severity | undefined }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
     | { readonly kind: "assigned"; readonly assignee: string }
     | { readonly kind: "commented"; readonly comment: Comment }
     | { readonly kind: "resolved"; readonly resolution: Resolution; readonly actionsTaken: readonly string[] }
     | { readonly kind: "reopened" }
-    | { readonly kind: "notified"; readonly channel: string; readonly outcome: string }
+    | {
+        readonly kind: "notified";
+        readonly channel: string;
+        readonly outcome: NotifiedOutcome;
+        readonly reason: NotificationReason;
+        /** Why it was not delivered, or not to everybody. */
+        readonly error?: string | undefined;
+      }
     | { readonly kind: "analysed"; readonly provider: string }
   );
 export type TimelineKind = TimelineEntry["kind"];
@@ -120,12 +163,18 @@ const timelineEntrySchema = z
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
     count: z.int().optional().describe("events_added: how many"),
+    severity: severitySchema.optional().describe("events_added: what the alert's severity was raised to by them"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
     actions_taken: z.array(z.string()).optional().describe("resolved"),
     channel: z.string().optional().describe("notified"),
-    outcome: z.string().optional().describe("notified"),
+    outcome: z
+      .enum(NOTIFIED_OUTCOMES)
+      .optional()
+      .describe("notified; delayed: it will be tried again, failed: it was given up"),
+    reason: z.enum(NOTIFICATION_REASONS).optional().describe("notified: what about"),
+    error: z.string().optional().describe("notified: why it was not delivered"),
     provider: z.string().optional().describe("analysed"),
   })
   .meta({ id: "TimelineEntry" });
@@ -145,10 +194,7 @@ export const alertSchema = z
     last_event_at: z.string(),
     created_at: z.string(),
     enrichment: z.looseObject({}),
-    ai_analysis: z
-      .object({ summary: z.string(), threat_score: z.int(), provider: z.string() })
-      .nullable()
-      .describe("null until the alert is analysed"),
+    ai_analysis: aiAnalysisSchema.nullable().describe("null until the alert is analysed"),
     assignee: z.string().nullable(),
     resolution: z.enum(RESOLUTIONS).nullable(),
   })
@@ -182,10 +228,14 @@ export function alertView(alert: AlertSummary): z.infer<typeof alertSchema> {
     last_event_at: formatTime(alert.lastEventAt),
     created_at: formatTime(alert.createdAt),
     enrichment: alert.enrichment,
-    ai_analysis: alert.aiAnalysis && { ...alert.aiAnalysis },
+    ai_analysis: alert.aiAnalysis && analysisView(alert.aiAnalysis),
     assignee: alert.assignee,
     resolution: alert.resolution,
   };
+}
+
+function analysisView({ reasoning, suggested_actions, ...rest }: AiAnalysis): z.infer<typeof aiAnalysisSchema> {
+  return { ...rest, reasoning: [...reasoning], suggested_actions: [...suggested_actions] };
 }
 
 /** `related` are the events' JSON texts, so the view is a text too. */

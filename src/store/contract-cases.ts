@@ -14,7 +14,7 @@ import { QuestionRefused, RuleConflict, type AlertFilter, type AlertSort, type D
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
 
-function newAlert(more: Partial<Alert> = {}): Alert {
+export function newAlert(more: Partial<Alert> = {}): Alert {
   return {
     id: newId(),
     rule: { id: "rule_1", name: "site.one", description: "One.", tags: ["a"] },

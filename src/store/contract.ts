@@ -6,7 +6,8 @@ import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
 import type { SearchQuery } from "../model/query.ts";
-import { casesContract } from "./contract-cases.ts";
+import { casesContract, newAlert } from "./contract-cases.ts";
+import { notificationsContract } from "./contract-notifications.ts";
 import { flowsContract } from "./contract-flows.ts";
 import { questionsContract } from "./contract-questions.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
@@ -380,6 +381,12 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     casesContract(
       () => store,
       async () => (store = await opened.reopen()),
+    );
+
+    notificationsContract(
+      () => store,
+      async () => (store = await opened.reopen()),
+      newAlert,
     );
 
     flowsContract(

@@ -13,12 +13,16 @@ import type {
 import type { FlowRows } from "../model/flow.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { EventMark } from "../model/finding.ts";
+import type { NewNotification } from "../model/notification.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
 import type { Condition, Scalar } from "../model/condition.ts";
 import type { Rule, RuleStats } from "../model/rule.ts";
+import type { AnalysisStore, NotificationStore } from "./notification-store.ts";
 
 // What the service asks of whatever keeps its data. contract.ts says the same in tests.
+
+export type * from "./notification-store.ts";
 
 /** The store cannot take or answer this now: try again later. `reason` is a word for metrics. */
 export class StoreUnavailable extends Error {
@@ -143,6 +147,8 @@ export type ChangedAlert = AlertSummary & {
 export interface AlertChanges {
   readonly alerts: readonly ChangedAlert[];
   readonly timeline: readonly { readonly alertId: string; readonly entry: TimelineEntry }[];
+  /** Who is to be told of it: in line as soon as what they are told of is true. */
+  readonly notifications?: readonly NewNotification[] | undefined;
   /** How far detection has come with it: stored in the same breath, so that no event counts twice or never. */
   readonly detected?: Detected | undefined;
 }
@@ -288,6 +294,8 @@ export interface Store {
   readonly alerts: AlertStore;
   readonly rules: RuleStore;
   readonly detection: DetectionStore;
+  readonly notifications: NotificationStore;
+  readonly analysis: AnalysisStore;
   readonly flows: FlowStore;
   readonly keys: KeyStore;
   readonly exports: ExportStore;

@@ -75,6 +75,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       alerts: cases.alerts,
       rules: cases.rules,
       detection: cases.detection,
+      notifications: cases.notifications,
+      analysis: cases.analysis,
       flows,
       keys,
       exports: exportStore(dataDir, state, columns),

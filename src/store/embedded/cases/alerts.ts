@@ -10,6 +10,7 @@ import {
   type AlertSort,
   type AlertTotals,
   type ChangedAlert,
+  type NewTimelineEntry,
   type UnresolvedQuestion,
 } from "../../store.ts";
 import { holdsPhrases, parseSearch, textWords, type TextSearch } from "../words.ts";
@@ -213,12 +214,7 @@ export class AlertTables {
     }
     if (conflicts.length === 0) {
       this.#words.write();
-      const slots = new Map(written.map(({ cells, id }) => [id, cells.slot]));
-      for (const { alertId, entry } of timeline) {
-        const slot = slots.get(alertId) ?? this.#slotOf(alertId);
-        if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
-        this.#addEntry(slot, entry);
-      }
+      this.addEntries(timeline, new Map(written.map(({ cells, id }) => [id, cells.slot])));
     }
     return {
       conflicts,
@@ -227,6 +223,15 @@ export class AlertTables {
         for (const { cells, isNew, id } of written) this.#remember(cells, isNew, id);
       },
     };
+  }
+
+  /** Within a transaction. `slots` are those that are known. */
+  addEntries(timeline: readonly NewTimelineEntry[], slots: ReadonlyMap<string, number> = new Map()): void {
+    for (const { alertId, entry } of timeline) {
+      const slot = slots.get(alertId) ?? this.#slotOf(alertId);
+      if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
+      this.#addEntry(slot, entry);
+    }
   }
 
   #writeAlert(
@@ -311,9 +316,13 @@ export class AlertTables {
   }
 }
 
-/** Events that were added one after the other are one entry: as many as all of them, at the time of the last. */
+/**
+ * Events that were added one after the other are one entry: as many as all of them, at the time of the last. Those that
+ * raised the severity begin a new one.
+ */
 function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
   if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
+  if (next.severity !== undefined) return undefined;
   return { ...last, at: next.at, count: last.count + next.count };
 }
 

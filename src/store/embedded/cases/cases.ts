@@ -2,12 +2,19 @@ import { Counter, type Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Rule } from "../../../model/rule.ts";
-import { StoreUnavailable, type AlertStore, type DetectionStore, type RuleStore } from "../../store.ts";
+import {
+  StoreUnavailable,
+  type AlertStore,
+  type AnalysisStore,
+  type DetectionStore,
+  type NotificationStore,
+  type RuleStore,
+} from "../../store.ts";
 import { asStoreError } from "../failure.ts";
 import { casesFile } from "../layout.ts";
 import type { CasesApi, CasesData } from "./worker.ts";
 
-// Alerts, rules and the progress of detection, as the rest of the service sees them.
+// Alerts, notifications, rules and the progress of detection, as the rest of the service sees them.
 
 /** Calls that wait for the thread; more are refused. */
 const CALLS_MAX = 2000;
@@ -24,9 +31,12 @@ export class Cases {
     timeline: async (id) => (await this.#ask("timeline", id)).map((text) => JSON.parse(text) as TimelineEntry),
     unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
     commit: async (changes) => {
-      const { conflicts, forgotten } = await this.#ask("commit", JSON.stringify(changes), this.#now());
+      const { conflicts, forgotten, refused } = await this.#ask("commit", JSON.stringify(changes), this.#now());
       this.#forgotten.inc(forgotten);
-      if (conflicts.length === 0 && changes.alerts.length > 0) for (const listener of this.#listeners) listener();
+      this.#lost.inc({ reason: "queue_full" }, refused);
+      if (conflicts.length > 0) return conflicts;
+      if (changes.alerts.length > 0) this.#changed.tell();
+      if (changes.notifications && changes.notifications.length > 0) this.#queued.tell();
       return conflicts;
     },
     list: async (...question) => {
@@ -41,12 +51,32 @@ export class Cases {
         alert: JSON.parse(row.document) as AlertSummary,
       })),
     lastChange: () => this.#ask("lastChange"),
-    onChange: (listener) => {
-      // A function of its own for each call: the same listener may be given twice.
-      const entry = () => listener();
-      this.#listeners.add(entry);
-      return () => void this.#listeners.delete(entry);
+    onChange: (listener) => this.#changed.add(listener),
+  };
+
+  readonly notifications: NotificationStore = {
+    get: (id) => this.#ask("notification", id),
+    list: (...question) => this.#ask("notifications", ...question),
+    backlog: (...question) => this.#ask("backlog", ...question),
+    begin: (...args) => this.#ask("begin", ...args),
+    beginAgain: (deliveryId) => this.#ask("beginAgain", deliveryId),
+    settle: async (...args) => {
+      this.#lost.inc({ reason: "forgotten" }, await this.#ask("settle", ...args));
     },
+    recover: (now) => this.#ask("recover", now),
+    resend: async (...args) => {
+      const count = await this.#ask("resend", ...args);
+      if (count > 0) this.#queued.tell();
+      return count;
+    },
+    removeBefore: (ms) => this.#ask("removeNotifications", ms),
+    counts: () => this.#ask("notificationCounts"),
+    onQueued: (listener) => this.#queued.add(listener),
+  };
+
+  readonly analysis: AnalysisStore = {
+    tokensUsed: (month) => this.#ask("tokensUsed", month),
+    addTokens: (month, tokens) => this.#ask("addTokens", month, tokens),
   };
 
   readonly rules: RuleStore = {
@@ -65,7 +95,9 @@ export class Cases {
   readonly #thread: Thread<CasesApi>;
   readonly #now: () => number;
   readonly #forgotten: Counter;
-  readonly #listeners = new Set<() => void>();
+  readonly #lost: Counter<"reason">;
+  readonly #changed = new Listeners();
+  readonly #queued = new Listeners();
   #calls = 0;
   #closing = false;
 
@@ -74,6 +106,12 @@ export class Cases {
     this.#forgotten = new Counter({
       name: "tocsin_absence_forgotten_total",
       help: "Groups of absence rules that were forgotten because there were too many",
+      registers: [registry],
+    });
+    this.#lost = new Counter({
+      name: "tocsin_notifications_lost_total",
+      help: "Notifications that found no room in line, and old ones that were forgotten because there were too many",
+      labelNames: ["reason"],
       registers: [registry],
     });
     this.#thread = new Thread<CasesApi>(
@@ -124,6 +162,22 @@ export class Cases {
     } finally {
       this.#calls--;
     }
+  }
+}
+
+class Listeners {
+  readonly #all = new Set<() => void>();
+
+  /** Gives the way to stop it. */
+  add(listener: () => void): () => void {
+    // A function of its own for each call: the same listener may be given twice.
+    const entry = () => listener();
+    this.#all.add(entry);
+    return () => void this.#all.delete(entry);
+  }
+
+  tell(): void {
+    for (const listener of this.#all) listener();
   }
 }
 

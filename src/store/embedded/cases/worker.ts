@@ -2,10 +2,11 @@ import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Rule } from "../../../model/rule.ts";
-import type { AlertChanges } from "../../store.ts";
+import type { AlertChanges, NewTimelineEntry, Settlement } from "../../store.ts";
 import { casesFile } from "../layout.ts";
 import { openSmall } from "../sqlite.ts";
 import { AlertTables } from "./alerts.ts";
+import { NotificationTables } from "./notifications.ts";
 import { RuleTables } from "./rules.ts";
 
 // The one thread that has the alerts, the rules and the progress of detection: what belongs together is committed
@@ -23,6 +24,7 @@ interface Open {
   readonly db: DatabaseSync;
   readonly alerts: AlertTables;
   readonly rules: RuleTables;
+  readonly notifications: NotificationTables;
 }
 let opened: Open | undefined;
 
@@ -30,7 +32,7 @@ function open(): void {
   const { dataDir } = workerData as CasesData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
   const db = openSmall(casesFile(dataDir), pragmas);
-  opened = { db, alerts: new AlertTables(db), rules: new RuleTables(db) };
+  opened = { db, alerts: new AlertTables(db), rules: new RuleTables(db), notifications: new NotificationTables(db) };
 }
 
 /** All or nothing. `work` says whether it wants to keep what it did. */
@@ -46,24 +48,36 @@ function transact(work: () => boolean): void {
   }
 }
 
+/** The same for work that is always kept. */
+function keep<Value>(work: () => Value): Value {
+  let value: Value | undefined;
+  transact(() => {
+    value = work();
+    return true;
+  });
+  return value as Value;
+}
+
 const api = {
   /** Answers once what is asked most is in memory. */
   open,
   /** The changes as JSON: that crosses between threads in half the time that hundreds of objects take. */
-  commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number } {
+  commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number; refused: number } {
     const changes = JSON.parse(text) as AlertChanges;
-    const { alerts, rules } = opened!;
+    const { alerts, rules, notifications } = opened!;
     let written: ReturnType<AlertTables["write"]> | undefined;
     let forgotten = 0;
+    let refused = 0;
     transact(() => {
       written = alerts.write(changes);
       if (written.conflicts.length > 0) return false;
+      if (changes.notifications) refused = notifications.add(changes.notifications);
       if (changes.detected) forgotten = rules.note(changes.detected, nowMs);
       return true;
     });
     const { conflicts, done } = written!;
     if (conflicts.length === 0) done();
-    return { conflicts, forgotten };
+    return { conflicts, forgotten, refused };
   },
   whole: (id: string) => opened!.alerts.whole(id),
   summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
@@ -74,6 +88,23 @@ const api = {
   resolutions: (ruleName: string) => opened!.alerts.resolutions(ruleName),
   changedSince: (change: number, limit: number) => opened!.alerts.changedSince(change, limit),
   lastChange: () => opened!.alerts.lastChange,
+
+  notification: (id: string) => opened!.notifications.get(id),
+  notifications: (...args: Parameters<NotificationTables["list"]>) => opened!.notifications.list(...args),
+  backlog: (...args: Parameters<NotificationTables["backlog"]>) => opened!.notifications.backlog(...args),
+  begin: (...args: Parameters<NotificationTables["begin"]>) => keep(() => opened!.notifications.begin(...args)),
+  beginAgain: (deliveryId: string) => keep(() => opened!.notifications.beginAgain(deliveryId)),
+  settle: (deliveryId: string, outcome: Settlement, nowMs: number, timeline: readonly NewTimelineEntry[]) =>
+    keep(() => {
+      opened!.alerts.addEntries(timeline);
+      return opened!.notifications.settle(deliveryId, outcome, nowMs);
+    }),
+  recover: (nowMs: number) => keep(() => opened!.notifications.recover(nowMs)),
+  resend: (...args: Parameters<NotificationTables["resend"]>) => keep(() => opened!.notifications.resend(...args)),
+  removeNotifications: (ms: number) => keep(() => opened!.notifications.removeBefore(ms)),
+  notificationCounts: () => opened!.notifications.counts(),
+  tokensUsed: (month: string) => opened!.notifications.tokensUsed(month),
+  addTokens: (month: string, tokens: number) => keep(() => opened!.notifications.addTokens(month, tokens)),
 
   rules: () => opened!.rules.rules(),
   putRules: (list: readonly Rule[]) =>

@@ -1,0 +1,310 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { openAlerts, type Alerts } from "../alerts/alerts.ts";
+import { idMaker } from "../lib/id.ts";
+import type { Alert } from "../model/alert.ts";
+import { openStore } from "../store/index.ts";
+import type { Store } from "../store/store.ts";
+import { Analyst, type AnalystOptions, type AnalystSettings } from "./analyst.ts";
+import { someAlert } from "./evidence.fixture.ts";
+
+const KEY = "sk-a-very-secret-key";
+const GOOD = {
+  summary: "Somebody guesses passwords.",
+  threat_score: 71,
+  reasoning: ["Five failures from one address."],
+  suggested_actions: ["Lock the account."],
+};
+
+let dataDir: string;
+let store: Store;
+let alerts: Alerts;
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "tocsin-analysis-"));
+  const log = pino({ level: "silent" });
+  store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry: new Registry(), log });
+  alerts = openAlerts({ store, addException: () => Promise.resolve() });
+});
+afterAll(async () => {
+  await store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+interface Asked {
+  readonly headers: IncomingHttpHeaders;
+  readonly path: string;
+  readonly body: any;
+}
+
+/** What a service answers: a status and a body, or nothing ever. */
+type Service = (asked: Asked, before: number) => { status?: number; body: string } | undefined;
+
+async function startService(answer: Service) {
+  const asked: Asked[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const each = { headers: request.headers, path: request.url!, body: JSON.parse(Buffer.concat(chunks).toString()) };
+    const said = answer(each, asked.push(each) - 1);
+    if (said) response.writeHead(said.status ?? 200, { "content-type": "application/json" }).end(said.body);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { asked, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/` };
+}
+
+const completion = (content: unknown, more: object = {}) =>
+  JSON.stringify({
+    choices: [
+      { message: { content: typeof content === "string" ? content : JSON.stringify(content) }, finish_reason: "stop" },
+    ],
+    usage: { total_tokens: 1234 },
+    ...more,
+  });
+
+const logged: string[] = [];
+async function openAnalyst(settings: Partial<AnalystSettings>, more: Partial<AnalystOptions> = {}) {
+  const log = pino({ level: "info" }, { write: (line: string) => void logged.push(line) });
+  const registry = new Registry();
+  const analyst = await Analyst.open({
+    settings: {
+      automaticFrom: "off",
+      url: null,
+      model: "some-model",
+      key: KEY,
+      timeoutSeconds: 5,
+      monthlyTokensMax: 1_000_000,
+      ...settings,
+    },
+    store,
+    annotate: (...annotation) => alerts.annotate(...annotation),
+    registry,
+    log,
+    delayMs: 1,
+    ...more,
+  });
+  closing.push(() => analyst.close());
+  return { analyst, registry };
+}
+
+const newAlertId = idMaker("alt_");
+async function makeAlert(more: Partial<Alert> = {}): Promise<Alert> {
+  const alert = someAlert({ id: newAlertId(), createdAt: Date.now(), ...more });
+  expect(await store.alerts.commit({ alerts: [alert], timeline: [] })).toEqual([]);
+  return alert;
+}
+
+const month = () => new Date().toISOString().slice(0, 7);
+
+async function analyseWith(service: Service, settings: Partial<AnalystSettings> = {}) {
+  const { url, asked } = await startService(service);
+  const { analyst } = await openAnalyst({ url, ...settings });
+  const alert = await makeAlert();
+  const analysed = await analyst.analyse(alert.id, "anna");
+  return { alert, analysed: analysed!, analysis: analysed!.aiAnalysis!, asked };
+}
+
+test("a model is asked with a schema and its key, and its judgement is kept with where it is from", async () => {
+  const before = await store.analysis.tokensUsed(month());
+  const { analysis, asked, alert } = await analyseWith(() => ({ body: completion(GOOD) }));
+  expect(analysis).toEqual({
+    ...GOOD,
+    provider: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+    model: "some-model",
+    analysed_at: expect.any(String),
+  });
+  expect(asked).toHaveLength(1);
+  const { path, headers, body } = asked[0]!;
+  expect([path, headers.authorization, body.model]).toEqual(["/v1/chat/completions", `Bearer ${KEY}`, "some-model"]);
+  expect(body.response_format.json_schema.strict).toBe(true);
+  expect(body.messages.map(({ role }: any) => role)).toEqual(["system", "user"]);
+  expect((await store.alerts.get(alert.id))!.aiAnalysis).toEqual(analysis);
+  expect(await store.alerts.timeline(alert.id)).toEqual([
+    expect.objectContaining({ kind: "analysed", provider: analysis.provider, actor: "anna" }),
+  ]);
+  expect((await store.analysis.tokensUsed(month())) - before).toBe(1234);
+});
+
+test("a service that does not know of schemas is asked without, from then on at once", async () => {
+  const { url, asked } = await startService(({ body }) =>
+    body.response_format
+      ? { status: 400, body: "{}" }
+      : { body: completion("```json\n" + JSON.stringify(GOOD) + "\n```") },
+  );
+  const { analyst } = await openAnalyst({ url });
+  for (let i = 0; i < 2; i++) {
+    const { id } = await makeAlert();
+    expect((await analyst.analyse(id, "anna"))!.aiAnalysis).toMatchObject(GOOD);
+  }
+  expect(asked.map(({ body }) => body.response_format !== undefined)).toEqual([true, false, false]);
+});
+
+const WRONG: [string, Service, RegExp][] = [
+  ["is no JSON", () => ({ body: "<html>" }), /not a chat completion/],
+  ["has no choices", () => ({ body: "{}" }), /not a chat completion/],
+  ["is prose", () => ({ body: completion("I think it is fine.") }), /not what was asked for/],
+  ["lacks a field", () => ({ body: completion({ ...GOOD, reasoning: undefined }) }), /reasoning/],
+  ["has a score of 1000", () => ({ body: completion({ ...GOOD, threat_score: 1000 }) }), /threat_score/],
+  ["has a score in words", () => ({ body: completion({ ...GOOD, threat_score: "71" }) }), /threat_score/],
+  ["has a summary without an end", () => ({ body: completion({ ...GOOD, summary: "x".repeat(1001) }) }), /summary/],
+  [
+    "sets fields of its own",
+    () => ({ body: completion({ ...GOOD, status: "resolved", severity: "info" }) }),
+    /not what/,
+  ],
+  ["is cut off", () => ({ body: completion(GOOD).replace('"stop"', '"length"') }), /no end/],
+  [
+    "is a refusal",
+    () => ({ body: JSON.stringify({ choices: [{ message: { content: null, refusal: "I cannot." } }] }) }),
+    /refused/,
+  ],
+  ["is huge", () => ({ body: completion({ ...GOOD, summary: "x".repeat(2_000_000) }) }), /longer than/],
+  ["is an error", () => ({ status: 500, body: `{"error":"bad key ${KEY}"}` }), /^answered 500$/],
+  ["is that the key is wrong", () => ({ status: 401, body: `{"error":"bad key ${KEY}"}` }), /^answered 401$/],
+];
+test.each(WRONG)("where the answer %s, the built-in scorer answers and says why", async (_, service, reason) => {
+  const { analysis, analysed, alert } = await analyseWith(service);
+  expect(analysis.provider).toBe("builtin");
+  expect(analysis.provider_error).toMatch(reason);
+  expect(analysis.model).toBeUndefined();
+  expect(analysis.reasoning[0]).toBe("+24: severity medium (up to 50)");
+  expect([analysed.status, analysed.severity, analysed.version]).toEqual([alert.status, alert.severity, 2]);
+  expect(JSON.stringify([analysis, logged])).not.toContain(KEY);
+});
+
+test("one that answers too late, or is not there, is not waited for", async () => {
+  const slow = await analyseWith(() => undefined, { timeoutSeconds: 0.2 });
+  expect(slow.analysis.provider_error).toBe("no answer within 0.2 s");
+  const { analyst } = await openAnalyst({ url: "http://127.0.0.1:1/v1" });
+  const { id } = await makeAlert();
+  expect((await analyst.analyse(id, "anna"))!.aiAnalysis!.provider_error).toContain("ECONNREFUSED");
+});
+
+test("markup and control characters in an answer are text, and no more than text", async () => {
+  const summary = "<script>alert(1)</script>\u0000\u202e [click](javascript:alert(1))";
+  const { analysis } = await analyseWith(() => ({ body: completion({ ...GOOD, summary, reasoning: ["a\r\nb"] }) }));
+  expect(analysis.summary).toBe("<script>alert(1)</script> [click](javascript:alert(1))");
+  expect(analysis.reasoning).toEqual(["a b"]);
+});
+
+test("without a model the built-in scorer answers, and nothing is said to have failed", async () => {
+  const { analyst } = await openAnalyst({ url: null });
+  const { id } = await makeAlert();
+  const { aiAnalysis } = (await analyst.analyse(id, "anna"))!;
+  expect(aiAnalysis!.provider).toBe("builtin");
+  expect(aiAnalysis).not.toHaveProperty("provider_error");
+  expect(await analyst.analyse("alt_0", "anna")).toBeUndefined();
+});
+
+test("it looks at reputation, spread and history of what is stored", async () => {
+  const drafts = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"].map((address) => ({
+    draft: {
+      type: "login_failure",
+      source: "custom",
+      severity: "low" as const,
+      class: "security" as const,
+      timestampMs: Date.now(),
+      raw: { src_ip: address, user: "root" },
+      enrichment: { abuse_ipdb: { score: 75 }, lists: ["bad"] },
+    },
+  }));
+  const events = await store.events.append(drafts);
+  const rule = { id: "rule_h", name: "site.history", description: "", tags: [] };
+  for (let i = 0; i < 3; i++) {
+    await makeAlert({
+      rule,
+      createdAt: Date.now() - 1000,
+      status: "resolved",
+      resolution: "true_positive",
+      resolvedAt: Date.now(),
+    });
+  }
+  const relatedEvents = events.map(({ id }) => ({ id, timestampMs: Date.now() }));
+  const { id } = await makeAlert({ rule, relatedEvents, createdAt: Date.now() + 1000 });
+  const { analyst } = await openAnalyst({});
+  const { reasoning, threat_score } = (await analyst.analyse(id, "anna"))!.aiAnalysis!;
+  expect(reasoning).toEqual([
+    "+24: severity medium (up to 50)",
+    "+20: reputation: an address has an abuse score of 75 of 100; on the list bad (up to 20)",
+    "+2: spread: 4 senders, 1 targets, 1 sources of events in the newest events (up to 10)",
+    "+0: novelty: 3 alerts of the rule in the 30 days before",
+    "+10: history: earlier alerts of the rule were resolved as 3 true, 0 false, 0 benign, 0 duplicates",
+  ]);
+  expect(threat_score).toBe(56);
+});
+
+test("the month's tokens have an end that outlives the process, and a new month begins anew", async () => {
+  const { url, asked } = await startService(() => ({ body: completion(GOOD, { usage: { total_tokens: 4000 } }) }));
+  let nowMs = Date.UTC(2031, 0, 15);
+  const settings = { url, monthlyTokensMax: 8000 };
+  const analyse = async () => {
+    // A new one each time: what is used is not in its memory.
+    const { analyst } = await openAnalyst(settings, { now: () => nowMs });
+    const { id } = await makeAlert();
+    return (await analyst.analyse(id, "anna"))!.aiAnalysis!;
+  };
+  const providers: string[] = [];
+  for (let i = 0; i < 3; i++) providers.push((await analyse()).provider);
+  expect(providers.map((name) => name === "builtin")).toEqual([false, false, true]);
+  expect((await analyse()).provider_error).toBe("the tokens of this month are used up");
+  expect([asked.length, await store.analysis.tokensUsed("2031-01")]).toEqual([2, 8000]);
+  nowMs = Date.UTC(2031, 1, 1);
+  expect((await analyse()).provider).not.toBe("builtin");
+});
+
+test("a service that says nothing of tokens costs what the question may have cost", async () => {
+  const before = await store.analysis.tokensUsed(month());
+  await analyseWith(() => ({ body: completion(GOOD, { usage: undefined }) }));
+  expect((await store.analysis.tokensUsed(month())) - before).toBeGreaterThan(1500);
+});
+
+const analysedOf = async (ids: readonly string[]) =>
+  (await store.alerts.getMany(ids)).map((alert) => alert!.aiAnalysis !== null);
+
+test("alerts from a severity on are analysed by themselves, the others are not", async () => {
+  const { analyst } = await openAnalyst({ automaticFrom: "high" });
+  const made = [];
+  for (const severity of ["critical", "high", "medium"] as const) made.push(await makeAlert({ severity }));
+  for (const alert of made) analyst.hear(alert);
+  const ids = made.map(({ id }) => id);
+  await vi.waitFor(async () => expect(await analysedOf(ids)).toEqual([true, true, false]), { timeout: 10_000 });
+  expect((await store.alerts.timeline(ids[0]!))[0]).toMatchObject({
+    kind: "analysed",
+    actor: "system",
+    provider: "builtin",
+  });
+});
+
+test("what was not analysed when the service ended is found at the next start, unless it is old or resolved", async () => {
+  const severity = "critical" as const;
+  const lost = await makeAlert({ severity });
+  const old = await makeAlert({ severity, createdAt: Date.now() - 2 * 86_400_000 });
+  const resolved = await makeAlert({ severity, status: "resolved", resolution: "benign", resolvedAt: Date.now() });
+  await openAnalyst({ automaticFrom: "critical" });
+  const ids = [lost.id, old.id, resolved.id];
+  await vi.waitFor(async () => expect(await analysedOf(ids)).toEqual([true, false, false]), { timeout: 10_000 });
+});
+
+test("of a flood some are left out, counted, and analysed afterwards", async () => {
+  const { analyst, registry } = await openAnalyst({ automaticFrom: "critical" }, { waitingMax: 2 });
+  const made: Alert[] = [];
+  for (let i = 0; i < 5; i++) made.push(await makeAlert({ severity: "critical" }));
+  for (const alert of made) analyst.hear(alert);
+  expect(await registry.metrics()).toContain("tocsin_analysis_dropped_total 3");
+  const ids = made.map(({ id }) => id);
+  await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 20_000 });
+});

@@ -1,0 +1,230 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { Counter, type Registry } from "prom-client";
+import { DAY_MS, formatTime } from "../lib/time.ts";
+import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model/alert.ts";
+import { SEVERITIES, type Severity } from "../model/event.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
+import { gatherEvidence, type Evidence } from "./evidence.ts";
+import { Provider } from "./provider.ts";
+import { askAbout } from "./question.ts";
+import { judge } from "./scorer.ts";
+
+// Judges alerts: when somebody asks, and by itself from a severity on. With a model where there is one, and always with the
+// built-in scorer behind it. A judgement is words and a number beside the alert; it moves nothing.
+
+const BUILTIN = "builtin";
+/** Alerts that wait to be analysed by themselves; more are left out, counted, and looked for once these are done. */
+const WAITING_MAX = 1000;
+/** Questions to the model that are under way; beyond it the built-in scorer answers. */
+const QUESTIONS_MAX = 4;
+/** So old may an alert be that is looked for at the start. */
+const LOOK_BACK_MS = DAY_MS;
+/** What is looked up in the background has this long to come; and a flood of alerts leaves time for others. */
+const DELAY_MS = 2000;
+const BETWEEN_MS = 100;
+
+export interface AnalystSettings {
+  readonly automaticFrom: Severity | "off";
+  readonly url: string | null;
+  readonly model: string | null;
+  readonly key: string | null;
+  readonly timeoutSeconds: number;
+  readonly monthlyTokensMax: number;
+}
+
+export interface AnalystOptions {
+  readonly settings: AnalystSettings;
+  readonly store: Pick<Store, "alerts" | "events" | "analysis">;
+  /** Adds what was found to the alert. */
+  readonly annotate: (
+    id: string,
+    find: () => {
+      readonly aiAnalysis: AiAnalysis;
+      readonly entry: { readonly kind: "analysed"; readonly provider: string; readonly actor: string };
+    },
+  ) => Promise<AlertSummary | undefined>;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now?: () => number;
+  readonly delayMs?: number;
+  readonly waitingMax?: number;
+}
+
+export class Analyst {
+  readonly #options: AnalystOptions;
+  readonly #now: () => number;
+  readonly #provider: Provider | undefined;
+  readonly #severities: readonly Severity[];
+  readonly #analyses: Counter<"provider">;
+  readonly #failures: Counter;
+  readonly #dropped: Counter;
+  readonly #stop = new AbortController();
+  #waiting: { readonly id: string; readonly from: number }[] = [];
+  #leftOut = false;
+  #questions = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(options: AnalystOptions) {
+    const { settings, registry, now = Date.now } = options;
+    const { url, model, key, timeoutSeconds, automaticFrom } = settings;
+    this.#options = options;
+    this.#now = now;
+    if (url !== null && model !== null)
+      this.#provider = new Provider({ url, model, key, timeoutMs: timeoutSeconds * 1000 });
+    this.#severities = automaticFrom === "off" ? [] : SEVERITIES.slice(0, SEVERITIES.indexOf(automaticFrom) + 1);
+    this.#analyses = new Counter({
+      name: "tocsin_analyses_total",
+      help: "Alerts that were analysed, by who judged them: builtin or model",
+      labelNames: ["provider"],
+      registers: [registry],
+    });
+    this.#failures = new Counter({
+      name: "tocsin_analysis_failures_total",
+      help: "Questions to the model that the built-in scorer answered instead",
+      registers: [registry],
+    });
+    this.#dropped = new Counter({
+      name: "tocsin_analysis_dropped_total",
+      help: "Alerts that were left out because too many waited to be analysed; they are looked for afterwards",
+      registers: [registry],
+    });
+  }
+
+  /** Looks for alerts that should have been analysed before the service ended. */
+  static async open(options: AnalystOptions): Promise<Analyst> {
+    const analyst = new Analyst(options);
+    if (analyst.#severities.length > 0) {
+      await analyst.#lookBack();
+      analyst.#start();
+    }
+    return analyst;
+  }
+
+  /** An alert was made, or has become worse. */
+  hear({ id, severity }: Pick<Alert, "id" | "severity">): void {
+    if (!this.#severities.includes(severity)) return;
+    if (this.#isFull) {
+      this.#dropped.inc();
+      this.#leftOut = true;
+      return;
+    }
+    this.#waiting.push({ id, from: this.#now() + (this.#options.delayMs ?? DELAY_MS) });
+    this.#start();
+  }
+
+  /** The alert with its analysis; undefined where there is no such alert. */
+  async analyse(id: string, actor: string): Promise<AlertSummary | undefined> {
+    const alert = await this.#options.store.alerts.get(id);
+    if (!alert) return undefined;
+    const evidence = await gatherEvidence(this.#options.store, alert);
+    const aiAnalysis = await this.#judge(evidence);
+    this.#analyses.inc({ provider: aiAnalysis.provider === BUILTIN ? BUILTIN : "model" });
+    const entry = { kind: "analysed", provider: aiAnalysis.provider, actor } as const;
+    return this.#options.annotate(id, () => ({ aiAnalysis, entry }));
+  }
+
+  /** What waits is looked for at the next start. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #judge(evidence: Evidence): Promise<AiAnalysis> {
+    const asked = this.#provider ? await this.#ask(this.#provider, evidence) : undefined;
+    const analysed_at = formatTime(this.#now());
+    if (this.#provider && asked && "judgement" in asked) {
+      return { ...asked.judgement, provider: this.#provider.name, model: this.#provider.model, analysed_at };
+    }
+    const failure = asked && "error" in asked ? { provider_error: asked.error } : {};
+    return { ...judge(evidence), provider: BUILTIN, analysed_at, ...failure };
+  }
+
+  async #ask(provider: Provider, evidence: Evidence) {
+    const { log } = this.#options;
+    const outcome = await this.#askWithinBudget(provider, evidence);
+    if ("error" in outcome) {
+      this.#failures.inc();
+      log.warn({ alert: evidence.alert.id, reason: outcome.error }, "the built-in scorer answers instead of the model");
+    }
+    return outcome;
+  }
+
+  /** The most that it may cost is written down before, so that a crash never leaves the budget larger than it is. */
+  async #askWithinBudget(provider: Provider, evidence: Evidence) {
+    const { store, settings } = this.#options;
+    if (this.#questions >= QUESTIONS_MAX) return { error: `${QUESTIONS_MAX} questions are under way already` };
+    this.#questions++;
+    try {
+      const question = askAbout(evidence);
+      const most = provider.estimate(question);
+      const month = formatTime(this.#now()).slice(0, 7);
+      const used = await store.analysis.tokensUsed(month);
+      if (used + most > settings.monthlyTokensMax) return { error: "the tokens of this month are used up" };
+      await store.analysis.addTokens(month, most);
+      const outcome = await provider.ask(question, this.#stop.signal);
+      await store.analysis.addTokens(month, outcome.tokens - most);
+      return outcome;
+    } finally {
+      this.#questions--;
+    }
+  }
+
+  get #isFull(): boolean {
+    return this.#waiting.length >= (this.#options.waitingMax ?? WAITING_MAX);
+  }
+
+  get #hasWork(): boolean {
+    return !this.#stop.signal.aborted && (this.#waiting.length > 0 || this.#leftOut);
+  }
+
+  #start(): void {
+    if (this.#hasWork) this.#running ??= this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (this.#hasWork) await this.#analyseNext();
+    } finally {
+      // In the same breath as the last look at what waits: whatever comes after it starts anew.
+      this.#running = undefined;
+    }
+  }
+
+  async #analyseNext(): Promise<void> {
+    try {
+      if (this.#waiting.length === 0) await this.#lookBack();
+      const [next] = this.#waiting;
+      await this.#rest(Math.max(BETWEEN_MS, (next?.from ?? 0) - this.#now()));
+      if (!next || this.#stop.signal.aborted) return;
+      this.#waiting.shift();
+      await this.analyse(next.id, SYSTEM);
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#options.log.warn({ err: error }, "the store does not answer; an alert is analysed later");
+      this.#leftOut = true;
+      await this.#rest(error.retryAfterSeconds * 1000);
+    }
+  }
+
+  async #rest(ms: number): Promise<void> {
+    await sleep(Math.min(ms, DELAY_MS), undefined, { signal: this.#stop.signal }).catch(() => undefined);
+  }
+
+  /** Alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
+  async #lookBack(): Promise<void> {
+    const { alerts } = this.#options.store;
+    const filter = { severity: this.#severities, fromMs: this.#now() - LOOK_BACK_MS };
+    this.#leftOut = false;
+    let after: string | undefined;
+    do {
+      const page = await alerts.list(filter, { mode: "cursor", after, size: 100 }, "created_at", false);
+      for (const { id, aiAnalysis, status } of page.items) {
+        if (aiAnalysis !== null || status === "resolved") continue;
+        if (this.#isFull) this.#leftOut = true;
+        else this.#waiting.push({ id, from: 0 });
+      }
+      after = page.nextCursor ?? undefined;
+    } while (after !== undefined && !this.#leftOut && !this.#stop.signal.aborted);
+  }
+}

@@ -1,0 +1,177 @@
+import { z } from "zod";
+import { send, type OutgoingAnswer } from "../lib/outgoing.ts";
+import { lines, oneLine } from "../lib/text.ts";
+import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
+import type { Question } from "./question.ts";
+import type { Judgement } from "./scorer.ts";
+
+// A model behind an OpenAI-compatible address. What it answers is data as well: it is checked, and nothing of it is run.
+
+const ANSWER_BYTES_MAX = 256 * 1024;
+const ANSWER_TOKENS_MAX = 1500;
+const POINTS_MAX = 10;
+const POINT_CHARACTERS_MAX = 500;
+/** What a token is worth at least, in characters, where nobody says. */
+const CHARACTERS_PER_TOKEN = 3;
+const ERROR_CHARACTERS_MAX = 200;
+
+export interface ProviderSettings {
+  readonly url: string;
+  readonly model: string;
+  readonly key: string | null;
+  readonly timeoutMs: number;
+}
+
+/** `tokens`: what it has cost, as far as is known. */
+export type ProviderOutcome =
+  | { readonly judgement: Judgement; readonly tokens: number }
+  | { readonly error: string; readonly tokens: number };
+
+const pointSchema = z.string().min(1).max(POINT_CHARACTERS_MAX);
+const judgementSchema = z.strictObject({
+  summary: z.string().min(1).max(SUMMARY_CHARACTERS_MAX),
+  threat_score: z.int().min(0).max(100),
+  reasoning: z.array(pointSchema).min(1).max(POINTS_MAX),
+  suggested_actions: z.array(pointSchema).max(POINTS_MAX),
+});
+const completionSchema = z.object({
+  choices: z
+    .array(
+      z.object({
+        message: z.object({ content: z.string().nullish(), refusal: z.string().nullish() }),
+        finish_reason: z.string().nullish(),
+      }),
+    )
+    .min(1),
+  usage: z.object({ total_tokens: z.int().min(0) }).nullish(),
+});
+
+/** As the model is told it: without the limits that not every service understands. */
+const ANSWER_SCHEMA = {
+  type: "object",
+  additionalProperties: false,
+  required: ["summary", "threat_score", "reasoning", "suggested_actions"],
+  properties: {
+    summary: { type: "string" },
+    threat_score: { type: "integer" },
+    reasoning: { type: "array", items: { type: "string" } },
+    suggested_actions: { type: "array", items: { type: "string" } },
+  },
+};
+
+export class Provider {
+  readonly #settings: ProviderSettings;
+  /** Services that refuse to be told of a schema are asked without one from then on. */
+  #takesSchema = true;
+
+  constructor(settings: ProviderSettings) {
+    this.#settings = settings;
+  }
+
+  /** What answers are said to be from. */
+  get name(): string {
+    return new URL(this.#settings.url).host;
+  }
+
+  get model(): string {
+    return this.#settings.model;
+  }
+
+  /** The most that the question may cost. */
+  estimate({ system, user }: Question): number {
+    return Math.ceil((system.length + user.length) / CHARACTERS_PER_TOKEN) + ANSWER_TOKENS_MAX;
+  }
+
+  /** Never rejects for what the other side does. */
+  async ask(question: Question, signal: AbortSignal): Promise<ProviderOutcome> {
+    let answer: OutgoingAnswer;
+    try {
+      answer = await this.#send(question, signal);
+      if (this.#takesSchema && (answer.status === 400 || answer.status === 422)) {
+        const plain = await this.#send(question, signal, false);
+        if (plain.status === 200) this.#takesSchema = false;
+        answer = plain;
+      }
+    } catch (error) {
+      // It may have been read, and be charged for.
+      return { error: oneLine((error as Error).message, ERROR_CHARACTERS_MAX), tokens: this.estimate(question) };
+    }
+    // Its body is not passed on: some services repeat the key in it.
+    if (answer.status !== 200) return { error: `answered ${answer.status}`, tokens: 0 };
+    if (answer.isCut)
+      return { error: `its answer is longer than ${ANSWER_BYTES_MAX} bytes`, tokens: this.estimate(question) };
+    return readCompletion(answer.body.toString(), this.estimate(question));
+  }
+
+  #send({ system, user }: Question, signal: AbortSignal, withSchema = this.#takesSchema): Promise<OutgoingAnswer> {
+    const { url, model, key, timeoutMs } = this.#settings;
+    const body = {
+      model,
+      messages: [
+        { role: "system", content: system },
+        { role: "user", content: user },
+      ],
+      // Some take none of these; the answer is checked all the same.
+      ...(withSchema && {
+        temperature: 0,
+        max_tokens: ANSWER_TOKENS_MAX,
+        response_format: {
+          type: "json_schema",
+          json_schema: { name: "judgement", strict: true, schema: ANSWER_SCHEMA },
+        },
+      }),
+    };
+    return send({
+      method: "POST",
+      url: `${url.replace(/\/+$/, "")}/chat/completions`,
+      headers: { "Content-Type": "application/json", ...(key !== null && { Authorization: `Bearer ${key}` }) },
+      body: JSON.stringify(body),
+      timeoutMs,
+      answerBytesMax: ANSWER_BYTES_MAX,
+      // The operator named it, and models often run on the same network.
+      allowsPrivate: true,
+      signal,
+    });
+  }
+}
+
+function readCompletion(text: string, estimate: number): ProviderOutcome {
+  const completion = completionSchema.safeParse(parseJson(text));
+  if (!completion.success) return { error: "its answer is not a chat completion", tokens: estimate };
+  const { choices, usage } = completion.data;
+  const tokens = usage?.total_tokens ?? estimate;
+  const { message, finish_reason: ending } = choices[0]!;
+  if (message.refusal) return { error: "it refused to judge the alert", tokens };
+  if (ending === "length") return { error: "its answer has no end", tokens };
+  const judgement = judgementSchema.safeParse(parseJson(unfenced(message.content ?? "")));
+  if (!judgement.success) {
+    const [issue] = judgement.error.issues;
+    const place = issue!.path.map(String).join(".");
+    return { error: `its answer is not what was asked for${place === "" ? "" : ` (${oneLine(place, 50)})`}`, tokens };
+  }
+  const { summary, threat_score, reasoning, suggested_actions } = judgement.data;
+  const points = (list: readonly string[]) =>
+    list.map((point) => oneLine(point, POINT_CHARACTERS_MAX)).filter((point) => point !== "");
+  return {
+    judgement: {
+      summary: lines(summary, SUMMARY_CHARACTERS_MAX),
+      threat_score,
+      reasoning: points(reasoning),
+      suggested_actions: points(suggested_actions),
+    },
+    tokens,
+  };
+}
+
+/** Models that were not given a schema like to put JSON into a fence. */
+function unfenced(text: string): string {
+  return /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { SEVERITIES } from "../model/event.ts";
+import { someEvidence } from "./evidence.fixture.ts";
+import type { Evidence } from "./evidence.ts";
+import { judge } from "./scorer.ts";
+
+const scoreOf = (more: Partial<Evidence>, alert: Partial<Evidence["alert"]> = {}) =>
+  judge(someEvidence(more, alert)).threat_score;
+const resolved = (right: number, wrong: number, benign = 0) => ({
+  resolutions: { true_positive: right, false_positive: wrong, benign, duplicate: 0 },
+});
+
+test("the score is the sum of the points that the reasons name, within 0 and 100", () => {
+  const evidence = fc.record({
+    abuseScore: fc.option(fc.integer({ min: 0, max: 100 })),
+    lists: fc.subarray(["bad", "tor"]),
+    senders: fc.integer({ min: 0, max: 50 }),
+    targets: fc.integer({ min: 0, max: 50 }),
+    sources: fc.integer({ min: 0, max: 5 }),
+    earlierOfRule: fc.nat(5),
+    earlierOfGroup: fc.nat(5),
+    counts: fc.tuple(fc.nat(20), fc.nat(20), fc.nat(20)),
+    severity: fc.constantFrom(...SEVERITIES),
+  });
+  fc.assert(
+    fc.property(evidence, ({ counts, severity, ...more }) => {
+      const { threat_score, reasoning, summary } = judge(
+        someEvidence({ ...more, ...resolved(...counts) }, { severity }),
+      );
+      expect(reasoning).toHaveLength(5);
+      const sum = reasoning.reduce((total, reason) => total + Number(/^[+-]\d+/.exec(reason)![0]), 0);
+      expect(threat_score).toBe(Math.min(100, Math.max(0, sum)));
+      expect(summary.length).toBeLessThanOrEqual(1000);
+      expect(summary).toContain(`Threat score ${threat_score} of 100.`);
+    }),
+  );
+});
+
+test("each thing that is worse makes the score higher, and false alarms of before make it lower", () => {
+  const plain = scoreOf({});
+  const scores = SEVERITIES.map((severity) => scoreOf({}, { severity }));
+  expect(scores).toEqual(scores.toSorted((a, b) => b - a));
+  expect(scoreOf({ abuseScore: 90 })).toBeGreaterThan(scoreOf({ abuseScore: 10 }));
+  expect(scoreOf({ lists: ["bad"] })).toBeGreaterThan(plain);
+  expect(scoreOf({ senders: 8 })).toBeGreaterThan(plain);
+  expect(scoreOf({ targets: 8 })).toBeGreaterThan(plain);
+  expect(scoreOf({ sources: 2 })).toBeGreaterThan(plain);
+  expect(scoreOf({ earlierOfRule: 0 })).toBeGreaterThan(scoreOf({ earlierOfRule: 3, earlierOfGroup: 0 }));
+  expect(scoreOf({ earlierOfRule: 3, earlierOfGroup: 0 })).toBeGreaterThan(
+    scoreOf({ earlierOfRule: 3, earlierOfGroup: 3 }),
+  );
+  expect(scoreOf(resolved(10, 0))).toBeGreaterThan(plain);
+  expect(scoreOf(resolved(0, 10))).toBeLessThan(plain);
+  expect(scoreOf(resolved(1, 1))).toBe(plain);
+});
+
+test("what to do comes from the rule, from the reputation and from what was decided before", () => {
+  const rule = {
+    id: "r",
+    name: "site.x",
+    description: "What it is.\n\nAsk the user,\nthen lock the account.",
+    tags: [],
+  };
+  expect(judge(someEvidence({}, { rule })).suggested_actions).toEqual(["Ask the user, then lock the account."]);
+  expect(judge(someEvidence({ abuseScore: 100 })).suggested_actions).toEqual([
+    "Block 192.0.2.17 at the gateway unless it has business here.",
+  ]);
+  const group = { field: "raw.src_ip", value: "10.0.0.5" };
+  expect(judge(someEvidence({ abuseScore: 100 }, { group })).suggested_actions.join()).not.toContain("Block");
+  expect(judge(someEvidence(resolved(0, 5))).suggested_actions.join()).toContain("exception");
+  expect(judge(someEvidence({})).suggested_actions).toHaveLength(1);
+});

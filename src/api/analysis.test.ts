@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+
+let server: TestServer;
+let id: string;
+beforeAll(async () => {
+  server = await openTestServer();
+  const rule = {
+    name: "analysed.any",
+    description: "Any event of the test",
+    severity: "critical",
+    conditions: [{ field: "type", equals: "analysed" }],
+    actions: [{ alert: { channels: [] } }],
+  };
+  expect((await server.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
+  await server.call("POST", "/v1/events", {
+    body: { type: "analysed", source: "custom", data: { src_ip: "192.0.2.1" } },
+  });
+  id = await vi.waitFor(
+    async () => {
+      const { body } = await server.call("GET", "/v1/alerts?rule_name=analysed.any");
+      expect(body.data).toHaveLength(1);
+      return body.data[0].id as string;
+    },
+    { timeout: 20_000 },
+  );
+});
+afterAll(() => server.close());
+
+test("an alert is analysed when somebody asks, and answered as the single alert", async () => {
+  const before = (await server.call("GET", `/v1/alerts/${id}`)).body.data;
+  expect(before.ai_analysis).toBeNull();
+  const { status, body } = await server.call("POST", `/v1/alerts/${id}/analyze`);
+  expect(status).toBe(200);
+  const { ai_analysis, timeline, ...rest } = body.data;
+  expect(ai_analysis).toEqual({
+    summary: expect.stringContaining("Threat score 60 of 100."),
+    threat_score: 60,
+    provider: "builtin",
+    reasoning: expect.arrayContaining(["+50: severity critical (up to 50)"]),
+    suggested_actions: [expect.any(String)],
+    analysed_at: expect.any(String),
+  });
+  expect(timeline.at(-1)).toMatchObject({ kind: "analysed", provider: "builtin", actor: "test" });
+  const { ai_analysis: none, timeline: earlier, ...same } = before;
+  expect([none, earlier.length, rest]).toEqual([null, timeline.length - 1, same]);
+  const [listed] = (await server.call("GET", "/v1/alerts?rule_name=analysed.any")).body.data;
+  expect(listed.ai_analysis).toEqual(ai_analysis);
+});
+
+test("it needs the right to write, takes no body, and there must be an alert", async () => {
+  const reader = server.addKey({ scopes: ["alerts:read"] });
+  expect((await server.call("POST", `/v1/alerts/${id}/analyze`, { key: reader.secret })).status).toBe(403);
+  expect((await server.call("POST", "/v1/alerts/alt_0/analyze")).status).toBe(404);
+  expect((await server.call("GET", `/v1/alerts/${id}/analyze`)).status).toBe(405);
+});

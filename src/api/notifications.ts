@@ -1,0 +1,125 @@
+import { z } from "zod";
+import { NOTIFICATION_STATUSES, notificationSchema, notificationView } from "../model/notification.ts";
+import { CHANNELS, type Channel } from "../model/rule.ts";
+import type { NotificationStore } from "../store/store.ts";
+import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { Problem } from "./problems.ts";
+
+// Who was told what, who could not be told and why, and how to try once more.
+
+const ID_CHARACTERS_MAX = 100;
+
+const EXAMPLE = {
+  id: "ntf_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  alert_id: "alt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  channel: "slack",
+  reason: "created",
+  status: "dead",
+  delivery_id: "dlv_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+  attempts: 1,
+  repeat: false,
+  created_at: "2026-11-15T08:30:00.120Z",
+  next_attempt_at: null,
+  settled_at: "2026-11-15T08:30:02.480Z",
+  error: "answered 404: no_service",
+};
+
+export interface NotificationEndpointOptions {
+  readonly notifications: NotificationStore;
+  /** Those that the settings have. */
+  readonly channels: readonly Channel[];
+  readonly now: () => number;
+}
+
+export function notificationEndpoints({ notifications, channels, now }: NotificationEndpointOptions): Endpoint[] {
+  const requireChannel = (channel: Channel) => {
+    if (channels.includes(channel)) return;
+    throw new Problem("conflict", `the channel ${channel} is not configured: nothing can be sent there`);
+  };
+  return [
+    endpoint({
+      method: "GET",
+      path: "/v1/notifications",
+      operationId: "listNotifications",
+      tag: "Notifications",
+      summary: "List notifications, newest first",
+      about:
+        "What channels were told about alerts, what waits, and what was given up (`status=dead`) and why. What is sent or dead " +
+        "is kept for a while.",
+      scopes: ["alerts:read"],
+      query: refuseMixedPaging(
+        z.strictObject({
+          ...pagingParameters("notification"),
+          status: z.enum(NOTIFICATION_STATUSES).optional(),
+          channel: z.enum(CHANNELS).optional(),
+          alert_id: z.string().min(1).max(ID_CHARACTERS_MAX).optional(),
+        }),
+      ),
+      answers: {
+        200: {
+          about: "a page of notifications",
+          data: z.array(notificationSchema),
+          paginated: true,
+          example: [EXAMPLE],
+        },
+      },
+      handle: async ({ query }) => {
+        const position = positionOf(query);
+        const { status, channel, alert_id: alertId } = query;
+        const found = await notifications.list({ status, channel, alertId }, position);
+        const items = found.items.map((item) => JSON.stringify(notificationView(item)));
+        return listPage(position, { ...found, items });
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/notifications/:id/resend",
+      operationId: "resendNotification",
+      tag: "Notifications",
+      summary: "Send a dead notification again",
+      about: "It is put in line once more and tried for as long as a new one.",
+      scopes: ["alerts:write"],
+      params: z.object({ id: z.string() }),
+      answers: {
+        200: { about: "the notification", data: notificationSchema, example: { ...EXAMPLE, status: "waiting" } },
+      },
+      problems: ["not_found", "conflict"],
+      handle: async ({ params: { id } }) => {
+        const known = await notifications.get(id);
+        if (!known) throw new Problem("not_found", `there is no notification ${id}`);
+        requireChannel(known.channel);
+        const count = await notifications.resend({ id }, now());
+        const notification = (await notifications.get(id)) ?? known;
+        if (count === 0) throw new Problem("conflict", `the notification ${id} is ${notification.status}, not dead`);
+        return data(notificationView(notification));
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/notifications/resend",
+      operationId: "resendNotifications",
+      tag: "Notifications",
+      summary: "Send all dead notifications of a channel again",
+      about:
+        "For when a channel is mended: what died meanwhile is put in line once more, and told in as few messages as it fits in.",
+      scopes: ["alerts:write"],
+      body: z.strictObject({ channel: z.enum(CHANNELS) }).meta({ id: "Resending" }),
+      example: { channel: "slack" },
+      answers: {
+        200: {
+          about: "how many were put in line",
+          data: z.object({ resent: z.int() }).meta({ id: "Resent" }),
+          example: { resent: 12 },
+        },
+      },
+      problems: ["conflict"],
+      handle: async ({ body: { channel } }) => {
+        const { total } = await notifications.list({ status: "dead", channel }, { mode: "page", page: 1, size: 1 });
+        if (total === 0) return data({ resent: 0 });
+        requireChannel(channel);
+        return data({ resent: await notifications.resend({ channel }, now()) });
+      },
+    }),
+  ];
+}

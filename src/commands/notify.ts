@@ -1,0 +1,77 @@
+import { Argument, type Command } from "commander";
+import { clientAddress } from "../config/config.ts";
+import { idMaker } from "../lib/id.ts";
+import type { AlertSummary } from "../model/alert.ts";
+import { CHANNELS, type Channel } from "../model/rule.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
+import { addSettingFlags, requireSettings } from "./settings.ts";
+import { print, printJson } from "./terminal.ts";
+
+export function addNotify(program: Command): void {
+  const notify = program.command("notify").description("try the channels that alerts are told on");
+  const test = notify
+    .command("test")
+    .description("send one message, now and once, and say what happened")
+    .addArgument(new Argument("<channel>", "which one").choices(CHANNELS))
+    .option("--json", "as one JSON object");
+  addSettingFlags(test)
+    .addHelpText(
+      "after",
+      `
+With the settings that the service would have. Nothing is stored and nothing is tried again.
+
+Examples:
+  tocsin notify test slack
+  TOCSIN_NOTIFICATIONS_EMAIL_HOST=mail.example.com tocsin notify test email
+
+Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the channel is not configured or the configuration is wrong.`,
+    )
+    .action(async (name: Channel, { json }: { json?: true }) => {
+      const { settings } = requireSettings(test);
+      const { openChannels } = await import("../notify/channels.ts");
+      const channel = openChannels(settings.notifications).get(name);
+      if (!channel) {
+        const message = `The channel ${name} is not configured. docs/notifications.md says what it needs.`;
+        throw new CommandFailure(message, EXIT_WRONG_USE);
+      }
+      const base = settings.notifications.consoleUrl ?? clientAddress(settings.host, settings.port);
+      const now = Date.now();
+      const alert = testAlert(now);
+      const items = [{ reason: "created" as const, alert, url: base }];
+      const deliveryId = idMaker("dlv_")();
+      const message = { deliveryId, isRepeat: false, at: now, items };
+      const outcome = await channel.send(message, new AbortController().signal);
+      if (outcome.kind !== "sent") process.exitCode = EXIT_FAILED;
+      if (json) return printJson({ channel: name, outcome: outcome.kind, error: outcome.error ?? null });
+      if (outcome.kind === "sent") print(`Delivered to ${name}${outcome.error ? `, but ${outcome.error}` : ""}.`);
+      else process.stderr.write(`Not delivered to ${name}: ${outcome.error}\n`);
+    });
+}
+
+function testAlert(now: number): AlertSummary {
+  return {
+    id: "alt_test",
+    rule: { id: "rule_test", name: "tocsin.notify_test", description: "", tags: [] },
+    foldKey: "",
+    group: null,
+    title: "Test message: this channel works",
+    description: "Somebody ran `tocsin notify test`. There is no alert behind it, and nothing to do.",
+    severity: "info",
+    status: "open",
+    source: "custom",
+    eventCount: 0,
+    firstEventAt: now,
+    lastEventAt: now,
+    createdAt: now,
+    enrichment: {},
+    aiAnalysis: null,
+    assignee: null,
+    resolution: null,
+    actionsTaken: [],
+    acknowledgedAt: null,
+    resolvedAt: null,
+    firstAcknowledgedAt: null,
+    commentCount: 0,
+    version: 1,
+  };
+}

@@ -1,0 +1,41 @@
+import type { Settings } from "./config.ts";
+
+// What settings say together: each is allowed alone, and still something is missing.
+
+export interface TogetherFault {
+  readonly path: string;
+  /** The setting that asks for it. */
+  readonly because: string;
+  readonly message: string;
+}
+
+export function faultsTogether({ notifications, analysis }: Settings): TogetherFault[] {
+  const faults: TogetherFault[] = [];
+  const needs = (isMissing: boolean, path: string, because: string, why: string) => {
+    if (isMissing) faults.push({ path, because, message: `is needed with ${because}: ${why}` });
+  };
+  const { emailHost, emailFrom, emailTo, emailUser, emailPassword, emailSecurity } = notifications;
+  const hasHost = emailHost !== null;
+  const email = (name: string) => `notifications.email_${name}`;
+  needs(hasHost && emailFrom === null, email("from"), email("host"), "a mail must be from somebody");
+  needs(hasHost && emailTo.length === 0, email("to"), email("host"), "a mail must go to somebody");
+  needs(!hasHost && emailFrom !== null, email("host"), email("from"), "nothing sends mails otherwise");
+  needs(!hasHost && emailTo.length > 0, email("host"), email("to"), "nothing sends mails otherwise");
+  needs(emailUser !== null && emailPassword === null, email("password"), email("user"), "one logs in with both");
+  needs(emailPassword !== null && emailUser === null, email("user"), email("password"), "one logs in with both");
+  if (emailPassword !== null && emailSecurity === "none") {
+    const message = "must be starttls or tls where there is a password: it would cross the network for all to read";
+    faults.push({ path: email("security"), because: email("security"), message });
+  }
+  const { webhookUrl, webhookSecret } = notifications;
+  const webhook = { url: "notifications.webhook_url", secret: "notifications.webhook_secret" };
+  needs(webhookUrl !== null && webhookSecret === null, webhook.secret, webhook.url, "each post is signed with it");
+  needs(webhookSecret !== null && webhookUrl === null, webhook.url, webhook.secret, "nothing is posted otherwise");
+  needs(
+    analysis.url !== null && analysis.model === null,
+    "analysis.model",
+    "analysis.url",
+    "it is what is asked there",
+  );
+  return faults;
+}

@@ -1,0 +1,239 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "pino";
+import { SYSTEM, type NotifiedOutcome, type TimelineEntry } from "../model/alert.ts";
+import type { Notification } from "../model/notification.ts";
+import type { Channel as ChannelName } from "../model/rule.ts";
+import { StoreUnavailable, type NewTimelineEntry, type Settlement, type Store } from "../store/store.ts";
+import type { Channel, Outcome } from "./channel.ts";
+import type { MessageItem } from "./message.ts";
+import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
+
+/** How long an attempt may go on once the service is told to stop. */
+const CLOSE_MS_MAX = 4000;
+/** For one attempt, whatever limits the channel has of its own: one that is spoken to slowly must not hold up the rest for ever. */
+const ATTEMPT_MS_MAX = 60_000;
+const STORE_WAIT_MS = 1000;
+/** A clock that is set back must not make a channel sleep for as long. */
+const SLEEP_MS_MAX = 60_000;
+
+export interface QueueOptions {
+  readonly name: ChannelName;
+  readonly channel: Channel;
+  readonly store: Pick<Store, "notifications" | "alerts">;
+  readonly pace: Pace;
+  /** How long a message is tried. */
+  readonly retryMs: number;
+  readonly urlOf: (alertId: string) => string;
+  readonly newDeliveryId: () => string;
+  readonly newEntryId: () => string;
+  readonly count: (name: ChannelName, outcome: NotifiedOutcome, count: number) => void;
+  readonly log: Logger;
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+/** What is in line for one channel, delivered one message after the other. */
+export class ChannelQueue {
+  readonly #options: QueueOptions;
+  readonly #stop = new AbortController();
+  readonly #abort = new AbortController();
+  #past: Past = { attemptsAt: [], pausedUntil: 0, lastWasNew: false };
+  #failuresInARow = 0;
+  #woken = Promise.withResolvers<void>();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Something was put in line. */
+  wake(): void {
+    this.#woken.resolve();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.wake();
+    const timer = setTimeout(() => this.#abort.abort(), CLOSE_MS_MAX);
+    await this.#running;
+    clearTimeout(timer);
+  }
+
+  /** Ends everything that is in line. */
+  async giveUp(): Promise<void> {
+    const { store, name, now } = this.#options;
+    for (;;) {
+      const { freshSince, retry } = await store.notifications.backlog(name, now(), now());
+      if (freshSince !== null) await this.#begin();
+      else if (retry) await this.#again(retry.deliveryId);
+      else return;
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { log, name } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      try {
+        await this.#step();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        if (this.#stop.signal.aborted) return;
+        log.warn({ err: error, channel: name }, "the store does not answer; notifications wait");
+        await this.#rest(STORE_WAIT_MS);
+      }
+    }
+  }
+
+  async #step(): Promise<void> {
+    const { store, name, pace, now } = this.#options;
+    // Before the question, so that what comes after it is not slept through.
+    this.#woken = Promise.withResolvers<void>();
+    const at = now();
+    const backlog = await store.notifications.backlog(name, at - pace.digestMs, at);
+    const step = nextStep(backlog, this.#past, pace, at);
+    if (step.kind === "begin") return this.#begin();
+    if (step.kind === "again") return this.#again(step.deliveryId);
+    await this.#rest(step.until === null ? SLEEP_MS_MAX : Math.max(1, step.until - at));
+  }
+
+  async #rest(ms: number): Promise<void> {
+    const timer = new AbortController();
+    const signal = AbortSignal.any([timer.signal, this.#stop.signal]);
+    const slept = sleep(Math.min(ms, SLEEP_MS_MAX), undefined, { signal }).catch(() => undefined);
+    await Promise.race([slept, this.#woken.promise]);
+    timer.abort();
+  }
+
+  async #begin(): Promise<void> {
+    const { store, name, newDeliveryId, pace } = this.#options;
+    const deliveryId = newDeliveryId();
+    this.#past = { ...this.#past, lastWasNew: true };
+    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, pace.messageMax));
+  }
+
+  async #again(deliveryId: string): Promise<void> {
+    this.#past = { ...this.#past, lastWasNew: false };
+    await this.#deliver(deliveryId, await this.#options.store.notifications.beginAgain(deliveryId));
+  }
+
+  async #deliver(deliveryId: string, notifications: readonly Notification[]): Promise<void> {
+    if (notifications.length === 0) return;
+    const { pace, now, name, log } = this.#options;
+    const attemptsAt = [...this.#past.attemptsAt, now()].slice(-pace.perMinuteMax);
+    this.#past = { ...this.#past, attemptsAt };
+    const outcome = await this.#send(deliveryId, notifications);
+    const settlement = this.#settlementOf(outcome, notifications);
+    if (settlement.error !== null) {
+      const line = { channel: name, deliveryId, alerts: notifications.length, reason: settlement.error };
+      log.warn(line, settlement.status === "dead" ? "a message was given up" : "a message was not delivered");
+    }
+    await this.#settle(deliveryId, settlement, notifications);
+  }
+
+  async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
+    const { store, channel, urlOf, now, log, name } = this.#options;
+    const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
+    const items = notifications.map(({ reason, alertId }, i): MessageItem => {
+      // Alerts are never removed.
+      return { reason, alert: alerts[i]!, url: urlOf(alertId) };
+    });
+    const isRepeat = notifications.some((notification) => notification.isRepeat);
+    try {
+      return await within(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
+        channel.send({ deliveryId, isRepeat, at: now(), items }, signal),
+      );
+    } catch (error) {
+      // A fault of ours in one message must not keep the others from being told.
+      log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
+      return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
+    }
+  }
+
+  #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {
+    const { now, random, retryMs } = this.#options;
+    const { error = null } = outcome;
+    if (outcome.kind === "sent") {
+      this.#failuresInARow = 0;
+      return { status: "sent", error };
+    }
+    if (outcome.kind === "refused") return { status: "dead", error: outcome.error };
+    const at = now();
+    const asked = outcome.retryAfterMs ?? 0;
+    this.#failuresInARow++;
+    const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+    this.#past = { ...this.#past, pausedUntil };
+    const attempts = Math.max(...notifications.map((notification) => notification.attempts));
+    const queuedAt = Math.min(...notifications.map((notification) => notification.queuedAt));
+    const dueAt = at + Math.max(asked, waitAfter(attempts, random()));
+    if (dueAt - queuedAt > retryMs) {
+      return { status: "dead", error: `given up after ${attempts} attempts: ${outcome.error}` };
+    }
+    return { status: "waiting", error: outcome.error, dueAt, isRepeat: outcome.mayHaveArrived };
+  }
+
+  /** What was delivered must be known as delivered, however long the store takes. */
+  async #settle(deliveryId: string, settlement: Settlement, notifications: readonly Notification[]): Promise<void> {
+    const { store, now, log, name, count } = this.#options;
+    const timeline = notifications.flatMap((notification) => this.#entryOf(notification, settlement));
+    for (;;) {
+      try {
+        await store.notifications.settle(deliveryId, settlement, now(), timeline);
+        break;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        log.warn({ err: error, channel: name, deliveryId }, "what has become of a message cannot be stored yet");
+        if (this.#abort.signal.aborted) return;
+        await sleep(STORE_WAIT_MS, undefined, { signal: this.#abort.signal }).catch(() => undefined);
+      }
+    }
+    for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
+  }
+
+  /** Of a message that waits, only the first failure: the rest stands on the notification. */
+  #entryOf(notification: Notification, settlement: Settlement): NewTimelineEntry[] {
+    if (settlement.status === "waiting" && notification.attempts > 1) return [];
+    const { now, newEntryId, name } = this.#options;
+    const entry: TimelineEntry = {
+      id: newEntryId(),
+      at: now(),
+      actor: SYSTEM,
+      kind: "notified",
+      channel: name,
+      outcome: outcomeOf(notification, settlement),
+      reason: notification.reason,
+      ...(settlement.error !== null && { error: settlement.error }),
+    };
+    return [{ alertId: notification.alertId, entry }];
+  }
+}
+
+/** What the attempt comes to, or that it was not waited for: not every connection ends when it is told to. */
+async function within(
+  ms: number,
+  stop: AbortSignal,
+  attempt: (signal: AbortSignal) => Promise<Outcome>,
+): Promise<Outcome> {
+  const deadline = AbortSignal.timeout(ms);
+  const signal = AbortSignal.any([deadline, stop]);
+  const { promise: over, resolve } = Promise.withResolvers<Outcome>();
+  const end = () => {
+    const error = deadline.aborted ? `not done within ${ms / 1000} s` : "the service was stopped in the middle of it";
+    resolve({ kind: "failed", error, mayHaveArrived: true });
+  };
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  try {
+    return await Promise.race([attempt(signal), over]);
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}
+
+function outcomeOf({ isRepeat }: Notification, { status }: Settlement): NotifiedOutcome {
+  if (status === "sent") return isRepeat ? "repeated" : "sent";
+  return status === "dead" ? "failed" : "delayed";
+}

@@ -1,0 +1,164 @@
+import { afterEach, expect, test } from "vitest";
+import type { SMTPServerOptions } from "smtp-server";
+import type { ChannelSettings } from "../channel.ts";
+import { makeCertificate } from "../certificate.fixture.ts";
+import { messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
+import { openEmail } from "./email.ts";
+
+const { key, certificate } = makeCertificate();
+const peers: MailPeer[] = [];
+afterEach(async () => {
+  for (const peer of peers.splice(0)) await peer.close();
+});
+
+const LOGIN = { user: "tocsin", password: "the password" };
+const STRICT: SMTPServerOptions = {
+  key,
+  cert: certificate,
+  onAuth: ({ username, password }, session, done) => {
+    const isRight = username === LOGIN.user && password === LOGIN.password && session.secure;
+    done(isRight ? null : new Error("wrong name or password"), isRight ? { user: username } : undefined);
+  },
+};
+
+const startPeer = async (options: SMTPServerOptions) => {
+  const peer = await startMailPeer(options);
+  peers.push(peer);
+  return peer;
+};
+
+const settingsOf = (peer: MailPeer, more: Partial<ChannelSettings> = {}): ChannelSettings => ({
+  ...NO_CHANNELS,
+  emailHost: "127.0.0.1",
+  emailPort: peer.port,
+  emailUser: LOGIN.user,
+  emailPassword: LOGIN.password,
+  emailFrom: "tocsin@site.example",
+  emailTo: ["anna@example.com", "ben@example.org"],
+  ...more,
+});
+
+const send = (
+  settings: ChannelSettings,
+  message = messageOf([someAlert()]),
+  surroundings = { certificates: certificate },
+) => openEmail(settings, surroundings)!.send(message, new AbortController().signal);
+
+/** Quoted-printable soft breaks and codes undone. */
+const readable = (text: string) =>
+  text
+    .replace(/=\r\n/g, "")
+    .replace(/((?:=[0-9A-F]{2})+)/g, (codes) => Buffer.from(codes.replaceAll("=", ""), "hex").toString());
+
+test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () => {
+  const peer = await startPeer(STRICT);
+  const alert = someAlert();
+  expect(await send(settingsOf(peer), messageOf([alert]))).toEqual({ kind: "sent" });
+  const [mail] = peer.mails;
+  expect(mail).toMatchObject({
+    from: "tocsin@site.example",
+    to: ["anna@example.com", "ben@example.org"],
+    secure: true,
+  });
+  const text = readable(mail!.text);
+  expect(text).toContain("Subject: [high] New alert: Failed logins from 192.0.2.17");
+  expect(text).toContain("Message-ID: <dlv_1@site.example>");
+  expect(text).toContain("Auto-Submitted: auto-generated");
+  expect(text).toContain("Content-Type: text/plain");
+  expect(text).toContain("Content-Type: text/html");
+  expect(text).toContain("Rule: site.failed_logins");
+  expect(text).toContain(`<a href="https://tocsin.example/v1/alerts/${alert.id}">`);
+  expect(text).not.toContain("X-Tocsin-Repeat");
+});
+
+test("over TLS from the start, and where nothing is asked for, in the clear", async () => {
+  const secure = await startPeer({ ...STRICT, secure: true });
+  expect(await send(settingsOf(secure, { emailSecurity: "tls" }))).toEqual({ kind: "sent" });
+  const open = await startPeer({ authOptional: true, disabledCommands: ["STARTTLS", "AUTH"] });
+  const settings = settingsOf(open, { emailSecurity: "none", emailUser: null, emailPassword: null });
+  expect(await send(settings)).toEqual({ kind: "sent" });
+  expect(open.mails[0]!.secure).toBe(false);
+});
+
+test("a server without STARTTLS gets neither the password nor the mail", async () => {
+  let logins = 0;
+  const peer = await startPeer({
+    hideSTARTTLS: true,
+    disabledCommands: ["STARTTLS"],
+    allowInsecureAuth: true,
+    onAuth: ({ username }, _, done) => {
+      logins++;
+      done(null, { user: username });
+    },
+  });
+  expect(await send(settingsOf(peer))).toMatchObject({ kind: "refused" });
+  expect([logins, peer.mails]).toEqual([0, []]);
+});
+
+test("a certificate that nobody vouches for is not taken", async () => {
+  const peer = await startPeer(STRICT);
+  const { certificate: another } = makeCertificate();
+  const outcome = await send(settingsOf(peer), messageOf([someAlert()]), { certificates: another });
+  expect(outcome).toMatchObject({ kind: "failed", mayHaveArrived: false });
+  expect(peer.mails).toEqual([]);
+});
+
+test("a wrong password is the end of it, and is not in what is said", async () => {
+  const peer = await startPeer(STRICT);
+  const outcome = await send(settingsOf(peer, { emailPassword: "guessed-password" }));
+  expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining("535") });
+  expect(JSON.stringify(outcome)).not.toContain("guessed-password");
+});
+
+test("a server that refuses for good ends it, one that is busy is asked again, one that takes some says so", async () => {
+  const refusing = (code: number, only?: string) => ({
+    ...STRICT,
+    onRcptTo: ({ address }: { address: string }, _: unknown, done: (error?: Error) => void) =>
+      only && address !== only ? done() : done(Object.assign(new Error("not now"), { responseCode: code })),
+  });
+  expect(await send(settingsOf(await startPeer(refusing(550))))).toMatchObject({ kind: "refused" });
+  expect(await send(settingsOf(await startPeer(refusing(451))))).toMatchObject({
+    kind: "failed",
+    mayHaveArrived: false,
+  });
+  const some = await startPeer(refusing(550, "ben@example.org"));
+  expect(await send(settingsOf(some))).toEqual({ kind: "sent", error: "refused for 1 of 2 addresses" });
+  expect(some.mails[0]!.to).toEqual(["anna@example.com"]);
+});
+
+test("text of events adds no header, no recipient and no markup", async () => {
+  const peer = await startPeer(STRICT);
+  const title = "x\r\nBcc: evil@example.com\r\n\r\n<script>alert(1)</script>";
+  const alert = someAlert({
+    title,
+    description: '<img src=x onerror="1">',
+    group: { field: "raw.a", value: "</td>\r\n.\r\n" },
+  });
+  for (const alerts of [[alert], [alert, alert]])
+    expect(await send(settingsOf(peer), messageOf(alerts))).toEqual({ kind: "sent" });
+  for (const { text, to } of peer.mails) {
+    expect(to).toEqual(["anna@example.com", "ben@example.org"]);
+    expect(text.slice(0, text.indexOf("\r\n\r\n"))).not.toMatch(/^bcc:/im);
+    const html = readable(text.slice(text.indexOf("text/html")));
+    expect(html).not.toMatch(/<script|<img|<\/td>\r?\n\./);
+    expect(html).toContain("&lt;script&gt;");
+  }
+});
+
+test("a mail that may have arrived before says so and has the same Message-ID", async () => {
+  const peer = await startPeer(STRICT);
+  await send(settingsOf(peer), messageOf([someAlert()], { isRepeat: true }));
+  const text = readable(peer.mails[0]!.text);
+  expect(text).toContain("X-Tocsin-Repeat: true");
+  expect(text).toContain("may have been sent before");
+  expect(text).toContain("Message-ID: <dlv_1@site.example>");
+});
+
+test("many alerts are one mail with counts, links and how many more", async () => {
+  const peer = await startPeer(STRICT);
+  await send(settingsOf(peer), messageOf(Array.from({ length: 60 }, () => someAlert())));
+  const text = readable(peer.mails[0]!.text);
+  expect(text).toContain("Subject: 60 alerts: 60 high");
+  expect(text).toContain("60 x site.failed_logins");
+  expect(text).toContain("And 10 more.");
+});

@@ -1,0 +1,175 @@
+import { getCACertificates } from "node:tls";
+import { createTransport } from "nodemailer";
+import { formatTime } from "../../lib/time.ts";
+import type { ChannelSettings, OpenChannel, Outcome, Surroundings } from "../channel.ts";
+import { lines, oneLine } from "../../lib/text.ts";
+import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import type { Message, MessageItem } from "../message.ts";
+
+// Messages as mails, in plain text and in HTML, handed to the operator's mail server.
+
+const CONNECT_MS_MAX = 15_000;
+const SOCKET_MS_MAX = 30_000;
+const SUBJECT_CHARACTERS_MAX = 150;
+const ALERTS_SHOWN_MAX = 50;
+const TITLE_CHARACTERS_MAX = 300;
+const DESCRIPTION_CHARACTERS_MAX = 4000;
+const ERROR_CHARACTERS_MAX = 200;
+
+export const openEmail: OpenChannel = (settings, surroundings) => {
+  const { emailHost, emailFrom, emailTo } = settings;
+  if (emailHost === null || emailFrom === null || emailTo.length === 0) return undefined;
+  return { send: (message) => sendMail(message, settings, surroundings) };
+};
+
+async function sendMail(message: Message, settings: ChannelSettings, { certificates }: Surroundings): Promise<Outcome> {
+  const { emailSecurity, emailUser, emailPassword, emailTo } = settings;
+  const from = settings.emailFrom!;
+  // A connection for each mail: a message is rare, and a kept connection is often dead when it is needed.
+  const transport = createTransport({
+    host: settings.emailHost!,
+    port: settings.emailPort,
+    secure: emailSecurity === "tls",
+    requireTLS: emailSecurity === "starttls",
+    ignoreTLS: emailSecurity === "none",
+    ...(emailUser !== null && emailPassword !== null && { auth: { user: emailUser, pass: emailPassword } }),
+    ...(certificates !== undefined && { tls: { ca: [...getCACertificates("default"), certificates] } }),
+    connectionTimeout: CONNECT_MS_MAX,
+    greetingTimeout: CONNECT_MS_MAX,
+    socketTimeout: SOCKET_MS_MAX,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  try {
+    const { rejected } = await transport.sendMail({
+      from,
+      to: [...emailTo],
+      subject: headlineOf(message, SUBJECT_CHARACTERS_MAX),
+      text: textOf(message),
+      html: htmlOf(message),
+      date: new Date(message.at),
+      // The same for every attempt: mail programs show a mail that they know already once.
+      messageId: `<${message.deliveryId}@${from.slice(from.lastIndexOf("@") + 1)}>`,
+      headers: {
+        "Auto-Submitted": "auto-generated",
+        "X-Auto-Response-Suppress": "All",
+        "X-Tocsin-Delivery": message.deliveryId,
+        ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
+      },
+    });
+    if (rejected.length === 0) return { kind: "sent" };
+    return { kind: "sent", error: `refused for ${rejected.length} of ${emailTo.length} addresses` };
+  } catch (error) {
+    return outcomeOf(error as SmtpError);
+  } finally {
+    transport.close();
+  }
+}
+
+interface SmtpError extends Error {
+  readonly code?: string;
+  readonly responseCode?: number;
+  readonly command?: string;
+}
+
+function outcomeOf({ code, message, responseCode, command }: SmtpError): Outcome {
+  const error = oneLine(message, ERROR_CHARACTERS_MAX);
+  if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
+  // Once the text of the mail is on its way, no answer is not a no.
+  const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";
+  return { kind: "failed", error, mayHaveArrived };
+}
+
+function facts({ alert }: MessageItem): [string, string][] {
+  return [
+    ["Severity", alert.severity],
+    ["Rule", alert.rule.name],
+    ["Source", alert.source],
+    ...(alert.group ? [[alert.group.field, alert.group.value] as [string, string]] : []),
+    ["Events", String(alert.eventCount)],
+    ["First event", formatTime(alert.firstEventAt)],
+    ["Last event", formatTime(alert.lastEventAt)],
+    ["Status", alert.status],
+  ];
+}
+
+function textOf(message: Message): string {
+  const { items, isRepeat } = message;
+  const parts = items.length === 1 ? textOfOne(items[0]!) : textOfMany(items);
+  return [...parts, ...(isRepeat ? ["", REPEAT_WORDS] : []), ""].join("\n");
+}
+
+function textOfOne(item: MessageItem): string[] {
+  const { alert, reason, url } = item;
+  const title = oneLine(alert.title, TITLE_CHARACTERS_MAX);
+  return [
+    `${REASON_WORDS[reason]}: ${title}`,
+    "",
+    lines(alert.description, DESCRIPTION_CHARACTERS_MAX),
+    "",
+    ...facts(item).map(([name, value]) => `${oneLine(name, 100)}: ${oneLine(value, TITLE_CHARACTERS_MAX)}`),
+    "",
+    url,
+  ];
+}
+
+function textOfMany(items: readonly MessageItem[]): string[] {
+  const { bySeverity, topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
+  return [
+    `${items.length} alerts: ${bySeverity.map(({ severity, count }) => `${count} ${severity}`).join(", ")}`,
+    "",
+    ...topRules.map(({ name, count }) => `${count} x ${oneLine(name, TITLE_CHARACTERS_MAX)}`),
+    "",
+    ...shown.flatMap(({ alert, reason, url }) => [
+      `[${alert.severity}] ${REASON_WORDS[reason]}: ${oneLine(alert.title, TITLE_CHARACTERS_MAX)}`,
+      `  ${url}`,
+    ]),
+    ...(omitted > 0 ? ["", `And ${omitted} more.`] : []),
+  ];
+}
+
+function htmlOf(message: Message): string {
+  const { items, isRepeat } = message;
+  const body = items.length === 1 ? htmlOfOne(items[0]!) : htmlOfMany(items);
+  const repeat = isRepeat ? `<p><em>${html(REPEAT_WORDS)}</em></p>` : "";
+  return `<!doctype html><html><body style="font-family:sans-serif">${body}${repeat}</body></html>`;
+}
+
+function htmlOfOne(item: MessageItem): string {
+  const { alert, reason, url } = item;
+  const rows = facts(item).map(
+    ([name, value]) =>
+      `<tr><th align="left">${html(oneLine(name, 100))}</th><td>${html(oneLine(value, TITLE_CHARACTERS_MAX))}</td></tr>`,
+  );
+  const description = html(lines(alert.description, DESCRIPTION_CHARACTERS_MAX)).replaceAll("\n", "<br>");
+  return (
+    `<h2>${REASON_WORDS[reason]}: ${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</h2><p>${description}</p>` +
+    `<table cellpadding="4">${rows.join("")}</table><p><a href="${html(url)}">Open the alert</a></p>`
+  );
+}
+
+function htmlOfMany(items: readonly MessageItem[]): string {
+  const { bySeverity, topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
+  const counts = bySeverity.map(({ severity, count }) => `${count} ${severity}`).join(", ");
+  const rules = topRules.map(
+    ({ name, count }) => `<li>${count} &times; ${html(oneLine(name, TITLE_CHARACTERS_MAX))}</li>`,
+  );
+  const alerts = shown.map(
+    ({ alert, reason, url }) =>
+      `<li>[${alert.severity}] ${REASON_WORDS[reason]}: <a href="${html(url)}">${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</a></li>`,
+  );
+  const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
+  return `<h2>${items.length} alerts: ${counts}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function html(words: string): string {
+  return words.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+}

@@ -1,0 +1,105 @@
+import * as fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Message } from "../message.ts";
+import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../peers.fixture.ts";
+import { openSlack } from "./slack.ts";
+
+let peer: HttpPeer;
+beforeAll(async () => {
+  // What Slack says of a message that breaks its published limits.
+  peer = await startHttpPeer((_, { body }) => {
+    const wrong = faultOf(body);
+    return wrong ? { status: 400, text: `invalid_blocks: ${wrong}` } : { status: 200 };
+  });
+});
+afterAll(() => peer.close());
+beforeEach(() => void peer.received.splice(0));
+
+function faultOf({ text, blocks }: { text: string; blocks: any[] }): string | undefined {
+  if (typeof text !== "string" || text === "") return "text";
+  if (blocks.length === 0 || blocks.length > 50) return `${blocks.length} blocks`;
+  for (const block of blocks) {
+    const texts: [any, number][] = [
+      ...(block.type === "header" ? [[block.text, 150] as [any, number]] : []),
+      ...(block.type === "section" && block.text ? [[block.text, 3000] as [any, number]] : []),
+      ...(block.fields ?? []).map((field: any) => [field, 2000]),
+      ...(block.elements ?? []).map((element: any) => [element, 3000]),
+    ];
+    if (texts.length === 0 || (block.fields ?? []).length > 10) return `an empty or overfull ${block.type}`;
+    for (const [each, max] of texts) {
+      if (each.text.length < 1 || each.text.length > max) return `${each.text.length} characters in a ${block.type}`;
+      if (block.type === "header" ? each.type !== "plain_text" : each.type !== "mrkdwn") return each.type;
+      // Nothing but our own links may stand in angle brackets.
+      const rest =
+        each.type === "mrkdwn" ? each.text.replace(/<https:\/\/tocsin\.example\/[^<>|]*\|[^<>|]*>/g, "") : "";
+      if (/[<>]/.test(rest)) return `markup: ${rest}`;
+      if (/&(?!amp;|lt;|gt;)/.test(rest)) return `a bare or broken entity: ${rest}`;
+    }
+  }
+  return undefined;
+}
+
+const slack = (url = peer.url) => openSlack({ ...NO_CHANNELS, slackUrl: url }, {})!;
+const send = (message: Message) => slack().send(message, new AbortController().signal);
+
+test("an alert is told with what it is about and a link to it", async () => {
+  const alert = someAlert();
+  expect(await send(messageOf([alert]))).toEqual({ kind: "sent" });
+  const { body, headers } = peer.received[0]!;
+  expect(headers["content-type"]).toBe("application/json; charset=utf-8");
+  expect(body.text).toBe("[high] New alert: Failed logins from 192.0.2.17");
+  const shown = JSON.stringify(body.blocks);
+  for (const part of ["site.failed_logins", "192.0.2.17", "Five failed logins", "*Events*\\n5"])
+    expect(shown).toContain(part);
+  expect(shown).toContain(`<https://tocsin.example/v1/alerts/${alert.id}|Open the alert>`);
+});
+
+test("a hundred alerts are one message with counts, rules, the worst of them and how many more", async () => {
+  const alerts = Array.from({ length: 100 }, (_, i) =>
+    someAlert({
+      title: `Alert ${i}`,
+      severity: i % 20 === 0 ? "critical" : "low",
+      rule: { id: "r", name: i % 3 === 0 ? "site.often" : `site.rule_${i}`, description: "", tags: [] },
+    }),
+  );
+  expect(await send(messageOf(alerts))).toEqual({ kind: "sent" });
+  const { body } = peer.received[0]!;
+  expect(body.text).toBe("100 alerts: 5 critical, 95 low");
+  const shown = JSON.stringify(body.blocks);
+  expect(shown).toContain("site.often: 34");
+  for (const i of [0, 20, 40, 60, 80]) expect(shown).toContain(`Alert ${i}\\n`);
+  expect(shown).toContain("And 90 more.");
+});
+
+test("a message that may have arrived before says so", async () => {
+  await send(messageOf([someAlert()], { isRepeat: true }));
+  expect(JSON.stringify(peer.received[0]!.body.blocks)).toContain("may have been sent before");
+});
+
+test("text of events makes neither links nor mentions, and stays within the limits, whatever it is", async () => {
+  const nasty = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 200 }),
+    fc.constantFrom(
+      "<!channel> <@U123> <https://evil.example|click>",
+      "&lt;!here&gt;",
+      "\u202egnp.exe",
+      "a\r\nb\u0000\u0007",
+      "&<>".repeat(2000),
+      "😀".repeat(3000),
+      "",
+    ),
+  );
+  await fc.assert(
+    fc.asyncProperty(nasty, nasty, nasty, fc.integer({ min: 1, max: 12 }), async (title, description, value, count) => {
+      const group = { field: "raw.x", value };
+      const rule = { id: "r", name: title || "r", description, tags: [] };
+      const alerts = Array.from({ length: count }, () => someAlert({ title, description, group, rule }));
+      expect(await send(messageOf(alerts))).toEqual({ kind: "sent" });
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("without an address there is no channel", () => {
+  expect(openSlack(NO_CHANNELS, {})).toBeUndefined();
+});

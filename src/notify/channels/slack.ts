@@ -1,0 +1,117 @@
+import type { ContextBlock, HeaderBlock, KnownBlock, MrkdwnElement, SectionBlock } from "@slack/types";
+import { formatTime } from "../../lib/time.ts";
+import type { OpenChannel } from "../channel.ts";
+import { cut, lines, oneLine } from "../../lib/text.ts";
+import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import type { Message, MessageItem } from "../message.ts";
+import { post } from "../post.ts";
+
+// Messages in Slack's blocks. What comes out of events is text there and nothing else: no link, no mention.
+
+/** Slack's own limits. */
+const SECTION_CHARACTERS_MAX = 3000;
+const HEADER_CHARACTERS_MAX = 150;
+const FIELD_CHARACTERS_MAX = 2000;
+/** Of ours: far below the fifty blocks that a message may have. */
+const ALERTS_SHOWN_MAX = 10;
+const TITLE_CHARACTERS_MAX = 300;
+const DESCRIPTION_CHARACTERS_MAX = 1500;
+
+export const openSlack: OpenChannel = (settings, surroundings) => {
+  const { slackUrl: url } = settings;
+  if (url === null) return undefined;
+  return { send: (message, signal) => post({ url, body: bodyOf(message) }, settings, surroundings, signal) };
+};
+
+function bodyOf(message: Message): string {
+  const { items } = message;
+  const blocks: KnownBlock[] = [
+    header(headlineOf(message, HEADER_CHARACTERS_MAX)),
+    ...(items.length === 1 ? oneAlert(items[0]!) : manyAlerts(items)),
+    ...(message.isRepeat ? [context(REPEAT_WORDS)] : []),
+  ];
+  // The text is what a notification of the app shows, and what is read aloud.
+  return JSON.stringify({
+    text: escaped(headlineOf(message, HEADER_CHARACTERS_MAX), SECTION_CHARACTERS_MAX),
+    blocks,
+    unfurl_links: false,
+    unfurl_media: false,
+  });
+}
+
+function oneAlert({ alert, reason, url }: MessageItem): KnownBlock[] {
+  const fields: [string, string][] = [
+    ["Severity", alert.severity],
+    ["Rule", alert.rule.name],
+    ["Source", alert.source],
+    ["Events", String(alert.eventCount)],
+    ["Last event", formatTime(alert.lastEventAt)],
+    ["Status", alert.status],
+  ];
+  if (alert.group) fields.push([oneLine(alert.group.field, TITLE_CHARACTERS_MAX), alert.group.value]);
+  const title = escaped(oneLine(alert.title, TITLE_CHARACTERS_MAX), TITLE_CHARACTERS_MAX * 2);
+  const description = escaped(lines(alert.description, DESCRIPTION_CHARACTERS_MAX), DESCRIPTION_CHARACTERS_MAX);
+  return [
+    section(`*${REASON_WORDS[reason]}:* ${title}${description === "" ? "" : `\n${description}`}`),
+    {
+      type: "section",
+      fields: fields.map(([name, value]) =>
+        text(
+          `*${escaped(name, 400)}*\n${escaped(oneLine(value, TITLE_CHARACTERS_MAX), TITLE_CHARACTERS_MAX * 2)}`,
+          FIELD_CHARACTERS_MAX,
+        ),
+      ),
+    },
+    section(link(url, "Open the alert")),
+  ];
+}
+
+function manyAlerts(items: readonly MessageItem[]): KnownBlock[] {
+  const { bySeverity, topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
+  const counts = bySeverity.map(({ severity, count }) => `*${severity}* ${count}`).join("   ");
+  const rules = topRules.map(({ name, count }) => `• ${escaped(oneLine(name, 200), 300)}: ${count}`).join("\n");
+  return [
+    section(counts),
+    section(`*Rules*\n${rules}`),
+    ...shown.map(({ alert, reason, url }) => {
+      const title = escaped(oneLine(alert.title, TITLE_CHARACTERS_MAX), TITLE_CHARACTERS_MAX * 2);
+      return section(`*${alert.severity}* ${REASON_WORDS[reason]}: ${title}\n${link(url, "Open the alert")}`);
+    }),
+    ...(omitted > 0 ? [context(`And ${omitted} more.`)] : []),
+  ];
+}
+
+function header(words: string): HeaderBlock {
+  return { type: "header", text: { type: "plain_text", text: cut(words, HEADER_CHARACTERS_MAX), emoji: false } };
+}
+
+function section(words: string): SectionBlock {
+  return { type: "section", text: text(words, SECTION_CHARACTERS_MAX) };
+}
+
+function context(words: string): ContextBlock {
+  return { type: "context", elements: [text(words, FIELD_CHARACTERS_MAX)] };
+}
+
+/** Verbatim: addresses and names that merely look like links are left as they are. */
+function text(words: string, charactersMax: number): MrkdwnElement {
+  return { type: "mrkdwn", text: cut(words, charactersMax), verbatim: true };
+}
+
+/** The address is ours, but it may hold an ampersand. */
+function link(url: string, words: string): string {
+  return `<${url.replaceAll("&", "&amp;").replaceAll("<", "%3C").replaceAll(">", "%3E").replaceAll("|", "%7C")}|${words}>`;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+/** Never longer than it may be, and never cut within an entity. */
+function escaped(words: string, charactersMax: number): string {
+  let result = "";
+  for (const character of words) {
+    const next = ENTITIES[character] ?? character;
+    if (result.length + next.length > charactersMax) return `${result}…`;
+    result += next;
+  }
+  return result;
+}

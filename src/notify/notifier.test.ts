@@ -1,0 +1,323 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { Alert, AlertSummary } from "../model/alert.ts";
+import type { NewNotification, Notification } from "../model/notification.ts";
+import type { Channel as ChannelName } from "../model/rule.ts";
+import { idMaker } from "../lib/id.ts";
+import { openStore } from "../store/index.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
+import { changed } from "../../test/api-server.ts";
+import { openChannels } from "./channels.ts";
+import { alertUrl, openNotifier, type Notifier, type NotifierOptions } from "./notifier.ts";
+import { PACE } from "./schedule.ts";
+import { NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "./peers.fixture.ts";
+
+const newNotificationId = idMaker("ntf_");
+const newAlertId = idMaker("alt_");
+const PATIENCE = { timeout: 20_000, interval: 10 };
+
+let dataDir: string;
+let store: Store;
+const closing: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "tocsin-notify-"));
+  await open();
+});
+afterAll(async () => {
+  await store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+/** The alerts of this test. */
+let raised = new Set<string>();
+let clock: () => number;
+beforeEach(() => {
+  raised = new Set();
+  clock = Date.now;
+});
+afterEach(async () => {
+  for (const part of closing.splice(0).toReversed()) await part.close();
+});
+
+async function open(): Promise<void> {
+  const log = pino({ level: "silent" });
+  store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry: new Registry(), log });
+}
+
+const startPeer = async (...args: Parameters<typeof startHttpPeer>): Promise<HttpPeer> => {
+  const peer = await startHttpPeer(...args);
+  closing.push(peer);
+  return peer;
+};
+
+interface Started {
+  readonly notifier: Notifier;
+  readonly registry: Registry;
+}
+
+async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> = {}): Promise<Started> {
+  const settings = peer ? { ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: "s" } : NO_CHANNELS;
+  const registry = new Registry();
+  const notifier = await openNotifier({
+    store,
+    channels: openChannels(settings),
+    perMinuteMax: 1000,
+    retryMs: 3_600_000,
+    urlOf: (id) => alertUrl("https://tocsin.example/", id),
+    registry,
+    log: pino({ level: "silent" }),
+    // Waits are cut to nothing, so that what would take a day is seen at once; what they are is tested apart.
+    pace: { gatherMs: 20, digestMs: 300 },
+    ...more,
+  });
+  closing.push(notifier);
+  return { notifier, registry };
+}
+
+async function raise(count: number, channel: ChannelName = "webhook", more: Partial<Alert> = {}): Promise<string[]> {
+  const alerts = Array.from({ length: count }, (_, i): Alert => ({
+    ...(someAlert({ title: `Alert ${i}` }) as AlertSummary),
+    id: newAlertId(),
+    relatedEvents: [],
+    ...more,
+  }));
+  const notifications = alerts.map(({ id }): NewNotification => ({
+    id: newNotificationId(),
+    alertId: id,
+    channel,
+    reason: "created",
+    createdAt: clock(),
+  }));
+  expect(await store.alerts.commit({ alerts, timeline: [], notifications })).toEqual([]);
+  for (const { id } of alerts) raised.add(id);
+  return alerts.map(({ id }) => id);
+}
+
+const listed = async (): Promise<readonly Notification[]> => {
+  const { items } = await store.notifications.list({}, { mode: "page", page: 1, size: 1000 });
+  return items.filter(({ alertId }) => raised.has(alertId));
+};
+const waitFor = (status: Notification["status"], count: number) =>
+  vi.waitFor(async () => {
+    const found = (await listed()).filter((notification) => notification.status === status);
+    expect(found).toHaveLength(count);
+    return found;
+  }, PATIENCE);
+const outcomesOf = async (alertId: string) =>
+  (await store.alerts.timeline(alertId)).map((entry) =>
+    entry.kind === "notified" ? [entry.channel, entry.outcome] : [],
+  );
+
+test("an alert is told once, with a link, and its timeline says so", async () => {
+  const peer = await startPeer();
+  const { registry } = await start(peer);
+  const [id] = await raise(1);
+  const [sent] = await waitFor("sent", 1);
+  expect(peer.received).toHaveLength(1);
+  expect(peer.received[0]!.body.notifications[0]).toMatchObject({
+    reason: "created",
+    url: `https://tocsin.example/v1/alerts/${id}`,
+    alert: { id },
+  });
+  expect(peer.received[0]!.headers["x-tocsin-delivery"]).toBe(sent!.deliveryId);
+  expect(await outcomesOf(id!)).toEqual([["webhook", "sent"]]);
+  const metrics = await registry.metrics();
+  expect(metrics).toContain('tocsin_notifications_total{channel="webhook",outcome="sent"} 1');
+  expect(metrics).toContain('tocsin_notifications{channel="webhook",status="sent"} 1');
+});
+
+test("a hundred alerts in a minute are one message, and each alert knows", async () => {
+  let nowMs = Date.now();
+  clock = () => nowMs;
+  const peer = await startPeer();
+  await start(peer, { now: clock, pace: PACE });
+  const ids = await raise(9);
+  for (let i = 0; i < 9; i++) {
+    nowMs += 6000;
+    ids.push(...(await raise(10)));
+  }
+  expect(peer.received).toEqual([]);
+  nowMs += 6000;
+  ids.push(...(await raise(1)));
+  await waitFor("sent", 100);
+  expect(peer.received.map(({ body }) => body.total)).toEqual([100]);
+  for (const id of [ids[0]!, ids[99]!]) expect(await outcomesOf(id)).toEqual([["webhook", "sent"]]);
+});
+
+test("a channel gets no more messages in a minute than it may", async () => {
+  let nowMs = Date.now();
+  clock = () => nowMs;
+  const peer = await startPeer();
+  await start(peer, { perMinuteMax: 2, pace: { gatherMs: 0, digestAbove: 1000 }, now: clock });
+  for (const count of [1, 2]) {
+    await raise(1);
+    await waitFor("sent", count);
+  }
+  await raise(1);
+  await raise(1);
+  expect(peer.received).toHaveLength(2);
+  nowMs += 60_000;
+  await raise(1);
+  await waitFor("sent", 5);
+  expect(peer.received.map(({ body }) => body.total)).toEqual([1, 1, 3]);
+});
+
+test("a peer that fails is tried again with the same delivery id until it takes the message", async () => {
+  const peer = await startPeer((before) => ({ status: before < 3 ? 503 : 200 }));
+  let nowMs = Date.now();
+  await start(peer, { now: () => (nowMs += 20_000), random: () => 0 });
+  const [id] = await raise(1);
+  const [sent] = await waitFor("sent", 1);
+  expect(sent!.attempts).toBe(4);
+  expect(new Set(peer.received.map(({ headers }) => headers["x-tocsin-delivery"])).size).toBe(1);
+  expect(peer.received.every(({ headers }) => headers["x-tocsin-repeat"] === undefined)).toBe(true);
+  expect(await outcomesOf(id!)).toEqual([
+    ["webhook", "delayed"],
+    ["webhook", "sent"],
+  ]);
+});
+
+test("Retry-After is honoured, and the others wait as well", async () => {
+  let nowMs = Date.now();
+  clock = () => nowMs;
+  const peer = await startPeer((before) =>
+    before === 0 ? { status: 429, headers: { "retry-after": "600" } } : { status: 200 },
+  );
+  await start(peer, { now: clock, pace: { gatherMs: 0, digestAbove: 1000 } });
+  await raise(1);
+  const [delayed] = await vi.waitFor(async () => {
+    const found = (await listed()).filter(({ status, attempts }) => status === "waiting" && attempts === 1);
+    expect(found).toHaveLength(1);
+    return found;
+  }, PATIENCE);
+  expect(delayed).toMatchObject({ dueAt: nowMs + 600_000, error: "answered 429: ok" });
+  nowMs += 599_999;
+  await raise(1);
+  expect(peer.received).toHaveLength(1);
+  nowMs += 1;
+  await raise(1);
+  await waitFor("sent", 3);
+});
+
+test("a refusal for good is dead at once with its reason, and can be sent again", async () => {
+  let status = 404;
+  const peer = await startPeer(() => ({ status, text: "no_service" }));
+  await start(peer);
+  const [id] = await raise(1);
+  const [dead] = await waitFor("dead", 1);
+  expect(dead).toMatchObject({ error: "answered 404: no_service", attempts: 1 });
+  expect(await outcomesOf(id!)).toEqual([["webhook", "failed"]]);
+  status = 200;
+  expect(await store.notifications.resend({ id: dead!.id }, Date.now())).toBe(1);
+  await waitFor("sent", 1);
+  expect(await outcomesOf(id!)).toEqual([
+    ["webhook", "failed"],
+    ["webhook", "sent"],
+  ]);
+});
+
+test("what cannot be delivered for as long as it is tried is dead", async () => {
+  let nowMs = Date.now();
+  const peer = await startPeer(() => ({ status: 500 }));
+  await start(peer, { now: () => (nowMs += 300_000), retryMs: 3_600_000 });
+  await raise(1);
+  const [dead] = await waitFor("dead", 1);
+  expect(dead!.error).toMatch(/^given up after \d+ attempts: answered 500/);
+  expect(dead!.attempts).toBeGreaterThan(1);
+});
+
+test("a message that was being sent when the service ended is sent once more, marked, and nothing else is", async () => {
+  const peer = await startPeer();
+  const [, inLine] = await raise(2);
+  const begun = await store.notifications.begin("webhook", "dlv_interrupted", 1);
+  await store.close();
+  await open();
+  await start(peer);
+  await waitFor("sent", 2);
+  const told = peer.received.map(({ headers, body }) => [
+    headers["x-tocsin-repeat"],
+    body.repeat,
+    body.notifications[0].alert.id,
+  ]);
+  expect(told).toHaveLength(2);
+  expect(told).toContainEqual(["true", true, begun[0]!.alertId]);
+  expect(told).toContainEqual([undefined, false, inLine]);
+  expect(peer.received.map(({ headers }) => headers["x-tocsin-delivery"])).toContain("dlv_interrupted");
+  expect(await outcomesOf(begun[0]!.alertId)).toEqual([["webhook", "repeated"]]);
+});
+
+test("a message whose answer never came is marked when it is tried again", async () => {
+  let nowMs = Date.now();
+  const peer = await startPeer((before, { headers }) => {
+    if (before > 0) return { status: 200 };
+    expect(headers["x-tocsin-repeat"]).toBeUndefined();
+    // Longer than the headers say: the client sees a broken answer.
+    return { status: 200, headers: { "content-length": "1000", connection: "close" }, text: "cut" };
+  });
+  await start(peer, { now: () => (nowMs += 20_000), random: () => 0 });
+  await raise(1);
+  await waitFor("sent", 1);
+  expect(peer.received.map(({ headers }) => headers["x-tocsin-repeat"])).toEqual([undefined, "true"]);
+});
+
+test("what was in line for a channel that is not configured any more is dead, and says why", async () => {
+  const [id] = await raise(3, "slack");
+  await store.notifications.begin("slack", "dlv_old", 1);
+  await start(undefined);
+  const dead = await waitFor("dead", 3);
+  expect(new Set(dead.map(({ error }) => error))).toEqual(new Set(["the channel slack is not configured"]));
+  expect(await outcomesOf(id!)).toEqual([["slack", "failed"]]);
+});
+
+test("a store that does not answer for a moment loses nothing and repeats nothing", async () => {
+  const peer = await startPeer();
+  let failures = 0;
+  const notifications = changed(store.notifications, {
+    settle: async (...args) => {
+      if (failures++ < 1) throw new StoreUnavailable("disk_full", "no room");
+      return store.notifications.settle(...args);
+    },
+  });
+  await start(peer, { store: { alerts: store.alerts, notifications } });
+  await raise(1);
+  await waitFor("sent", 1);
+  expect([peer.received.length, failures]).toEqual([1, 2]);
+});
+
+test("closing waits for the attempt that is under way", async () => {
+  const { promise: arrived, resolve } = Promise.withResolvers<void>();
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const peer = await startPeer(async () => {
+    resolve();
+    await answered;
+    return { status: 200 };
+  });
+  const { notifier } = await start(peer);
+  await raise(1);
+  await arrived;
+  const closed = notifier.close();
+  answer();
+  await closed;
+  expect((await listed()).map(({ status }) => status)).toEqual(["sent"]);
+});
+
+test("closing does not wait for a mail server that never speaks, and the mail is sent as a repeat later", async () => {
+  const { promise: connected, resolve } = Promise.withResolvers<void>();
+  const silent = createServer(() => resolve()).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  closing.push({ close: async () => void silent.close() });
+  const { port } = silent.address() as AddressInfo;
+  const settings = { ...NO_CHANNELS, emailHost: "127.0.0.1", emailPort: port, emailFrom: "a@example.com" };
+  const channels = openChannels({ ...settings, emailTo: ["b@example.com"] });
+  const { notifier } = await start(undefined, { channels });
+  await raise(1, "email");
+  await connected;
+  await notifier.close();
+  expect(await listed()).toMatchObject([{ status: "waiting", isRepeat: true, attempts: 1 }]);
+});

@@ -1,0 +1,151 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import type { AlertSummary } from "../model/alert.ts";
+import type { ChannelSettings } from "./channel.ts";
+import type { Message } from "./message.ts";
+
+// The other side of the channels: real servers on loopback.
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly body: any;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly text?: string;
+  readonly headers?: Record<string, string>;
+}
+
+export interface HttpPeer {
+  readonly url: string;
+  readonly received: Received[];
+  close(): Promise<void>;
+}
+
+/** `reply` is asked for each request, with how many there were before. Undefined: no answer at all. */
+export async function startHttpPeer(
+  reply: (before: number, received: Received) => Reply | undefined | Promise<Reply | undefined> = () => ({
+    status: 200,
+  }),
+): Promise<HttpPeer> {
+  const received: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString();
+    const each = { headers: request.headers, text, body: JSON.parse(text) as unknown };
+    const answer = await reply(received.push(each) - 1, each);
+    if (!answer) return;
+    response.writeHead(answer.status, answer.headers).end(answer.text ?? "ok");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/secret-path`,
+    received,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+export interface MailPeer {
+  readonly port: number;
+  readonly mails: { readonly from: string; readonly to: string[]; readonly text: string; readonly secure: boolean }[];
+  close(): Promise<void>;
+}
+
+export async function startMailPeer(options: SMTPServerOptions): Promise<MailPeer> {
+  const mails: MailPeer["mails"] = [];
+  const server = new SMTPServer({
+    logger: false,
+    onData: (stream, session, done) => {
+      const chunks: Buffer[] = [];
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        mails.push({
+          from: mailFrom ? mailFrom.address : "",
+          to: rcptTo.map(({ address }) => address),
+          text: Buffer.concat(chunks).toString(),
+          secure: session.secure,
+        });
+        done();
+      });
+    },
+    ...options,
+  });
+  // A client that does not like our certificate is no failure of the server.
+  server.on("error", () => undefined);
+  const listening = server.listen(0, "127.0.0.1");
+  await once(listening, "listening");
+  return {
+    port: (listening.address() as AddressInfo).port,
+    mails,
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+export const NO_CHANNELS: ChannelSettings = {
+  privateAddresses: true,
+  slackUrl: null,
+  emailHost: null,
+  emailPort: 587,
+  emailSecurity: "starttls",
+  emailUser: null,
+  emailPassword: null,
+  emailFrom: null,
+  emailTo: [],
+  webhookUrl: null,
+  webhookSecret: null,
+};
+
+let made = 0;
+
+export function someAlert(more: Partial<AlertSummary> = {}): AlertSummary {
+  return {
+    id: `alt_${++made}`,
+    rule: { id: "rule_1", name: "site.failed_logins", description: "Described.", tags: [] },
+    foldKey: `["${made}"]`,
+    group: { field: "raw.src_ip", value: "192.0.2.17" },
+    title: "Failed logins from 192.0.2.17",
+    description: "Five failed logins from one address.",
+    severity: "high",
+    status: "open",
+    source: "custom",
+    eventCount: 5,
+    firstEventAt: 1_700_000_000_000,
+    lastEventAt: 1_700_000_060_000,
+    createdAt: 1_700_000_061_000,
+    enrichment: { geo: { country: "AT" } },
+    aiAnalysis: null,
+    assignee: null,
+    resolution: null,
+    actionsTaken: [],
+    acknowledgedAt: null,
+    resolvedAt: null,
+    firstAcknowledgedAt: null,
+    commentCount: 0,
+    version: 1,
+    ...more,
+  };
+}
+
+export function messageOf(alerts: readonly AlertSummary[], more: Partial<Message> = {}): Message {
+  return {
+    deliveryId: "dlv_1",
+    isRepeat: false,
+    at: 1_700_000_062_000,
+    items: alerts.map((alert) => ({
+      reason: "created",
+      alert,
+      url: `https://tocsin.example/v1/alerts/${alert.id}`,
+    })),
+    ...more,
+  };
+}

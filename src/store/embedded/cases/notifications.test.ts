@@ -1,0 +1,53 @@
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import type { Channel } from "../../../model/rule.ts";
+import { NotificationTables } from "./notifications.ts";
+
+const PAGE = { mode: "page", page: 1, size: 1000 } as const;
+
+function open(room: { waitingMax: number; sentMax: number; deadMax: number }) {
+  const tables = new NotificationTables(new DatabaseSync(":memory:"), room);
+  let made = 0;
+  const add = (channel: Channel, count: number) =>
+    tables.add(
+      Array.from({ length: count }, () => ({
+        id: `ntf_${++made}`,
+        alertId: "alt_1",
+        channel,
+        reason: "created" as const,
+        createdAt: made,
+      })),
+    );
+  const settle = (status: "sent" | "dead") => {
+    const deliveryId = `dlv_${++made}`;
+    tables.begin("slack", deliveryId, 1);
+    return tables.settle(deliveryId, status === "sent" ? { status, error: null } : { status, error: "no" }, 1);
+  };
+  const total = (filter: Parameters<typeof tables.list>[0]) => tables.list(filter, PAGE).total;
+  return { tables, add, settle, total };
+}
+
+test("what finds no room in line is dead at once with its reason, counted, and takes no room from others", () => {
+  const { tables, add, total } = open({ waitingMax: 3, sentMax: 10, deadMax: 10 });
+  expect(add("slack", 2)).toBe(0);
+  expect(add("slack", 3)).toBe(2);
+  expect(add("email", 3)).toBe(0);
+  expect([total({ status: "waiting" }), total({ status: "dead" })]).toEqual([6, 2]);
+  expect(tables.get("ntf_5")).toMatchObject({ status: "dead", error: "more than 3 were waiting for the channel" });
+  tables.begin("slack", "dlv_a", 10);
+  expect(add("slack", 3)).toBe(0);
+});
+
+test("of what is over only the newest is kept, sent and dead apart, and what is forgotten is counted", () => {
+  const { add, settle, total } = open({ waitingMax: 10_000, sentMax: 30, deadMax: 5 });
+  add("slack", 500);
+  let forgotten = 0;
+  for (let i = 0; i < 20; i++) forgotten += settle("dead");
+  for (let i = 0; i < 400; i++) forgotten += settle("sent");
+  const kept = [total({ status: "sent" }), total({ status: "dead" })];
+  expect(kept[1]).toBe(5);
+  // Looked at now and then: a few more than allowed may stand there until the next look.
+  expect(kept[0]).toBeLessThanOrEqual(30 + 200);
+  expect(forgotten).toBe(420 - kept[0]! - kept[1]!);
+  expect(total({ status: "waiting" })).toBe(80);
+});
