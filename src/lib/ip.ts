@@ -18,6 +18,30 @@ export function canonicalAddress(text: string): string | undefined {
   return parsed.kind() === "ipv4" ? parsed.toString() : (parsed as ipaddr.IPv6).toRFC5952String();
 }
 
+/** A dotted IPv4 address as a number; undefined for anything else. Quick: it makes nothing on the way. */
+export function fourNumber(text: string): number | undefined {
+  let value = 0;
+  let part = 0;
+  let digits = 0;
+  let dots = 0;
+  for (let i = 0; i <= text.length; i++) {
+    const code = i < text.length ? text.charCodeAt(i) : DOT;
+    if (code === DOT) {
+      if (digits === 0 || part > 255) return undefined;
+      value = value * 256 + part;
+      part = digits = 0;
+      dots++;
+      continue;
+    }
+    // A leading zero is octal to some and decimal to others: no address.
+    if (code < ZERO || code > NINE || (digits > 0 && part === 0) || digits === 3) return undefined;
+    part = part * 10 + code - ZERO;
+    digits++;
+  }
+  return dots === 4 ? value : undefined;
+}
+const [DOT, ZERO, NINE] = [46, 48, 57];
+
 const MAPPED = 0xffffn;
 
 /** The one spelling of an address that is a number, as parseAddress makes them. */

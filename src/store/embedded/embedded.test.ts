@@ -1,4 +1,14 @@
-import { closeSync, existsSync, ftruncateSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
@@ -97,6 +107,59 @@ describe("the data folder", () => {
     expect(statSync(log).size).toBeGreaterThan(100_000);
     await close(store);
     expect(statSync(log, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+  });
+
+  test("of events that were changed later: built anew, the columns have the changes", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const enrichment = { abuse_ipdb: { score: 80 } };
+    await store.events.amend(stored.slice(0, 400).map(({ id }) => ({ id, enrichment })));
+    const scored = async () => {
+      const aggregation = { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const;
+      const aggs = [{ name: "scores", aggregation }];
+      return (await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs })).aggregations["scores"];
+    };
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+    await close(store);
+    await rebuildColumns({ ...options(dataDir), onProgress: () => undefined });
+    store = await open(dataDir);
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+  });
+
+  test("whose columns are a copy from before some changes, or have changes that the journal lost, follows the journal", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const amend = (score: number) =>
+      store.events.amend(stored.slice(0, 650).map(({ id }) => ({ id, enrichment: { abuse_ipdb: { score } } })));
+    const sum = async () => {
+      const aggs = [{ name: "scores", aggregation: { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const }];
+      const { aggregations } = await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs });
+      return (aggregations["scores"] as { sum: number }).sum;
+    };
+    await amend(1);
+    await close(store);
+    const before = newFolder();
+    cpSync(dataDir, before, { recursive: true });
+    store = await open(dataDir);
+    await amend(2);
+    expect(await sum()).toBe(1300);
+    await close(store);
+    const [columns, events] = [join("columns", "columns.duckdb"), "events"];
+    cpSync(join(dataDir, columns), join(before, "after.duckdb"));
+    // The columns of before beside the journal of now.
+    cpSync(join(before, columns), join(dataDir, columns));
+    store = await open(dataDir);
+    expect(await sum()).toBe(1300);
+    await close(store);
+    // The journal of before beside the columns of now.
+    cpSync(join(before, "after.duckdb"), join(dataDir, columns));
+    cpSync(join(before, events), join(dataDir, events), { recursive: true });
+    store = await open(dataDir);
+    expect(await sum()).toBe(650);
+    await amend(5);
+    expect(await sum()).toBe(3250);
   });
 
   test("is held by one store at a time, and free again after it", async () => {
