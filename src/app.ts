@@ -8,6 +8,7 @@ import { clientAddress, type Settings } from "./config/config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
 import { Detector } from "./detection/detector.ts";
 import { Rulebook } from "./detection/rulebook.ts";
+import { Enrichment } from "./enrichment/enrichment.ts";
 import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
@@ -56,12 +57,34 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
 
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
     opens("retention", await startRetention(store, retention, log, now));
-    const intake = opens("intake", openIntake({ store, registry, retentionDays, now }));
+    const enrichment = opens(
+      "enrichment",
+      await Enrichment.open({
+        settings: settings.enrichment,
+        dataDir,
+        keeper: store.reputations,
+        events: store.events,
+        annotate: (alertId, report) => alerts.addReputation(alertId, report),
+        registry,
+        log,
+        now,
+      }),
+    );
+    const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
     const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
 
     const builtins = loadBuiltinRules({ platform, timezone });
     const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
-    const alerts = openAlerts({ store, now, addException: (...exception) => rulebook.addException(...exception) });
+    const alerts = openAlerts({
+      store,
+      now,
+      addException: (...exception) => rulebook.addException(...exception),
+      onCreated: (alert) =>
+        enrichment.alertMade(
+          alert,
+          alert.relatedEvents.map(({ id }) => id),
+        ),
+    });
     const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
     const { events, detection: progress } = store;
     const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
@@ -81,7 +104,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     );
     const statusOfCollectors = () => flows.status();
 
-    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors };
+    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors, enrichment };
     const server = await createServer({ settings, ...parts, registry, log, now });
     opens("server", { close: () => drain(server) });
 

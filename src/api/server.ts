@@ -5,6 +5,7 @@ import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { Settings } from "../config/config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
+import type { EnrichmentStatus } from "../enrichment/status.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -16,6 +17,7 @@ import { alertEndpoints } from "./alerts.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
+import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
@@ -70,6 +72,7 @@ export interface ServerOptions {
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly hostnames: Pick<Hostnames, "nameOf">;
   readonly statusOfCollectors: StatusOfCollectors;
+  readonly enrichment: { readonly status: EnrichmentStatus };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -97,6 +100,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
+    ...enrichmentEndpoints(() => options.enrichment.status),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);

@@ -15,7 +15,6 @@ import type { ApiKey } from "../model/key.ts";
 import type { EventMark } from "../model/finding.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
-import type { Reputation } from "../model/reputation.ts";
 import type { Condition, Scalar } from "../model/condition.ts";
 import type { Rule, RuleStats } from "../model/rule.ts";
 
@@ -284,6 +283,14 @@ export interface KeyUsage {
   /** UTC day, in milliseconds, that the count belongs to. */
   readonly day: number;
   readonly dayCount: number;
+}
+
+/** What others have reported of an address. */
+export interface Reputation {
+  readonly address: string;
+  readonly checkedAt: number;
+  /** As it stands in the enrichment of events. */
+  readonly report: JsonObject;
 }
 
 /** Reputations of addresses that were asked for, for as long as they are believed, and how many were asked for. */

@@ -1,0 +1,170 @@
+import { domainToASCII } from "node:url";
+import { parseAddress, parseCidr, type AddressRange } from "../../lib/ip.ts";
+import { hashName, mixName, sixNumbers, type ListTable } from "./table.ts";
+
+// From the text of a list to its table. One entry a line: an address, a network, a range of addresses or a domain; what
+// stands behind it is for people. A line of a hosts file stands for its names.
+
+export const ENTRIES_MAX = 1_000_000;
+const SAMPLE_CHARACTERS_MAX = 100;
+const NAME_CHARACTERS_MAX = 253;
+const NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
+/** What hosts files point names at that should lead nowhere, and the names that stand there for the machine itself. */
+const HOSTS_ADDRESSES = new Set([
+  "0.0.0.0",
+  "127.0.0.1",
+  "127.0.1.1",
+  "255.255.255.255",
+  "::",
+  "::1",
+  "ff02::1",
+  "ff02::2",
+  "fe80::1%lo0",
+]);
+const HOSTS_NAMES = /^(?:localhost(?:\.localdomain)?|local|broadcasthost|ip6-\w+|0\.0\.0\.0)$/;
+
+const FOUR_START = 0xffff00000000n;
+const FOUR_END = 0xffffffffffffn;
+
+export interface ReadList {
+  readonly table: ListTable;
+  readonly addresses: number;
+  readonly networks: number;
+  readonly domains: number;
+  readonly badLines: number;
+  /** The first line that is no entry, for people. */
+  readonly badSample: string | null;
+  readonly leftOut: number;
+}
+
+interface Entries {
+  readonly four: bigint[];
+  readonly six: AddressRange[];
+  readonly names: Set<string>;
+  addresses: number;
+  networks: number;
+  leftOut: number;
+}
+
+export function readList(text: string): ReadList {
+  const entries: Entries = { four: [], six: [], names: new Set(), addresses: 0, networks: 0, leftOut: 0 };
+  let badLines = 0;
+  let badSample: string | null = null;
+  for (let at = text.startsWith("\uFEFF") ? 1 : 0; at < text.length;) {
+    const end = text.indexOf("\n", at);
+    const line = text.slice(at, end < 0 ? text.length : end);
+    at = end < 0 ? text.length : end + 1;
+    if (readLine(line, entries)) continue;
+    badLines++;
+    badSample ??= line.trim().slice(0, SAMPLE_CHARACTERS_MAX);
+  }
+  const { addresses, networks, leftOut, names } = entries;
+  return { table: tableOf(entries), addresses, networks, domains: names.size, badLines, badSample, leftOut };
+}
+
+/** False when the line is neither an entry nor empty. */
+function readLine(line: string, entries: Entries): boolean {
+  const comment = line.search(/[#;]|\/\//);
+  const words = (comment < 0 ? line : line.slice(0, comment)).split(/[\s,"']+/).filter((word) => word !== "");
+  const [first, ...others] = words;
+  if (first === undefined) return true;
+  if (HOSTS_ADDRESSES.has(first) && others.length > 0) {
+    const names = others.filter((word) => !HOSTS_NAMES.test(word)).map(normalName);
+    for (const name of names) if (name !== undefined) addName(entries, name);
+    return names.every((name) => name !== undefined);
+  }
+  const range = parseRange(first);
+  const name = range ? undefined : normalName(first.replace(/^\*?\./, ""));
+  if (range) addRange(entries, range);
+  else if (name !== undefined) addName(entries, name);
+  return range !== undefined || name !== undefined;
+}
+
+/** `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1-192.0.2.9`. */
+function parseRange(text: string): AddressRange | undefined {
+  const dash = text.indexOf("-");
+  if (dash < 0) return parseCidr(text);
+  const [from, to] = [parseAddress(text.slice(0, dash)), parseAddress(text.slice(dash + 1))];
+  if (from === undefined || to === undefined || from > to || isFour(from) !== isFour(to)) return undefined;
+  return { from, to };
+}
+
+/** A domain in the one spelling that is compared; undefined for what is none. */
+export function normalName(text: string): string | undefined {
+  if (text.length > NAME_CHARACTERS_MAX * 4) return undefined;
+  const plain = text.endsWith(".") ? text.slice(0, -1) : text;
+  const name = /^[\0-\x7f]*$/.test(plain) ? plain.toLowerCase() : domainToASCII(plain);
+  return name.length <= NAME_CHARACTERS_MAX && NAME.test(name) ? name : undefined;
+}
+
+const isFour = (address: bigint) => address >= FOUR_START && address <= FOUR_END;
+
+function addRange(entries: Entries, { from, to }: AddressRange): void {
+  if (!hasRoom(entries)) return;
+  if (from === to) entries.addresses++;
+  else entries.networks++;
+  if (isFour(from) && isFour(to)) entries.four.push(((from - FOUR_START) << 32n) | (to - FOUR_START));
+  else entries.six.push({ from, to });
+}
+
+function addName(entries: Entries, name: string): void {
+  if (entries.names.has(name) || !hasRoom(entries)) return;
+  entries.names.add(name);
+}
+
+function hasRoom(entries: Entries): boolean {
+  if (entries.addresses + entries.networks + entries.names.size < ENTRIES_MAX) return true;
+  entries.leftOut++;
+  return false;
+}
+
+const numbers = (length: number) => new Uint32Array(new SharedArrayBuffer(length * 4));
+
+function tableOf({ four, six, names }: Entries): ListTable {
+  const fours = joined(
+    [...new BigUint64Array(four).sort()].map((both) => ({ from: both >> 32n, to: both & 0xffffffffn })),
+  );
+  const fourFrom = numbers(fours.length);
+  const fourTo = numbers(fours.length);
+  for (const [i, { from, to }] of fours.entries()) {
+    fourFrom[i] = Number(from);
+    fourTo[i] = Number(to);
+  }
+  const sixes = joined(six.sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0)));
+  const sixFrom = numbers(sixes.length * 4);
+  const sixTo = numbers(sixes.length * 4);
+  for (const [i, { from, to }] of sixes.entries()) {
+    sixFrom.set(sixNumbers(from), i * 4);
+    sixTo.set(sixNumbers(to), i * 4);
+  }
+  return { fourFrom, fourTo, sixFrom, sixTo, ...nameTable(names) };
+}
+
+/** Ranges in rising order of their beginnings, those that overlap or touch made one. */
+function joined(ranges: readonly AddressRange[]): AddressRange[] {
+  const found: AddressRange[] = [];
+  for (const range of ranges) {
+    const last = found.at(-1);
+    if (!last || range.from > last.to + 1n) found.push(range);
+    else if (range.to > last.to) found[found.length - 1] = { from: last.from, to: range.to };
+  }
+  return found;
+}
+
+function nameTable(names: ReadonlySet<string>): Pick<ListTable, "names" | "nameEnds" | "nameSlots"> {
+  let characters = 0;
+  for (const name of names) characters += name.length;
+  const bytes = new Uint8Array(new SharedArrayBuffer(characters));
+  const nameEnds = numbers(names.size);
+  const nameSlots = numbers(2 ** Math.ceil(Math.log2(Math.max(2, names.size * 2))));
+  let at = 0;
+  let number = 0;
+  for (const name of names) {
+    for (let i = 0; i < name.length; i++) bytes[at++] = name.charCodeAt(i);
+    nameEnds[number++] = at;
+    let slot = mixName(hashName(name), nameSlots.length);
+    while (nameSlots[slot] !== 0) slot = (slot + 1) & (nameSlots.length - 1);
+    nameSlots[slot] = number;
+  }
+  return { names: bytes, nameEnds, nameSlots };
+}
