@@ -1,11 +1,11 @@
 import { domainToASCII } from "node:url";
-import { parseAddress, parseCidr, type AddressRange } from "../../lib/ip.ts";
+import { fourNumber, parseAddress, parseCidr, type AddressRange } from "../../lib/ip.ts";
 import { hashName, mixName, sixNumbers, type ListTable } from "./table.ts";
 
 // From the text of a list to its table. One entry a line: an address, a network, a range of addresses or a domain; what
 // stands behind it is for people. A line of a hosts file stands for its names.
 
-export const ENTRIES_MAX = 1_000_000;
+const ENTRIES_MAX = 1_000_000;
 const SAMPLE_CHARACTERS_MAX = 100;
 const NAME_CHARACTERS_MAX = 253;
 const NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
@@ -38,28 +38,54 @@ export interface ReadList {
 }
 
 interface Entries {
-  readonly four: bigint[];
+  readonly singles: number[];
+  readonly four: AddressRange[];
   readonly six: AddressRange[];
   readonly names: Set<string>;
   addresses: number;
   networks: number;
   leftOut: number;
+  readonly max: number;
 }
 
-export function readList(text: string): ReadList {
-  const entries: Entries = { four: [], six: [], names: new Set(), addresses: 0, networks: 0, leftOut: 0 };
+export function readList(text: string, max = ENTRIES_MAX): ReadList {
+  const entries: Entries = {
+    max,
+    singles: [],
+    four: [],
+    six: [],
+    names: new Set(),
+    addresses: 0,
+    networks: 0,
+    leftOut: 0,
+  };
   let badLines = 0;
   let badSample: string | null = null;
   for (let at = text.startsWith("\uFEFF") ? 1 : 0; at < text.length;) {
     const end = text.indexOf("\n", at);
     const line = text.slice(at, end < 0 ? text.length : end);
     at = end < 0 ? text.length : end + 1;
-    if (readLine(line, entries)) continue;
+    if (readPlainLine(line.trim(), entries) || readLine(line, entries)) continue;
     badLines++;
     badSample ??= line.trim().slice(0, SAMPLE_CHARACTERS_MAX);
   }
   const { addresses, networks, leftOut, names } = entries;
   return { table: tableOf(entries), addresses, networks, domains: names.size, badLines, badSample, leftOut };
+}
+
+/** Nearly every line of a long list is an address or a name and nothing else. */
+function readPlainLine(line: string, entries: Entries): boolean {
+  const four = fourNumber(line);
+  if (four !== undefined) {
+    if (hasRoom(entries)) {
+      entries.singles.push(four);
+      entries.addresses++;
+    }
+    return true;
+  }
+  if (line.length > NAME_CHARACTERS_MAX || !NAME.test(line)) return false;
+  addName(entries, line);
+  return true;
 }
 
 /** False when the line is neither an entry nor empty. */
@@ -103,7 +129,7 @@ function addRange(entries: Entries, { from, to }: AddressRange): void {
   if (!hasRoom(entries)) return;
   if (from === to) entries.addresses++;
   else entries.networks++;
-  if (isFour(from) && isFour(to)) entries.four.push(((from - FOUR_START) << 32n) | (to - FOUR_START));
+  if (isFour(from) && isFour(to)) entries.four.push({ from: from - FOUR_START, to: to - FOUR_START });
   else entries.six.push({ from, to });
 }
 
@@ -113,24 +139,22 @@ function addName(entries: Entries, name: string): void {
 }
 
 function hasRoom(entries: Entries): boolean {
-  if (entries.addresses + entries.networks + entries.names.size < ENTRIES_MAX) return true;
+  if (entries.addresses + entries.networks + entries.names.size < entries.max) return true;
   entries.leftOut++;
   return false;
 }
 
 const numbers = (length: number) => new Uint32Array(new SharedArrayBuffer(length * 4));
 
-function tableOf({ four, six, names }: Entries): ListTable {
-  const fours = joined(
-    [...new BigUint64Array(four).sort()].map((both) => ({ from: both >> 32n, to: both & 0xffffffffn })),
-  );
-  const fourFrom = numbers(fours.length);
-  const fourTo = numbers(fours.length);
-  for (const [i, { from, to }] of fours.entries()) {
-    fourFrom[i] = Number(from);
-    fourTo[i] = Number(to);
+function tableOf({ singles, four, six, names }: Entries): ListTable {
+  const fours = joinedFours(new Uint32Array(singles).sort(), four.sort(byBeginning));
+  const fourFrom = numbers(fours.length / 2);
+  const fourTo = numbers(fours.length / 2);
+  for (let i = 0; i < fourFrom.length; i++) {
+    fourFrom[i] = fours[2 * i]!;
+    fourTo[i] = fours[2 * i + 1]!;
   }
-  const sixes = joined(six.sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0)));
+  const sixes = joined(six.sort(byBeginning));
   const sixFrom = numbers(sixes.length * 4);
   const sixTo = numbers(sixes.length * 4);
   for (const [i, { from, to }] of sixes.entries()) {
@@ -138,6 +162,26 @@ function tableOf({ four, six, names }: Entries): ListTable {
     sixTo.set(sixNumbers(to), i * 4);
   }
   return { fourFrom, fourTo, sixFrom, sixTo, ...nameTable(names) };
+}
+
+const byBeginning = (a: AddressRange, b: AddressRange) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0);
+
+/** Beginnings and ends, in turns, of single addresses and ranges that are each in rising order. */
+function joinedFours(singles: Uint32Array, ranges: readonly AddressRange[]): number[] {
+  const found: number[] = [];
+  let next = 0;
+  const add = (from: number, to: number) => {
+    const last = found.length - 1;
+    if (last < 0 || from > found[last]! + 1) found.push(from, to);
+    else if (to > found[last]!) found[last] = to;
+  };
+  for (const single of singles) {
+    for (; next < ranges.length && ranges[next]!.from <= single; next++)
+      add(Number(ranges[next]!.from), Number(ranges[next]!.to));
+    add(single, single);
+  }
+  for (; next < ranges.length; next++) add(Number(ranges[next]!.from), Number(ranges[next]!.to));
+  return found;
 }
 
 /** Ranges in rising order of their beginnings, those that overlap or touch made one. */
