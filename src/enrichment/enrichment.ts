@@ -1,10 +1,10 @@
-import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { publicAddress } from "../lib/reach.ts";
 import type { EventDraft, JsonObject, JsonValue } from "../model/event.ts";
 import { Geo } from "./geo.ts";
 import { Lists } from "./lists/lists.ts";
+import { Recent } from "./recent.ts";
 import { Reputations, type ReputationsOptions } from "./reputations.ts";
 import type { EnrichmentStatus } from "./status.ts";
 
@@ -57,8 +57,8 @@ export class Enrichment {
   readonly #geo: Geo | undefined;
   readonly #lists: Lists;
   readonly #reputations: Reputations | undefined;
-  readonly #addresses = new LRUCache<string, KnownAddress>({ max: ADDRESSES_REMEMBERED_MAX });
-  readonly #names = new LRUCache<string, readonly string[]>({ max: NAMES_REMEMBERED_MAX });
+  readonly #addresses = new Recent<KnownAddress>(ADDRESSES_REMEMBERED_MAX);
+  readonly #names = new Recent<readonly string[]>(NAMES_REMEMBERED_MAX);
   readonly #pollMs: number;
   #timer: NodeJS.Timeout | undefined;
   #polling: Promise<void> = Promise.resolve();

@@ -2,10 +2,14 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "no
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import * as fc from "fast-check";
+import { Reader, type Response } from "maxmind";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, describe, expect, test } from "vitest";
+import { canonicalAddress } from "../lib/ip.ts";
 import { Geo } from "./geo.ts";
+import { GeoTree } from "./geo-tree.ts";
 import { makeMmdb } from "./mmdb.fixture.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tocsin-geo-"));
@@ -53,6 +57,42 @@ describe("places", () => {
     ["2a00::1", undefined],
   ])("of %s in an operator's file", async (address, place) => {
     expect((await open(fileOf(makeMmdb(CITIES)))).placeOf(address)).toEqual(place);
+  });
+
+  test.each([24, 28, 32])(
+    "are found where the reader of the file finds them, with records of %i bits",
+    async (recordSize) => {
+      const bytes = makeMmdb(CITIES, { recordSize });
+      const reader = new Reader<Response>(bytes);
+      const tree = new GeoTree(bytes, reader.metadata);
+      const near = fc
+        .tuple(fc.constantFrom("81.2.69.", "81.2.70.", "2.125.160.", "1.0.0."), fc.nat(255))
+        .map(([beginning, last]) => beginning + last);
+      fc.assert(
+        fc.property(
+          fc.oneof(near, fc.ipV4(), fc.ipV6(), fc.constantFrom("2001:218::", "2001:218:ffff::1", "2001:219::")),
+          (text) => {
+            const address = canonicalAddress(text)!;
+            expect(tree.find(address) !== undefined).toBe(reader.get(address) !== null);
+          },
+        ),
+      );
+      const geo = await open(fileOf(bytes));
+      expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+    },
+  );
+
+  test("of the file that comes along are those that its reader gives", async () => {
+    const geo = await open(null);
+    const reader = new Reader<Response>(builtin);
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
+        const address = canonicalAddress(text)!;
+        const record = reader.get(address) as { country_code: string } | null;
+        expect(geo.placeOf(address)).toEqual(record ? { country: record.country_code } : undefined);
+      }),
+      { numRuns: 1000 },
+    );
   });
 
   test("a file of IPv4 alone says nothing of IPv6", async () => {

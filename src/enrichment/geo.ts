@@ -1,18 +1,17 @@
 import { readFile, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { isIPv4 } from "node:net";
-import { LRUCache } from "lru-cache";
 import { Reader, type Response } from "maxmind";
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import type { JsonObject } from "../model/event.ts";
+import { GeoTree } from "./geo-tree.ts";
 import type { EnrichmentFault, GeoStatus } from "./status.ts";
 
 // Where an address is, out of an MMDB file in memory. A file that cannot be right is not taken: the one before it stays.
 
 const BUILTIN = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 const FILE_BYTES_MAX = 1024 * 1024 * 1024;
-const RECORDS_MAX = 20_000;
+const PLACES_MAX = 50_000;
 const CITY_CHARACTERS_MAX = 100;
 /** Addresses all over a file that must have an answer, or none, before it is taken. */
 const PROBES = 2048;
@@ -27,6 +26,9 @@ export interface GeoOptions {
 
 interface Loaded {
   readonly reader: Reader<Response>;
+  readonly tree: GeoTree;
+  /** Places by the number of their record. */
+  readonly places: Map<number, JsonObject>;
   readonly readAtMs: number;
 }
 
@@ -38,7 +40,6 @@ export class Geo {
   #fault: EnrichmentFault | null = null;
   /** What the file looked like when it was read last, whether or not it was taken. */
   #signature = "";
-  readonly #places = new WeakMap<object, JsonObject>();
 
   private constructor(options: GeoOptions) {
     this.#options = options;
@@ -65,8 +66,10 @@ export class Geo {
       if (signature === this.#signature) return false;
       this.#signature = signature;
       if (size > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
-      const reader = openReader(await readFile(this.#path));
-      this.#loaded = { reader, readAtMs: this.#options.now() };
+      const bytes = await readFile(this.#path);
+      const reader = openReader(bytes);
+      const tree = new GeoTree(bytes, reader.metadata);
+      this.#loaded = { reader, tree, places: new Map(), readAtMs: this.#options.now() };
       this.#fault = null;
       this.#options.log.info({ kind: reader.metadata.databaseType }, "the file of places was read");
       return true;
@@ -90,20 +93,26 @@ export class Geo {
 
   /** The address in its one spelling. */
   placeOf(address: string): JsonObject | undefined {
-    const reader = this.#loaded?.reader;
-    // A file of IPv4 alone answers IPv6 with whatever lies there.
-    if (!reader || (reader.metadata.ipVersion === 4 && !isIPv4(address))) return undefined;
-    let record: Response | null;
-    try {
-      record = reader.get(address);
-    } catch {
-      this.#faults.inc();
-      return undefined;
+    const record = this.#loaded?.tree.find(address);
+    if (record === undefined) return undefined;
+    const { places } = this.#loaded!;
+    let place = places.get(record);
+    if (!place) {
+      if (places.size >= PLACES_MAX) places.clear();
+      places.set(record, (place = this.#decode(address)));
     }
-    if (record === null || typeof record !== "object") return undefined;
-    let place = this.#places.get(record);
-    if (!place) this.#places.set(record, (place = placeIn(record as Record<string, unknown>)));
     return place === NO_PLACE ? undefined : place;
+  }
+
+  #decode(address: string): JsonObject {
+    try {
+      const record = this.#loaded!.reader.get(address);
+      return typeof record === "object" && record !== null ? placeIn(record as Record<string, unknown>) : NO_PLACE;
+    } catch {
+      // A part of the file that the probes did not meet.
+      this.#faults.inc();
+      return NO_PLACE;
+    }
   }
 
   get status(): GeoStatus {
@@ -122,7 +131,7 @@ export class Geo {
 function openReader(bytes: Buffer): Reader<Response> {
   let reader: Reader<Response>;
   try {
-    reader = new Reader<Response>(bytes, { cache: new LRUCache<string | number, object>({ max: RECORDS_MAX }) });
+    reader = new Reader<Response>(bytes);
   } catch (error) {
     throw new Error("it is not an MMDB file, or the end of it is missing", { cause: error });
   }

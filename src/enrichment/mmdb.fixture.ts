@@ -27,10 +27,16 @@ function bytesOf(value: bigint, count: number): number[] {
   return Array.from({ length: count }, (_, i) => Number((value >> BigInt(8 * (count - 1 - i))) & 0xffn));
 }
 
+function nodeBytes(left: bigint, right: bigint, recordSize: number): number[] {
+  if (recordSize !== 28) return [...bytesOf(left, recordSize / 8), ...bytesOf(right, recordSize / 8)];
+  const middle = Number(((left >> 24n) << 4n) | (right >> 24n));
+  return [...bytesOf(left & 0xffffffn, 3), middle, ...bytesOf(right & 0xffffffn, 3)];
+}
+
 /** A file that knows these networks. Without IPv6 it is one of IPv4 alone. */
 export function makeMmdb(
   networks: Readonly<Record<string, Value>>,
-  { six = true, kind = "Test", builtAt = 1_700_000_000 } = {},
+  { six = true, kind = "Test", builtAt = 1_700_000_000, recordSize = 24 } = {},
 ): Buffer {
   const nodes: [number, number][] = [[-1, -1]];
   const data: number[] = [];
@@ -54,10 +60,7 @@ export function makeMmdb(
     }
   }
   const point = (value: number) => (value === -1 ? nodes.length : value < 0 ? nodes.length + 16 + (-2 - value) : value);
-  const tree = nodes.flatMap(([left, right]) => [
-    ...bytesOf(BigInt(point(left)), 3),
-    ...bytesOf(BigInt(point(right)), 3),
-  ]);
+  const tree = nodes.flatMap(([left, right]) => nodeBytes(BigInt(point(left)), BigInt(point(right)), recordSize));
   const metadata = encode({
     binary_format_major_version: 2,
     binary_format_minor_version: 0,
@@ -67,7 +70,7 @@ export function makeMmdb(
     ip_version: six ? 6 : 4,
     languages: ["en"],
     node_count: nodes.length,
-    record_size: 24,
+    record_size: recordSize,
   });
   const marker = [0xab, 0xcd, 0xef, ...Buffer.from("MaxMind.com")];
   return Buffer.from([...tree, ...Array.from({ length: 16 }, () => 0), ...data, ...marker, ...metadata]);

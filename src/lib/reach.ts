@@ -1,5 +1,5 @@
 import { BlockList, isIPv6 } from "node:net";
-import { canonicalAddress, fourNumber, parseCidr } from "./ip.ts";
+import { canonicalAddress, formatGroups, fourNumber, parseCidr, sixGroups } from "./ip.ts";
 
 // Where an address leads: out into the world, or to something that only means anything here.
 
@@ -71,15 +71,38 @@ export function reachOf(text: string): Reach {
   return RESERVED.check(address, family) ? "reserved" : "public";
 }
 
+/** Base and mask of each IPv6 network that is not public. */
+const NOT_PUBLIC_SIX = [...NOWHERE_NETWORKS, ...PRIVATE_NETWORKS, ...RESERVED_NETWORKS]
+  .filter((network) => network.includes(":"))
+  .map((network) => {
+    const [address, bits] = network.split("/") as [string, string];
+    const mask = Uint16Array.from(
+      { length: 8 },
+      (_, i) => 0xffff << Math.max(0, 16 - Math.max(0, Number(bits) - 16 * i)),
+    );
+    return { base: sixGroups(address)!, mask };
+  });
+
 /** The one spelling of an address of the internet; undefined for any other address, and for what is none. */
 export function publicAddress(text: string): string | undefined {
   const four = fourNumber(text);
-  if (four === undefined) {
+  if (four !== undefined) {
+    for (let i = 0; i < NOT_PUBLIC_FOUR.length; i += 2) {
+      if (four >= NOT_PUBLIC_FOUR[i]! && four <= NOT_PUBLIC_FOUR[i + 1]!) return undefined;
+    }
+    return text;
+  }
+  const six = sixGroups(text);
+  // What begins with zeros may be an IPv4 address in disguise.
+  if (six === undefined || six[0] === 0) {
     const address = canonicalAddress(text);
     return address !== undefined && reachOf(address) === "public" ? address : undefined;
   }
-  for (let i = 0; i < NOT_PUBLIC_FOUR.length; i += 2) {
-    if (four >= NOT_PUBLIC_FOUR[i]! && four <= NOT_PUBLIC_FOUR[i + 1]!) return undefined;
-  }
-  return text;
+  for (const { base, mask } of NOT_PUBLIC_SIX) if (isWithin(six, base, mask)) return undefined;
+  return formatGroups(six);
+}
+
+function isWithin(groups: Uint16Array, base: Uint16Array, mask: Uint16Array): boolean {
+  for (let i = 0; i < 8; i++) if ((groups[i]! & mask[i]!) !== base[i]) return false;
+  return true;
 }

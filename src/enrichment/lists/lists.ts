@@ -1,11 +1,10 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { canonicalAddress, fourNumber, parseAddress } from "../../lib/ip.ts";
 import type { ListStatus } from "../status.ts";
 import { List } from "./list.ts";
 import { normalName } from "./read.ts";
-import { hasFour, hasName, hasSix } from "./table.ts";
+import { addressNumbers, hasAddress, hasName, type ListTable } from "./table.ts";
 
 // All lists: who is on which of them.
 
@@ -82,16 +81,14 @@ export class Lists {
 
   /** Names of the lists that have the address, in the order of the settings. */
   withAddress(text: string): string[] {
-    const address = canonicalAddress(text);
-    if (address === undefined) return [];
-    const six = fourNumber(address) === undefined ? parseAddress(address)! : undefined;
-    return this.#namesWhere((list) => (six === undefined ? hasFour(list.table!, address) : hasSix(list.table!, six)));
+    const address = addressNumbers(text);
+    return address === undefined ? [] : this.#namesWhere((table) => hasAddress(table, address));
   }
 
   /** Names of the lists that have the domain, or one that it belongs to. */
   withName(text: string): string[] {
     const name = normalName(text);
-    return name === undefined ? [] : this.#namesWhere((list) => hasName(list.table!, name));
+    return name === undefined ? [] : this.#namesWhere((table) => hasName(table, name));
   }
 
   get status(): ListStatus[] {
@@ -102,7 +99,9 @@ export class Lists {
     for (const list of this.#lists) list.close();
   }
 
-  #namesWhere(holds: (list: List) => boolean): string[] {
-    return this.#lists.filter((list) => list.table !== undefined && holds(list)).map(({ name }) => name);
+  #namesWhere(holds: (table: ListTable) => boolean): string[] {
+    const found: string[] = [];
+    for (const { name, table } of this.#lists) if (table !== undefined && holds(table)) found.push(name);
+    return found;
   }
 }

@@ -1,6 +1,6 @@
 import { domainToASCII } from "node:url";
 import { fourNumber, parseAddress, parseCidr, type AddressRange } from "../../lib/ip.ts";
-import { hashName, mixName, sixNumbers, type ListTable } from "./table.ts";
+import { hashName, mixName, type ListTable } from "./table.ts";
 
 // From the text of a list to its table. One entry a line: an address, a network, a range of addresses or a domain; what
 // stands behind it is for people. A line of a hosts file stands for its names.
@@ -182,6 +182,12 @@ function joinedFours(singles: Uint32Array, ranges: readonly AddressRange[]): num
   }
   for (; next < ranges.length; next++) add(Number(ranges[next]!.from), Number(ranges[next]!.to));
   return found;
+}
+
+function sixNumbers(address: bigint): Uint32Array {
+  const numbers = new Uint32Array(4);
+  for (let i = 0; i < 4; i++) numbers[i] = Number((address >> BigInt(96 - 32 * i)) & 0xffffffffn);
+  return numbers;
 }
 
 /** Ranges in rising order of their beginnings, those that overlap or touch made one. */

@@ -1,4 +1,4 @@
-import { fourNumber } from "../../lib/ip.ts";
+import { canonicalAddress, fourNumber, sixGroups } from "../../lib/ip.ts";
 
 // The entries of one list, as numbers and bytes in memory that threads share: made in a thread, asked in another.
 
@@ -30,9 +30,28 @@ export function hashName(name: string): number {
   return hash;
 }
 
-/** The text must be an IPv4 address. */
-export function hasFour({ fourFrom, fourTo }: ListTable, text: string): boolean {
-  const value = fourNumber(text)!;
+/** An address as a table is asked for it: one number for IPv4, four for IPv6. */
+export function addressNumbers(text: string): number | Uint32Array | undefined {
+  const four = fourNumber(text);
+  if (four !== undefined) return four;
+  const groups = sixGroups(text);
+  // What begins with zeros may be an IPv4 address in disguise.
+  if (groups !== undefined && groups[0] !== 0) return wordsOf(groups);
+  const address = canonicalAddress(text);
+  return address === undefined ? undefined : (fourNumber(address) ?? wordsOf(sixGroups(address)!));
+}
+
+function wordsOf(groups: Uint16Array): Uint32Array {
+  const words = new Uint32Array(4);
+  for (let i = 0; i < 4; i++) words[i] = groups[2 * i]! * 65_536 + groups[2 * i + 1]!;
+  return words;
+}
+
+export function hasAddress(table: ListTable, address: number | Uint32Array): boolean {
+  return typeof address === "number" ? hasFour(table, address) : hasSix(table, address);
+}
+
+function hasFour({ fourFrom, fourTo }: ListTable, value: number): boolean {
   let low = 0;
   let high = fourFrom.length;
   while (low < high) {
@@ -43,15 +62,7 @@ export function hasFour({ fourFrom, fourTo }: ListTable, text: string): boolean 
   return low > 0 && fourTo[low - 1]! >= value;
 }
 
-/** An address of IPv6 as four numbers. */
-export function sixNumbers(address: bigint): Uint32Array {
-  const numbers = new Uint32Array(4);
-  for (let i = 0; i < 4; i++) numbers[i] = Number((address >> BigInt(96 - 32 * i)) & 0xffffffffn);
-  return numbers;
-}
-
-export function hasSix({ sixFrom, sixTo }: ListTable, address: bigint): boolean {
-  const value = sixNumbers(address);
+function hasSix({ sixFrom, sixTo }: ListTable, value: Uint32Array): boolean {
   let low = 0;
   let high = sixFrom.length / 4;
   while (low < high) {
