@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Reader, type Response } from "maxmind";
@@ -8,6 +7,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { randomFrom } from "../src/demo/random.ts";
 import { Enrichment } from "../src/enrichment/enrichment.ts";
+import { builtinFile } from "../src/enrichment/geo.ts";
 import { publicAddress } from "../src/lib/reach.ts";
 import type { Answer } from "./figures.ts";
 
@@ -22,7 +22,6 @@ const ROUNDS = 5;
 const PLACE_MICROSECONDS_MAX = 3;
 /** Our own: nobody has asked for one. */
 const LIST_MICROSECONDS_MAX = 10;
-const FILE = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 
 export async function geo(): Promise<readonly Answer[]> {
   const folder = await mkdtemp(join(tmpdir(), "tocsin-geo-"));
@@ -30,7 +29,7 @@ export async function geo(): Promise<readonly Answer[]> {
     const addresses = outsideAddresses(ADDRESSES);
     const events = addresses.map((address) => ({ src_ip: address, user: "ann", action: "blocked" }));
     const often = Array.from({ length: ADDRESSES }, (_, i) => events[i % OFTEN]!);
-    const reader = new Reader<Response>(readFileSync(createRequire(import.meta.url).resolve(FILE)), {
+    const reader = new Reader<Response>(readFileSync(builtinFile()), {
       cache: new Map(),
     });
     const bare = microseconds(addresses, (address) => reader.get(address));

@@ -1,5 +1,4 @@
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -8,7 +7,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, describe, expect, test } from "vitest";
 import { canonicalAddress } from "../lib/ip.ts";
-import { Geo } from "./geo.ts";
+import { builtinFile, Geo } from "./geo.ts";
 import { GeoTree } from "./geo-tree.ts";
 import { makeMmdb } from "./mmdb.fixture.ts";
 
@@ -114,9 +113,7 @@ describe("places", () => {
 });
 
 const good = makeMmdb(CITIES);
-const builtin = readFileSync(
-  createRequire(import.meta.url).resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb"),
-);
+const builtin = readFileSync(builtinFile());
 /** The tree leads out of the file, or round and round. */
 const damaged = Buffer.concat([Buffer.alloc(1000, 0xff), builtin.subarray(1000)]);
 

@@ -9,7 +9,6 @@ import type { EnrichmentFault, GeoStatus } from "./status.ts";
 
 // Where an address is, out of an MMDB file in memory. A file that cannot be right is not taken: the one before it stays.
 
-const BUILTIN = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 const FILE_BYTES_MAX = 1024 * 1024 * 1024;
 const PLACES_MAX = 50_000;
 const CITY_CHARACTERS_MAX = 100;
@@ -43,7 +42,7 @@ export class Geo {
 
   private constructor(options: GeoOptions) {
     this.#options = options;
-    this.#path = options.file ?? createRequire(import.meta.url).resolve(BUILTIN);
+    this.#path = options.file ?? builtinFile();
     this.#faults = new Counter({
       name: "tocsin_enrichment_geo_faults_total",
       help: "Files of places that were not taken, and addresses that the file has no readable answer for",
@@ -125,6 +124,12 @@ export class Geo {
       fault: this.#fault,
     };
   }
+}
+
+/** Both families in one: the files for each alone are not told apart by their answers. */
+export function builtinFile(): string {
+  const require = createRequire(import.meta.url);
+  return require.resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb");
 }
 
 /** Throws where the file is not an MMDB, or is torn, or its tree leads astray. */

@@ -11,7 +11,7 @@ import type { ListsApi } from "./worker.ts";
 
 // One list: where it comes from, when it is looked at again, and its last good content.
 
-export const LIST_BYTES_MAX = 64 * 1024 * 1024;
+const LIST_BYTES_MAX = 64 * 1024 * 1024;
 const FETCH_MS_MAX = 60_000;
 /** A list that could not be had is tried again after this, where it would not be its turn before. */
 const RETRY_MS = 5 * 60_000;

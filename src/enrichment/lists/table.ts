@@ -21,7 +21,7 @@ const HASH_START = 0x811c9dc5;
 const HASH_FACTOR = 0x01000193;
 
 /** From the end to the beginning, so that the endings of a name are met on the way. */
-export const addToHash = (hash: number, code: number) => Math.imul(hash ^ code, HASH_FACTOR);
+const addToHash = (hash: number, code: number) => Math.imul(hash ^ code, HASH_FACTOR);
 export const mixName = (hash: number, slots: number) => (hash ^ (hash >>> 15)) & (slots - 1);
 
 export function hashName(name: string): number {

@@ -7,7 +7,7 @@ import { COLUMNS, HOT_FIELDS, SEQ, toCells, TS, type Cell } from "./table.ts";
 // them once, with what it had or with what it has.
 
 /** Changes that are taken up in one statement. */
-export const AMENDMENTS_PER_STATEMENT = 500;
+const AMENDMENTS_PER_STATEMENT = 500;
 
 /** The columns that hold something of the enrichment. */
 const CHANGING = COLUMNS.flatMap(({ name, type }, place) =>
