@@ -2,7 +2,7 @@ import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
 import type { DayReaders } from "../journal/day-file.ts";
-import { amendTable, readAmended } from "./amend.ts";
+import { amendTable, readAmended, withChanges } from "./amend.ts";
 import { appendRows, CHUNK_ROWS } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
 import { columnList, ODD, toCells, TS, type Cell } from "./table.ts";
@@ -196,14 +196,18 @@ export class Follower {
     if (!reader) return void this.#amended.set(day, upTo);
     const { rows, number } = readAmended(reader, this.#amended.get(day) ?? 0, upTo);
     for (const row of rows) this.oddBits |= row[ODD] as number;
+    if (rows.length > 0) await withChanges(this.#mover, rows, () => this.#changeRows(rows, day, number));
+    this.#amended.set(day, number);
+    this.#amendments += rows.length;
+  }
+
+  async #changeRows(rows: readonly Cell[][], day: number, number: number): Promise<void> {
     for (const { lot, isOnDisk, marks } of this.#tails)
       if (!isOnDisk && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
     await this.#transact(async () => {
       await amendTable(this.#mover, "events", rows);
       await this.#writeAmended(day, number);
     });
-    this.#amended.set(day, number);
-    this.#amendments += rows.length;
   }
 
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */

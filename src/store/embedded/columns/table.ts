@@ -63,7 +63,6 @@ export const columnList = COLUMNS.map(({ name, type }) => `${name} ${type}`).joi
 
 export type Cell = string | number | null;
 
-export const SEQ = 0;
 export const TS = 1;
 const FIRST_HOT = 6;
 export const ODD = FIRST_HOT + HOT_FIELDS.length;
