@@ -128,12 +128,13 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
     });
 
     test("for ids that no event has, nothing happens, and the others are changed", async () => {
-      const [event] = await append(draft());
-      const forged = event!.id.slice(0, -1) + (event!.id.endsWith("0") ? "1" : "0");
-      const elsewhere = event!.id.replace(/^evt_./, "evt_f");
+      const [event, other] = await append(draft(), draft());
+      const forged = other!.id.slice(0, -1) + (other!.id.endsWith("0") ? "1" : "0");
+      const elsewhere = other!.id.replace(/^evt_./, "evt_f");
       const enrichment = { abuse_ipdb: { score: 61 } };
       await store().events.amend(["evt_x", forged, elsewhere, event!.id].map((id) => ({ id, enrichment })));
       expect(ids((await search(is("enrichment.abuse_ipdb.score", 61))).items)).toEqual([event!.id]);
+      expect(JSON.parse((await store().events.get(other!.id))!)).toEqual(other);
       await store().events.amend([]);
     });
 

@@ -131,34 +131,34 @@ describe("the data folder", () => {
     const dataDir = newFolder();
     let store = await open(dataDir);
     const stored = await store.events.append(drafts(700));
-    const amend = (score: number) =>
-      store.events.amend(stored.slice(0, 650).map(({ id }) => ({ id, enrichment: { abuse_ipdb: { score } } })));
+    const amend = (count: number, score: number) =>
+      store.events.amend(stored.slice(0, count).map(({ id }) => ({ id, enrichment: { abuse_ipdb: { score } } })));
     const sum = async () => {
       const aggs = [{ name: "scores", aggregation: { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const }];
       const { aggregations } = await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs });
       return (aggregations["scores"] as { sum: number }).sum;
     };
-    await amend(1);
+    await amend(650, 1);
     await close(store);
     const before = newFolder();
     cpSync(dataDir, before, { recursive: true });
     store = await open(dataDir);
-    await amend(2);
-    expect(await sum()).toBe(1300);
+    await amend(700, 2);
+    expect(await sum()).toBe(1400);
     await close(store);
     const [columns, events] = [join("columns", "columns.duckdb"), "events"];
     cpSync(join(dataDir, columns), join(before, "after.duckdb"));
     // The columns of before beside the journal of now.
     cpSync(join(before, columns), join(dataDir, columns));
     store = await open(dataDir);
-    expect(await sum()).toBe(1300);
+    expect(await sum()).toBe(1400);
     await close(store);
     // The journal of before beside the columns of now.
     cpSync(join(before, "after.duckdb"), join(dataDir, columns));
     cpSync(join(before, events), join(dataDir, events), { recursive: true });
     store = await open(dataDir);
     expect(await sum()).toBe(650);
-    await amend(5);
+    await amend(650, 5);
     expect(await sum()).toBe(3250);
   });
 

@@ -169,6 +169,8 @@ export class Follower {
   }
 
   async #catchUp(): Promise<void> {
+    // Those that are noted meanwhile may be of rows that are noted meanwhile, and not there yet.
+    const amended = [...this.#amendedNoted];
     for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
         const { rows, last } = this.#nextRows(day, at, end);
@@ -184,7 +186,7 @@ export class Follower {
     const tail = this.#tails.at(-1)!;
     if (tail.rows > tail.rowsFlushed) tail.appender.flushSync();
     tail.rowsFlushed = tail.rows;
-    for (const [day, upTo] of this.#amendedNoted) {
+    for (const [day, upTo] of amended) {
       while ((this.#amended.get(day) ?? 0) < upTo) await this.#alone(() => this.#amend(day, upTo));
     }
   }

@@ -266,7 +266,8 @@ const api = {
 
   /** Events of the day that the journal had committed were changed there. */
   amended(day: number, lastAmendment: number): void {
-    dayEnds = dayEnds.map((end) => (end.day === day ? { ...end, lastAmendment } : end));
+    const known = dayEnds.findIndex((end) => end.day === day);
+    if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastAmendment };
     follower.noteAmended(day, lastAmendment);
     scheduleFollow();
   },
