@@ -267,7 +267,8 @@ export class Reputations {
           this.#options.log.warn({ err: error }, "a reputation could not be added to what waited for it");
           return false;
         }
-        await delay(waitMs);
+        // A stop ends the wait, and the next try is the last.
+        await delay(waitMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
       }
     }
     return false;

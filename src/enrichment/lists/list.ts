@@ -144,16 +144,20 @@ export class List {
   }
 
   async #load(path: string): Promise<ReadList> {
-    const { promise: death, reject } = Promise.withResolvers<never>();
+    const { promise: end, reject } = Promise.withResolvers<never>();
+    const { signal } = this.#stop;
+    const stop = () => reject(new Error("the service stops"));
+    signal.addEventListener("abort", stop, { once: true });
     const thread = new Thread<ListsApi>(new URL("./worker.ts", import.meta.url), undefined, reject);
     try {
-      const read = await Promise.race([thread.call("read", path, LIST_BYTES_MAX), death]);
+      const read = await Promise.race([thread.call("read", path, LIST_BYTES_MAX), end]);
       const { addresses, networks, domains, badLines, badSample } = read;
       // A page that says sorry, say.
       if (addresses + networks + domains === 0 && badLines > 0)
         throw new Error(`it holds no address, network or domain; it begins with ${JSON.stringify(badSample)}`);
       return read;
     } finally {
+      signal.removeEventListener("abort", stop);
       await thread.end();
     }
   }

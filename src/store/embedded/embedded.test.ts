@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, describe, expect, test } from "vitest";
@@ -125,6 +126,27 @@ describe("the data folder", () => {
     await rebuildColumns({ ...options(dataDir), onProgress: () => undefined });
     store = await open(dataDir);
     expect(await scored()).toMatchObject({ sum: 32_000 });
+  });
+
+  test("from before events could be changed later is read as it is, and they can", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const [first] = await store.events.append(drafts(3));
+    await close(store);
+    const day = new DatabaseSync(dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now())));
+    day.exec("DROP TABLE amendments");
+    day.close();
+    store = await open(dataDir);
+    expect(await store.events.get(first!.id)).toBe(first!.text);
+    await store.events.amend([{ id: first!.id, enrichment: { lists: ["late"] } }]);
+    const condition = {
+      kind: "test",
+      field: "enrichment.lists",
+      operator: "equals",
+      value: "late",
+      ignoreCase: false,
+    } as const;
+    expect((await store.events.search({ condition, sort: [], limit: 5, aggs: [] })).total).toBe(1);
   });
 
   test("whose columns are a copy from before some changes, or have changes that the journal lost, follows the journal", async () => {
