@@ -15,6 +15,7 @@ import { readResults, saveAnswers, showTable, type Answer } from "./figures.ts";
 import { flowsAggregate } from "./flows-aggregate.ts";
 import { flowsDecode } from "./flows-decode.ts";
 import { flowsQuery } from "./flows-query.ts";
+import { geo } from "./geo.ts";
 import { ingest } from "./ingest.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
@@ -52,6 +53,7 @@ const FLOW_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
   "flows-aggregate": flowsAggregate,
   "flows-query": flowsQuery,
   notify,
+  geo,
 };
 
 const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(FLOW_QUESTIONS)];

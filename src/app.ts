@@ -9,6 +9,7 @@ import { clientAddress, type Settings } from "./config/config.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
 import { Detector } from "./detection/detector.ts";
 import { Rulebook } from "./detection/rulebook.ts";
+import { Enrichment } from "./enrichment/enrichment.ts";
 import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
@@ -16,7 +17,7 @@ import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
-import type { AlertSummary } from "./model/alert.ts";
+import type { Alert, AlertSummary } from "./model/alert.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -63,7 +64,20 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
 
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
     opens("retention", await startRetention(store, retention, log, now));
-    const intake = opens("intake", openIntake({ store, registry, retentionDays, now }));
+    const enrichment = opens(
+      "enrichment",
+      await Enrichment.open({
+        settings: settings.enrichment,
+        dataDir,
+        keeper: store.reputations,
+        events: store.events,
+        annotate: (alertId, report) => alerts.addReputation(alertId, report),
+        registry,
+        log,
+        now,
+      }),
+    );
+    const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
     const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
 
     const builtins = loadBuiltinRules({ platform, timezone });
@@ -72,7 +86,12 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
     const hear = (alert: AlertSummary) => analyst.hear(alert);
-    const alerts = openAlerts({ store, now, telling, addException, onCreated: hear, onRaised: hear });
+    const onCreated = (alert: Alert) => {
+      const events = alert.relatedEvents.map(({ id }) => id);
+      enrichment.alertMade(alert, events);
+      hear(alert);
+    };
+    const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear });
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));
@@ -95,7 +114,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     );
     const statusOfCollectors = () => flows.status();
 
-    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors };
+    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors, enrichment };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const told = { channels: telling.channels, analyse };
     const server = await createServer({ settings, ...parts, ...told, registry, log, now });

@@ -9,7 +9,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   model: ["lib"],
   demo: ["lib", "model"],
   config: ["lib", "model"],
-  enrichment: ["lib", "model"],
+  enrichment: ["lib", "model", "store/store.ts"],
   store: ["lib", "model"],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],

@@ -1,5 +1,6 @@
 import { idMaker } from "../lib/id.ts";
 import { SYSTEM, type Alert, type AlertSummary, type Comment } from "../model/alert.ts";
+import type { JsonObject } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { NotificationReason } from "../model/notification.ts";
 import type { ExceptionInput } from "../model/rule.ts";
@@ -173,6 +174,13 @@ export class Alerts {
       return conflicts.length === 0 ? { alert } : undefined;
     });
     return alert;
+  }
+
+  /** Adds what others report of an alert's address, where it has no such thing yet. */
+  async addReputation(id: string, report: JsonObject): Promise<void> {
+    await this.annotate(id, ({ enrichment }) =>
+      "abuse_ipdb" in enrichment ? undefined : { enrichment: { ...enrichment, abuse_ipdb: report } },
+    );
   }
 
   #tell(happenings: readonly Happening[], at: number): ReturnType<typeof tell> {

@@ -5,6 +5,7 @@ import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { Settings } from "../config/config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
+import type { EnrichmentStatus } from "../enrichment/status.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -18,6 +19,7 @@ import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
+import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
@@ -76,6 +78,7 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** Those that there are to tell people with. */
   readonly channels: readonly Channel[];
+  readonly enrichment: { readonly status: EnrichmentStatus };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -105,6 +108,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
+    ...enrichmentEndpoints(() => options.enrichment.status),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);

@@ -49,10 +49,10 @@ export interface Intake {
 
 /** Adds what the service knows about an event. */
 export interface Enricher {
-  /** What is known now, from memory. */
-  enrich(raw: JsonObject): JsonObject;
+  /** What is known now, from memory; undefined: nothing. */
+  enrich(raw: JsonObject): JsonObject | undefined;
   /** Hears of what is stored, so that what is found out later can still be added. */
-  stored?(id: string, draft: EventDraft): void;
+  readonly stored?: ((id: string, draft: EventDraft) => void) | undefined;
 }
 
 export interface IntakeOptions {
@@ -296,8 +296,11 @@ type ChunkOutcome =
   | { readonly stored: readonly StoredEvent[] }
   | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
 
-function enriched({ draft, idempotencyToken }: NewEvent, enricher: Enricher): NewEvent {
-  return { draft: { ...draft, enrichment: { ...enricher.enrich(draft.raw), ...draft.enrichment } }, idempotencyToken };
+function enriched(event: NewEvent, enricher: Enricher): NewEvent {
+  const { draft, idempotencyToken } = event;
+  const found = enricher.enrich(draft.raw);
+  if (found === undefined) return event;
+  return { draft: { ...draft, enrichment: { ...found, ...draft.enrichment } }, idempotencyToken };
 }
 
 /** A device whose clock is far off still has something to say: its own idea of the time is kept beside the right one. */

@@ -1,5 +1,5 @@
 import { BlockList, isIPv6 } from "node:net";
-import { canonicalAddress } from "./ip.ts";
+import { canonicalAddress, formatGroups, fourNumber, parseCidr, sixGroups } from "./ip.ts";
 
 // Where an address leads: out into the world, or to something that only means anything here.
 
@@ -18,8 +18,8 @@ function listOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-const NOWHERE = listOf(["0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8"]);
-const PRIVATE = listOf([
+const NOWHERE_NETWORKS = ["0.0.0.0/8", "224.0.0.0/3", "::/128", "ff00::/8"];
+const PRIVATE_NETWORKS = [
   "10.0.0.0/8",
   "100.64.0.0/10",
   "127.0.0.0/8",
@@ -30,8 +30,8 @@ const PRIVATE = listOf([
   "fc00::/7",
   "fe80::/10",
   "fec0::/10",
-]);
-const RESERVED = listOf([
+];
+const RESERVED_NETWORKS = [
   "192.0.0.0/24",
   "192.0.2.0/24",
   "192.88.99.0/24",
@@ -48,7 +48,19 @@ const RESERVED = listOf([
   "2002::/16",
   "3fff::/20",
   "5f00::/16",
-]);
+];
+
+const NOWHERE = listOf(NOWHERE_NETWORKS);
+const PRIVATE = listOf(PRIVATE_NETWORKS);
+const RESERVED = listOf(RESERVED_NETWORKS);
+
+/** First and last of each IPv4 network that is not public, as numbers. */
+const NOT_PUBLIC_FOUR = new Uint32Array(
+  [...NOWHERE_NETWORKS, ...PRIVATE_NETWORKS, ...RESERVED_NETWORKS]
+    .filter((network) => !network.includes(":"))
+    .map((network) => parseCidr(network)!)
+    .flatMap(({ from, to }) => [Number(from & 0xffffffffn), Number(to & 0xffffffffn)]),
+);
 
 /** The text must be an address. */
 export function reachOf(text: string): Reach {
@@ -57,4 +69,40 @@ export function reachOf(text: string): Reach {
   if (NOWHERE.check(address, family)) return "nowhere";
   if (PRIVATE.check(address, family)) return "private";
   return RESERVED.check(address, family) ? "reserved" : "public";
+}
+
+/** Base and mask of each IPv6 network that is not public. */
+const NOT_PUBLIC_SIX = [...NOWHERE_NETWORKS, ...PRIVATE_NETWORKS, ...RESERVED_NETWORKS]
+  .filter((network) => network.includes(":"))
+  .map((network) => {
+    const [address, bits] = network.split("/") as [string, string];
+    const mask = Uint16Array.from(
+      { length: 8 },
+      (_, i) => 0xffff << Math.max(0, 16 - Math.max(0, Number(bits) - 16 * i)),
+    );
+    return { base: sixGroups(address)!, mask };
+  });
+
+/** The one spelling of an address of the internet; undefined for any other address, and for what is none. */
+export function publicAddress(text: string): string | undefined {
+  const four = fourNumber(text);
+  if (four !== undefined) {
+    for (let i = 0; i < NOT_PUBLIC_FOUR.length; i += 2) {
+      if (four >= NOT_PUBLIC_FOUR[i]! && four <= NOT_PUBLIC_FOUR[i + 1]!) return undefined;
+    }
+    return text;
+  }
+  const six = sixGroups(text);
+  // What begins with zeros may be an IPv4 address in disguise.
+  if (six === undefined || six[0] === 0) {
+    const address = canonicalAddress(text);
+    return address !== undefined && reachOf(address) === "public" ? address : undefined;
+  }
+  for (const { base, mask } of NOT_PUBLIC_SIX) if (isWithin(six, base, mask)) return undefined;
+  return formatGroups(six);
+}
+
+function isWithin(groups: Uint16Array, base: Uint16Array, mask: Uint16Array): boolean {
+  for (let i = 0; i < 8; i++) if ((groups[i]! & mask[i]!) !== base[i]) return false;
+  return true;
 }

@@ -77,6 +77,7 @@ export const eventSchema = z
       .looseObject({
         geo: z.looseObject({ country: z.string().optional(), city: z.string().optional() }).optional(),
         abuse_ipdb: z.looseObject({ score: z.number().int().optional() }).optional(),
+        lists: z.array(z.string()).optional().describe("names of the lists that have an address or a domain of it"),
       })
       .describe("what the service added"),
   })

@@ -6,6 +6,7 @@ import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
 import type { SearchQuery } from "../model/query.ts";
+import { amendContract } from "./contract-amend.ts";
 import { casesContract, newAlert } from "./contract-cases.ts";
 import { notificationsContract } from "./contract-notifications.ts";
 import { flowsContract } from "./contract-flows.ts";
@@ -260,6 +261,14 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     });
 
     questionsContract({ store: () => store, clock: () => clock, draft, append });
+
+    amendContract({
+      store: () => store,
+      reopen: async () => (store = await opened.reopen()),
+      clock: () => clock,
+      draft,
+      append,
+    });
 
     describe("keys and exports", () => {
       const key: ApiKey = {

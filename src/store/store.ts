@@ -1,5 +1,5 @@
 import type { Alert, AlertSummary, Resolution, Status, TimelineEntry } from "../model/alert.ts";
-import type { EventClass, EventDraft, Severity } from "../model/event.ts";
+import type { EventClass, EventDraft, JsonObject, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type {
   Flow,
@@ -58,6 +58,13 @@ export interface StoredEvent {
   readonly text: string;
 }
 
+/** What was found out about an event after it was stored. */
+export interface Amendment {
+  readonly id: string;
+  /** Each key takes the place of the one that the event has. */
+  readonly enrichment: JsonObject;
+}
+
 export interface EventFilter extends TimeRange {
   readonly source?: string | undefined;
   readonly severity?: Severity | undefined;
@@ -73,6 +80,12 @@ export interface EventStore {
    * StoreUnavailable, none of them is promised. Ids rise in the order of arrival.
    */
   append(events: readonly NewEvent[]): Promise<StoredEvent[]>;
+  /**
+   * Adds to the enrichment of stored events. When it resolves the changes survive a crash and every read sees them; a read
+   * that is under way may see some. Ids that no event has (any more) are passed over. Two things stay as they are: who has
+   * seen the event as an arrival does not see it again, and full text does not find words that came with the change.
+   */
+  amend(amendments: readonly Amendment[]): Promise<void>;
   get(id: string): Promise<string | undefined>;
   /** The event that was stored with this token within the last 24 hours. */
   findByToken(token: string): Promise<StoredEvent | undefined>;
@@ -278,6 +291,26 @@ export interface KeyUsage {
   readonly dayCount: number;
 }
 
+/** What others have reported of an address. */
+export interface Reputation {
+  readonly address: string;
+  readonly checkedAt: number;
+  /** As it stands in the enrichment of events. */
+  readonly report: JsonObject;
+}
+
+/** Reputations of addresses that were asked for, for as long as they are believed, and how many were asked for. */
+export interface ReputationStore {
+  /** Found out at this time or later, the newest first, at most so many. */
+  since(ms: number, limit: number): Reputation[];
+  put(reputation: Reputation): void;
+  removeBefore(ms: number): void;
+  /** Look-ups of the UTC day that begins at this time. */
+  lookups(day: number): number;
+  /** Forgets the days before it. */
+  saveLookups(day: number, count: number): void;
+}
+
 export interface ExportStore {
   list(): ExportJob[];
   get(id: string): ExportJob | undefined;
@@ -299,6 +332,7 @@ export interface Store {
   readonly flows: FlowStore;
   readonly keys: KeyStore;
   readonly exports: ExportStore;
+  readonly reputations: ReputationStore;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

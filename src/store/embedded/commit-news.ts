@@ -26,6 +26,12 @@ export class CommitNews {
     this.#timer ??= setTimeout(() => this.tell(), TELL_MS);
   }
 
+  /** What it was told to change it must have been told of before. */
+  amended(day: number, lastAmendment: number): void {
+    this.tell();
+    void this.#columns.call("amended", day, lastAmendment);
+  }
+
   tell(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,6 +1,17 @@
-import { closeSync, existsSync, ftruncateSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, describe, expect, test } from "vitest";
@@ -97,6 +108,80 @@ describe("the data folder", () => {
     expect(statSync(log).size).toBeGreaterThan(100_000);
     await close(store);
     expect(statSync(log, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+  });
+
+  test("of events that were changed later: built anew, the columns have the changes", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const enrichment = { abuse_ipdb: { score: 80 } };
+    await store.events.amend(stored.slice(0, 400).map(({ id }) => ({ id, enrichment })));
+    const scored = async () => {
+      const aggregation = { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const;
+      const aggs = [{ name: "scores", aggregation }];
+      return (await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs })).aggregations["scores"];
+    };
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+    await close(store);
+    await rebuildColumns({ ...options(dataDir), onProgress: () => undefined });
+    store = await open(dataDir);
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+  });
+
+  test("from before events could be changed later is read as it is, and they can", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const [first] = await store.events.append(drafts(3));
+    await close(store);
+    const day = new DatabaseSync(dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now())));
+    day.exec("DROP TABLE amendments");
+    day.close();
+    store = await open(dataDir);
+    expect(await store.events.get(first!.id)).toBe(first!.text);
+    await store.events.amend([{ id: first!.id, enrichment: { lists: ["late"] } }]);
+    const condition = {
+      kind: "test",
+      field: "enrichment.lists",
+      operator: "equals",
+      value: "late",
+      ignoreCase: false,
+    } as const;
+    expect((await store.events.search({ condition, sort: [], limit: 5, aggs: [] })).total).toBe(1);
+  });
+
+  test("whose columns are a copy from before some changes, or have changes that the journal lost, follows the journal", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const amend = (count: number, score: number) =>
+      store.events.amend(stored.slice(0, count).map(({ id }) => ({ id, enrichment: { abuse_ipdb: { score } } })));
+    const sum = async () => {
+      const aggs = [{ name: "scores", aggregation: { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const }];
+      const { aggregations } = await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs });
+      return (aggregations["scores"] as { sum: number }).sum;
+    };
+    await amend(650, 1);
+    await close(store);
+    const before = newFolder();
+    cpSync(dataDir, before, { recursive: true });
+    store = await open(dataDir);
+    await amend(700, 2);
+    expect(await sum()).toBe(1400);
+    await close(store);
+    const [columns, events] = [join("columns", "columns.duckdb"), "events"];
+    cpSync(join(dataDir, columns), join(before, "after.duckdb"));
+    // The columns of before beside the journal of now.
+    cpSync(join(before, columns), join(dataDir, columns));
+    store = await open(dataDir);
+    expect(await sum()).toBe(1400);
+    await close(store);
+    // The journal of before beside the columns of now.
+    cpSync(join(before, "after.duckdb"), join(dataDir, columns));
+    cpSync(join(before, events), join(dataDir, events), { recursive: true });
+    store = await open(dataDir);
+    expect(await sum()).toBe(650);
+    await amend(650, 5);
+    expect(await sum()).toBe(3250);
   });
 
   test("is held by one store at a time, and free again after it", async () => {

@@ -80,6 +80,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       flows,
       keys,
       exports: exportStore(dataDir, state, columns),
+      reputations: state.reputations,
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check()]);
         const { moveFailure } = await status();
@@ -118,6 +119,7 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     now,
     used: state.used,
     onCommit: (group) => news.add(group),
+    onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
   if (dropped) log.warn({ reason: dropped }, DROPPED);

@@ -6,6 +6,7 @@ import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
 import {
   QuestionRefused,
+  type Amendment,
   type EventFilter,
   type EventStore,
   type NewEvent,
@@ -47,6 +48,10 @@ export class EmbeddedEvents implements EventStore {
 
   append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
     return this.#journal.append(events);
+  }
+
+  amend(amendments: readonly Amendment[]): Promise<void> {
+    return this.#journal.amend(amendments);
   }
 
   async get(id: string): Promise<string | undefined> {

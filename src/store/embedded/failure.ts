@@ -13,6 +13,12 @@ export function asStoreError(error: unknown): unknown {
   return new StoreUnavailable("failed", "the question could not be answered", 5, { cause: error });
 }
 
+/** Why events could not be written. */
+export function notStored(error: unknown): StoreUnavailable {
+  if (isStorageFailure(error)) return noRoom(error);
+  return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
+}
+
 export function noRoom(cause: unknown): StoreUnavailable {
   return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause });
 }

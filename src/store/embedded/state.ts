@@ -1,10 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
+import type { ReputationStore } from "../store.ts";
 import { stateFile } from "./layout.ts";
 import { openSmall } from "./sqlite.ts";
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS reputations(address TEXT PRIMARY KEY, checked_at INTEGER NOT NULL, report TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS reputations_checked_at ON reputations(checked_at);
+CREATE TABLE IF NOT EXISTS lookups(day INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRICT;
 `;
 
@@ -50,6 +55,47 @@ export class State {
 
   removeExport(id: string): void {
     this.#db.prepare("DELETE FROM exports WHERE id = ?").run(id);
+  }
+
+  readonly reputations: ReputationStore = {
+    since: (ms, limit) => {
+      const rows = this.#db
+        .prepare(
+          "SELECT address, checked_at, report FROM reputations WHERE checked_at >= ? ORDER BY checked_at DESC LIMIT ?",
+        )
+        .all(ms, limit) as unknown as { address: string; checked_at: number; report: string }[];
+      return rows.map(({ address, checked_at: checkedAt, report }) => ({
+        address,
+        checkedAt,
+        report: JSON.parse(report) as JsonObject,
+      }));
+    },
+    put: ({ address, checkedAt, report }) =>
+      this.#quickly(
+        "INSERT OR REPLACE INTO reputations(address, checked_at, report) VALUES (?, ?, ?)",
+        address,
+        checkedAt,
+        JSON.stringify(report),
+      ),
+    removeBefore: (ms) => this.#quickly("DELETE FROM reputations WHERE checked_at < ?", ms),
+    lookups: (day) => {
+      const row = this.#db.prepare("SELECT count FROM lookups WHERE day = ?").get(day);
+      return (row as { count: number } | undefined)?.count ?? 0;
+    },
+    saveLookups: (day, count) => {
+      this.#quickly("INSERT OR REPLACE INTO lookups(day, count) VALUES (?, ?)", day, count);
+      this.#quickly("DELETE FROM lookups WHERE day < ?", day);
+    },
+  };
+
+  /** Survives a killed process without waiting for the disk: what a power failure takes can be asked for again. */
+  #quickly(sql: string, ...values: (string | number)[]): void {
+    this.#db.exec("PRAGMA synchronous = NORMAL");
+    try {
+      this.#db.prepare(sql).run(...values);
+    } finally {
+      this.#db.exec("PRAGMA synchronous = FULL");
+    }
   }
 
   close(): void {

@@ -22,6 +22,8 @@ export interface Engine {
   readonly oddBits: number;
   /** For each day of the journal, the last sequence number that is on disk. */
   readonly marks: ReadonlyMap<number, number>;
+  /** For each day of the journal, the number of the last change to its events that the rows on disk have. */
+  readonly amended: ReadonlyMap<number, number>;
 }
 
 /** A file that cannot be opened, or has another form, is dropped: the journal has everything. */
@@ -72,17 +74,19 @@ async function open(path: string, dataDir: string): Promise<Engine> {
       await connection.run("CREATE TABLE marks(day BIGINT, seq BIGINT)");
       await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORM]);
     }
+    await connection.run("CREATE TABLE IF NOT EXISTS amended(day BIGINT, number BIGINT)");
     // A damaged block shows itself when it is read: the narrow columns are read now, the others when a question does.
     const [[lots, oddBits, , latest]] = (await rowsOf(
       connection,
       "SELECT coalesce(max(lot), 0), coalesce(bit_or(odd), 0), max(seq), max(ts) FROM events",
     )) as [[number, number, bigint | null, bigint | null]];
-    const marks = new Map(
-      (await rowsOf(connection, "SELECT day, seq FROM marks")).map(([day, seq]) => [Number(day), Number(seq)]),
-    );
+    const byDay = async (sql: string) =>
+      new Map((await rowsOf(connection, sql)).map(([day, number]) => [Number(day), Number(number)]));
+    const marks = await byDay("SELECT day, seq FROM marks");
+    const amended = await byDay("SELECT day, number FROM amended");
     await connection.run("ATTACH ':memory:' AS tail");
     registerFunctions(connection);
-    return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks };
+    return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks, amended };
   } catch (error) {
     instance.closeSync();
     throw error;

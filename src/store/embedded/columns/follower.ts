@@ -2,6 +2,7 @@ import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
 import type { DayReaders } from "../journal/day-file.ts";
+import { amendTable, readAmended, withChanges } from "./amend.ts";
 import { appendRows, CHUNK_ROWS } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
 import { columnList, ODD, toCells, TS, type Cell } from "./table.ts";
@@ -17,6 +18,8 @@ const TAILS_MAX = 8;
 
 /** A full lot leaves little in the engine's own log: where its rows lie. */
 const LOTS_PER_CHECKPOINT = 8;
+/** Changed rows are kept in memory beside the old ones until then. */
+const AMENDMENTS_PER_CHECKPOINT = 20_000;
 
 interface Tail {
   readonly lot: number;
@@ -53,9 +56,12 @@ export interface CommittedGroup {
   readonly cells: Cell[][] | undefined;
 }
 
+/** How far a day of the journal goes. */
 export interface DayEnd {
   readonly day: number;
   readonly lastSeq: number;
+  /** The number of the last change to one of its events. */
+  readonly lastAmendment: number;
 }
 
 export class Follower {
@@ -65,6 +71,9 @@ export class Follower {
   /** How far each day of the journal is known to go, and how far it has been read. */
   readonly #noted = new Map<number, number>();
   readonly #read = new Map<number, number>();
+  /** The last change to events of each day that is known of, and the last that the rows have. */
+  readonly #amendedNoted = new Map<number, number>();
+  readonly #amended = new Map<number, number>();
   readonly #given = new Map<number, { after: number; lastSeq: number; cells: Cell[][] }[]>();
   readonly #tails: Tail[] = [];
   readonly #tailRowsMax: number;
@@ -73,6 +82,8 @@ export class Follower {
   #diskLatest: number;
   #nextLot: number;
   #removals = 0;
+  #amendments = 0;
+  #amendmentsChecked = 0;
   #turn: Promise<void> = Promise.resolve();
   #move: Promise<void> = Promise.resolve();
   #moveFailure: Error | undefined;
@@ -102,21 +113,29 @@ export class Follower {
     tailRowsMax = TAIL_ROWS_MAX,
   ): Promise<Follower> {
     const follower = new Follower(engine, await engine.instance.connect(), journal, tailRowsMax);
-    await follower.#dropPhantoms(engine.marks, days);
-    for (const { day, lastSeq } of days) follower.#noted.set(day, lastSeq);
+    await follower.#dropPhantoms(engine, days);
+    for (const { day, lastSeq, lastAmendment } of days) {
+      follower.#noted.set(day, lastSeq);
+      follower.#amendedNoted.set(day, lastAmendment);
+      // What has yet to be read will be read as it is now.
+      follower.#amended.set(day, follower.#read.has(day) ? (engine.amended.get(day) ?? 0) : lastAmendment);
+    }
     await follower.#newTail();
     return follower;
   }
 
   /** A journal that lost its torn end, or a whole day, takes the columns back with it. */
-  async #dropPhantoms(marks: ReadonlyMap<number, number>, days: readonly DayEnd[]): Promise<void> {
-    const ends = new Map(days.map(({ day, lastSeq }) => [day, lastSeq]));
+  async #dropPhantoms({ marks, amended }: Engine, days: readonly DayEnd[]): Promise<void> {
+    const ends = new Map(days.map((end) => [end.day, end]));
     for (const [day, mark] of marks) {
-      const end = ends.get(day) ?? 0;
+      const { lastSeq = 0, lastAmendment = 0 } = ends.get(day) ?? {};
+      // Rows that have changes which the journal lost are read anew, all of the day.
+      const end = (amended.get(day) ?? 0) > lastAmendment ? 0 : lastSeq;
       this.#read.set(day, Math.min(mark, end));
       if (mark <= end) continue;
       await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
       await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+      if (end === 0) await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
       if (end > 0) await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${end})`);
       else this.#read.delete(day);
     }
@@ -135,6 +154,12 @@ export class Follower {
     }
   }
 
+  /** The journal has changed events of a day that it had committed before. */
+  noteAmended(day: number, lastAmendment: number): void {
+    // A day that was removed a moment ago has nothing to change.
+    if (this.#noted.has(day)) this.#amendedNoted.set(day, lastAmendment);
+  }
+
   /** When it resolves, everything that was noted before the call is there for questions. */
   catchUp(): Promise<void> {
     const turn = this.#turn.then(() => this.#catchUp());
@@ -144,6 +169,8 @@ export class Follower {
   }
 
   async #catchUp(): Promise<void> {
+    // Those that are noted meanwhile may be of rows that are noted meanwhile, and not there yet.
+    const amended = [...this.#amendedNoted];
     for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
         const { rows, last } = this.#nextRows(day, at, end);
@@ -159,6 +186,30 @@ export class Follower {
     const tail = this.#tails.at(-1)!;
     if (tail.rows > tail.rowsFlushed) tail.appender.flushSync();
     tail.rowsFlushed = tail.rows;
+    for (const [day, upTo] of amended) {
+      while ((this.#amended.get(day) ?? 0) < upTo) await this.#alone(() => this.#amend(day, upTo));
+    }
+  }
+
+  /** Takes up changes to rows that are there: those that are still to come were read after them. */
+  async #amend(day: number, upTo: number): Promise<void> {
+    const reader = this.#journal.get(day);
+    // Retention has removed it meanwhile.
+    if (!reader) return void this.#amended.set(day, upTo);
+    const { rows, number } = readAmended(reader, this.#amended.get(day) ?? 0, upTo);
+    for (const row of rows) this.oddBits |= row[ODD] as number;
+    if (rows.length > 0) await withChanges(this.#mover, rows, () => this.#changeRows(rows, day, number));
+    this.#amended.set(day, number);
+    this.#amendments += rows.length;
+  }
+
+  async #changeRows(rows: readonly Cell[][], day: number, number: number): Promise<void> {
+    for (const { lot, isOnDisk, marks } of this.#tails)
+      if (!isOnDisk && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
+    await this.#transact(async () => {
+      await amendTable(this.#mover, "events", rows);
+      await this.#writeAmended(day, number);
+    });
   }
 
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
@@ -203,14 +254,25 @@ export class Follower {
     await this.#move;
     if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
     await this.#newTail();
-    this.#move = this.#moveTails();
+    this.#move = this.#alone(() => this.#moveTails());
   }
+
+  /** Nothing else changes what lies in the tables meanwhile. */
+  #alone<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#busy.then(work);
+    this.#busy = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    return done;
+  }
+  #busy: Promise<void> = Promise.resolve();
 
   /** Moves what is in memory to disk, as far as there is anything. */
   async flush(): Promise<void> {
     await this.#move;
     if (this.#tails.at(-1)!.rows > 0) await this.#newTail();
-    this.#move = this.#moveTails();
+    this.#move = this.#alone(() => this.#moveTails());
     await this.#move;
     if (this.#moveFailure) throw this.#moveFailure;
   }
@@ -232,7 +294,10 @@ export class Follower {
       }
     }
     await this.#dropMoved();
-    if (this.#lotsOnDisk - this.#lotsChecked < LOTS_PER_CHECKPOINT) return;
+    const isDue =
+      this.#lotsOnDisk - this.#lotsChecked >= LOTS_PER_CHECKPOINT ||
+      this.#amendments - this.#amendmentsChecked >= AMENDMENTS_PER_CHECKPOINT;
+    if (!isDue) return;
     try {
       await this.#checkpoint();
     } catch (error) {
@@ -243,21 +308,33 @@ export class Follower {
 
   async #moveTail(tail: Tail): Promise<void> {
     tail.appender.closeSync();
-    await this.#mover.run("BEGIN TRANSACTION");
-    try {
+    await this.#transact(async () => {
       await this.#mover.run(`INSERT INTO events SELECT *, ${tail.lot} FROM tail.t${tail.lot}`);
       for (const [day, seq] of tail.marks) {
         await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
         await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${seq})`);
+        await this.#writeAmended(day, this.#amended.get(day) ?? 0);
       }
+    });
+    tail.isOnDisk = true;
+    this.#lotsOnDisk = tail.lot;
+    this.#diskLatest = Math.max(this.#diskLatest, tail.latest);
+  }
+
+  async #transact(work: () => Promise<void>): Promise<void> {
+    await this.#mover.run("BEGIN TRANSACTION");
+    try {
+      await work();
       await this.#mover.run("COMMIT");
     } catch (error) {
       await this.#mover.run("ROLLBACK").catch(() => undefined);
       throw error;
     }
-    tail.isOnDisk = true;
-    this.#lotsOnDisk = tail.lot;
-    this.#diskLatest = Math.max(this.#diskLatest, tail.latest);
+  }
+
+  async #writeAmended(day: number, number: number): Promise<void> {
+    await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
+    if (number > 0) await this.#mover.run(`INSERT INTO amended VALUES (${day}, ${number})`);
   }
 
   async #newTail(): Promise<void> {
@@ -295,7 +372,7 @@ export class Follower {
     return {
       from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
       disk: `(${disk})`,
-      diskState: `${this.#lotsOnDisk} ${this.#removals}`,
+      diskState: `${this.#lotsOnDisk} ${this.#removals} ${this.#amendments}`,
       diskLatest: this.#diskLatest,
       tails: inMemory.length > 0 ? `(${inMemory.join(" UNION ALL ")})` : undefined,
       release: () => {
@@ -307,9 +384,14 @@ export class Follower {
   /** Removes a day from the columns, on disk and in memory. */
   async removeDay(day: number): Promise<void> {
     await this.flush();
-    await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
-    await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+    await this.#alone(async () => {
+      await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
+      await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
+      await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
+    });
     this.#removals++;
+    this.#amendedNoted.delete(day);
+    this.#amended.delete(day);
     this.#noted.delete(day);
     this.#read.delete(day);
     this.#given.delete(day);
@@ -318,12 +400,14 @@ export class Follower {
 
   async checkpoint(): Promise<void> {
     await this.#move;
-    await this.#checkpoint();
+    await this.#alone(() => this.#checkpoint());
   }
 
   async #checkpoint(): Promise<void> {
     const lots = this.#lotsOnDisk;
+    const amendments = this.#amendments;
     await this.#mover.run("CHECKPOINT");
     this.#lotsChecked = lots;
+    this.#amendmentsChecked = amendments;
   }
 }

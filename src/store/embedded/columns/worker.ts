@@ -257,10 +257,18 @@ const api = {
   committed(groups: readonly CommittedGroup[]): void {
     for (const { day, lastSeq } of groups) {
       const known = dayEnds.findIndex((end) => end.day === day);
-      if (known >= 0) dayEnds[known] = { day, lastSeq };
-      else dayEnds.push({ day, lastSeq });
+      if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastSeq };
+      else dayEnds.push({ day, lastSeq, lastAmendment: 0 });
     }
     follower.note(groups);
+    scheduleFollow();
+  },
+
+  /** Events of the day that the journal had committed were changed there. */
+  amended(day: number, lastAmendment: number): void {
+    const known = dayEnds.findIndex((end) => end.day === day);
+    if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastAmendment };
+    follower.noteAmended(day, lastAmendment);
     scheduleFollow();
   },
 

@@ -50,6 +50,23 @@ export class Arrivals {
     };
   }
 
+  /** What is not in memory need not be told of: it is read from the files, where the new text is. */
+  get recentAfter(): number {
+    return this.#recentAfter;
+  }
+
+  /** A stored event has another text now. */
+  amend(seq: number, text: string): void {
+    const replaceIn = (arrivals: readonly Arrival[]) =>
+      arrivals.map((item) => (item.seq === seq ? { ...item, text } : item));
+    for (const group of this.#underWay) if (group.stored) group.stored = replaceIn(group.stored);
+    const place = this.#placeAfter(seq - 1);
+    const known = this.#recent[place];
+    if (known?.seq !== seq) return;
+    this.#recentCharacters += text.length - known.text.length;
+    this.#recent[place] = { ...known, text };
+  }
+
   #settle(): void {
     const before = this.#settledSeq;
     for (let stored = this.#underWay[0]?.stored; stored; stored = this.#underWay[0]?.stored) {
@@ -107,7 +124,8 @@ export class Arrivals {
     }
   }
 
-  #recentFrom(seq: number): Arrival[] {
+  /** Where in `recent` the events after this one begin. */
+  #placeAfter(seq: number): number {
     let low = 0;
     let high = this.#recent.length;
     while (low < high) {
@@ -115,6 +133,11 @@ export class Arrivals {
       if (this.#recent[middle]!.seq <= seq) low = middle + 1;
       else high = middle;
     }
+    return low;
+  }
+
+  #recentFrom(seq: number): Arrival[] {
+    const low = this.#placeAfter(seq);
     let end = low;
     let characters = 0;
     while (end < this.#recent.length && end - low < CHUNK_EVENTS_MAX && characters < CHUNK_CHARACTERS_MAX) {

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS events(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, 
 CREATE INDEX IF NOT EXISTS events_ts ON events(ts);
 CREATE INDEX IF NOT EXISTS events_token ON events(token) WHERE token IS NOT NULL;
 CREATE TABLE IF NOT EXISTS blocks(block INTEGER PRIMARY KEY, min_ts INTEGER NOT NULL, max_ts INTEGER NOT NULL, rows INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS amendments(number INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
 ${WORDS_TABLE};
 `;
 
@@ -124,6 +125,15 @@ export class DayReader {
     }
     return statement;
   }
+
+  /** The number of the last change to an event of the day; 0 where there was none, or the file is older than such changes. */
+  lastAmendment(): number {
+    this.#hasAmendments ||= this.sql("SELECT 1 FROM sqlite_master WHERE name = 'amendments'").get() !== undefined;
+    if (!this.#hasAmendments) return 0;
+    const row = this.sql("SELECT coalesce(max(number), 0) AS number FROM amendments").get();
+    return (row as { number: number }).number;
+  }
+  #hasAmendments = false;
 
   /** The words of the index with the number of events that have them: `temp.vocabulary(term, doc)`. */
   needVocabulary(): void {

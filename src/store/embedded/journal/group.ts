@@ -1,5 +1,5 @@
 import { formatTime } from "../../../lib/time.ts";
-import type { EventDraft } from "../../../model/event.ts";
+import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
 import type { StoredEvent } from "../../store.ts";
 import type { Cell } from "../columns/table.ts";
 import type { DayGroup } from "./writer.ts";
@@ -41,6 +41,14 @@ export function eventText(id: string, draft: EventDraft): string {
   const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
   const raw = draft.rawText ?? JSON.stringify(draft.raw);
   return `${head},"timestamp":"${timeText(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
+}
+
+/** The text of a stored event with more in its enrichment. What the source said stays as it was, letter by letter. */
+export function amendedText(text: string, added: JsonObject): string {
+  const { enrichment } = JSON.parse(text) as Event;
+  const end = `,"enrichment":${JSON.stringify(enrichment)}}`;
+  if (!text.endsWith(end)) throw new Error("the text of a stored event does not end with its enrichment");
+  return `${text.slice(0, -end.length)},"enrichment":${JSON.stringify({ ...enrichment, ...added })}}`;
 }
 
 /** A group for the writer, and the same events for the columns. */

@@ -2,14 +2,15 @@ import { statSync } from "node:fs";
 import type { Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
-import { QuestionRefused, StoreUnavailable, type NewEvent, type StoredEvent } from "../../store.ts";
-import type { CommittedGroup } from "../columns/follower.ts";
+import { QuestionRefused, StoreUnavailable, type Amendment, type NewEvent, type StoredEvent } from "../../store.ts";
+import type { CommittedGroup, DayEnd } from "../columns/follower.ts";
 import { toCells } from "../columns/table.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
-import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
+import { asStoreError, notStored } from "../failure.ts";
 import { eventWords, type Term, type TextSearch } from "../words.ts";
+import { Amending } from "./amending.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
 import { Logs } from "./logs.ts";
@@ -44,6 +45,8 @@ export interface JournalOptions {
   readonly used: Used;
   /** Hears of each committed group, in order, before its senders do. */
   readonly onCommit: (group: CommittedGroup) => void;
+  /** Hears of each day whose events were changed, before whoever changed them does. */
+  readonly onAmend: (day: number, lastAmendment: number) => void;
 }
 
 export class Journal {
@@ -71,6 +74,7 @@ export class Journal {
   #committedSeq = 0;
   #lastId: string | null = null;
   #arrivals!: Arrivals;
+  #amending!: Amending;
   #closing = false;
   #drained: (() => void) | undefined;
 
@@ -109,10 +113,10 @@ export class Journal {
     const summaries = await Promise.all(days.map((day) => this.#reader.call("summary", day)));
     this.#lastSeq = this.#options.used.seq;
     this.#lastArrivalMs = this.#options.used.arrivedMs;
-    for (const [i, { rows, lastSeq, lastBody }] of summaries.entries()) {
+    for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {
       this.#rows.set(days[i]!, rows);
       this.#lastWrite.set(days[i]!, lastWriteOf(dayFile(this.#options.layout, days[i]!)));
-      this.dayEnds.push({ day: days[i]!, lastSeq });
+      this.dayEnds.push({ day: days[i]!, lastSeq, lastAmendment });
       this.#lastSeqs.set(days[i]!, lastSeq);
       if (lastSeq <= this.#lastSeq) continue;
       this.#lastSeq = lastSeq;
@@ -123,6 +127,16 @@ export class Journal {
     this.#committedSeq = this.#lastSeq;
     this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;
     this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.#readArrivals(...args));
+    this.#amending = new Amending({
+      writer: this.#writer,
+      arrivals: this.#arrivals,
+      hasDay: (day) => this.#rows.has(day),
+      onAmend: (day, amended) => {
+        this.#logs.grew(day, amended.count);
+        this.#options.onAmend(day, amended.lastAmendment);
+        this.#logs.checkpointIfDue();
+      },
+    });
     this.#logs.tidy(days);
   }
 
@@ -175,7 +189,7 @@ export class Journal {
   }
 
   /** How far each day goes: known at the start. */
-  readonly dayEnds: { day: number; lastSeq: number }[] = [];
+  readonly dayEnds: DayEnd[] = [];
 
   rowsOf(day: number): number {
     return this.#rows.get(day) ?? 0;
@@ -199,6 +213,11 @@ export class Journal {
       this.#queue.push({ events: prepared, bytes, resolve, reject });
       this.#pumpSoon();
     });
+  }
+
+  amend(amendments: readonly Amendment[]): Promise<void> {
+    if (this.#closing) return Promise.reject(new StoreUnavailable("closed", "the store is closing"));
+    return this.#amending.amend(amendments);
   }
 
   /** What arrives together is committed together: a group is gathered for as long as every turn of the loop adds to it. */
@@ -288,7 +307,7 @@ export class Journal {
       const ms = await this.#writer.call("commit", group);
       this.#metrics.groupSeconds.observe(ms / 1000);
     } catch (error) {
-      const refusal = unavailable(error);
+      const refusal = notStored(error);
       this.#metrics.refused.inc({ reason: refusal.reason }, seqs.length);
       return refusal;
     }
@@ -471,11 +490,6 @@ const ID_LENGTH = 36;
 
 export function idOfText(text: string): string {
   return text.slice(ID_START, ID_START + ID_LENGTH);
-}
-
-function unavailable(error: unknown): StoreUnavailable {
-  if (isStorageFailure(error)) return noRoom(error);
-  return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
 }
 
 function lastWriteOf(path: string): number {

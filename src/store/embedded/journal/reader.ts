@@ -136,15 +136,15 @@ const api = {
     return (row as { body: string } | undefined)?.body;
   },
 
-  /** How many rows a day has and the last sequence number in it. */
-  summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined } {
+  /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
+  summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined; lastAmendment: number } {
     const reader = days.get(day);
-    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined };
+    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined, lastAmendment: 0 };
     const { rows } = reader.sql("SELECT coalesce(sum(rows), 0) AS rows FROM blocks").get() as { rows: number };
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
-    return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body };
+    return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body, lastAmendment: reader.lastAmendment() };
   },
 
   textCount(day: number, search: TextSearch, span: Span): number {
@@ -153,7 +153,9 @@ const api = {
     const blocks = blocksOf(reader);
     const rows = blocks.reduce((sum, block) => sum + block.rows, 0);
     // A day's events only ever become more: with as many as before, the count is as before.
-    const question = `${day} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
+    // A phrase is looked for in the texts themselves, which may have changed since.
+    const changes = search.phrases.length > 0 ? reader.lastAmendment() : 0;
+    const question = `${day} ${changes} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
     const known = counts.get(question);
     if (known?.rows === rows) return known.count;
     const count = countText(reader, blocks, search, span);

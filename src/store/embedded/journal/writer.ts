@@ -2,9 +2,11 @@ import { rmSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
+import type { JsonObject } from "../../../model/event.ts";
 import { isStorageFailure } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, WordsMerger } from "./day-file.ts";
+import { amendedText } from "./group.ts";
 
 // The one thread that writes events, a group of one day at a time.
 
@@ -16,6 +18,23 @@ export interface DayGroup {
   readonly bodies: readonly string[];
   readonly words: readonly string[];
   readonly tokens: readonly (string | null)[];
+}
+
+/** What is added to events of one day, as JSON. */
+export interface DayAmendments {
+  readonly day: number;
+  readonly seqs: readonly number[];
+  readonly ids: readonly string[];
+  readonly added: readonly string[];
+  /** The new texts are wanted of events after this one. */
+  readonly textsAfter: number;
+}
+
+export interface AmendedDay {
+  /** The number of the day's last change. */
+  readonly lastAmendment: number;
+  readonly count: number;
+  readonly texts: readonly { readonly seq: number; readonly text: string }[];
 }
 
 interface OpenDay {
@@ -98,12 +117,45 @@ function commitDay(group: DayGroup): void {
   }
 }
 
+/** Each change is noted beside the event, so that the columns can tell which they have. */
+function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): AmendedDay {
+  const { db, begin, commit, rollback } = openDay(day);
+  const texts: { seq: number; text: string }[] = [];
+  let count = 0;
+  begin.run();
+  try {
+    const select = db.prepare("SELECT body FROM events WHERE seq = ?");
+    const update = db.prepare("UPDATE events SET body = ? WHERE seq = ?");
+    const note = db.prepare("INSERT INTO amendments(seq) VALUES (?)");
+    for (const [i, seq] of seqs.entries()) {
+      const body = (select.get(seq) as { body: string } | undefined)?.body;
+      if (body === undefined || !body.startsWith(`{"id":"${ids[i]!}"`)) continue;
+      const text = amendedText(body, JSON.parse(added[i]!) as JsonObject);
+      update.run(text, seq);
+      note.run(seq);
+      count++;
+      if (seq > textsAfter) texts.push({ seq, text });
+    }
+    const row = db.prepare("SELECT coalesce(max(number), 0) AS number FROM amendments").get();
+    commit.run();
+    return { lastAmendment: (row as { number: number }).number, count, texts };
+  } catch (error) {
+    if (db.isTransaction) rollback.run();
+    throw error;
+  }
+}
+
 const api = {
   /** Durable when it returns; the time it took in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
     commitDay(group);
     return performance.now() - started;
+  },
+
+  /** Durable when it returns. An id that no event has is passed over. */
+  amend(amendments: DayAmendments): AmendedDay {
+    return amendDay(amendments);
   },
 
   /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */

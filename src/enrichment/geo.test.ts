@@ -1,0 +1,157 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { Reader, type Response } from "maxmind";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterAll, describe, expect, test } from "vitest";
+import { canonicalAddress } from "../lib/ip.ts";
+import { builtinFile, Geo } from "./geo.ts";
+import { GeoTree } from "./geo-tree.ts";
+import { makeMmdb } from "./mmdb.fixture.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tocsin-geo-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let files = 0;
+const fileOf = (content: Buffer | string) => {
+  const path = join(folder, `${files++}.mmdb`);
+  writeFileSync(path, content);
+  return path;
+};
+const open = (file: string | null) =>
+  Geo.open({ file, registry: new Registry(), log: pino({ level: "silent" }), now: Date.now });
+/** As an operator should: the new file takes the old one's place at once. */
+const replace = (path: string, content: Buffer) => {
+  writeFileSync(`${path}.new`, content);
+  renameSync(`${path}.new`, path);
+};
+
+const CITIES = {
+  "81.2.69.0/24": { country: { iso_code: "GB" }, city: { names: { de: "London", en: "London" } } },
+  "2.125.160.216/29": { registered_country: { iso_code: "FR" } },
+  "89.160.20.0/24": { country_code: "se", city: "Linköping" },
+  "1.0.0.0/24": { city: { names: { en: "Nowhere" } } },
+  "2001:218::/32": { country: { iso_code: "JP" }, city: { names: { ja: "東京" } } },
+};
+
+describe("places", () => {
+  test("come out of the box, for both families, as countries", async () => {
+    const geo = await open(null);
+    expect(geo.placeOf("8.8.8.8")).toEqual({ country: "US" });
+    expect(geo.placeOf("193.0.6.139")).toEqual({ country: "NL" });
+    expect(geo.placeOf("2001:67c:2e8::1")).toEqual({ country: "NL" });
+    expect(geo.status).toMatchObject({ isBuiltin: true, fault: null });
+    expect(geo.status.builtAtMs).toBeGreaterThan(Date.UTC(2025, 0, 1));
+  });
+
+  test.each([
+    ["81.2.69.142", { country: "GB", city: "London" }],
+    ["2.125.160.217", { country: "FR" }],
+    ["89.160.20.112", { country: "SE", city: "Linköping" }],
+    ["2001:218::1", { country: "JP", city: "東京" }],
+    ["1.0.0.1", undefined],
+    ["9.9.9.9", undefined],
+    ["2a00::1", undefined],
+  ])("of %s in an operator's file", async (address, place) => {
+    expect((await open(fileOf(makeMmdb(CITIES)))).placeOf(address)).toEqual(place);
+  });
+
+  test.each([24, 28, 32])(
+    "are found where the reader of the file finds them, with records of %i bits",
+    async (recordSize) => {
+      const bytes = makeMmdb(CITIES, { recordSize });
+      const reader = new Reader<Response>(bytes);
+      const tree = new GeoTree(bytes, reader.metadata);
+      const near = fc
+        .tuple(fc.constantFrom("81.2.69.", "81.2.70.", "2.125.160.", "1.0.0."), fc.nat(255))
+        .map(([beginning, last]) => beginning + last);
+      fc.assert(
+        fc.property(
+          fc.oneof(near, fc.ipV4(), fc.ipV6(), fc.constantFrom("2001:218::", "2001:218:ffff::1", "2001:219::")),
+          (text) => {
+            const address = canonicalAddress(text)!;
+            expect(tree.find(address) !== undefined).toBe(reader.get(address) !== null);
+          },
+        ),
+      );
+      const geo = await open(fileOf(bytes));
+      expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+    },
+  );
+
+  test("of the file that comes along are those that its reader gives", async () => {
+    const geo = await open(null);
+    const reader = new Reader<Response>(builtin);
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
+        const address = canonicalAddress(text)!;
+        const record = reader.get(address) as { country_code: string } | null;
+        expect(geo.placeOf(address)).toEqual(record ? { country: record.country_code } : undefined);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("a file of IPv4 alone says nothing of IPv6", async () => {
+    const geo = await open(fileOf(makeMmdb({ "0.0.0.0/1": { country_code: "AT" } }, { six: false })));
+    expect([geo.placeOf("8.8.8.8"), geo.placeOf("2001:218::1")]).toEqual([{ country: "AT" }, undefined]);
+  });
+
+  test("are those of the new file once it has changed", async () => {
+    const path = fileOf(makeMmdb({ "8.8.8.0/24": { country_code: "US" } }, { kind: "One" }));
+    const geo = await open(path);
+    expect(await geo.poll()).toBe(false);
+    replace(
+      path,
+      makeMmdb({ "8.8.8.0/24": { country_code: "CH" }, "9.9.9.0/24": { country_code: "CH" } }, { kind: "Two" }),
+    );
+    expect(await geo.poll()).toBe(true);
+    expect([geo.placeOf("8.8.8.8"), geo.status.kind]).toEqual([{ country: "CH" }, "Two"]);
+  });
+});
+
+const good = makeMmdb(CITIES);
+const builtin = readFileSync(builtinFile());
+/** The tree leads out of the file, or round and round. */
+const damaged = Buffer.concat([Buffer.alloc(1000, 0xff), builtin.subarray(1000)]);
+
+describe.each([
+  ["nothing", Buffer.alloc(0)],
+  ["text", Buffer.from("this is no file of places\n".repeat(100))],
+  ["a torn file", good.subarray(0, good.length - 40)],
+  ["the first half of a large file", builtin.subarray(0, builtin.length / 2)],
+  ["the description alone", builtin.subarray(-400)],
+  ["a damaged tree", damaged],
+  ["random bytes", Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 2_654_435_761) >>> 24))],
+])("%s instead of a file of places", (_, content) => {
+  test("is not taken at the start: there are no places, and the status says why", async () => {
+    const geo = await open(fileOf(content));
+    expect(geo.placeOf("81.2.69.142")).toBeUndefined();
+    expect(geo.status).toMatchObject({ readAtMs: null, kind: null });
+    expect(geo.status.fault!.message).toMatch(/^the file of places cannot be used: /);
+  });
+
+  test("is not taken later: the one before it stays, until a good one comes", async () => {
+    const path = fileOf(good);
+    const geo = await open(path);
+    replace(path, content);
+    expect(await geo.poll()).toBe(false);
+    expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+    expect(geo.status.fault!.message).toMatch(/the one before it still is$/);
+    replace(path, makeMmdb({ "81.2.69.0/24": { country_code: "IE" } }));
+    expect(await geo.poll()).toBe(true);
+    expect([geo.placeOf("81.2.69.142"), geo.status.fault]).toEqual([{ country: "IE" }, null]);
+  });
+});
+
+test("a file that is not there is told of, and taken when it comes", async () => {
+  const path = join(folder, "later.mmdb");
+  const geo = await open(path);
+  expect(geo.status.fault!.message).toContain("ENOENT");
+  expect(geo.status.fault!.message).not.toContain(folder);
+  writeFileSync(path, good);
+  expect(await geo.poll()).toBe(true);
+  expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+});

@@ -1,0 +1,193 @@
+import { readFile, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { Reader, type Response } from "maxmind";
+import type { Logger } from "pino";
+import { Counter, type Registry } from "prom-client";
+import type { JsonObject } from "../model/event.ts";
+import { GeoTree } from "./geo-tree.ts";
+import type { EnrichmentFault, GeoStatus } from "./status.ts";
+
+// Where an address is, out of an MMDB file in memory. A file that cannot be right is not taken: the one before it stays.
+
+const FILE_BYTES_MAX = 1024 * 1024 * 1024;
+const PLACES_MAX = 50_000;
+const CITY_CHARACTERS_MAX = 100;
+/** Addresses all over a file that must have an answer, or none, before it is taken. */
+const PROBES = 2048;
+
+export interface GeoOptions {
+  /** Null: the file that comes with the service. */
+  readonly file: string | null;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now: () => number;
+}
+
+interface Loaded {
+  readonly reader: Reader<Response>;
+  readonly tree: GeoTree;
+  /** Places by the number of their record. */
+  readonly places: Map<number, JsonObject>;
+  readonly readAtMs: number;
+}
+
+export class Geo {
+  readonly #options: GeoOptions;
+  readonly #path: string;
+  readonly #faults: Counter;
+  #loaded: Loaded | undefined;
+  #fault: EnrichmentFault | null = null;
+  /** What the file looked like when it was read last, whether or not it was taken. */
+  #signature = "";
+
+  private constructor(options: GeoOptions) {
+    this.#options = options;
+    this.#path = options.file ?? builtinFile();
+    this.#faults = new Counter({
+      name: "tocsin_enrichment_geo_faults_total",
+      help: "Files of places that were not taken, and addresses that the file has no readable answer for",
+      registers: [options.registry],
+    });
+  }
+
+  /** Opens without a file too: events then have no place, and the status says why. */
+  static async open(options: GeoOptions): Promise<Geo> {
+    const geo = new Geo(options);
+    await geo.poll();
+    return geo;
+  }
+
+  /** Reads the file again where it has changed. True: the answers may be others now. */
+  async poll(): Promise<boolean> {
+    try {
+      const { size, mtimeMs, ino } = await stat(this.#path);
+      const signature = `${size} ${mtimeMs} ${ino}`;
+      if (signature === this.#signature) return false;
+      this.#signature = signature;
+      if (size > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
+      const bytes = await readFile(this.#path);
+      const reader = openReader(bytes);
+      const tree = new GeoTree(bytes, reader.metadata);
+      this.#loaded = { reader, tree, places: new Map(), readAtMs: this.#options.now() };
+      this.#fault = null;
+      this.#options.log.info({ kind: reader.metadata.databaseType }, "the file of places was read");
+      return true;
+    } catch (error) {
+      this.#refuse(error);
+      return false;
+    }
+  }
+
+  #refuse(error: unknown): void {
+    const code = (error as NodeJS.ErrnoException).code;
+    const reason =
+      code?.startsWith("E") && !code.startsWith("ERR_") ? code : error instanceof Error ? error.message : String(error);
+    const message = `the file of places cannot be used: ${reason}${this.#loaded ? "; the one before it still is" : ""}`;
+    const isNew = this.#fault?.message !== message;
+    if (!isNew) return;
+    this.#fault = { message, atMs: this.#options.now() };
+    this.#faults.inc();
+    this.#options.log.warn({ err: error }, message);
+  }
+
+  /** The address in its one spelling. */
+  placeOf(address: string): JsonObject | undefined {
+    const record = this.#loaded?.tree.find(address);
+    if (record === undefined) return undefined;
+    const { places } = this.#loaded!;
+    let place = places.get(record);
+    if (!place) {
+      if (places.size >= PLACES_MAX) places.clear();
+      places.set(record, (place = this.#decode(address)));
+    }
+    return place === NO_PLACE ? undefined : place;
+  }
+
+  #decode(address: string): JsonObject {
+    try {
+      const record = this.#loaded!.reader.get(address);
+      return typeof record === "object" && record !== null ? placeIn(record as Record<string, unknown>) : NO_PLACE;
+    } catch {
+      // A part of the file that the probes did not meet.
+      this.#faults.inc();
+      return NO_PLACE;
+    }
+  }
+
+  get status(): GeoStatus {
+    const metadata = this.#loaded?.reader.metadata;
+    return {
+      kind: metadata?.databaseType ?? null,
+      builtAtMs: metadata?.buildEpoch.getTime() ?? null,
+      readAtMs: this.#loaded?.readAtMs ?? null,
+      isBuiltin: this.#options.file === null,
+      fault: this.#fault,
+    };
+  }
+}
+
+/** Both families in one: the files for each alone are not told apart by their answers. */
+export function builtinFile(): string {
+  const require = createRequire(import.meta.url);
+  return require.resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb");
+}
+
+/** Throws where the file is not an MMDB, or is torn, or its tree leads astray. */
+function openReader(bytes: Buffer): Reader<Response> {
+  let reader: Reader<Response>;
+  try {
+    reader = new Reader<Response>(bytes);
+  } catch (error) {
+    throw new Error("it is not an MMDB file, or the end of it is missing", { cause: error });
+  }
+  const { searchTreeSize, nodeCount, ipVersion, buildEpoch, databaseType } = reader.metadata;
+  const isSound =
+    Number.isSafeInteger(nodeCount) &&
+    nodeCount > 0 &&
+    (ipVersion === 4 || ipVersion === 6) &&
+    typeof databaseType === "string" &&
+    Number.isFinite(buildEpoch.getTime()) &&
+    searchTreeSize < bytes.length;
+  if (!isSound) throw new Error("its description of itself makes no sense");
+  let found = 0;
+  try {
+    for (let i = 0; i < PROBES; i++) {
+      const four = (i * 2_654_435_761) >>> 0;
+      const text = [four >>> 24, (four >>> 16) & 255, (four >>> 8) & 255, four & 255].join(".");
+      if (reader.get(text)) found++;
+      // Where addresses of the internet are: 2000::/3.
+      if (
+        ipVersion === 6 &&
+        reader.get(`2${(i & 0xfff).toString(16).padStart(3, "0")}:${(four & 0xffff).toString(16)}::`)
+      )
+        found++;
+    }
+  } catch (error) {
+    throw new Error("parts of it cannot be read", { cause: error });
+  }
+  if (found === 0 && nodeCount > PROBES) throw new Error("it knows no address");
+  return reader;
+}
+
+const NO_PLACE: JsonObject = {};
+
+/** The shapes of GeoLite2 and DB-IP, and the flat ones of files with a country alone. */
+function placeIn(record: Record<string, unknown>): JsonObject {
+  const country =
+    countryIn(record["country"]) ?? countryIn(record["country_code"]) ?? countryIn(record["registered_country"]);
+  const city = cityIn(record["city"]);
+  if (country === undefined) return NO_PLACE;
+  return city === undefined ? { country } : { country, city };
+}
+
+function countryIn(value: unknown): string | undefined {
+  const code = typeof value === "object" && value !== null ? (value as { iso_code?: unknown }).iso_code : value;
+  return typeof code === "string" && /^[A-Za-z]{2}$/.test(code) ? code.toUpperCase() : undefined;
+}
+
+function cityIn(value: unknown): string | undefined {
+  const names =
+    typeof value === "object" && value !== null ? (value as { names?: Record<string, unknown> }).names : undefined;
+  const name = typeof value === "string" ? value : (names?.["en"] ?? Object.values(names ?? {})[0]);
+  return typeof name === "string" && name !== "" ? name.slice(0, CITY_CHARACTERS_MAX) : undefined;
+}

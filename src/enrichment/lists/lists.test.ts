@@ -1,0 +1,177 @@
+import { once } from "node:events";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Lists } from "./lists.ts";
+
+let folder: string;
+let clock = Date.UTC(2026, 0, 1);
+const ends: (() => void)[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "tocsin-lists-"));
+  ends.push(() => rmSync(folder, { recursive: true }));
+});
+afterEach(() => {
+  for (const end of ends.splice(0).reverse()) end();
+});
+
+const open = async (...items: string[]) => {
+  const log = pino({ level: "silent" });
+  const lists = await Lists.open({
+    items,
+    everyMs: 3_600_000,
+    dataDir: folder,
+    registry: new Registry(),
+    log,
+    now: () => clock,
+  });
+  ends.push(() => lists.close());
+  return lists;
+};
+
+const put = (name: string, text: string | Buffer) => {
+  const path = join(folder, name);
+  writeFileSync(`${path}.part`, text);
+  renameSync(`${path}.part`, path);
+  return path;
+};
+
+async function serve(listener: RequestListener): Promise<{ port: number; stop(): void }> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  ends.push(stop);
+  return { port: (server.address() as AddressInfo).port, stop };
+}
+
+const later = (ms = 3_600_001) => void (clock += ms);
+
+describe("lists in files", () => {
+  test("say who is on which of them, in the order of the settings", async () => {
+    const lists = await open(
+      `one=${put("one", "192.0.2.7\nevil.example")}`,
+      `two=${put("two", "192.0.2.0/24\n2001:db8::/32")}`,
+    );
+    expect(lists.withAddress("192.0.2.7")).toEqual(["one", "two"]);
+    expect(lists.withAddress("::ffff:192.0.2.9")).toEqual(["two"]);
+    expect(lists.withAddress("2001:db8::1%eth0")).toEqual(["two"]);
+    expect(lists.withAddress("no address")).toEqual([]);
+    expect(lists.withName("WWW.Evil.Example.")).toEqual(["one"]);
+    expect(lists.withName("192.0.2.7")).toEqual([]);
+  });
+
+  test("are read again when they change, and a file of garbage leaves what was there", async () => {
+    const path = put("mine", "192.0.2.1");
+    const lists = await open(`mine=${path}`);
+    expect(await lists.poll()).toBe(false);
+    put("mine", "192.0.2.2\n192.0.2.3");
+    expect(await lists.poll()).toBe(true);
+    expect([lists.withAddress("192.0.2.1"), lists.withAddress("192.0.2.2")]).toEqual([[], ["mine"]]);
+    put("mine", Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 2_654_435_761) >>> 24)));
+    await lists.poll();
+    expect(lists.withAddress("192.0.2.2")).toEqual(["mine"]);
+    expect(lists.status[0]!.fault!.message).toContain("its last content is still used");
+    put("mine", "192.0.2.4\nwhat is this\n");
+    expect(await lists.poll()).toBe(true);
+    expect(lists.status[0]).toMatchObject({ addresses: 1, badLines: 1, fault: null });
+  });
+
+  test("that are not there are told of without a path of the machine, and taken when they come", async () => {
+    const lists = await open(`mine=${join(folder, "missing")}`);
+    expect(lists.status[0]!.fault!.message).toBe("the list mine could not be read: the file cannot be read (ENOENT)");
+    put("missing", "192.0.2.1");
+    expect(await lists.poll()).toBe(true);
+    expect(lists.withAddress("192.0.2.1")).toEqual(["mine"]);
+  });
+
+  test("two with one name are refused", async () => {
+    await expect(open("a=x", "a=y")).rejects.toThrow("two lists with the name a");
+  });
+});
+
+describe("lists over the network", () => {
+  test("are fetched when it is time, only where they changed, and a copy is there after a restart without the network", async () => {
+    let content = "192.0.2.1\n";
+    const asked: (string | undefined)[] = [];
+    const peer = await serve((request, response) => {
+      asked.push(request.headers["if-none-match"]);
+      const etag = `"${content.length}"`;
+      if (request.headers["if-none-match"] === etag) response.writeHead(304).end();
+      else response.writeHead(200, { ETag: etag }).end(content);
+    });
+    const item = `feed=http://127.0.0.1:${peer.port}/list?key=secret`;
+    const lists = await open(item);
+    expect(lists.withAddress("192.0.2.1")).toEqual([]);
+    expect(await lists.poll()).toBe(true);
+    expect(await lists.poll()).toBe(false);
+    later();
+    expect(await lists.poll()).toBe(false);
+    content = "192.0.2.1\n192.0.2.2\n";
+    later();
+    expect(await lists.poll()).toBe(true);
+    expect(asked).toEqual([undefined, '"10"', '"10"']);
+    expect(lists.withAddress("192.0.2.2")).toEqual(["feed"]);
+    expect(JSON.stringify(lists.status)).not.toContain("secret");
+    peer.stop();
+    const again = await open(item);
+    expect(again.withAddress("192.0.2.2")).toEqual(["feed"]);
+    await again.poll();
+    expect(again.withAddress("192.0.2.2")).toEqual(["feed"]);
+    expect(again.status[0]!.fault!.message).toMatch(/ECONNREFUSED.*still used$/);
+    const elsewhere = await open(`${item}2`);
+    expect(elsewhere.withAddress("192.0.2.2")).toEqual([]);
+  });
+
+  test.each<[string, RequestListener, string]>([
+    [
+      "a redirect to the inside",
+      (_, response) => response.writeHead(302, { Location: "/inside" }).end("192.0.2.66"),
+      "status 302",
+    ],
+    ["an error", (_, response) => response.writeHead(503).end("192.0.2.66"), "status 503"],
+    ["a page of a portal", (_, response) => response.end("<html>\n<h1>Log in</h1>\n</html>"), 'begins with "<html>"'],
+    ["nothing", (request) => request.socket.destroy(), "socket hang up"],
+  ])("of which comes %s leave what was there, and nobody else is asked", async (_, listener, reason) => {
+    let isGood = true;
+    const paths: (string | undefined)[] = [];
+    const { port } = await serve((request, response) => {
+      paths.push(request.url);
+      if (isGood) response.end("192.0.2.1");
+      else listener(request, response);
+    });
+    const lists = await open(`feed=http://127.0.0.1:${port}/list`);
+    await lists.poll();
+    isGood = false;
+    later();
+    expect(await lists.poll()).toBe(false);
+    expect([lists.withAddress("192.0.2.1"), lists.withAddress("192.0.2.66")]).toEqual([["feed"], []]);
+    expect(lists.status[0]!.fault!.message).toContain(reason);
+    expect(paths).toEqual(["/list", "/list"]);
+    // Sooner than it would be its turn.
+    isGood = true;
+    later(300_001);
+    await lists.poll();
+    expect(lists.status[0]!.fault).toBeNull();
+  });
+
+  test("by a name that leads inside are not fetched", async () => {
+    let asked = 0;
+    const { port } = await serve((_, response) => {
+      asked++;
+      response.end("192.0.2.1");
+    });
+    const lists = await open(`feed=http://localhost:${port}/list`);
+    await lists.poll();
+    expect([asked, lists.status[0]!.addresses]).toEqual([0, 0]);
+    expect(lists.status[0]!.fault!.message).toContain("not an address of the internet");
+  });
+});
