@@ -25,6 +25,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "enrichment",
     "store/store.ts",
     "collectors/status.ts",
+    "collectors/reading.ts",
+    "collectors/inlet/status.ts",
+    "collectors/posts.ts",
     "exports",
     "intake",
     "alerts",
@@ -32,7 +35,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "sigma",
   ],
   docs: ["lib", "model", "config", "detection", "api/problems.ts"],
-  app: ["lib", "model", "config", "enrichment", "store", "exports", "intake", "alerts", "detection", "flows", "api"],
+  app: ["lib", "model", "config", "enrichment", "store", "exports", "intake", "alerts", "detection", "collectors", "flows", "api"],
   commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "docs", "app"],
   main: ["commands"],
 };

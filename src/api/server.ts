@@ -3,6 +3,7 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
+import type { Posts } from "../collectors/posts.ts";
 import type { Settings } from "../config/config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
@@ -11,10 +12,12 @@ import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
+import { mayStandInPath } from "../model/key.ts";
 import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
+import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
@@ -70,6 +73,7 @@ export interface ServerOptions {
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly hostnames: Pick<Hostnames, "nameOf">;
   readonly statusOfCollectors: StatusOfCollectors;
+  readonly posts: Pick<Posts, "take">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -97,6 +101,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
+    ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
@@ -200,8 +205,9 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
     if (isOpen(request)) return done();
-    const { authorization } = request.headers;
-    const key = identify(authorization, now());
+    const authorization = authorizationOf(request);
+    const known = identify(authorization, now());
+    const key = known && request.routeOptions.config.keyInPath && !mayStandInPath(known) ? undefined : known;
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
     tellLimits(reply, verdict);
@@ -217,6 +223,12 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
       done(problem as Problem);
     }
   });
+}
+
+/** What proves who asks: the header, or for those who cannot send one the path. */
+function authorizationOf(request: FastifyRequest): string | undefined {
+  if (!request.routeOptions.config.keyInPath) return request.headers.authorization;
+  return `Bearer ${(request.params as { token: string }).token}`;
 }
 
 function isOpen(request: FastifyRequest): boolean {

@@ -13,6 +13,8 @@ export const REFUSAL_REASONS = [
   "too_fast",
   "queue_full",
   "cut_off",
+  "handshake_failed",
+  "bad_signature",
 ] as const;
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];

@@ -250,5 +250,5 @@ export function messagesOfDatagram(datagram: Buffer): Buffer[] {
     if (line.length > 0) lines.push(line);
     start = end + 1;
   }
-  return lines.every((line) => PRI_LINE.test(line.latin1Slice(0, 5))) ? lines : [whole];
+  return lines.every((line) => PRI_LINE.test(line.toString("latin1", 0, 5))) ? lines : [whole];
 }

@@ -22,7 +22,7 @@ export interface LineText {
 
 /** The text of a line; undefined where it is none. */
 export function textOf(bytes: Buffer): LineText | undefined {
-  const text = isAscii(bytes) ? bytes.latin1Slice() : bytes.utf8Slice();
+  const text = bytes.toString(isAscii(bytes) ? "latin1" : "utf8");
   const isReplaced = !isUtf8(bytes);
   if (!isReplaced && !CONTROL.test(text)) return { text, isReplaced };
   const controls = countOf(text, (code) => (code < 0x20 && !USUAL_CONTROLS.has(code)) || code === DELETE);
