@@ -25,7 +25,10 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/honeypot/, type("honeypot_triggered", "high")],
     [/rogue.*dhcp|dhcp.*rogue/, type("rogue_dhcp", "high")],
     [/rogue|evil twin/, type("rogue_access_point", "high")],
-    [/blocked by (firewall|region|country|policy|ad|content)|firewall.*block|traffic.*blocked/, type("firewall_blocked", "low")],
+    [
+      /blocked by (firewall|region|country|policy|ad|content)|firewall.*block|traffic.*blocked/,
+      type("firewall_blocked", "low"),
+    ],
     [/threat|intrusion|\bips\b|\bids\b|malware|botnet/, type("ids_alert", "high")],
     [/login.*fail|fail.*(login|log in)|authentication fail|invalid credentials/, type("login_failure", "medium")],
     [/admin.*(added|created|invited)|(added|created|invited|new).*admin/, type("admin_created", "medium")],

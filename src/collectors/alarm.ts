@@ -1,5 +1,5 @@
 import type { JsonObject, Severity } from "../model/event.ts";
-import type { FieldNameKey } from "../model/field-names.ts";
+import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
 import {
   actionOf,
   addressOf,
@@ -20,7 +20,18 @@ import type { ReadEvent } from "./reading.ts";
 
 // What a console tells in a CEF line or in a webhook: a product, a name, and parameters. The same, whichever way it comes.
 
-type Take = "text" | "lower" | "source" | "destination" | "port" | "integer" | "mac" | "action" | "seconds";
+type Take =
+  | "text"
+  | "lower"
+  | "source"
+  | "destination"
+  | "port"
+  | "integer"
+  | "number"
+  | "mac"
+  | "action"
+  | "seconds"
+  | "never";
 
 interface Parameter {
   readonly name: FieldNameKey;
@@ -30,8 +41,9 @@ interface Parameter {
 const parameter = (name: FieldNameKey, take: Take = "text"): Parameter => ({ name, take });
 
 /** What is meant by each parameter. One that is not here is kept under its own name. */
-const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
-  Object.entries({
+const PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
+  ...ownNames(),
+  ...Object.entries({
     src: parameter("src_ip", "source"),
     dst: parameter("dst_ip", "destination"),
     spt: parameter("src_port", "port"),
@@ -81,7 +93,27 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
     UNIFIdoorName: parameter("door"),
     UNIFIcameraName: parameter("camera"),
   }),
-);
+]);
+
+/** A device that uses one of our names means what we mean, if it is of that type. */
+function ownNames(): [string, Parameter][] {
+  const own: Partial<Record<FieldNameKey, Take>> = {
+    src_ip: "source",
+    dst_ip: "destination",
+    src_port: "port",
+    dst_port: "port",
+    src_mac: "mac",
+    dst_mac: "mac",
+    device_mac: "mac",
+    action: "action",
+    protocol: "lower",
+  };
+  const plain = { text: "text", number: "number", "yes or no": "never", list: "never", object: "never" } as const;
+  return (Object.keys(FIELD_NAMES) as FieldNameKey[]).map((name) => [
+    name,
+    parameter(name, own[name] ?? plain[FIELD_NAMES[name].type]),
+  ]);
+}
 
 /** Parameters that are kept under their own names as numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
@@ -132,8 +164,8 @@ export function putParameter(raw: JsonObject, key: string, value: string): void 
     return;
   }
   const taken = takeAs(raw, known, value);
-  if (taken === undefined || raw[known.name] !== undefined) putForeign(raw, key, value);
-  else raw[known.name] = taken;
+  if (taken !== undefined && raw[known.name] === undefined) raw[known.name] = taken;
+  else putForeign(raw, key === known.name ? `${key}_told` : key, value);
 }
 
 function takeAs(raw: JsonObject, { take }: Parameter, value: string): string | number | undefined {
@@ -150,12 +182,16 @@ function takeAs(raw: JsonObject, { take }: Parameter, value: string): string | n
       return portOf(value);
     case "integer":
       return integerOf(value);
+    case "number":
+      return numberOf(value);
     case "mac":
       return macOf(value);
     case "action":
       return actionOf(value);
     case "seconds":
       return secondsOf(value);
+    case "never":
+      return undefined;
   }
 }
 
@@ -177,7 +213,10 @@ export interface Alarm {
 }
 
 /** The event that an alarm is. */
-export function readAlarm({ vendor, product, version, code, name, severity, raw }: Alarm, context: TimeContext): ReadEvent {
+export function readAlarm(
+  { vendor, product, version, code, name, severity, raw }: Alarm,
+  context: TimeContext,
+): ReadEvent {
   for (const [field, key] of SECOND_CHOICES) {
     if (raw[field] === undefined && typeof raw[key] === "string") raw[field] = raw[key];
   }
@@ -229,7 +268,16 @@ const SOURCE_ADDRESS = "Source IP: ";
 function completeAdmin(raw: JsonObject, message: string): void {
   const address = message.lastIndexOf(SOURCE_ADDRESS);
   if (address >= 0 && raw["src_ip"] === undefined) {
-    put(raw, "src_ip", addressOf(message.slice(address + SOURCE_ADDRESS.length).replace(/\.$/, "").trim()));
+    put(
+      raw,
+      "src_ip",
+      addressOf(
+        message
+          .slice(address + SOURCE_ADDRESS.length)
+          .replace(/\.$/, "")
+          .trim(),
+      ),
+    );
   }
   for (const verb of [" changed ", " made ", " accessed ", " logged "]) {
     const at = message.indexOf(verb);

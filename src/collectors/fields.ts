@@ -124,7 +124,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
 /** What was done, in one word for each; a word that is not known stays. */
 export function actionOf(value: unknown): string | undefined {
   const text = textOf(value)?.toLowerCase();
-  return text === undefined ? undefined : (Object.hasOwn(ACTIONS, text) ? ACTIONS[text] : text);
+  return text === undefined ? undefined : Object.hasOwn(ACTIONS, text) ? ACTIONS[text] : text;
 }
 
 const TYPE_CHARACTERS_MAX = 100;

@@ -1,7 +1,7 @@
 import { zoneOffset } from "../model/hours.ts";
 
 // Times as devices write them. A time without a zone is meant in the site's; one without a year, in the year in which it
-// is nearest to now.
+// is nearest to now, though nothing is told of long before it happens.
 
 const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
 const ZERO = 0x30;
@@ -11,6 +11,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** A number below this is meant in seconds, one above a thousand times this in microseconds. */
 const SECONDS_MAX = 100_000_000_000;
+/** A clock may be ahead by so much; a date further ahead without a year is one of the year before. */
+const AHEAD_MS_MAX = 7 * 24 * HOUR_MS;
 /** Spaces that a device may have let slip in between the parts of a time. */
 const STRAY_SPACES_MAX = 2;
 
@@ -48,7 +50,8 @@ export function readAnyTime(value: unknown, context: TimeContext): number | null
   return ms < SECONDS_MAX * 1000 ? Math.round(ms) : null;
 }
 
-const WORDY = /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})(?: at|,)? (\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,3}))?[ \u00a0\u202f]?([AP]M)?$/;
+const WORDY =
+  /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})(?: at|,)? (\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,3}))?[ \u00a0\u202f]?([AP]M)?$/;
 
 /** `Aug 28, 2026 at 9:29:29.569 PM`: in the site's zone, whatever language the console speaks otherwise. */
 export function readWordyTime(text: string, { timezone }: TimeContext): number | null {
@@ -130,7 +133,8 @@ function nearest(nowMs: number, inYear: (year: number) => number | undefined): n
   let best: number | undefined;
   for (let year = thisYear - 1; year <= thisYear + 1; year++) {
     const ms = inYear(year);
-    if (ms !== undefined && (best === undefined || Math.abs(ms - nowMs) < Math.abs(best - nowMs))) best = ms;
+    if (ms === undefined || (best !== undefined && ms > nowMs + AHEAD_MS_MAX)) continue;
+    if (best === undefined || Math.abs(ms - nowMs) < Math.abs(best - nowMs)) best = ms;
   }
   return best;
 }

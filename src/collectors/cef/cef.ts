@@ -140,8 +140,7 @@ function quotedEnd(message: string, start: number): number {
 }
 
 function valueOf(message: string, start: number, end: number): string {
-  const isQuoted =
-    end - start >= 2 && message.charCodeAt(start) === QUOTE && message.charCodeAt(end - 1) === QUOTE;
+  const isQuoted = end - start >= 2 && message.charCodeAt(start) === QUOTE && message.charCodeAt(end - 1) === QUOTE;
   const value = isQuoted ? message.slice(start + 1, end - 1) : message.slice(start, end);
   return value.includes("\\") ? unescape(value) : value;
 }
@@ -152,4 +151,3 @@ function unescape(text: string): string {
     letter === "n" ? "\n" : letter === "r" ? "\r" : letter,
   );
 }
-

@@ -41,7 +41,9 @@ export function readEveRecord(record: JsonObject, context: ReadContext): Reading
   if (kind === "stats") return { kind: "nothing" };
   if (kind === "flow" || kind === "netflow") {
     const flows = kind === "flow" ? readFlow(record, context) : readNetflow(record, context);
-    return flows.length > 0 ? { kind: "flows", flows } : refused("malformed", `a ${kind} without addresses or counters`);
+    return flows.length > 0
+      ? { kind: "flows", flows }
+      : refused("malformed", `a ${kind} without addresses or counters`);
   }
   putEnds(record);
   const told = (Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind)(record, objectOf(record[kind]) ?? {}, kind);
@@ -87,7 +89,7 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     put(raw, "url", textOf(http["url"]));
     put(raw, "user_agent", textOf(http["http_user_agent"]));
     put(raw, "method", textOf(http["http_method"]));
-    put(raw, "status", integerOf(http["status"]));
+    put(raw, "http_status", integerOf(http["status"]));
     return network("http");
   },
   tls: (raw, tls) => {

@@ -16,7 +16,8 @@ export function readFirewall(message: string): ReadEvent | undefined {
   const verdict = readPrefix(message.slice(0, start), raw);
   readPairs(message, start, raw);
   put(raw, "action", verdict);
-  const type = verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
+  const type =
+    verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
   const severity = type === "firewall_blocked" ? "low" : "info";
   return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
 }

@@ -32,16 +32,26 @@ export function readLease(program: string | null, message: string): ReadEvent | 
     if (colon > 0) put(raw, "reason", text.slice(colon + 2));
     return event(type, severity, raw);
   }
-  if (/no (?:free leases|address(?:es)? available)/.test(text)) return event("dhcp_exhausted", "medium", readWords(text));
+  if (/no (?:free leases|address(?:es)? available)/.test(text))
+    return event("dhcp_exhausted", "medium", readWords(text));
   return undefined;
 }
 
 function isAboutStranger(text: string): boolean {
-  return /rogue[ -]?dhcp|rogue dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation)/i.test(text);
+  return /rogue[ -]?dhcp|rogue dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation)/i.test(
+    text,
+  );
 }
 
 function event(type: string, severity: Severity, raw: JsonObject): ReadEvent {
-  return { type, source: "network", severity, class: type === "rogue_dhcp" ? "security" : "network", timestampMs: null, raw };
+  return {
+    type,
+    source: "network",
+    severity,
+    class: type === "rogue_dhcp" ? "security" : "network",
+    timestampMs: null,
+    raw,
+  };
 }
 
 /** The first address, the first hardware address, the name behind it and the interface, wherever they stand. */

@@ -18,7 +18,12 @@ interface Told {
 const OPENINGS: readonly Told[] = [
   { begins: "Failed ", type: "login_failure", severity: "medium" },
   { begins: "Invalid user ", type: "login_failure", severity: "medium", reason: "unknown user" },
-  { begins: "error: maximum authentication attempts exceeded for ", type: "login_failure", severity: "medium", reason: "too many attempts" },
+  {
+    begins: "error: maximum authentication attempts exceeded for ",
+    type: "login_failure",
+    severity: "medium",
+    reason: "too many attempts",
+  },
   { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
   { begins: "Bad password attempt for ", type: "login_failure", severity: "medium" },
   { begins: "Login attempt for nonexistent user", type: "login_failure", severity: "medium", reason: "unknown user" },
@@ -48,7 +53,14 @@ export function readLogin(program: string | null, message: string): ReadEvent | 
   put(raw, "reason", told.reason);
   readPeer(text, told, raw);
   put(raw, "message", text);
-  return { type: told.type, source: "network", severity: told.severity, class: classOf(told.type), timestampMs: null, raw };
+  return {
+    type: told.type,
+    source: "network",
+    severity: told.severity,
+    class: classOf(told.type),
+    timestampMs: null,
+    raw,
+  };
 }
 
 function classOf(type: string): "security" | "audit" {
