@@ -162,7 +162,14 @@ function flowsSettings({ netflowPort, ipfixPort, sflowPort, flows }: Settings): 
   };
 }
 
-function inletSettings({ syslogPort, syslogTlsPort, evePort, eveFile, eveSocket, collectors }: Settings): InletSettings {
+function inletSettings({
+  syslogPort,
+  syslogTlsPort,
+  evePort,
+  eveFile,
+  eveSocket,
+  collectors,
+}: Settings): InletSettings {
   const ports = { syslog: syslogPort, syslog_tls: syslogTlsPort, eve: evePort };
   return { ...collectors, ports, eveFile, eveSocket };
 }

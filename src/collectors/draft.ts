@@ -1,4 +1,11 @@
-import { classOfType, sourceName, type EventClass, type EventDraft, type JsonObject, type Severity } from "../model/event.ts";
+import {
+  classOfType,
+  sourceName,
+  type EventClass,
+  type EventDraft,
+  type JsonObject,
+  type Severity,
+} from "../model/event.ts";
 import type { ReadEvent } from "./reading.ts";
 
 // From what a reader understood to what is stored.

@@ -152,7 +152,8 @@ export class FollowedFile {
       if (!found?.isFile() || found.ino !== note.inode || found.dev !== note.device) continue;
       const handle = await open(candidate, "r");
       const needed = note.pending?.to ?? note.offset;
-      if (found.size >= needed && (await hashOf(handle, note.head.bytes)) === note.head.hash) {
+      const beginsAlike = found.size >= needed && (await closeOnFailure(handle, beginsAs(handle, note.head)));
+      if (beginsAlike) {
         const { file, device, inode, head, offset } = note;
         const grewAtMs = this.#options.now();
         return { handle, file, device, inode, head, offset, size: found.size, scanned: offset, grewAtMs };
@@ -169,7 +170,7 @@ export class FollowedFile {
     if (!followed) return false;
     const { size } = await followed.handle.stat();
     if (size > followed.size) followed.grewAtMs = this.#options.now();
-    const isOther = size < followed.offset || !(await this.#beginsAsBefore(followed));
+    const isOther = size < followed.offset || !(await beginsAs(followed.handle, followed.head));
     followed.size = size;
     if (isOther) {
       // Truncated, and perhaps written anew: what it holds now is another file to us.
@@ -186,7 +187,8 @@ export class FollowedFile {
 
   async #open(): Promise<Followed | undefined> {
     try {
-      return await this.#asNew(await open(this.#options.path, "r"));
+      const handle = await open(this.#options.path, "r");
+      return await closeOnFailure(handle, this.#asNew(handle));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
       throw error;
@@ -198,10 +200,6 @@ export class FollowedFile {
     const head = { bytes: 0, hash: "" };
     const grewAtMs = this.#options.now();
     return { handle, file: randomUUID(), device: dev, inode: ino, head, offset: 0, size, scanned: 0, grewAtMs };
-  }
-
-  async #beginsAsBefore({ handle, head }: Followed): Promise<boolean> {
-    return head.bytes === 0 || (await hashOf(handle, head.bytes)) === head.hash;
   }
 
   /** Whole lines from the offset on; undefined where there is none. */
@@ -333,6 +331,19 @@ async function hashOf(handle: FileHandle, bytes: number): Promise<string> {
   return createHash("sha256")
     .update(await readBytes(handle, 0, bytes))
     .digest("hex");
+}
+
+async function beginsAs(handle: FileHandle, head: FileNote["head"]): Promise<boolean> {
+  return head.bytes === 0 || (await hashOf(handle, head.bytes)) === head.hash;
+}
+
+async function closeOnFailure<Value>(handle: FileHandle, work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
 }
 
 async function isThere(path: string): Promise<boolean> {

@@ -242,7 +242,9 @@ function tlsOf(settings: InletSettings): InletThreadData["tls"] {
   } catch (error) {
     const files = "collectors.tls_certificate, collectors.tls_key and collectors.tls_client_ca";
     const { message } = error as Error;
-    throw tlsFailure(`TLS cannot be made of ${files}: ${message}.\nThey must be PEM, and the key that of the certificate.`);
+    throw tlsFailure(
+      `TLS cannot be made of ${files}: ${message}.\nThey must be PEM, and the key that of the certificate.`,
+    );
   }
   return tls;
 }

@@ -148,7 +148,8 @@ export class Sender extends Tally {
 
   #state(nowMs: number): SenderState {
     if (this.waiting > PAUSE_LINES / 2) return "waiting";
-    if (nowMs - this.lastSeenMs > SILENT_AFTER_MS) return "silent";
+    const isMute = this.lines === 0 && this.lastRefusal === null;
+    if (isMute || nowMs - this.lastSeenMs > SILENT_AFTER_MS) return "silent";
     const refusedMs = this.lastRefusal?.atMs ?? -1;
     return refusedMs >= this.lastEventMs ? "refused" : "receiving";
   }
@@ -158,6 +159,7 @@ export class Sender extends Tally {
       case "waiting":
         return `${this.waiting} lines wait to be stored: it sends faster than they can be`;
       case "silent":
+        if (this.lines === 0) return "connected, and nothing has been sent yet";
         return `nothing has come for ${Math.round((nowMs - this.lastSeenMs) / 60_000)} minutes`;
       case "refused":
         return `what came last could not be used: ${this.lastRefusal!.message}`;

@@ -31,6 +31,7 @@ export interface SocketsOptions {
   readonly wake: (sender: Sender) => void;
   readonly now: () => number;
   readonly unfinishedMsMax?: number;
+  readonly handshakeMsMax?: number;
 }
 
 export interface ListenPlace {
@@ -109,15 +110,29 @@ export class Sockets {
   async listenTls(place: ListenPlace, tls: TlsOptions): Promise<void> {
     const { name } = place;
     const counted = { packets: 0, bytes: 0 };
-    const server = createTlsServer({ ...tls, minVersion: "TLSv1.2", handshakeTimeout: HANDSHAKE_MS_MAX }, (socket) => {
-      const sender = this.#options.senders.find(name, "tls", socket.remoteAddress ?? "");
-      this.#read(socket, sender, counted);
+    const { handshakeMsMax: handshakeTimeout = HANDSHAKE_MS_MAX } = this.#options;
+    // By address and port, which a socket that is closed no longer knows.
+    const shaking = new Map<string, { fault: string }>();
+    const endOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+    const server = createTlsServer({ ...tls, minVersion: "TLSv1.2", handshakeTimeout }, (socket) => {
+      shaking.delete(endOf(socket));
+      this.#read(socket, this.#options.senders.find(name, "tls", socket.remoteAddress!), counted);
     });
     // Counted from its first byte on: a handshake that never ends holds a connection too.
-    server.on("connection", (socket: Socket) => this.#admit(name, "tls", socket, undefined));
+    server.on("connection", (socket: Socket) => {
+      const sender = this.#admit(name, "tls", socket, undefined);
+      if (!sender) return;
+      const end = endOf(socket);
+      shaking.set(end, { fault: "the connection ended within it" });
+      socket.on("close", () => {
+        const failed = shaking.get(end);
+        shaking.delete(end);
+        if (failed) this.#refuse(sender, "handshake_failed", `the TLS handshake failed: ${failed.fault}`, "");
+      });
+    });
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
-      const sender = this.#options.senders.find(name, "tls", socket.remoteAddress ?? "");
-      this.#refuse(sender, "handshake_failed", `the TLS handshake failed: ${error.code ?? error.message}`, "");
+      const failed = shaking.get(endOf(socket));
+      if (failed) failed.fault = error.code ?? error.message;
       socket.destroy();
     });
     await this.#listen(server, place, "tls", counted);
@@ -152,11 +167,7 @@ export class Sockets {
     this.#keep(server, { name, transport, address }, counted);
   }
 
-  #keep(
-    server: Server,
-    place: Pick<LineListenerStatus, "name" | "transport" | "address">,
-    counted: Counted,
-  ): void {
+  #keep(server: Server, place: Pick<LineListenerStatus, "name" | "transport" | "address">, counted: Counted): void {
     this.#listeners.push({
       status: () => {
         const bound = server.address();
@@ -196,15 +207,20 @@ export class Sockets {
     }
   }
 
-  /** Whether a connection may be, and what is read from it; without `counted` only that it is there. */
-  #admit(name: LineCollector, transport: "tcp" | "tls" | "unix", socket: Socket, counted: Counted | undefined): void {
+  /** Lets a connection in, unless it may not be; it is read where `counted` is given. */
+  #admit(
+    name: LineCollector,
+    transport: "tcp" | "tls" | "unix",
+    socket: Socket,
+    counted: Counted | undefined,
+  ): Sender | undefined {
     const { senders, connectionsMax, connectionsPerSenderMax, now } = this.#options;
     const from = transport === "unix" ? UNIX_SENDER : socket.remoteAddress;
     // Its end is told by "close"; an error here says only how it ended.
     socket.on("error", () => undefined);
     if (from === undefined || this.#isClosing) {
       socket.destroy();
-      return;
+      return undefined;
     }
     const sender = senders.find(name, transport, from);
     sender.lastSeenMs = now();
@@ -224,7 +240,9 @@ export class Sockets {
         this.#sockets.delete(socket);
       });
       if (counted) this.#read(socket, sender, counted);
+      return sender;
     }
+    return undefined;
   }
 
   #read(socket: Socket, sender: Sender, counted: Counted): void {
@@ -260,8 +278,16 @@ export class Sockets {
     };
     this.#connections.add(connection);
     let ended = false;
+    let isFirst = true;
     socket.on("error", () => undefined);
     socket.on("data", (chunk: Buffer) => {
+      if (isFirst && isTlsHello(chunk)) {
+        const message = "it speaks TLS to a port that is not for it: that has a port of its own (syslog_tls_port)";
+        this.#refuse(sender, "not_text", message, chunk);
+        socket.destroy();
+        return;
+      }
+      isFirst = false;
       counted.bytes += chunk.length;
       sender.lastSeenMs = now();
       framing.push(chunk);
@@ -306,9 +332,7 @@ export class Sockets {
   }
 
   #notText(sender: Sender, message: Buffer): void {
-    const isTls = message[0] === 0x16 && message[1] === 0x03;
-    const hint = isTls ? ": it looks like TLS, which has a port of its own (syslog_tls_port)" : "";
-    this.#refuse(sender, "not_text", `a message is not text${hint}`, message);
+    this.#refuse(sender, "not_text", "a message is not text", message);
   }
 
   #refuse(sender: Sender, reason: RefusalReason, message: string, sample: Uint8Array | string): void {
@@ -338,6 +362,11 @@ const DROPPED = {
   too_fast: "it sends more lines a second than collectors.lines_per_second_max",
   queue_full: "it sends faster than its lines can be stored",
 } as const;
+
+/** A record of the kind that begins a handshake, of any version. */
+function isTlsHello(chunk: Buffer): boolean {
+  return chunk[0] === 0x16 && chunk[1] === 0x03;
+}
 
 function udpStatus(socket: UdpSocket): { port: number; receiveBufferBytes: number } {
   return { port: socket.address().port, receiveBufferBytes: socket.getRecvBufferSize() };
