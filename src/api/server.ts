@@ -129,6 +129,8 @@ function createApp(settings: Settings, log: Logger, now: () => number): FastifyI
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A request without Host is refused by us, in the error body, instead of by the server, without one.
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
+    // As long as a path can be: the framework's own refusal would show the path, and a key may stand in it.
+    routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     // A request that is in before the doors close is answered.
     return503OnClosing: false,
     // A path that cannot be decoded is one that nothing stands at.

@@ -87,6 +87,7 @@ export const FIELD_NAMES = {
   repeated: number("how often the sender says that it happened, where it says it once for several"),
   line: text("the line as it came; not for EVE and webhooks, whose own fields are all there"),
   fields_left_out: number("fields of a line beyond those that are taken; the line has them"),
+  replaced_bytes: { type: "yes or no", about: "bytes of the line were no UTF-8 and have been replaced" },
   reported_at: text("time that the device gave, where it cannot be right"),
 } as const satisfies Record<string, FieldName>;
 

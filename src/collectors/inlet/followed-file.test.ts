@@ -125,7 +125,7 @@ test("after a stop it goes on where it was, with nothing lost and nothing twice"
   appendFileSync(path, linesOf(2500, 2510));
   following();
   await storedWhen(numbers(0, 2510));
-  expect((await note()).pending).toBeNull();
+  await expect.poll(async () => (await note()).pending).toBeNull();
 });
 
 test("a file that was renamed while nobody looked is found again and finished first", async () => {
