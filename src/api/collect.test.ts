@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { signBody } from "../collectors/posts.ts";
+import { signBody } from "../lib/signature.ts";
 import { loadSettings } from "../config/config.ts";
 import type { Scope } from "../model/key.ts";
 

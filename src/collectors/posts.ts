@@ -1,7 +1,8 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Counter, type Registry } from "prom-client";
 import { isDeeperThan } from "../lib/json.ts";
+import { bodyHash } from "../lib/signature.ts";
 import type { EventDraft, JsonValue } from "../model/event.ts";
 import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
 import { toDraft } from "./draft.ts";
@@ -263,7 +264,7 @@ export class Posts {
     const match = given === undefined ? undefined : SIGNATURE.exec(given);
     if (!match) return "the request is not signed: the header Signature must be t=<unix seconds>,v1=<hex>";
     const [, seconds, hex] = match;
-    const expected = createHmac("sha256", secret).update(`${seconds}.`).update(bytes).digest();
+    const expected = bodyHash(secret, bytes, seconds!);
     if (!timingSafeEqual(expected, Buffer.from(hex!, "hex"))) return "the signature is not right";
     const offMs = Math.abs(nowMs - Number(seconds) * 1000);
     if (offMs > SIGNATURE_MS_MAX) return `the signature is of another time: ${Math.round(offMs / 1000)} s from now`;
@@ -323,11 +324,4 @@ function linesOf(bytes: Buffer): Buffer[] {
     start = end + 1;
   }
   return lines;
-}
-
-/** The signature of a body, as the access controller makes it. */
-export function signBody(secret: string, bytes: Uint8Array | string, atMs: number): string {
-  const seconds = Math.floor(atMs / 1000);
-  const hex = createHmac("sha256", secret).update(`${seconds}.`).update(bytes).digest("hex");
-  return `t=${seconds},v1=${hex}`;
 }
