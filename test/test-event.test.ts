@@ -52,10 +52,14 @@ test("an event of each source goes all the way and is shown with its id", async 
 });
 
 test("in words; and what is wrong is told with its remedy", async () => {
-  const said = await tocsin(["test-event", "custom"], env);
+  const [said, toaster, nobody, keyless] = await Promise.all([
+    tocsin(["test-event", "custom"], env),
+    tocsin(["test-event", "toaster"], env),
+    tocsin(["test-event", "custom"], { ...env, TOCSIN_URL: "http://127.0.0.1:9" }),
+    tocsin(["test-event", "custom"], { ...env, TOCSIN_KEY: "" }),
+  ]);
   expect(said.stdout).toMatch(/Sent by POST \/v1\/events, found after \d+ ms: evt_/);
-  expect(await tocsin(["test-event", "toaster"], env)).toMatchObject({ code: 2 });
-  const nobody = await tocsin(["test-event", "custom"], { ...env, TOCSIN_URL: "http://127.0.0.1:9" });
+  expect(toaster).toMatchObject({ code: 2 });
   expect(nobody).toMatchObject({ code: 1, stderr: expect.stringContaining("No service answers") });
-  expect(await tocsin(["test-event", "custom"], { ...env, TOCSIN_KEY: "" })).toMatchObject({ code: 2 });
+  expect(keyless).toMatchObject({ code: 2 });
 });
