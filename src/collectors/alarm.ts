@@ -1,16 +1,7 @@
 import type { Severity } from "../model/event.ts";
 import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
-import {
-  actionOf,
-  addressOf,
-  integerOf,
-  macOf,
-  numberOf,
-  portOf,
-  secondsOf,
-  typeOf,
-} from "./fields.ts";
-import { alarmKind } from "./alarm-kinds.ts";
+import { actionOf, addressOf, integerOf, macOf, numberOf, portOf, secondsOf, typeOf } from "./fields.ts";
+import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
 import { readAnyTime, type TimeContext } from "./times.ts";
@@ -36,8 +27,8 @@ type Take =
 /** One of the words that a console has for what it tells. */
 export interface Parameter {
   readonly key: string;
-  /** Its letters, to be compared one by one. */
-  readonly letters: Uint8Array;
+  /** As it stands behind another. */
+  readonly spelled: string;
   readonly slot: Slot;
   readonly take: Take;
   /** Where the value is kept as it is, when it cannot be taken as what it should be, or when that is there already. */
@@ -213,7 +204,7 @@ export function parameterOf(key: string): Parameter {
     const ownName = meaning?.name === key ? `${key}_told` : key;
     known = {
       key,
-      letters: Uint8Array.from(key, (letter) => letter.charCodeAt(0)),
+      spelled: ` ${key}=`,
       slot: slotOf(meaning?.name ?? key),
       ownSlot: slotOf(ownName),
       take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"),
@@ -274,19 +265,20 @@ export interface Alarm {
   readonly code: string | undefined;
   readonly name: string;
   readonly severity: Severity | undefined;
+  /** What it was found to be last time, where the same alarm is read again and again. */
+  meaning?: { readonly category: string; readonly kind: AlarmKind; readonly type: string };
 }
 
 /** The event that an alarm is, with what addParameter has put into `fields`. */
 export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext): ReadEvent {
-  const { vendor, product, version, code, name, severity } = alarm;
+  const { vendor, version, code, name, severity } = alarm;
   for (const [slot, other] of SECOND_CHOICES) {
     if (!fields.has(slot) && fields.has(other)) fields.add(slot, fields.get(other)!);
   }
-  const kind = alarmKind(product, name, fields.text(SLOTS.category));
-  const type = kind.type ?? typeOf(name, "unnamed");
+  const { kind, type } = meaningOf(alarm, fields.text(SLOTS.category));
   fields.set(SLOTS.eventName, name);
   if (code !== undefined && code !== "") fields.set(SLOTS.eventCode, code);
-  if (vendor !== undefined) fields.set(SLOTS.product, `${vendor} ${product}`.trim());
+  if (vendor !== undefined) fields.set(SLOTS.product, alarm.product);
   if (version !== undefined && version !== "") fields.set(SLOTS.version, version);
   if (type === "ids_alert") completeThreat(fields, name);
   else if (type === "config_changed" || type === "admin_login" || type === "login_failure") completeAdmin(fields);
@@ -299,6 +291,14 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   if (type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
   const told = severity ?? kind.severity ?? "info";
   return { type, source: kind.source, severity: told, class: kind.class, timestampMs, raw };
+}
+
+function meaningOf(alarm: Alarm, category: string): NonNullable<Alarm["meaning"]> {
+  if (alarm.meaning?.category !== category) {
+    const kind = alarmKind(alarm.product, alarm.name, category);
+    alarm.meaning = { category, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") };
+  }
+  return alarm.meaning!;
 }
 
 function copy(fields: FieldList, to: Slot, from: Slot): void {
