@@ -19,6 +19,7 @@ import { flowsQuery } from "./flows-query.ts";
 import { ingest } from "./ingest.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
+import { parse } from "./parse.ts";
 import { readers } from "./readers.ts";
 import { reportMarkdown } from "./report.ts";
 import { simulate } from "./simulate.ts";
@@ -52,6 +53,7 @@ const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
   "flows-decode": flowsDecode,
   "flows-aggregate": flowsAggregate,
   "flows-query": flowsQuery,
+  parse,
 };
 
 const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(OWN_QUESTIONS)];

@@ -2,7 +2,7 @@ import type { EventClass, Severity, SourceKind } from "../model/event.ts";
 
 // What alarms mean, by the words of their names and categories. Numbers are not looked at: they changed between releases.
 
-interface AlarmKind {
+export interface AlarmKind {
   readonly source: SourceKind;
   /** Undefined: the device's own name for it is the type. */
   readonly type?: string | undefined;
@@ -107,22 +107,7 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
 
 /** A name that is longer is not one of these; and nobody may make us look through a megabyte with patterns. */
 const NAME_CHARACTERS_MAX = 200;
-const KINDS_REMEMBERED_MAX = 1000;
-const remembered = new Map<string, AlarmKind>();
-
-/** A console has few names for alarms and says them all day: what they mean is found out once. */
 export function alarmKind(product: string, name: string, category: string): AlarmKind {
-  const key = `${product}\n${name}\n${category}`;
-  let kind = key.length > 3 * NAME_CHARACTERS_MAX ? findKind(product, name, category) : remembered.get(key);
-  if (kind === undefined) {
-    kind = findKind(product, name, category);
-    if (remembered.size >= KINDS_REMEMBERED_MAX) remembered.clear();
-    remembered.set(key, kind);
-  }
-  return kind;
-}
-
-function findKind(product: string, name: string, category: string): AlarmKind {
   const source = sourceOfProduct(product);
   // `motionDetected` and `sensor_opened` are words too.
   const words = (text: string) =>

@@ -1,19 +1,8 @@
-import type { JsonObject, Severity } from "../model/event.ts";
+import type { Severity } from "../model/event.ts";
 import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
-import {
-  actionOf,
-  addressOf,
-  integerOf,
-  macOf,
-  numberOf,
-  portOf,
-  put,
-  putForeign,
-  secondsOf,
-  textOf,
-  typeOf,
-} from "./fields.ts";
-import { alarmKind } from "./alarm-kinds.ts";
+import { actionOf, addressOf, integerOf, macOf, numberOf, portOf, secondsOf, typeOf } from "./fields.ts";
+import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
+import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
 import { readAnyTime, type TimeContext } from "./times.ts";
 import type { ReadEvent } from "./reading.ts";
@@ -31,17 +20,28 @@ type Take =
   | "mac"
   | "action"
   | "seconds"
+  | "own"
+  | "own number"
   | "never";
 
-interface Parameter {
-  readonly name: FieldNameKey;
+/** One of the words that a console has for what it tells. */
+export interface Parameter {
+  readonly key: string;
+  /** As it stands behind another. */
+  readonly spelled: string;
+  readonly slot: Slot;
   readonly take: Take;
+  /** Where the value is kept as it is, when it cannot be taken as what it should be, or when that is there already. */
+  readonly ownSlot: Slot;
+  /** Those that came after it lately. */
+  next: Parameter | undefined;
+  second: Parameter | undefined;
 }
 
-const parameter = (name: FieldNameKey, take: Take = "text"): Parameter => ({ name, take });
+const parameter = (name: FieldNameKey, take: Take = "text") => ({ name, take });
 
 /** What is meant by each parameter. One that is not here is kept under its own name. */
-const PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
+const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take: Take }> = new Map([
   ...ownNames(),
   ...Object.entries({
     src: parameter("src_ip", "source"),
@@ -96,7 +96,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
 ]);
 
 /** A device that uses one of our names means what we mean, if it is of that type. */
-function ownNames(): [string, Parameter][] {
+function ownNames(): [string, { name: FieldNameKey; take: Take }][] {
   const own: Partial<Record<FieldNameKey, Take>> = {
     src_ip: "source",
     dst_ip: "destination",
@@ -134,56 +134,119 @@ const NUMBERS: ReadonlySet<string> = new Set([
   "cnt",
 ]);
 
+/** What is asked for by name has a slot for good. */
+const FIXED = new Map<string, Slot>();
+const fixed = (name: string): Slot => {
+  let slot = FIXED.get(name);
+  if (slot === undefined) FIXED.set(name, (slot = makeSlot(name)));
+  return slot;
+};
+const field = (name: FieldNameKey): Slot => fixed(name);
+
+const SLOTS = {
+  action: field("action"),
+  camera: field("camera"),
+  category: field("category"),
+  device: field("device"),
+  door: field("door"),
+  eventCode: field("event_code"),
+  eventName: field("event_name"),
+  host: field("host"),
+  message: field("message"),
+  product: fixed("product"),
+  setting: field("setting"),
+  signature: field("signature"),
+  srcIp: field("src_ip"),
+  threatCategory: fixed("UNIFIthreatCategory"),
+  user: field("user"),
+  version: field("version"),
+};
+
 /** Used for a name that is still free when all parameters are known, in this order: the order in the line does not count. */
-const SECOND_CHOICES: readonly (readonly [FieldNameKey, string])[] = [
-  ["host", "UNIFIclientHostname"],
-  ["host", "UNIFIclientAlias"],
-  ["host", "UNIFIsrcClientHostname"],
-  ["host", "UNIFIsrcClientAlias"],
-  ["dst_host", "UNIFIdstClientHostname"],
-  ["dst_host", "UNIFIdstClientAlias"],
-  ["device", "UNIFIconnectedToDeviceName"],
-  ["device", "UNIFIlastConnectedToDeviceName"],
-  ["device", "UNIFIhost"],
-  ["network", "UNIFInetworkName"],
-  ["user", "duser"],
-  ["user", "UNIFIuserName"],
-  ["setting", "UNIFIsettingsSection"],
-  ["category", "UNIFIsubCategory"],
-];
+const SECOND_CHOICES: readonly (readonly [Slot, Slot])[] = (
+  [
+    ["host", "UNIFIclientHostname"],
+    ["host", "UNIFIclientAlias"],
+    ["host", "UNIFIsrcClientHostname"],
+    ["host", "UNIFIsrcClientAlias"],
+    ["dst_host", "UNIFIdstClientHostname"],
+    ["dst_host", "UNIFIdstClientAlias"],
+    ["device", "UNIFIconnectedToDeviceName"],
+    ["device", "UNIFIlastConnectedToDeviceName"],
+    ["device", "UNIFIhost"],
+    ["network", "UNIFInetworkName"],
+    ["user", "duser"],
+    ["user", "UNIFIuserName"],
+    ["setting", "UNIFIsettingsSection"],
+    ["category", "UNIFIsubCategory"],
+    // A name where an address should be.
+    ["src_host", "src"],
+    ["dst_host", "dst"],
+  ] as const
+).map(([name, key]) => [field(name), fixed(key)]);
 
 /** In this order: the first that can be a time is the time. The console's own language and zone come last. */
-const TIMES = ["UNIFIutcTime", "rt", "timestamp", "end", "start", "UNIFIflowStartTime"] as const;
+const TIMES = ["UNIFIutcTime", "rt", "timestamp", "end", "start", "UNIFIflowStartTime"].map(fixed);
 
-/** Takes one parameter. Of two that say the same thing, the first that does so in a way that can be used. */
-export function putParameter(raw: JsonObject, key: string, value: string): void {
-  if (value === "" || value === "null") return;
-  const known = PARAMETERS.get(key);
+/** Words that are remembered; with more of them, which only somebody who makes them up has, it begins anew. */
+const PARAMETERS_MAX = 2000;
+const parameters = new Map<string, Parameter>();
+const slots = new Map<string, Slot>();
+
+export function parameterOf(key: string): Parameter {
+  let known = parameters.get(key);
   if (known === undefined) {
-    if (!Object.hasOwn(raw, key)) putForeign(raw, key, NUMBERS.has(key) ? (numberOf(value) ?? value) : value);
-    return;
+    if (parameters.size >= PARAMETERS_MAX) {
+      parameters.clear();
+      slots.clear();
+    }
+    const meaning = MEANINGS.get(key);
+    const ownName = meaning?.name === key ? `${key}_told` : key;
+    known = {
+      key,
+      spelled: ` ${key}=`,
+      slot: slotOf(meaning?.name ?? key),
+      ownSlot: slotOf(ownName),
+      take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"),
+      next: undefined,
+      second: undefined,
+    };
+    parameters.set(key, known);
   }
-  const taken = takeAs(raw, known, value);
-  if (taken !== undefined && raw[known.name] === undefined) raw[known.name] = taken;
-  else putForeign(raw, key === known.name ? `${key}_told` : key, value);
+  return known;
 }
 
-function takeAs(raw: JsonObject, { take }: Parameter, value: string): string | number | undefined {
+function slotOf(name: string): Slot {
+  let slot = FIXED.get(name) ?? slots.get(name);
+  if (slot === undefined) slots.set(name, (slot = makeSlot(name)));
+  return slot;
+}
+
+/** Takes one parameter. Of two that say the same thing, the first that does so in a way that can be used. */
+export function addParameter(fields: FieldList, { slot, ownSlot, take }: Parameter, value: string): void {
+  if (value === "" || value === "null") return;
+  const taken = fields.has(slot) ? undefined : takeAs(take, value);
+  if (taken !== undefined) fields.add(slot, taken);
+  else if (!fields.has(ownSlot)) fields.add(ownSlot, value);
+}
+
+function takeAs(take: Take, value: string): string | number | undefined {
   switch (take) {
+    case "own":
     case "text":
       return value;
+    case "own number":
+    case "number":
+      return numberOf(value);
     case "lower":
       return value.toLowerCase();
     case "source":
-      return addressOf(value) ?? asHost(raw, "src_host", value);
     case "destination":
-      return addressOf(value) ?? asHost(raw, "dst_host", value);
+      return addressOf(value);
     case "port":
       return portOf(value);
     case "integer":
       return integerOf(value);
-    case "number":
-      return numberOf(value);
     case "mac":
       return macOf(value);
     case "action":
@@ -195,109 +258,100 @@ function takeAs(raw: JsonObject, { take }: Parameter, value: string): string | n
   }
 }
 
-/** A name where an address should be: kept as the name that it is. */
-function asHost(raw: JsonObject, name: "src_host" | "dst_host", value: string): undefined {
-  put(raw, name, value);
-  return undefined;
-}
-
 export interface Alarm {
-  readonly vendor?: string | undefined;
+  readonly vendor: string | undefined;
   readonly product: string;
-  readonly version?: string | undefined;
-  readonly code?: string | undefined;
+  readonly version: string | undefined;
+  readonly code: string | undefined;
   readonly name: string;
   readonly severity: Severity | undefined;
-  /** What putParameter has put into it. */
-  readonly raw: JsonObject;
+  /** What it was found to be last time, where the same alarm is read again and again. */
+  meaning?: { readonly category: string; readonly kind: AlarmKind; readonly type: string };
 }
 
-/** The event that an alarm is. */
-export function readAlarm(
-  { vendor, product, version, code, name, severity, raw }: Alarm,
-  context: TimeContext,
-): ReadEvent {
-  for (const [field, key] of SECOND_CHOICES) {
-    if (raw[field] === undefined && typeof raw[key] === "string") raw[field] = raw[key];
+/** The event that an alarm is, with what addParameter has put into `fields`. */
+export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext): ReadEvent {
+  const { vendor, version, code, name, severity } = alarm;
+  for (const [slot, other] of SECOND_CHOICES) {
+    if (!fields.has(slot) && fields.has(other)) fields.add(slot, fields.get(other)!);
   }
-  const message = typeof raw["message"] === "string" ? raw["message"] : "";
-  const kind = alarmKind(product, name, String(raw["category"] ?? ""));
-  const type = kind.type ?? typeOf(name, "unnamed");
-  if (vendor !== undefined) put(raw, "event_name", name);
-  put(raw, "event_code", code);
-  if (vendor !== undefined) raw["product"] = vendor === "" ? product : `${vendor} ${product}`;
-  if (version !== undefined) put(raw, "version", version);
+  const { kind, type } = meaningOf(alarm, fields.text(SLOTS.category));
+  fields.set(SLOTS.eventName, name);
+  if (code !== undefined && code !== "") fields.set(SLOTS.eventCode, code);
+  if (vendor !== undefined) fields.set(SLOTS.product, alarm.product);
+  if (version !== undefined && version !== "") fields.set(SLOTS.version, version);
+  if (type === "ids_alert") completeThreat(fields, name);
+  else if (type === "config_changed" || type === "admin_login" || type === "login_failure") completeAdmin(fields);
+  else if (type.startsWith("vpn_") && !fields.has(SLOTS.user)) copy(fields, SLOTS.user, SLOTS.host);
+  if (kind.source === "protect") completeCamera(fields);
+  else if (kind.source === "access" && !fields.has(SLOTS.door)) copy(fields, SLOTS.door, SLOTS.device);
+  const timestampMs = timeOf(fields, context);
+  const raw = fields.toObject();
   if (kind.known !== undefined) raw["known"] = kind.known;
-  if (type === "ids_alert") completeThreat(raw, name);
-  else if (type === "config_changed" || type === "admin_login" || type === "login_failure") completeAdmin(raw, message);
-  else if (type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
-  if (type === "vpn_connected" || type === "vpn_disconnected") put(raw, "user", textOf(raw["user"] ?? raw["host"]));
-  if (kind.source === "protect") completeCamera(raw, message);
-  if (kind.source === "access" && raw["door"] === undefined) put(raw, "door", textOf(raw["device"]));
-  return {
-    type,
-    source: kind.source,
-    severity: severity ?? kind.severity ?? "info",
-    class: kind.class,
-    timestampMs: timeOf(raw, context),
-    raw,
-  };
+  if (type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
+  const told = severity ?? kind.severity ?? "info";
+  return { type, source: kind.source, severity: told, class: kind.class, timestampMs, raw };
 }
 
-function timeOf(raw: JsonObject, context: TimeContext): number | null {
-  for (const key of TIMES) {
-    const value = raw[key];
-    if (value === undefined) continue;
-    const ms = readAnyTime(value, context);
+function meaningOf(alarm: Alarm, category: string): NonNullable<Alarm["meaning"]> {
+  if (alarm.meaning?.category !== category) {
+    const kind = alarmKind(alarm.product, alarm.name, category);
+    alarm.meaning = { category, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") };
+  }
+  return alarm.meaning!;
+}
+
+function copy(fields: FieldList, to: Slot, from: Slot): void {
+  const value = fields.get(from);
+  if (value !== undefined) fields.set(to, value);
+}
+
+function timeOf(fields: FieldList, context: TimeContext): number | null {
+  for (const slot of TIMES) {
+    if (!fields.has(slot)) continue;
+    const ms = readAnyTime(fields.get(slot), context);
     if (ms !== null) return ms;
   }
   return null;
 }
 
-function completeThreat(raw: JsonObject, name: string): void {
-  const signature = textOf(raw["signature"]);
-  const told = textOf(raw["UNIFIthreatCategory"]);
-  const category = told === undefined ? signature && threatClassOfSignature(signature) : threatClass(told);
-  put(raw, "category", category);
-  if (raw["action"] === undefined) raw["action"] = /blocked|prevented|dropped/i.test(name) ? "block" : "allow";
+function completeThreat(fields: FieldList, name: string): void {
+  const told = fields.text(SLOTS.threatCategory);
+  const category = told === "" ? threatClassOfSignature(fields.text(SLOTS.signature)) : threatClass(told);
+  if (category !== undefined) fields.set(SLOTS.category, category);
+  if (fields.has(SLOTS.action)) return;
+  fields.add(SLOTS.action, /blocked|prevented|dropped/i.test(name) ? "block" : "allow");
 }
 
 const SOURCE_ADDRESS = "Source IP: ";
+const ADMIN_VERBS = [" changed ", " made ", " accessed ", " logged "];
 
 /** What only the sentence for people has: who, what, and from where. */
-function completeAdmin(raw: JsonObject, message: string): void {
+function completeAdmin(fields: FieldList): void {
+  const message = fields.text(SLOTS.message);
   const address = message.lastIndexOf(SOURCE_ADDRESS);
-  if (address >= 0 && raw["src_ip"] === undefined) {
-    put(
-      raw,
-      "src_ip",
-      addressOf(
-        message
-          .slice(address + SOURCE_ADDRESS.length)
-          .replace(/\.$/, "")
-          .trim(),
-      ),
-    );
+  if (address >= 0 && !fields.has(SLOTS.srcIp)) {
+    const source = addressOf(message.slice(address + SOURCE_ADDRESS.length).replace(/\.$/, ""));
+    if (source !== undefined) fields.add(SLOTS.srcIp, source);
   }
-  for (const verb of [" changed ", " made ", " accessed ", " logged "]) {
+  const verb = ADMIN_VERBS.find((one) => message.indexOf(one) > 0);
+  if (verb !== undefined) {
     const at = message.indexOf(verb);
-    if (at <= 0) continue;
-    if (raw["user"] === undefined) put(raw, "user", message.slice(0, at));
+    if (!fields.has(SLOTS.user)) fields.add(SLOTS.user, message.slice(0, at));
     const end = message.indexOf(" setting", at);
-    if (verb === " changed " && raw["setting"] === undefined && end > at + verb.length) {
-      raw["setting"] = message.slice(at + verb.length, end);
-    }
-    break;
+    const isTold = verb === " changed " && end > at + verb.length;
+    if (isTold && !fields.has(SLOTS.setting)) fields.add(SLOTS.setting, message.slice(at + verb.length, end));
   }
-  if (typeof raw["setting"] === "string") raw["setting"] = typeOf(raw["setting"], "");
+  if (fields.has(SLOTS.setting)) fields.set(SLOTS.setting, typeOf(fields.text(SLOTS.setting), "unnamed"));
 }
 
 const CAMERA_VERBS = [" has ", " detected ", " was ", " is ", " went ", " lost ", " recorded "];
 
 /** The camera's name stands at the beginning of the sentence, where nothing else has it. */
-function completeCamera(raw: JsonObject, message: string): void {
-  const told = textOf(raw["camera"] ?? raw["device"]);
-  if (told !== undefined) return put(raw, "camera", told);
+function completeCamera(fields: FieldList): void {
+  if (fields.has(SLOTS.camera)) return;
+  if (fields.has(SLOTS.device)) return copy(fields, SLOTS.camera, SLOTS.device);
+  const message = fields.text(SLOTS.message);
   const ends = CAMERA_VERBS.map((verb) => message.indexOf(verb)).filter((at) => at > 0);
-  if (ends.length > 0) put(raw, "camera", message.slice(0, Math.min(...ends)));
+  if (ends.length > 0) fields.add(SLOTS.camera, message.slice(0, Math.min(...ends)));
 }

@@ -34,6 +34,9 @@ export function portOf(value: unknown): number | undefined {
 /** `02:00:00:aa:bb:cc`, whichever way it was written. */
 export function macOf(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
+  if (value.length === 17 && /^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$/.test(value)) {
+    return value;
+  }
   if (value.length === 12 && /^[0-9a-fA-F]{12}$/.test(value)) return value.toLowerCase().match(/../g)!.join(":");
   if (value.length !== 17 || !/^[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}$/.test(value)) return undefined;
   return value.toLowerCase().replaceAll("-", ":");
@@ -100,31 +103,34 @@ export function listOf(value: unknown): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
-const ACTIONS: Readonly<Record<string, string>> = {
-  allow: "allow",
-  allowed: "allow",
-  accept: "allow",
-  accepted: "allow",
-  permit: "allow",
-  permitted: "allow",
-  pass: "allow",
-  alert: "allow",
-  detect: "allow",
-  detected: "allow",
-  block: "block",
-  blocked: "block",
-  deny: "block",
-  denied: "block",
-  drop: "block",
-  dropped: "block",
-  reject: "reject",
-  rejected: "reject",
-};
+const ACTIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    allow: "allow",
+    allowed: "allow",
+    accept: "allow",
+    accepted: "allow",
+    permit: "allow",
+    permitted: "allow",
+    pass: "allow",
+    alert: "allow",
+    detect: "allow",
+    detected: "allow",
+    block: "block",
+    blocked: "block",
+    deny: "block",
+    denied: "block",
+    drop: "block",
+    dropped: "block",
+    reject: "reject",
+    rejected: "reject",
+  }),
+);
 
 /** What was done, in one word for each; a word that is not known stays. */
 export function actionOf(value: unknown): string | undefined {
-  const text = textOf(value)?.toLowerCase();
-  return text === undefined ? undefined : Object.hasOwn(ACTIONS, text) ? ACTIONS[text] : text;
+  const text = textOf(value);
+  if (text === undefined) return undefined;
+  return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
 }
 
 const TYPE_CHARACTERS_MAX = 100;

@@ -57,7 +57,7 @@ function putHeader(raw: JsonObject, header: SyslogHeader): void {
   if (raw["device"] === undefined && header.host !== null) raw["device"] = header.host;
   if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
   if (header.model !== null) put(raw, "model", header.model);
-  if (header.program !== null) put(raw, "program", header.program);
+  if (header.program !== null) raw["program"] = header.program;
   if (header.structuredData !== null) put(raw, "structured_data", header.structuredData);
 }
 

@@ -51,28 +51,30 @@ const CLASSES: Readonly<Record<string, string>> = {
   "command and control": "command-and-control",
 };
 
-/** What a signature's name begins with, where the device does not tell its class. */
-const SIGNATURE_CLASSES: readonly (readonly [begins: string, name: string])[] = [
-  ["et malware", "trojan-activity"],
-  ["et trojan", "trojan-activity"],
-  ["et cnc", "command-and-control"],
-  ["et mobile_malware", "trojan-activity"],
-  ["et worm", "trojan-activity"],
-  ["et exploit_kit", "exploit-kit"],
-  ["et exploit", "attempted-admin"],
-  ["et scan", "attempted-recon"],
-  ["et coinminer", "coin-mining"],
-  ["et phishing", "social-engineering"],
-  ["et policy", "policy-violation"],
-  ["et p2p", "policy-violation"],
-  ["et web_server", "web-application-attack"],
-  ["et web_specific_apps", "web-application-attack"],
-  ["et dos", "attempted-dos"],
-  ["et drop", "misc-attack"],
-  ["et compromised", "misc-attack"],
-  ["et cins", "misc-attack"],
-  ["et tor", "misc-attack"],
-];
+/** The first word of a signature's name behind `ET`, where the device does not tell its class. */
+const SIGNATURE_CLASSES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    MALWARE: "trojan-activity",
+    TROJAN: "trojan-activity",
+    MOBILE_MALWARE: "trojan-activity",
+    WORM: "trojan-activity",
+    CNC: "command-and-control",
+    EXPLOIT_KIT: "exploit-kit",
+    EXPLOIT: "attempted-admin",
+    SCAN: "attempted-recon",
+    COINMINER: "coin-mining",
+    PHISHING: "social-engineering",
+    POLICY: "policy-violation",
+    P2P: "policy-violation",
+    WEB_SERVER: "web-application-attack",
+    WEB_SPECIFIC_APPS: "web-application-attack",
+    DOS: "attempted-dos",
+    DROP: "misc-attack",
+    COMPROMISED: "misc-attack",
+    CINS: "misc-attack",
+    TOR: "misc-attack",
+  }),
+);
 
 /** The short name of a class; what is not known stays as it is. */
 export function threatClass(sentence: string): string {
@@ -81,9 +83,10 @@ export function threatClass(sentence: string): string {
 }
 
 export function threatClassOfSignature(signature: string): string | undefined {
-  const begins = signature.slice(0, 32).toLowerCase();
-  if (begins.startsWith("et malware") && signature.includes("CnC")) return "command-and-control";
-  return SIGNATURE_CLASSES.find(([words]) => begins.startsWith(words))?.[1];
+  if (signature.indexOf("ET ") !== 0) return undefined;
+  const end = signature.indexOf(" ", 3);
+  const found = SIGNATURE_CLASSES.get(signature.slice(3, end < 0 ? undefined : end));
+  return found === "trojan-activity" && signature.includes("CnC") ? "command-and-control" : found;
 }
 
 const NEVER_WORSE_THAN_MEDIUM = new Set(["policy-violation", "not-suspicious", "inappropriate-content"]);

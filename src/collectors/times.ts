@@ -130,7 +130,9 @@ function scanBsd(text: string, start: number, { nowMs, timezone }: TimeContext):
 
 function nearest(nowMs: number, inYear: (year: number) => number | undefined): number | undefined {
   const thisYear = new Date(nowMs).getUTCFullYear();
-  let best: number | undefined;
+  let best = inYear(thisYear);
+  if (best !== undefined && Math.abs(best - nowMs) < AHEAD_MS_MAX) return best;
+  best = undefined;
   for (let year = thisYear - 1; year <= thisYear + 1; year++) {
     const ms = inYear(year);
     if (ms === undefined || (best !== undefined && ms > nowMs + AHEAD_MS_MAX)) continue;

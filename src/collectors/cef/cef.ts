@@ -1,6 +1,6 @@
 import { severityOfCef } from "../../model/device-severity.ts";
-import type { JsonObject } from "../../model/event.ts";
-import { putParameter, readAlarm } from "../alarm.ts";
+import { addParameter, parameterOf, readAlarm, type Alarm, type Parameter } from "../alarm.ts";
+import { FieldList } from "../field-list.ts";
 import { FIELDS_MAX } from "../fields.ts";
 import type { ReadEvent } from "../reading.ts";
 import type { TimeContext } from "../times.ts";
@@ -10,9 +10,12 @@ import type { TimeContext } from "../times.ts";
 
 /** How far into a message the beginning may stand, behind what some relay has put before it. */
 const PREFIX_CHARACTERS_MAX = 256;
-const HEADER_FIELDS = 7;
+const HEADER_BARS = 7;
+const HEADER_CHARACTERS_MAX = 512;
+const HEADERS_REMEMBERED_MAX = 1000;
+const WRONG_GUESSES_MAX = 8;
 const BACKSLASH = 0x5c;
-const PIPE = 0x7c;
+const BAR = 0x7c;
 const QUOTE = 0x22;
 const SPACE = 0x20;
 
@@ -20,16 +23,14 @@ const SPACE = 0x20;
 export function readCef(message: string, context: TimeContext): ReadEvent | undefined {
   const start = headerStart(message);
   if (start < 0) return undefined;
-  const header: string[] = [];
-  const extension = scanHeader(message, start, header);
-  if (header.length < HEADER_FIELDS) return undefined;
-  const [, vendor, product, version, code, name, severity] = header;
-  const raw: JsonObject = {};
-  scanExtension(message, extension, raw);
-  return readAlarm(
-    { vendor: vendor!, product: product!, version, code, name: name!, severity: severityOfCef(severity!.trim()), raw },
-    context,
-  );
+  const extension = headerEnd(message, start);
+  const header = extension < 0 ? undefined : headerOf(message.slice(start, extension));
+  if (header === undefined) return undefined;
+  const fields = new FieldList();
+  const leftOut = scanExtension(message, extension, fields);
+  const event = readAlarm(header, fields, context);
+  if (leftOut > 0) event.raw["fields_left_out"] = leftOut;
+  return event;
 }
 
 /** Where the version stands: behind `CEF:`, or at the beginning of a message that has lost it. Below zero: nowhere. */
@@ -46,63 +47,132 @@ function headerStart(message: string): number {
 
 function isVersion(message: string, at: number): boolean {
   const digit = message.charCodeAt(at);
-  return digit >= 0x30 && digit <= 0x39 && message.charCodeAt(at + 1) === PIPE;
+  return digit >= 0x30 && digit <= 0x39 && message.charCodeAt(at + 1) === BAR;
 }
 
-/** Puts the seven fields of the header into `fields` and gives where the extension begins. */
-function scanHeader(message: string, start: number, fields: string[]): number {
-  let from = start;
-  let at = start;
-  let isEscaped = false;
-  for (; at < message.length && fields.length < HEADER_FIELDS; at++) {
-    const code = message.charCodeAt(at);
-    if (code === BACKSLASH) {
-      isEscaped = true;
-      at++;
-    } else if (code === PIPE) {
-      fields.push(isEscaped ? unescape(message.slice(from, at)) : message.slice(from, at));
+/** Where the extension begins; below zero where there are too few bars for a header. */
+function headerEnd(message: string, start: number): number {
+  let bars = 0;
+  for (let at = message.indexOf("|", start); at >= 0; at = message.indexOf("|", at + 1)) {
+    if (message.charCodeAt(at - 1) === BACKSLASH && isEscapedAt(message, at, start)) continue;
+    if (++bars === HEADER_BARS) return at + 1;
+  }
+  // A sender without an extension may leave out the last one.
+  return bars === HEADER_BARS - 1 ? message.length : -1;
+}
+
+const headers = new Map<string, Alarm>();
+
+/** A console says few things all day: what a header says is found out once. */
+function headerOf(text: string): Alarm | undefined {
+  const known = headers.get(text);
+  if (known !== undefined) return known;
+  const parts = text.split("|");
+  const [, vendor, product, version, code, name, severity] = text.includes("\\") ? splitEscaped(text) : parts;
+  if (product === undefined || name === undefined || severity === undefined) return undefined;
+  const header = { vendor, product, version, code, name, severity: severityOfCef(severity.trim()) };
+  if (text.length <= HEADER_CHARACTERS_MAX) {
+    if (headers.size >= HEADERS_REMEMBERED_MAX) headers.clear();
+    headers.set(text, header);
+  }
+  return header;
+}
+
+function splitEscaped(text: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (let at = 0; at <= text.length; at++) {
+    if (at < text.length && text.charCodeAt(at) === BACKSLASH) at++;
+    else if (at === text.length || text.charCodeAt(at) === BAR) {
+      parts.push(unescape(text.slice(from, at)));
       from = at + 1;
-      isEscaped = false;
     }
   }
-  // A sender without an extension may leave out the last bar.
-  if (fields.length === HEADER_FIELDS - 1 && from < message.length) fields.push(message.slice(from));
-  return at;
+  return parts;
 }
 
-function scanExtension(message: string, start: number, raw: JsonObject): void {
-  let keyStart = start;
-  while (message.charCodeAt(keyStart) === SPACE) keyStart++;
-  let equals = nextEquals(message, keyStart);
+/** Gives how many fields were too many. */
+function scanExtension(message: string, start: number, fields: FieldList): number {
+  let equals = nextEquals(message, start);
+  const guesses = { wrong: 0 };
   // What stands before the first key belongs to none.
-  keyStart = equals < 0 ? message.length : keyBefore(message, equals, keyStart);
+  let parameter = equals < 0 ? undefined : parameterBefore(message, equals, start, FIRST, guesses);
   let count = 0;
-  let leftOut = 0;
   while (equals >= 0) {
     const valueStart = equals + 1;
-    let next = quotedEnd(message, valueStart);
-    let nextKey = -1;
+    const before: Parameter = parameter ?? FIRST;
+    let next = nextEquals(message, quotedEnd(message, valueStart));
+    let nextParameter: Parameter | undefined;
     // The next key is the word before an equals sign, with a space before it: `a=b=c` has one key.
-    for (next = nextEquals(message, next); next >= 0; next = nextEquals(message, next + 1)) {
-      nextKey = keyBefore(message, next, valueStart);
-      if (nextKey < next && nextKey > valueStart) break;
+    while (
+      next >= 0 &&
+      (nextParameter = parameterBefore(message, next, valueStart + 1, before, guesses)) === undefined
+    ) {
+      next = nextEquals(message, next + 1);
     }
-    if (count < FIELDS_MAX) {
-      let end = next < 0 ? message.length : nextKey - 1;
+    if (parameter !== undefined && count++ < FIELDS_MAX) {
+      let end = nextParameter === undefined ? message.length : next - nextParameter.key.length - 1;
       while (end > valueStart && message.charCodeAt(end - 1) <= SPACE) end--;
-      if (keyStart < equals) putParameter(raw, message.slice(keyStart, equals), valueOf(message, valueStart, end));
-      count++;
-    } else leftOut++;
-    keyStart = nextKey;
+      addParameter(fields, parameter, valueOf(message, valueStart, end));
+    }
+    parameter = nextParameter;
     equals = next;
   }
-  if (leftOut > 0) raw["fields_left_out"] = leftOut;
+  return Math.max(0, count - FIELDS_MAX);
+}
+
+/** Comes before the first. */
+const FIRST: Parameter = parameterOf("");
+
+/** What was guessed wrongly in a line: somebody who never sends the same twice is not guessed at for long. */
+interface Guesses {
+  wrong: number;
+}
+
+/** The key that ends at `equals` and begins behind a space, not before `from`; most likely the one that came here last time. */
+function parameterBefore(
+  message: string,
+  equals: number,
+  from: number,
+  before: Parameter,
+  guesses: Guesses,
+): Parameter | undefined {
+  if (guesses.wrong < WRONG_GUESSES_MAX) {
+    const { next, second } = before;
+    if (next !== undefined && isKeyAt(message, equals, from, next)) return next;
+    if (second !== undefined && isKeyAt(message, equals, from, second)) {
+      before.second = next;
+      before.next = second;
+      return second;
+    }
+    guesses.wrong++;
+  }
+  const start = keyBefore(message, equals, from);
+  if (start === equals) return undefined;
+  const parameter = parameterOf(message.slice(start, equals));
+  before.second = before.next;
+  before.next = parameter;
+  return parameter;
+}
+
+/** A search that must succeed at once is the quickest way to compare two texts. */
+function isKeyAt(message: string, equals: number, from: number, { spelled }: Parameter): boolean {
+  const start = equals + 1 - spelled.length;
+  return start + 1 >= from && message.charCodeAt(start) === SPACE && message.indexOf(spelled, start) === start;
+}
+
+/** Keys begin behind a space, and the first one where the extension begins. */
+function isBoundary(message: string, at: number, from: number): boolean {
+  const code = message.charCodeAt(at - 1);
+  return code === SPACE || (code === BAR && at === from);
 }
 
 /** The next `=` that is not escaped. */
 function nextEquals(message: string, from: number): number {
   let at = message.indexOf("=", from);
-  while (at > 0 && isEscapedAt(message, at, from)) at = message.indexOf("=", at + 1);
+  while (at > 0 && message.charCodeAt(at - 1) === BACKSLASH && isEscapedAt(message, at, from)) {
+    at = message.indexOf("=", at + 1);
+  }
   return at;
 }
 
@@ -116,7 +186,7 @@ function isEscapedAt(message: string, at: number, from: number): boolean {
 function keyBefore(message: string, equals: number, from: number): number {
   let at = equals;
   while (at > from && isKeyCharacter(message.charCodeAt(at - 1))) at--;
-  return at === from || message.charCodeAt(at - 1) === SPACE ? at : equals;
+  return isBoundary(message, at, from) ? at : equals;
 }
 
 function isKeyCharacter(code: number): boolean {

@@ -1,8 +1,9 @@
 import { severityOfCef } from "../../model/device-severity.ts";
 import type { JsonObject, SourceKind } from "../../model/event.ts";
 import { FIELD_NAMES } from "../../model/field-names.ts";
-import { putParameter, readAlarm } from "../alarm.ts";
-import { objectOf, textOf } from "../fields.ts";
+import { addParameter, parameterOf, readAlarm } from "../alarm.ts";
+import { FieldList } from "../field-list.ts";
+import { FIELDS_MAX, objectOf, textOf } from "../fields.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 
 /**
@@ -18,24 +19,28 @@ export function readAlarmBody(
   const parameters = objectOf(body["parameters"]);
   const isAlarm = parameters !== undefined || "deviceEventClassId" in body || "UNIFIcategory" in body;
   if (name === undefined || !isAlarm) return undefined;
-  const told: JsonObject = {};
-  for (const [key, value] of Object.entries({ ...body, ...parameters })) {
-    if (key === "name" || key === "message" || key === "severity" || key === "version" || key === "app") continue;
-    if (typeof value === "string" || typeof value === "number") putParameter(told, key, String(value));
+  const fields = new FieldList();
+  for (const [key, value] of Object.entries({ ...body, ...parameters }).slice(0, FIELDS_MAX)) {
+    if (HEADER.has(key) || (typeof value !== "string" && typeof value !== "number")) continue;
+    addParameter(fields, parameterOf(key), String(value));
   }
-  const message = textOf(body["message"]);
-  if (message !== undefined) told["message"] = message;
+  addParameter(fields, parameterOf("msg"), textOf(body["message"]) ?? "");
   const severity = body["severity"];
   const event = readAlarm(
     {
+      vendor: undefined,
       product: textOf(body["app"]) ?? sender,
+      version: textOf(body["version"]),
       code: textOf(body["deviceEventClassId"]),
       name,
       severity: typeof severity === "string" || typeof severity === "number" ? severityOfCef(severity) : undefined,
-      raw: told,
     },
+    fields,
     context,
   );
-  const named = Object.entries(told).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
-  return [{ ...event, raw: { ...body, event_name: name, ...Object.fromEntries(named) } }];
+  const named = Object.entries(event.raw).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
+  return [{ ...event, raw: { ...body, ...Object.fromEntries(named) } }];
 }
+
+/** What an alarm says besides its parameters. */
+const HEADER = new Set(["name", "message", "severity", "version", "app", "deviceEventClassId"]);
