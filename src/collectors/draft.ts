@@ -20,6 +20,18 @@ export interface PackedDraft {
   readonly rawText: string;
 }
 
+/** Few types make up most events: what follows from one is found out once. */
+const TYPES_REMEMBERED_MAX = 1000;
+const classes = new Map<string, EventClass>();
+
+function classOf(type: string): EventClass {
+  const known = classes.get(type);
+  if (known) return known;
+  const found = classOfType(type);
+  if (classes.size < TYPES_REMEMBERED_MAX) classes.set(type, found);
+  return found;
+}
+
 /** `nowMs` stands in for a time that the sender does not say. */
 export function toDraft(event: ReadEvent, platform: string, nowMs: number): EventDraft {
   const { raw } = event;
@@ -35,7 +47,7 @@ function factsOf(event: ReadEvent, platform: string, nowMs: number): Omit<Packed
     type: event.type,
     source: sourceName(platform, event.source),
     severity: event.severity,
-    class: event.class ?? classOfType(event.type),
+    class: event.class ?? classOf(event.type),
     timestampMs: event.timestampMs ?? nowMs,
   };
 }

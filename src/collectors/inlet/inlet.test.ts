@@ -1,13 +1,18 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestOptions, type TestServer } from "../../../test/api-server.ts";
 import { loadSettings, type Settings } from "../../config/config.ts";
+import { createLog } from "../../lib/log.ts";
 import { StoreUnavailable, type Store } from "../../store/store.ts";
+import { CLIENT_KEY, SERVER_CERTIFICATE } from "./certificates.fixture.ts";
+import { openInlet, type InletSettings } from "./inlet.ts";
 
 // Lines through real sockets into the real service.
 
@@ -21,6 +26,7 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
   await server?.close();
+  server = undefined!;
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -225,4 +231,29 @@ describe("a store that does not take anything", () => {
     const { total } = (await server.call("GET", "/v1/events?search=block&per_page=1")).body.pagination;
     expect(total, "what was read is stored before the service has closed").toBeGreaterThanOrEqual(read - 200);
   });
+});
+
+test("TLS that cannot be is refused with the setting and a remedy, before anything is opened", async () => {
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const start = (tls: Partial<InletSettings>) => {
+    const { collectors } = defaults();
+    const ports = { syslog: null, syslog_tls: 0, eve: null };
+    const settings = { ...collectors, eveFile: null, eveSocket: null, ports, ...tls };
+    const never = () => Promise.reject(new Error("nothing can come"));
+    const log = createLog({ level: "fatal" });
+    const place = { dataDir: folder, platform: "platform", timezone: "UTC" };
+    return openInlet({ settings, ...place, registry: new Registry(), log, collect: never, addFlows: never });
+  };
+  const tlsCertificate = file("certificate.pem", SERVER_CERTIFICATE);
+  await expect(start({})).rejects.toThrow(/needs collectors.tls_certificate.*\n.*--collectors-tls-certificate/);
+  await expect(start({ tlsCertificate, tlsKey: join(folder, "none") })).rejects.toThrow(
+    /tls_key cannot be read.*ENOENT/,
+  );
+  await expect(start({ tlsCertificate, tlsKey: file("key.pem", "no key") })).rejects.toThrow(
+    /TLS cannot be made.*\n.*PEM/,
+  );
+  await expect(start({ tlsCertificate, tlsKey: file("other.pem", CLIENT_KEY) })).rejects.toThrow(/TLS cannot be made/);
 });
