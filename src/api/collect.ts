@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { POST_ITEMS_MAX, type Posts } from "../collectors/posts.ts";
+import { POST_ITEMS_MAX, SIGNATURE_MS_MAX, type Posts } from "../collectors/posts.ts";
 import { REFUSAL_REASONS } from "../collectors/reading.ts";
 import { COLLECT_NAMES, collectScope, type ApiKey, type CollectName } from "../model/key.ts";
 import { JSON_TYPE, NDJSON_TYPE, type Body, type BodyRules } from "./body.ts";
@@ -38,7 +38,7 @@ const ABOUT =
   `\`syslog\` also lines (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`). At most ${POST_ITEMS_MAX.toLocaleString("en")} things in one body. ` +
   "Answered once what came of it is durable; what was refused is named with its reason and does not touch the rest. " +
   "With `collectors.access_secret` set, bodies for `access` must be signed: the header `Signature` is `t=<unix seconds>,v1=<hex>`, " +
-  "the HMAC-SHA256 of `<t>.<body>`, not older than 300 s and never sent before.";
+  `the HMAC-SHA256 of \`<t>.<body>\`, not older than ${SIGNATURE_MS_MAX / 1000} s and never sent before.`;
 
 const EXAMPLE = { accepted: 1, nothing: 0, refused: [], ids: ["evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d"] };
 

@@ -10,7 +10,7 @@ import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
 import { sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
-import type { ReadContext, ReadFlow, Reading, RefusalReason } from "./reading.ts";
+import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
 import { BODY_NAMES, readBody } from "./webhooks/webhooks.ts";
 
@@ -25,7 +25,6 @@ export const SIGNATURE_MS_MAX = 300_000;
 /** Signatures that are remembered for as long as they could be used again. */
 const SIGNATURES_MAX = 100_000;
 const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
-const UNPARSED_TYPE = "unparsed";
 
 export interface PostedBody {
   /** Whether it is lines of text rather than one JSON. */

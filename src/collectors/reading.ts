@@ -54,6 +54,9 @@ export type Reading =
   | { readonly kind: "nothing" }
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string };
 
+/** The type of an event that no reader understood. */
+export const UNPARSED_TYPE = "unparsed";
+
 export interface ReadContext {
   readonly nowMs: number;
   /** The address that it came from. */

@@ -5,6 +5,7 @@ import { createSecureContext } from "node:tls";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
+import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { unpackDraft } from "../draft.ts";
 import { REFUSAL_REASONS, type ReadFlow } from "../reading.ts";
@@ -122,6 +123,8 @@ class InletPart implements Inlet {
   async #store({ drafts, flows, token, atMs }: Batch): Promise<boolean> {
     const { collect, addFlows, log } = this.#options;
     const events = drafts.map(unpackDraft);
+    // A day's events are stored together or not at all: what is tried again is a whole day, and none of it is there yet.
+    const parts = token === null ? [...Map.groupBy(events, dayOf).values()] : [events];
     const flowsLeft = [...flows];
     for (let waitMs = RETRY_MS_MIN; ; waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)) {
       try {
@@ -129,7 +132,10 @@ class InletPart implements Inlet {
           await addFlows(flowsLeft[0]!.flows, flowsLeft[0]!.sender);
           flowsLeft.shift();
         }
-        if (events.length > 0) await collect(events, token ?? undefined, atMs);
+        while (parts.length > 0) {
+          await collect(parts[0]!, token ?? undefined, atMs);
+          parts.shift();
+        }
         return true;
       } catch (error) {
         if (this.#stop.signal.aborted) {
@@ -226,6 +232,10 @@ class InletPart implements Inlet {
       }),
     );
   }
+}
+
+function dayOf({ timestampMs }: EventDraft): number {
+  return startOfDay(timestampMs);
 }
 
 /** What TLS needs, read once; null where it is off. */

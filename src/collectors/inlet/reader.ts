@@ -1,15 +1,12 @@
 import { packDraft, type PackedDraft } from "../draft.ts";
 import { readEve } from "../eve/eve.ts";
 import { readLine } from "../lines.ts";
-import type { ReadContext, ReadFlow, Reading } from "../reading.ts";
+import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading } from "../reading.ts";
 import type { Line, Sender } from "./sender.ts";
 import type { LineCollector, Tally } from "./status.ts";
 import { sampleOf, type LineText } from "./text.ts";
 
 // A line becomes what is handed on, and whoever sent it is told of it in its counts.
-
-/** The type that a reader gives to what it does not understand. */
-const UNPARSED_TYPE = "unparsed";
 
 const READERS: Readonly<Record<LineCollector, (line: string, context: ReadContext) => Reading>> = {
   syslog: readLine,

@@ -13,7 +13,7 @@ import { unpackDraft } from "../draft.ts";
 import { Batches } from "./batches.ts";
 import { CA, CLIENT_CERTIFICATE, CLIENT_KEY, SERVER_CERTIFICATE, SERVER_KEY } from "./certificates.fixture.ts";
 import { LineReader } from "./reader.ts";
-import { Senders } from "./sender.ts";
+import { Senders, SENDERS_MAX } from "./sender.ts";
 import { Sockets, type SocketsOptions } from "./sockets.ts";
 import type { SenderStatus } from "./status.ts";
 
@@ -294,12 +294,12 @@ describe("limits", () => {
 test("senders beyond those that are told apart still get in, and those that sent events are not forgotten for them", () => {
   const now = () => 1_000_000;
   const senders = new Senders({ allowed: [parseCidr("10.0.0.0/8")!], linesPerSecondMax: 10, now });
-  for (let n = 0; n < 4096; n++) senders.find("syslog", "udp", `10.0.${n >> 8}.${n & 255}`).events = 1;
+  for (let n = 0; n < SENDERS_MAX; n++) senders.find("syslog", "udp", `10.0.${n >> 8}.${n & 255}`).events = 1;
   const other = senders.find("syslog", "udp", "10.1.0.1");
   expect(other.address).toBe("others");
   expect(senders.admits(other, "10.1.0.1")).toBe(true);
   expect(senders.admits(other, "192.0.2.1")).toBe(false);
-  expect(senders.status(now()).total.events).toBe(4096);
+  expect(senders.status(now()).total.events).toBe(SENDERS_MAX);
 });
 
 test("a sender that never sent an event makes room for the next, and its counts stay in the total", () => {
@@ -307,7 +307,7 @@ test("a sender that never sent an event makes room for the next, and its counts 
   const senders = new Senders({ allowed: [], linesPerSecondMax: 10, now: () => nowMs++ });
   for (let n = 0; n < 5000; n++) senders.find("syslog", "udp", `10.0.${n >> 8}.${n & 255}`).lines++;
   const { senders: known, total } = senders.status(nowMs);
-  expect(known).toHaveLength(4096);
+  expect(known).toHaveLength(SENDERS_MAX);
   expect(total.lines).toBe(5000);
 });
 

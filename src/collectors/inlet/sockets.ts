@@ -1,7 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
-import { chmodSync, lstatSync, rmSync } from "node:fs";
-import { connect, createServer, isIPv6, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer, isIPv6, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { ListenFailure } from "../listener.ts";
 import type { RefusalReason } from "../reading.ts";
@@ -9,6 +8,7 @@ import { Framing, messagesOfDatagram } from "./framing.ts";
 import type { Sender, Senders } from "./sender.ts";
 import type { LineCollector, LineListenerStatus } from "./status.ts";
 import { sampleOf, textOf } from "./text.ts";
+import { listenAtPath } from "./unix-socket.ts";
 
 // The sockets that lines come in by. What a sender does wrong is counted with it and harms nobody else.
 
@@ -17,8 +17,6 @@ const UNFINISHED_MS_MAX = 30_000;
 const HANDSHAKE_MS_MAX = 10_000;
 /** How often streams that wait are looked at. */
 const LOOK_MS = 50;
-/** Whoever may open the folder of the Unix socket and is of its group may write to it. */
-const UNIX_SOCKET_MODE = 0o660;
 const UNIX_SENDER = "unix";
 
 export interface SocketsOptions {
@@ -138,21 +136,10 @@ export class Sockets {
     await this.#listen(server, place, "tls", counted);
   }
 
-  /** A socket that an earlier run left behind is replaced; anything else at that path is not ours to remove. */
   async listenUnix(name: LineCollector, path: string): Promise<void> {
     const counted = { packets: 0, bytes: 0 };
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (found && !found.isSocket()) throw unixFailure(path, "there is something else at that path");
-    if (found && (await answers(path))) throw unixFailure(path, "another process listens there");
-    if (found) rmSync(path);
     const server = createServer((socket) => this.#admit(name, "unix", socket, counted));
-    try {
-      server.listen({ path, exclusive: true });
-      await once(server, "listening");
-      chmodSync(path, UNIX_SOCKET_MODE);
-    } catch (error) {
-      throw unixFailure(path, (error as Error).message, error);
-    }
+    await listenAtPath(server, path);
     this.#keep(server, { name, transport: "unix", address: path }, counted);
   }
 
@@ -370,23 +357,4 @@ function isTlsHello(chunk: Buffer): boolean {
 
 function udpStatus(socket: UdpSocket): { port: number; receiveBufferBytes: number } {
   return { port: socket.address().port, receiveBufferBytes: socket.getRecvBufferSize() };
-}
-
-/** Whether somebody listens at the path. */
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.on("connect", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on("error", () => resolve(false));
-  });
-}
-
-function unixFailure(path: string, reason: string, cause?: unknown): Error {
-  const message = `The Unix socket ${path} (setting eve_socket) cannot be opened: ${reason}.\nChoose another path with --eve-socket, or close it with --eve-socket off.`;
-  const failure = new Error(message, { cause });
-  failure.name = "ListenFailure";
-  return failure;
 }

@@ -87,7 +87,7 @@ export interface PostStatus extends CollectCounts {
   readonly lastRefusal: LastRefusal | null;
 }
 
-export function noRefusals(): Record<RefusalReason, number> {
+function noRefusals(): Record<RefusalReason, number> {
   return Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, 0])) as Record<RefusalReason, number>;
 }
 
