@@ -33,7 +33,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   docs: ["lib", "model", "config", "detection", "api/problems.ts"],
   app: ["lib", "model", "config", "enrichment", "store", "exports", "intake", "alerts", "detection", "flows", "api"],
-  commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "docs", "app"],
+  commands: ["lib", "model", "demo", "config", "store", "collectors", "detection", "sigma", "docs", "app"],
   main: ["commands"],
 };
 
