@@ -49,7 +49,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "flows",
     "api",
   ],
-  commands: ["lib", "model", "demo", "config", "store", "detection", "sigma", "docs", "app"],
+  commands: ["lib", "model", "demo", "config", "store", "collectors", "detection", "sigma", "docs", "app"],
   main: ["commands"],
 };
 

@@ -66,6 +66,7 @@ function unparsed(header: SyslogHeader, line: string): ReadEvent {
   putHeader(raw, header);
   put(raw, "process_id", header.processId ?? undefined);
   put(raw, "facility", header.facility ?? undefined);
+  put(raw, "event_name", header.messageId ?? undefined);
   put(raw, "message", header.message);
   raw["line"] = line;
   const severity = severityOfSyslog(header.severity);

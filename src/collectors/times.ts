@@ -34,7 +34,7 @@ export function scanTime(text: string, start: number, context: TimeContext): Sca
 }
 
 /** A text that is a time and nothing else; null where it is not. */
-export function readTime(text: string, context: TimeContext): number | null {
+function readTime(text: string, context: TimeContext): number | null {
   const scanned = scanTime(text, 0, context);
   return scanned && text.trimEnd().length <= scanned.end ? scanned.ms : null;
 }

@@ -87,7 +87,7 @@ function readAddress(words: readonly string[], raw: JsonObject): boolean {
   const address = addressOf(first);
   if (address !== undefined) {
     put(raw, "src_ip", address);
-    if (second === "port") put(raw, "src_port", portOf((third ?? "").replace(/:$/, "")));
+    if (second === "port") put(raw, "src_port", portOf((third ?? "").split(":", 1)[0]));
     return true;
   }
   const before = colon < 0 ? undefined : addressOf(first.slice(0, colon).replace(/^\[|\]$/g, ""));

@@ -12,6 +12,7 @@ export interface SyslogHeader {
   readonly host: string | null;
   readonly program: string | null;
   readonly processId: number | null;
+  readonly messageId: string | null;
   readonly structuredData: JsonObject | null;
   /** Of an access point or switch that says what it is in place of a program. */
   readonly deviceMac: string | null;
@@ -65,7 +66,7 @@ function scanRfc5424(line: string, place: Place, context: TimeContext): Rest | u
   const messageId = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
   skipSpaces(line, place);
   const structuredData = scanStructuredData(line, place);
-  if (messageId !== null && structuredData === null && line.charCodeAt(place.at) === 0x2d) place.at++;
+  if (structuredData === null && wordEnd(line, place.at) === place.at + 1 && line[place.at] === "-") place.at++;
   skipSpaces(line, place);
   if (line.charCodeAt(place.at) === BYTE_ORDER_MARK) place.at++;
   return {
@@ -73,6 +74,7 @@ function scanRfc5424(line: string, place: Place, context: TimeContext): Rest | u
     host,
     program,
     processId: processId === null ? null : integer(processId),
+    messageId,
     structuredData,
     deviceMac: null,
     model: null,
@@ -106,6 +108,7 @@ function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
     host,
     program: program?.name ?? null,
     processId: program?.processId ?? null,
+    messageId: null,
     structuredData: null,
     deviceMac,
     model,
