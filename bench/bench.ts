@@ -27,9 +27,13 @@ export interface Serving extends ServerProcess {
 }
 
 /** Runs the real server on the folder for as long as the work takes. */
-export async function withServer<T>(folder: string, work: (server: Serving) => Promise<T>): Promise<T> {
+export async function withServer<T>(
+  folder: string,
+  work: (server: Serving) => Promise<T>,
+  variables: Record<string, string> = {},
+): Promise<T> {
   const key = await makeKey(folder);
-  const server = await startServer({ dataDir: folder });
+  const server = await startServer({ dataDir: folder, variables });
   const connection = await Connection.open(server.port);
   try {
     return await work({

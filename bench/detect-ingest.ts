@@ -53,7 +53,7 @@ export async function detectIngest(bench: Bench): Promise<readonly Answer[]> {
 }
 
 /** The rules of the house, and as many others of the usual shapes as make a hundred. */
-async function prepareRules(server: Serving): Promise<readonly RuleView[]> {
+export async function prepareRules(server: Serving): Promise<readonly RuleView[]> {
   const { data: builtins } = await server.get<{ data: RuleView[] }>("/v1/rules?per_page=100");
   const made = Array.from({ length: Math.max(0, RULES - builtins.length) }, (_, n) => ({
     name: `bench.rule_${n}`,

@@ -4,6 +4,7 @@ import { aggregate } from "./aggregate.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Question } from "./bench.ts";
+import { collect } from "./collect.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -20,6 +21,7 @@ import { ingest } from "./ingest.ts";
 import { list } from "./list.ts";
 import { memory } from "./memory.ts";
 import { notify } from "./notify.ts";
+import { parse } from "./parse.ts";
 import { readers } from "./readers.ts";
 import { reportMarkdown } from "./report.ts";
 import { simulate } from "./simulate.ts";
@@ -48,15 +50,17 @@ const EVENT_QUESTIONS: Record<string, Question> = {
 };
 
 /** Those that bring their own data. */
-const FLOW_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
+const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
+  collect,
   "flows-decode": flowsDecode,
   "flows-aggregate": flowsAggregate,
   "flows-query": flowsQuery,
   notify,
   geo,
+  parse,
 };
 
-const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(FLOW_QUESTIONS)];
+const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(OWN_QUESTIONS)];
 
 const EVENTS_DEFAULT = 5_000_000;
 const EXIT_WRONG_USE = 2;
@@ -86,7 +90,7 @@ async function run(): Promise<number> {
   let bench: Bench | undefined;
   for (const name of names) {
     process.stderr.write(`${name} ...\n`);
-    const answers = await (FLOW_QUESTIONS[name]?.() ??
+    const answers = await (OWN_QUESTIONS[name]?.() ??
       EVENT_QUESTIONS[name]!((bench ??= openBench(await prepareDataset(events)))));
     saveAnswers(events, name, answers);
     process.stdout.write(`${showTable(answers)}\n\n`);

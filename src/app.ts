@@ -12,6 +12,8 @@ import { Rulebook } from "./detection/rulebook.ts";
 import { Enrichment } from "./enrichment/enrichment.ts";
 import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
+import { openInlet, type InletSettings } from "./collectors/inlet/inlet.ts";
+import { Posts } from "./collectors/posts.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
@@ -112,9 +114,48 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
         raise: (summaries) => intake.take(summaries),
       }),
     );
-    const statusOfCollectors = () => flows.status();
+    const inlet = opens(
+      "inlet",
+      await openInlet({
+        settings: inletSettings(settings),
+        dataDir,
+        platform,
+        timezone,
+        registry,
+        log,
+        collect: (...drafts) => intake.collect(...drafts),
+        addFlows: (...told) => flows.add(...told),
+      }),
+    );
+    const posts = new Posts({
+      platform,
+      timezone,
+      keepsUnparsed: settings.collectors.unparsed,
+      lineBytesMax: settings.collectors.lineBytesMax,
+      accessSecret: settings.collectors.accessSecret,
+      registry,
+      collect: (...drafts) => intake.collect(...drafts),
+      addFlows: (...told) => flows.add(...told),
+      now,
+    });
+    const statusOfCollectors = async () => ({
+      flows: await flows.status(),
+      lines: await inlet.status(),
+      posts: posts.status(),
+    });
 
-    const parts = { store, intake, exporter, alerts, rulebook, detector, hostnames, statusOfCollectors, enrichment };
+    const parts = {
+      store,
+      intake,
+      exporter,
+      alerts,
+      rulebook,
+      detector,
+      hostnames,
+      statusOfCollectors,
+      posts,
+      enrichment,
+    };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const told = { channels: telling.channels, analyse };
     const server = await createServer({ settings, ...parts, ...told, registry, log, now });
@@ -171,6 +212,18 @@ function flowsSettings({ netflowPort, ipfixPort, sflowPort, flows }: Settings): 
       ? { peersMin: flows.summaryPeers, portsMin: flows.summaryPorts, bytesMin: flows.summaryBytes }
       : null,
   };
+}
+
+function inletSettings({
+  syslogPort,
+  syslogTlsPort,
+  evePort,
+  eveFile,
+  eveSocket,
+  collectors,
+}: Settings): InletSettings {
+  const ports = { syslog: syslogPort, syslog_tls: syslogTlsPort, eve: evePort };
+  return { ...collectors, ports, eveFile, eveSocket };
 }
 
 /** A client that stops in the middle of its request, or reads its answer too slowly, does not keep the service up. */

@@ -148,6 +148,15 @@ describe("a start that cannot be", () => {
     socket.close();
   });
 
+  test("a port for lines that is taken", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const args = ["--port", "0", "--collectors-addresses", "127.0.0.1", "--eve-port", String(port)];
+    await refused(args, new RegExp(`TCP port ${port} on 127.0.0.1, for eve \\(setting eve_port\\), is taken.*\n.*off`));
+    other.close();
+  });
+
   test("a second instance on the same data folder", async () => {
     await start(folder);
     await refused(["--port", "0"], /in use by another tocsin \(process \d+\).*--data-dir/);

@@ -31,6 +31,8 @@ export interface Body {
 export interface BodyRules {
   readonly bytesMax: number;
   readonly types: readonly string[];
+  /** What a body is that does not say so; left out, it is refused. */
+  readonly assumed?: string;
 }
 
 /** Room for the bodies of all requests that are under way: many large ones at once must not fill the memory. */
@@ -82,7 +84,7 @@ export async function readBody(
   share: BodyShare,
 ): Promise<Body | undefined> {
   if (!hasBody(request)) return undefined;
-  const type = mediaType(request, rules.types);
+  const type = mediaType(request, rules);
   const packed = isPacked(request);
   const bytesMax = packed ? rules.bytesMax + GZIP_OVERHEAD_BYTES_MAX : rules.bytesMax;
   const bytes = await readBytes(request, { bytesMax, shownMax: rules.bytesMax, share });
@@ -107,9 +109,9 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }
 
-function mediaType({ headers }: IncomingMessage, types: readonly string[]): string {
+function mediaType({ headers }: IncomingMessage, { types, assumed }: BodyRules): string {
   const wanted = types.join(" or ");
-  const given = headers["content-type"];
+  const given = headers["content-type"] ?? assumed;
   if (given === undefined) throw new Problem("unsupported_media_type", `no content type; send ${wanted}`);
   const [type = "", ...parameters] = given.toLowerCase().split(";");
   if (!types.includes(type.trim())) {

@@ -1,5 +1,8 @@
 import { z } from "zod";
 import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/status.ts";
+import type { InletStatus, LastRefusal, PostStatus } from "../collectors/inlet/status.ts";
+import { FILE_STATES, LINE_COLLECTORS, LINE_TRANSPORTS, SENDER_STATES } from "../collectors/inlet/status.ts";
+import { REFUSAL_REASONS } from "../collectors/reading.ts";
 import { formatTime } from "../lib/time.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 
@@ -14,7 +17,7 @@ const dropsSchema = z
 const exporterSchema = z
   .object({
     address: z.string(),
-    versions: z.array(z.int()).describe("of the export: 5, 9, 10 (IPFIX), 105 (sFlow v5)"),
+    versions: z.array(z.int()).describe("of the export: 5, 9, 10 (IPFIX), 105 (sFlow v5), 106 (EVE)"),
     state: z.enum(EXPORTER_STATES),
     summary: z.string().describe("how it does, in words"),
     packets: counter,
@@ -36,15 +39,49 @@ const exporterSchema = z
   })
   .meta({ id: "FlowExporter" });
 
+const countsShape = {
+  lines: counter,
+  events: counter,
+  flows: counter,
+  nothing: counter.describe("understood, and nothing new in it"),
+  refused: z
+    .object(Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, counter])))
+    .describe("what came and did not become events, by reason"),
+};
+const lastRefusalSchema = z
+  .object({
+    reason: z.enum(REFUSAL_REASONS),
+    message: z.string(),
+    sample: z.string().describe("the beginning of what was refused"),
+    at: timeSchema,
+  })
+  .nullable();
+
+const senderSchema = z
+  .object({
+    address: z.string().describe("others: those that there was no room to remember"),
+    collector: z.enum(LINE_COLLECTORS),
+    transport: z.enum(LINE_TRANSPORTS),
+    state: z.enum(SENDER_STATES),
+    summary: z.string().describe("how it does, in words"),
+    connections: counter,
+    waiting: counter.describe("lines that are here and not handed on yet"),
+    ...countsShape,
+    first_seen: timeSchema,
+    last_seen: timeSchema,
+    last_refusal: lastRefusalSchema,
+  })
+  .meta({ id: "LineSender" });
+
 const collectorsSchema = z
   .object({
     listeners: z.array(
       z.object({
-        name: z.enum(["netflow", "ipfix", "sflow"]),
-        transport: z.enum(["udp", "tcp"]),
-        address: z.string(),
-        port: z.int(),
-        packets: counter,
+        name: z.enum(["netflow", "ipfix", "sflow", ...LINE_COLLECTORS]),
+        transport: z.enum(["udp", "tcp", "tls", "unix"]),
+        address: z.string().describe("of a Unix socket: its path"),
+        port: z.int().nullable().describe("null: a Unix socket"),
+        packets: counter.describe("datagrams, or messages out of streams"),
         bytes: counter,
         receive_buffer_bytes: counter.nullable(),
         connections: counter.nullable(),
@@ -64,10 +101,38 @@ const collectorsSchema = z
       late_records: counter,
       early_flushes: counter,
     }),
+    collected: z.object(countsShape).describe("what syslog and EVE brought, by everyone"),
+    senders: z.array(senderSchema).describe("who sends syslog and EVE"),
+    webhooks: z.array(
+      z.object({
+        name: z.string(),
+        requests: counter,
+        ...countsShape,
+        last_seen: timeSchema.nullable(),
+        last_refusal: lastRefusalSchema,
+      }),
+    ),
+    eve_file: z
+      .object({
+        path: z.string(),
+        state: z.enum(FILE_STATES),
+        summary: z.string(),
+        offset: counter.describe("all before it is stored"),
+        size: counter,
+        lag_bytes: counter,
+      })
+      .nullable()
+      .describe("the file that is followed; null: none"),
   })
   .meta({ id: "Collectors" });
 
-export type StatusOfCollectors = () => CollectorsStatus | Promise<CollectorsStatus>;
+export interface AllCollectors {
+  readonly flows: CollectorsStatus;
+  readonly lines: InletStatus;
+  readonly posts: readonly PostStatus[];
+}
+
+export type StatusOfCollectors = () => Promise<AllCollectors>;
 
 export function collectorEndpoints(statusOfCollectors: StatusOfCollectors): Endpoint[] {
   return [
@@ -77,7 +142,7 @@ export function collectorEndpoints(statusOfCollectors: StatusOfCollectors): Endp
       operationId: "getCollectors",
       tag: "Flows",
       summary: "How collecting goes",
-      about: "Each exporter with what came from it, what is missing and the last error in words.",
+      about: "Each exporter and each sender with what came from it, what is missing and the last error in words.",
       scopes: ["events:read"],
       answers: { 200: { about: "listeners, exporters and what was dropped", data: collectorsSchema } },
       handle: async () => data(toAnswer(await statusOfCollectors())),
@@ -87,16 +152,46 @@ export function collectorEndpoints(statusOfCollectors: StatusOfCollectors): Endp
 
 const timeOrNull = (ms: number | null) => (ms === null ? null : formatTime(ms));
 
-function toAnswer({
-  listeners,
-  exporters,
-  refused,
-  drops,
-  ring,
-  windows,
-}: CollectorsStatus): z.input<typeof collectorsSchema> {
+const refusalOrNull = (refusal: LastRefusal | null) =>
+  refusal && { reason: refusal.reason, message: refusal.message, sample: refusal.sample, at: formatTime(refusal.atMs) };
+
+function toAnswer({ flows, lines, posts }: AllCollectors): z.input<typeof collectorsSchema> {
+  return { ...flowsAnswer(flows, lines), ...linesAnswer(lines, posts) };
+}
+
+function linesAnswer({ senders, total, file }: InletStatus, posts: readonly PostStatus[]) {
   return {
-    listeners: listeners.map(({ receiveBufferBytes, ...listener }) => ({
+    collected: { ...total, refused: { ...total.refused } },
+    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, ...sender }) => ({
+      ...sender,
+      refused: { ...sender.refused },
+      first_seen: formatTime(firstSeenMs),
+      last_seen: formatTime(lastSeenMs),
+      last_refusal: refusalOrNull(lastRefusal),
+    })),
+    webhooks: posts.map(({ lastSeenMs, lastRefusal, ...post }) => ({
+      ...post,
+      refused: { ...post.refused },
+      last_seen: timeOrNull(lastSeenMs),
+      last_refusal: refusalOrNull(lastRefusal),
+    })),
+    eve_file: file && {
+      path: file.path,
+      state: file.state,
+      summary: file.summary,
+      offset: file.offset,
+      size: file.size,
+      lag_bytes: file.lagBytes,
+    },
+  };
+}
+
+function flowsAnswer(
+  { listeners, exporters, refused, drops, ring, windows }: CollectorsStatus,
+  { listeners: lineListeners }: InletStatus,
+) {
+  return {
+    listeners: [...listeners, ...lineListeners].map(({ receiveBufferBytes, ...listener }) => ({
       ...listener,
       receive_buffer_bytes: receiveBufferBytes,
     })),

@@ -26,6 +26,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** What a key needs for the route; a route without is open to anyone and outside the limits. */
     scopes?: readonly Scope[];
+    /** The key is the parameter `token` of the path. */
+    keyInPath?: boolean;
   }
 }
 
@@ -109,6 +111,8 @@ export interface Endpoint<
   readonly summary: string;
   readonly about?: string;
   readonly scopes: readonly Scope[];
+  /** The key is the parameter `token` of the path: for those who cannot send a header. */
+  readonly keyInPath?: true;
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
@@ -145,7 +149,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
   app.route({
     method: spec.method,
     url: spec.path,
-    config: { scopes: spec.scopes },
+    config: { scopes: spec.scopes, keyInPath: spec.keyInPath === true },
     schema: openapiOf(spec),
     handler: async (request, reply) => {
       const share = options.bodyRoom.share();
@@ -281,7 +285,7 @@ function openapiOf(spec: Endpoint): object {
     tags: [spec.tag],
     summary: spec.summary,
     description: [spec.about, scopesText(spec.scopes)].filter((part) => part !== undefined).join("\n\n"),
-    security: [{ key: [...spec.scopes] }],
+    security: spec.keyInPath ? [] : [{ key: [...spec.scopes] }],
     ...(spec.query && { querystring: spec.query }),
     ...(spec.params && { params: spec.params }),
     ...(spec.requestHeaders && { headers: spec.requestHeaders }),

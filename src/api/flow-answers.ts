@@ -28,7 +28,7 @@ const flowSchema = z
     first_seen_ms: time("first packet"),
     last_seen_ms: time("last packet"),
     exporter_ip: z.string(),
-    version: z.int().describe("of the export: 5, 9, 10 (IPFIX), 105 (sFlow v5)"),
+    version: z.int().describe("of the export: 5, 9, 10 (IPFIX), 105 (sFlow v5), 106 (EVE)"),
   })
   .meta({ id: "Flow" });
 

@@ -148,7 +148,10 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
 }
 
 function requireOwn(own: ApiKey, scopes: readonly Scope[]): void {
-  const missing = scopes.filter((scope) => !own.scopes.includes(scope));
+  // To submit any event is more than to send to one collector.
+  const covers = (scope: Scope) =>
+    own.scopes.includes(scope) || (scope.startsWith("collect:") && own.scopes.includes("events:write"));
+  const missing = scopes.filter((scope) => !covers(scope));
   if (missing.length === 0) return;
   throw new Problem("forbidden", `the key lacks the scope ${missing.join(" and ")} and cannot give it away`);
 }

@@ -3,6 +3,7 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
+import type { Posts } from "../collectors/posts.ts";
 import type { Settings } from "../config/config.ts";
 import type { Rulebook } from "../detection/rulebook.ts";
 import type { EnrichmentStatus } from "../enrichment/status.ts";
@@ -12,12 +13,14 @@ import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
+import { mayStandInPath } from "../model/key.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
+import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
 import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
@@ -79,6 +82,7 @@ export interface ServerOptions {
   /** Those that there are to tell people with. */
   readonly channels: readonly Channel[];
   readonly enrichment: { readonly status: EnrichmentStatus };
+  readonly posts: Pick<Posts, "take">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -109,6 +113,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
     ...enrichmentEndpoints(() => options.enrichment.status),
+    ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
@@ -136,6 +141,8 @@ function createApp(settings: Settings, log: Logger, now: () => number): FastifyI
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A request without Host is refused by us, in the error body, instead of by the server, without one.
     http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
+    // As long as a path can be: the framework's own refusal would show the path, and a key may stand in it.
+    routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     // A request that is in before the doors close is answered.
     return503OnClosing: false,
     // A path that cannot be decoded is one that nothing stands at.
@@ -212,8 +219,9 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
     if (isOpen(request)) return done();
-    const { authorization } = request.headers;
-    const key = identify(authorization, now());
+    const authorization = authorizationOf(request);
+    const known = identify(authorization, now());
+    const key = known && request.routeOptions.config.keyInPath && !mayStandInPath(known) ? undefined : known;
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
     tellLimits(reply, verdict);
@@ -229,6 +237,12 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
       done(problem as Problem);
     }
   });
+}
+
+/** What proves who asks: the header, or for those who cannot send one the path. */
+function authorizationOf(request: FastifyRequest): string | undefined {
+  if (!request.routeOptions.config.keyInPath) return request.headers.authorization;
+  return `Bearer ${(request.params as { token: string }).token}`;
 }
 
 function isOpen(request: FastifyRequest): boolean {

@@ -1,3 +1,5 @@
+import { parseAddress } from "../lib/ip.ts";
+import { ADDRESS_BYTES } from "../model/flow.ts";
 import { Exporter } from "./exporter.ts";
 import { decodeIpfix } from "./netflow/ipfix.ts";
 import { TemplateRoom } from "./netflow/room.ts";
@@ -5,7 +7,8 @@ import { decodeV5 } from "./netflow/v5.ts";
 import { decodeV9 } from "./netflow/v9.ts";
 import { WaitingRoom } from "./netflow/waiting.ts";
 import { Packet } from "./packet.ts";
-import { RecordBatch } from "./records.ts";
+import type { ReadFlow } from "./reading.ts";
+import { RecordBatch, setCounter } from "./records.ts";
 import { decodeSflow } from "./sflow/sflow.ts";
 import { DROP_REASONS, noDrops, type ExporterStatus, type FlowVersion } from "./status.ts";
 
@@ -35,6 +38,7 @@ const PROTOCOLS: Readonly<Record<number, { readonly version: FlowVersion; readon
 };
 const SFLOW = { version: 105, decode: decodeSflow } as const;
 const SFLOW_VERSION = 5;
+const EVE_VERSION = 106;
 
 export class Decoder {
   readonly #decoding: Decoding;
@@ -84,6 +88,39 @@ export class Decoder {
     const before = exporter.records;
     protocol.decode(this.#decoding, start, end);
     if (before === 0 && exporter.records > 0) this.#unproven.delete(exporter);
+  }
+
+  /** Flows that an IDS has told of in words; they are records like those of an exporter. */
+  tell(flows: readonly ReadFlow[], address: string, nowMs: number): void {
+    const exporter = this.#find(address, nowMs);
+    if (!exporter) return;
+    exporter.packets++;
+    exporter.lastSeenMs = nowMs;
+    exporter.versions.add(EVE_VERSION);
+    this.#packet.receivedMs = nowMs;
+    this.#packet.shiftMs = 0;
+    const { batch } = this.#packet;
+    for (const flow of flows) {
+      const [source, destination] = [parseAddress(flow.srcIp), parseAddress(flow.dstIp)];
+      if (source === undefined || destination === undefined) {
+        exporter.drop("no_address", 1, "a flow has an end that is no address", nowMs);
+        continue;
+      }
+      const row = batch.next();
+      batch.exporter[row] = exporter.index;
+      putAddress(batch.src, row, source);
+      putAddress(batch.dst, row, destination);
+      batch.ports[row] = ((flow.srcPort << 16) | (flow.dstPort & 0xffff)) >>> 0;
+      batch.protocol[row] = flow.protocol;
+      batch.version[row] = EVE_VERSION;
+      batch.tcpFlags[row] = flow.tcpFlags;
+      setCounter(batch.bytes, row, flow.bytes);
+      setCounter(batch.packets, row, flow.packets);
+      this.#packet.setTimes(row, flow.firstMs, flow.lastMs);
+      exporter.records++;
+      exporter.lastRecordMs = nowMs;
+    }
+    if (exporter.records > 0) this.#unproven.delete(exporter);
   }
 
   flush(): void {
@@ -173,6 +210,12 @@ export class Decoder {
     addDrops(this.#forgotten, gone);
     this.#free.push(gone.index);
   }
+}
+
+function putAddress(column: Uint32Array, row: number, address: bigint): void {
+  const bytes = new DataView(column.buffer, row * ADDRESS_BYTES, ADDRESS_BYTES);
+  bytes.setBigUint64(0, address >> 64n);
+  bytes.setBigUint64(8, address & 0xffff_ffff_ffff_ffffn);
 }
 
 function addDrops(sum: Record<string, number>, exporter: Exporter): void {

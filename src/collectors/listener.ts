@@ -15,18 +15,31 @@ export interface ListenOptions {
   readonly port: number;
 }
 
+interface ListenPlace {
+  readonly name: string;
+  readonly address: string;
+  readonly port: number;
+  readonly addresses?: string;
+}
+
 /** A collector's port cannot be opened, for a reason that a person can act on. */
 export class ListenFailure extends Error {
-  constructor({ name, address, port }: ListenOptions, transport: string, cause: NodeJS.ErrnoException) {
+  /** `addresses` is the setting that the address comes from. */
+  constructor(
+    { name, address, port, addresses = "flows.addresses" }: ListenPlace,
+    transport: string,
+    cause: NodeJS.ErrnoException,
+  ) {
     const setting = `${name}_port`;
+    const flag = `--${setting.replaceAll("_", "-")}`;
     const where = `${transport} port ${port} on ${address}, for ${name} (setting ${setting})`;
-    const remedy = `choose another with --${setting.replace("_", "-")}, or close the collector with --${setting.replace("_", "-")} off`;
+    const remedy = `choose another with ${flag}, or close the collector with ${flag} off`;
     super(
       cause.code === "EADDRINUSE"
         ? `The ${where}, is taken.\nStop what listens there, ${remedy}.`
         : cause.code === "EACCES"
           ? `The ${where}, may not be opened by this user.\nTake one above 1023: ${remedy}.`
-          : `The ${where}, cannot be opened: ${cause.message}.\nSee the setting flows.addresses, or ${remedy}.`,
+          : `The ${where}, cannot be opened: ${cause.message}.\nSee the setting ${addresses}, or ${remedy}.`,
       { cause },
     );
     this.name = "ListenFailure";

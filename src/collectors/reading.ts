@@ -13,6 +13,8 @@ export const REFUSAL_REASONS = [
   "too_fast",
   "queue_full",
   "cut_off",
+  "handshake_failed",
+  "bad_signature",
 ] as const;
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
@@ -51,6 +53,9 @@ export type Reading =
   /** Understood, and nothing to tell: a keep-alive, an update that adds nothing. */
   | { readonly kind: "nothing" }
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string };
+
+/** The type of an event that no reader understood. */
+export const UNPARSED_TYPE = "unparsed";
 
 export interface ReadContext {
   readonly nowMs: number;

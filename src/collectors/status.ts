@@ -25,8 +25,8 @@ export const EXPORTER_STATES = ["receiving", "no_template", "no_records", "faili
 
 export type ExporterState = (typeof EXPORTER_STATES)[number];
 
-/** 5, 9, 10 (IPFIX), 105 (sFlow v5): as in FlowRows. */
-export type FlowVersion = 5 | 9 | 10 | 105;
+/** 5, 9, 10 (IPFIX), 105 (sFlow v5), 106 (EVE): as in FlowRows. */
+export type FlowVersion = 5 | 9 | 10 | 105 | 106;
 
 export interface ExporterStatus {
   readonly address: string;

@@ -12,18 +12,22 @@ import { print } from "./terminal.ts";
 export function addDocs(program: Command): void {
   program
     .command("docs")
-    .description("print docs/api.md, docs/configuration.md and the tables of docs/rules.md from the code")
+    .description(
+      "print docs/api.md, docs/configuration.md and the tables of docs/rules.md and docs/events.md from the code",
+    )
     .option("--check", "write nothing, fail when a page is not what the code says")
     .addHelpText("after", "\nExamples:\n  tocsin docs\n  tocsin docs --check")
     .action(async ({ check }: { check?: true }) => {
       const { apiPage } = await import("../docs/api-page.ts");
       const { configurationPage } = await import("../docs/configuration-page.ts");
       const { printRuleTables } = await import("../docs/rules-page.ts");
+      const { printEventTables } = await import("../docs/events-page.ts");
       const folder = fileURLToPath(new URL("../../docs/", import.meta.url));
       const pages = {
         "api.md": apiPage(await askForOpenApi()),
         "configuration.md": configurationPage(),
         "rules.md": printRuleTables(readFileSync(join(folder, "rules.md"), "utf8")),
+        "events.md": printEventTables(readFileSync(join(folder, "events.md"), "utf8")),
       };
       const stale = Object.entries(pages).filter(([name, text]) => {
         const path = join(folder, name);

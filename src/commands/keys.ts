@@ -3,10 +3,13 @@ import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../lib/duration.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import {
+  COLLECT_NAMES,
+  collectScope,
   GRACE_SECONDS_MAX,
   keyNameSchema,
   keyView,
   createKey,
+  mayStandInPath,
   PLANS,
   revokeKey,
   rotateKey,
@@ -26,6 +29,7 @@ The keys of the data folder are changed whether a server runs on it or not; a ru
 Examples:
   tocsin keys create --name ci --scopes events:read,events:write --plan enterprise --json
   tocsin keys create --name console --scopes all --expires 90d
+  tocsin keys create --name doors --scopes collect:access
   tocsin keys list
   tocsin keys rotate key_0199... --grace 1h
   tocsin keys revoke key_0199...`;
@@ -142,7 +146,16 @@ function requireFolder(dataDir: string): void {
 function showSecret(key: ApiKey, secret: string, json: true | undefined): void {
   if (json) return printJson({ ...keyView(key, undefined), key: secret });
   const rest = key.previousUntil === null ? "" : `\nThe old secret works until ${formatTime(key.previousUntil)}.`;
-  print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}`);
+  print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}${howToPost(key, secret)}`);
+}
+
+/** A key for collectors is pasted into a controller's settings: this is what to paste. */
+function howToPost(key: ApiKey, secret: string): string {
+  if (!mayStandInPath(key)) return "";
+  const paths = COLLECT_NAMES.filter((name) => key.scopes.includes(collectScope(name))).map(
+    (name) => `\n  http://<this service>:<port>/v1/collect/${name}/${secret}`,
+  );
+  return `\n\nA controller that can set no header posts to${paths.join("")}\nOne that can, to the same without the key, with the header Authorization: Bearer <key>.`;
 }
 
 function knownKey(store: KeyStore, id: string): ApiKey {

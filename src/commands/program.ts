@@ -6,9 +6,11 @@ import { addDocs } from "./docs.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
 import { addKeys } from "./keys.ts";
 import { addNotify } from "./notify.ts";
+import { addParse } from "./parse.ts";
 import { addRebuild } from "./rebuild.ts";
 import { addRules } from "./rules.ts";
 import { addServe } from "./serve.ts";
+import { addTestEvent } from "./test-event.ts";
 import { addVersion } from "./version.ts";
 
 /** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
@@ -48,12 +50,14 @@ Examples:
   tocsin demo                                       fill it with a week of events
   tocsin keys create --name me --scopes all         make a key
   tocsin rules import sigma/rules                   make rules out of Sigma's
+  tocsin parse gateway.log                          see what a device's lines become
+  tocsin test-event syslog                          see whether events come through
   tocsin check                                      see what the configuration says
 
 Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
     );
   // Sub-commands take over what is set above, so they are added last.
-  for (const add of [addServe, addKeys, addRules, addCheck, addNotify, addDemo, addRebuild, addDocs, addVersion])
-    add(program);
+  const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addTestEvent];
+  for (const add of [...work, addRebuild, addDocs, addVersion]) add(program);
   return program;
 }

@@ -19,3 +19,15 @@ function outsideCode(text: string, change: (part: string) => string): string {
     .map((part, index) => (index % 2 === 0 ? change(part) : part))
     .join("`");
 }
+
+/** A page that is written by hand, with what stands between its marks as it is printed now. */
+export function printParts(name: string, page: string, parts: Readonly<Record<string, () => string>>): string {
+  return page.replaceAll(
+    /(<!-- printed: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,
+    (_, start: string, part: string, end: string) => {
+      const print = parts[part];
+      if (!print) throw new Error(`${name} has a mark for ${part}, which nothing prints`);
+      return `${start}\n${print()}\n\n${end}`;
+    },
+  );
+}

@@ -1,25 +1,17 @@
 import { readBuiltinFiles } from "../detection/builtin.ts";
 import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../model/event.ts";
-import { code, markdownTable } from "./markdown.ts";
+import { code, markdownTable, printParts } from "./markdown.ts";
 
 // docs/rules.md is written by hand, but for what the code knows better: that is printed between marks.
 
 /** The page with its printed parts as the code has them now. */
 export function printRuleTables(page: string): string {
-  const parts: Record<string, () => string> = {
+  return printParts("docs/rules.md", page, {
     fields: fieldTable,
     operators: operatorTable,
     "built-in rules": builtinTable,
-  };
-  return page.replaceAll(
-    /(<!-- printed: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,
-    (_, start: string, name: string, end: string) => {
-      const print = parts[name];
-      if (!print) throw new Error(`docs/rules.md has a mark for ${name}, which nothing prints`);
-      return `${start}\n${print()}\n\n${end}`;
-    },
-  );
+  });
 }
 
 function fieldTable(): string {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import type { ReadFlow } from "../collectors/reading.ts";
 import { Receiver, type ReceiverSettings } from "../collectors/receiver.ts";
 import { makeRing } from "../collectors/ring.ts";
 import { DROP_REASONS, type CollectorsStatus } from "../collectors/status.ts";
@@ -45,6 +46,8 @@ export interface FlowsOptions {
 
 export interface Flows {
   status(): Promise<CollectorsStatus>;
+  /** Flows that someone has told of in words rather than in packets; `sender` is who. */
+  add(flows: readonly ReadFlow[], sender: string): Promise<void>;
   /** Closes every open window and waits until the store has them. */
   flush(): Promise<void>;
   /** Stops receiving, stores what is there, releases everything. What the store refuses is kept for the next start. */
@@ -137,6 +140,10 @@ class FlowsPart implements Flows {
         await sleep(waitMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
       }
     }
+  }
+
+  add(flows: readonly ReadFlow[], sender: string): Promise<void> {
+    return this.#thread.call("add", flows, sender);
   }
 
   async flush(): Promise<void> {

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { workerData } from "node:worker_threads";
 import { Decoder } from "../collectors/decoder.ts";
+import type { ReadFlow } from "../collectors/reading.ts";
 import { RingReader, type RingMemory } from "../collectors/ring.ts";
 import type { Drops, ExporterStatus, WindowsStatus } from "../collectors/status.ts";
 import { serveThread } from "../lib/thread.ts";
@@ -193,6 +194,11 @@ const api = {
   async end(): Promise<void> {
     await journalled;
     await journal.close();
+  },
+  /** Flows that were not told of in packets. */
+  add(flows: readonly ReadFlow[], address: string): void {
+    decoder.tell(flows, address, Date.now());
+    decoder.flush();
   },
   meet(address: string): void {
     decoder.meet(address, Date.now());

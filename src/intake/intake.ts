@@ -40,9 +40,10 @@ export interface Intake {
   take(events: readonly NewEvent[]): Promise<void>;
   /**
    * Stores events that a collector has read, all of them: a time that cannot be right becomes the time of arrival. With a
-   * token, what is stored of the same batch from before is not stored again; the token must stand for the same events.
+   * token, what is stored of the same batch from before is not stored again; the token must stand for the same events, and
+   * `atMs`, when they were read, be the same too. Gives the ids of those that were stored now.
    */
-  collect(drafts: readonly EventDraft[], token?: string): Promise<void>;
+  collect(drafts: readonly EventDraft[], token?: string, atMs?: number): Promise<readonly string[]>;
   /** Resolves once everything that was let in is stored or refused. */
   close(): Promise<void>;
 }
@@ -198,21 +199,21 @@ class Door implements Intake {
     if (fresh.length > 0) await this.#append(fresh);
   }
 
-  async collect(drafts: readonly EventDraft[], token?: string): Promise<void> {
-    const { earliest, latest, now } = clockBounds(this.#now(), this.#retentionDays);
+  async collect(drafts: readonly EventDraft[], token?: string, atMs = this.#now()): Promise<readonly string[]> {
+    const { earliest, latest, now } = clockBounds(atMs, this.#retentionDays);
     const isTimely = ({ timestampMs }: EventDraft) => timestampMs >= earliest && timestampMs <= latest;
     const timely = (draft: EventDraft) => (isTimely(draft) ? draft : asOf(now, draft));
-    if (token === undefined) {
-      await this.#append(drafts.map((draft) => ({ draft: timely(draft) })));
-      return;
-    }
+    if (token === undefined) return idsOf(await this.#append(drafts.map((draft) => ({ draft: timely(draft) }))));
     // A day's events of one append are committed together: a token on the first of them tells of them all.
     const parts = Map.groupBy(drafts, (draft) => (isTimely(draft) ? startOfDay(draft.timestampMs) : "untimely"));
+    const ids: string[] = [];
     for (const [part, events] of parts) {
       const idempotencyToken = `${token} ${part}`;
       if (await this.#store.events.findByToken(idempotencyToken)) continue;
-      await this.#append(events.map((draft, i) => ({ draft: timely(draft), ...(i === 0 && { idempotencyToken }) })));
+      const fresh = events.map((draft, i) => ({ draft: timely(draft), ...(i === 0 && { idempotencyToken }) }));
+      ids.push(...idsOf(await this.#append(fresh)));
     }
+    return ids;
   }
 
   async close(): Promise<void> {
@@ -307,6 +308,10 @@ function enriched(event: NewEvent, enricher: Enricher): NewEvent {
 function asOf(now: number, draft: EventDraft): EventDraft {
   const raw = { ...draft.raw, reported_at: formatTime(draft.timestampMs) };
   return { ...draft, timestampMs: now, raw, rawText: undefined };
+}
+
+function idsOf(stored: readonly StoredEvent[]): string[] {
+  return stored.map(({ id }) => id);
 }
 
 function nextTurn(): Promise<void> {

@@ -22,6 +22,6 @@ export interface FlowRows {
   readonly packets: BigUint64Array;
   readonly firstSeen: Float64Array;
   readonly lastSeen: Float64Array;
-  /** Of the export: 5, 9, 10 (IPFIX); sFlow v5 is told as 105 so that it cannot be taken for NetFlow v5. */
+  /** Of the export: 5, 9, 10 (IPFIX); sFlow v5 is told as 105 so that it cannot be taken for NetFlow v5, EVE as 106. */
   readonly version: Uint8Array;
 }

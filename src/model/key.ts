@@ -3,6 +3,10 @@ import { idMaker } from "../lib/id.ts";
 import { hashesEqual, hashSecret, makeSecret } from "../lib/secret.ts";
 import { formatTime } from "../lib/time.ts";
 
+/** Whose bodies and lines are taken by HTTP, each with a scope of its own. */
+export const COLLECT_NAMES = ["network", "protect", "access", "talk", "eve", "syslog"] as const;
+export type CollectName = (typeof COLLECT_NAMES)[number];
+
 export const SCOPES = [
   "events:read",
   "events:write",
@@ -11,8 +15,23 @@ export const SCOPES = [
   "rules:read",
   "rules:write",
   "keys:manage",
+  "collect:network",
+  "collect:protect",
+  "collect:access",
+  "collect:talk",
+  "collect:eve",
+  "collect:syslog",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
+
+export function collectScope(name: CollectName): Scope {
+  return `collect:${name}`;
+}
+
+/** Whether a key may stand in an address, where others may read it: one that can do nothing but send to collectors. */
+export function mayStandInPath({ scopes }: Pick<ApiKey, "scopes">): boolean {
+  return scopes.length > 0 && scopes.every((scope) => scope.startsWith("collect:"));
+}
 
 export const PLANS = ["starter", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { signBody } from "../lib/signature.ts";
+import { loadSettings } from "../config/config.ts";
+import type { Scope } from "../model/key.ts";
+
+// Bodies through the real server. The clock is the test's, so that signatures can be old.
+
+const SECRET = "a secret of the access controller";
+const START_MS = Date.parse("2026-11-15T08:30:00Z");
+
+let server: TestServer;
+let nowMs = START_MS;
+
+beforeAll(async () => {
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  const collectors = { ...loaded.settings.collectors, accessSecret: SECRET };
+  server = await openTestServer({ settings: { collectors }, now: () => nowMs });
+});
+afterAll(() => server.close());
+
+const post = (path: string, body: unknown, options: object = {}) =>
+  server.call("POST", `/v1/collect/${path}`, { body, ...options });
+const webhook = async (name: string) =>
+  (await server.call("GET", "/v1/collectors")).body.data.webhooks.find((one: any) => one.name === name);
+const withScopes = (...scopes: Scope[]) => server.addKey({ scopes }).secret;
+
+const UNLOCK = (door: string) => ({
+  event: "access.door.unlock",
+  event_object_id: "4a98adf6-dbb8-4312-9b8b-593f6eba8c8e",
+  data: {
+    location: { id: "d2b87427", location_type: "door", name: door },
+    actor: { id: "1", name: "Jane Doe", type: "user" },
+    object: { authentication_type: "NFC", result: "Access Granted" },
+  },
+});
+const ALERT = {
+  timestamp: "2026-11-15T08:29:00.000000+0000",
+  event_type: "alert",
+  src_ip: "192.0.2.1",
+  dest_ip: "198.51.100.2",
+  alert: { signature: "made up", signature_id: 7, severity: 1, action: "allowed", category: "x" },
+};
+
+describe("what is posted becomes events", () => {
+  test("JSON of EVE, one or many, and lines; the answer names what was stored and what was not", async () => {
+    const one = await post("eve", ALERT);
+    expect(one.status).toBe(200);
+    expect(one.body.data).toMatchObject({ accepted: 1, nothing: 0, refused: [] });
+    const [id] = one.body.data.ids;
+    const event = await server.call("GET", `/v1/events/${id}`);
+    expect(event.body.data).toMatchObject({ source: "platform_network", raw: { signature_id: 7 } });
+
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = await post("eve", `${JSON.stringify(ALERT)}\n\nnot json\n${JSON.stringify(ALERT)}\n`, { headers });
+    expect(lines.body.data).toMatchObject({ accepted: 2, refused: [{ index: 1, reason: "malformed" }] });
+    expect(lines.body.data.ids).toHaveLength(2);
+    expect(await webhook("eve")).toMatchObject({ requests: 2, lines: 4, events: 3, refused: { malformed: 1 } });
+    expect((await webhook("eve")).last_refusal).toMatchObject({ reason: "malformed", sample: "not json" });
+  });
+
+  test("lines of syslog, as text and as JSON", async () => {
+    const headers = { "content-type": "text/plain" };
+    const text = await post("syslog", "<13>host app: one\r\n<13>host app: two", { headers });
+    expect(text.body.data).toMatchObject({ accepted: 2, refused: [] });
+    const json = await post("syslog", ["<13>host app: three", 4]);
+    expect(json.body.data).toMatchObject({ accepted: 1, refused: [{ index: 1, reason: "malformed" }] });
+  });
+
+  test("flow records of EVE become flows and no events", async () => {
+    const flow = {
+      timestamp: "2026-11-15T08:29:00.000000+0000",
+      event_type: "flow",
+      src_ip: "192.0.2.1",
+      src_port: 1,
+      dest_ip: "198.51.100.2",
+      dest_port: 2,
+      proto: "UDP",
+      flow: { pkts_toserver: 1, pkts_toclient: 1, bytes_toserver: 60, bytes_toclient: 60 },
+    };
+    expect((await post("eve", flow)).body.data).toMatchObject({ accepted: 1, ids: [] });
+    expect(await webhook("eve")).toMatchObject({ flows: 2 });
+  });
+
+  test("many things at once, in order", async () => {
+    const lines = Array.from({ length: 450 }, (_, n) => `<13>host app: many ${n}`);
+    const { body } = await post("syslog", lines);
+    expect(body.data.accepted).toBe(450);
+    expect(new Set(body.data.ids).size).toBe(450);
+  });
+});
+
+describe("what is wrong with a body", () => {
+  test.each([
+    ["not JSON", "network", "{", "malformed_json"],
+    ["nothing in it", "network", [], "validation_error"],
+    ["no body", "network", undefined, "validation_error"],
+    ["more than it may hold", "syslog", Array.from({ length: 10_001 }, () => "x"), "validation_error"],
+  ])("%s", async (_, name, body, code) => {
+    const answer = await post(name, body);
+    expect(answer).toMatchObject({ status: 400, body: { error: { code } } });
+  });
+
+  test("an unknown name is a 404 that lists those there are", async () => {
+    const { status, body } = await post("toaster", {});
+    expect(status).toBe(404);
+    expect(body.error.message).toContain("network, protect, access, talk, eve, syslog");
+  });
+
+  test("nesting without end is refused, not followed", async () => {
+    const deep = `${"[".repeat(5000)}${"]".repeat(5000)}`;
+    const { status, body } = await post("network", `[{"a":${deep}}]`);
+    expect(status).toBe(200);
+    expect(body.data.refused).toMatchObject([{ index: 0, reason: "malformed" }]);
+  });
+});
+
+describe("who may post", () => {
+  test("events:write for every name, collect:<name> for its own", async () => {
+    expect((await post("eve", ALERT, { key: withScopes("events:write") })).status).toBe(200);
+    expect((await post("eve", ALERT, { key: withScopes("collect:eve") })).status).toBe(200);
+    const other = await post("eve", ALERT, { key: withScopes("collect:talk", "events:read") });
+    expect(other).toMatchObject({ status: 403, body: { error: { code: "forbidden" } } });
+    expect(other.body.error.message).toContain("collect:eve");
+    expect((await post("eve", ALERT, { key: null })).status).toBe(401);
+  });
+
+  test("a key with nothing but collect scopes may stand in the path, without any header", async () => {
+    const key = withScopes("collect:eve", "collect:talk");
+    // Bytes are sent without saying what they are.
+    const answer = await fetch(`http://127.0.0.1:${server.port}/v1/collect/eve/${key}`, {
+      method: "POST",
+      body: new TextEncoder().encode(JSON.stringify(ALERT)),
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("x-ratelimit-limit")).toBe("1000");
+    const text = await answer.text();
+    expect((await post(`syslog/${key}`, ["<13>x"], { key: null })).status).toBe(403);
+    const toaster = await post(`toaster/${key}`, {}, { key: null });
+    expect(toaster.status).toBe(404);
+    for (const line of [text, toaster.text, JSON.stringify(server.log), (await server.call("GET", "/metrics")).text])
+      expect(line).not.toContain(key.slice(-64));
+  });
+
+  test("a key that can do more, a wrong one and a revoked one may not: not even with a good one in the header", async () => {
+    const strong = withScopes("collect:eve", "events:read");
+    expect((await post(`eve/${strong}`, ALERT, { key: null })).status).toBe(401);
+    expect((await post(`eve/${server.key.secret}`, ALERT)).status).toBe(401);
+    expect((await post("eve/wrong", ALERT)).status).toBe(401);
+    const long = await post(`eve/${strong}${"0".repeat(100)}`, ALERT);
+    expect(long.status).toBeGreaterThanOrEqual(400);
+    expect(long.text + JSON.stringify(server.log)).not.toContain(strong.slice(-64));
+    const weak = server.addKey({ scopes: ["collect:eve"] });
+    expect((await post(`eve/${weak.secret.slice(0, -1)}${weak.secret.endsWith("0") ? "1" : "0"}`, ALERT)).status).toBe(
+      401,
+    );
+    await server.call("DELETE", `/v1/keys/${weak.key.id}`);
+    expect((await post(`eve/${weak.secret}`, ALERT)).status).toBe(401);
+  });
+
+  test("who may submit events may give away the right to post to a collector", async () => {
+    const key = withScopes("keys:manage", "events:write");
+    const made = await server.call("POST", "/v1/keys", { key, body: { name: "door", scopes: ["collect:access"] } });
+    expect(made.status).toBe(201);
+    const without = withScopes("keys:manage");
+    const refused = await server.call("POST", "/v1/keys", {
+      key: without,
+      body: { name: "door", scopes: ["collect:access"] },
+    });
+    expect(refused.status).toBe(403);
+  });
+});
+
+describe("with a secret, what the access controller posts must be signed", () => {
+  const signed = (text: string, signature: string, options: object = {}) =>
+    post("access", text, { headers: { signature }, ...options });
+  const text = (door: string) => JSON.stringify(UNLOCK(door));
+
+  test("a right signature, over the very bytes", async () => {
+    const spaced = JSON.stringify(UNLOCK("spaced"), undefined, 2);
+    const answer = await signed(spaced, signBody(SECRET, spaced, nowMs));
+    expect(answer.body.data).toMatchObject({ accepted: 1 });
+    const event = await server.call("GET", `/v1/events/${answer.body.data.ids[0]}`);
+    expect(event.body.data).toMatchObject({ source: "platform_access", raw: { door: "spaced" } });
+  });
+
+  test.each([
+    ["none", () => ""],
+    ["one of another secret", (body: string) => signBody("another", body, nowMs)],
+    ["one of another body", () => signBody(SECRET, "{}", nowMs)],
+    ["one that is too old", (body: string) => signBody(SECRET, body, nowMs - 301_000)],
+    ["one from the future", (body: string) => signBody(SECRET, body, nowMs + 302_000)],
+    ["garbage", () => "t=1,v1=zz"],
+  ])("refused: %s", async (_, signatureOf) => {
+    const body = text("refused");
+    const before = (await webhook("access")).refused.bad_signature;
+    const answer = await signed(body, signatureOf(body));
+    expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthorized" } } });
+    expect((await webhook("access")).refused.bad_signature).toBe(before + 1);
+    expect(answer.text).not.toContain(SECRET);
+  });
+
+  test("one that is nearly too old is taken, and a second time refused as sent before, in whatever case", async () => {
+    const body = text("replayed");
+    const signature = signBody(SECRET, body, nowMs - 299_000);
+    expect((await signed(body, signature)).status).toBe(200);
+    expect((await signed(body, signature)).body.error.message).toContain("sent before");
+    expect((await signed(body, signature.toUpperCase().replace("T=", "t=").replace("V1=", "v1="))).status).toBe(401);
+  });
+
+  test("two at once with one signature are one", async () => {
+    const body = text("twice");
+    const signature = signBody(SECRET, body, nowMs);
+    const answers = await Promise.all([signed(body, signature), signed(body, signature)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+  });
+
+  test("one from before a restart is known by its event, and stored once", async () => {
+    const body = text("restarted");
+    const signature = signBody(SECRET, body, nowMs);
+    expect((await signed(body, signature)).body.data.ids).toHaveLength(1);
+    server = await server.restart();
+    expect((await signed(body, signature)).body.data.ids).toHaveLength(0);
+    const { body: found } = await server.call("GET", "/v1/events?search=restarted");
+    expect(found.pagination.total).toBe(1);
+  });
+
+  test("other names need no signature", async () => {
+    expect((await post("talk", { call: 1 })).status).toBe(200);
+  });
+});

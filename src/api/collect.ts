@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { POST_ITEMS_MAX, SIGNATURE_MS_MAX, type Posts } from "../collectors/posts.ts";
+import { REFUSAL_REASONS } from "../collectors/reading.ts";
+import { COLLECT_NAMES, collectScope, type ApiKey, type CollectName } from "../model/key.ts";
+import { JSON_TYPE, NDJSON_TYPE, type Body, type BodyRules } from "./body.ts";
+import { data, endpoint, type Answer, type Endpoint } from "./endpoint.ts";
+import { invalid, Problem } from "./problems.ts";
+
+// Where controllers post what happens. Some of them can set no header: their key stands in the path and can do nothing else.
+
+const TEXT_TYPE = "text/plain";
+const BODY_TYPES = [JSON_TYPE, NDJSON_TYPE, TEXT_TYPE];
+
+export interface CollectEndpointOptions {
+  readonly posts: Pick<Posts, "take">;
+  readonly bodyBytesMax: number;
+}
+
+const answerSchema = z
+  .object({
+    accepted: z.int().describe("things that became events or flows"),
+    nothing: z.int().describe("things that were understood and say nothing new"),
+    refused: z.array(
+      z.object({
+        index: z.int().describe("place in the body, from 0; empty lines do not count"),
+        reason: z.enum(REFUSAL_REASONS),
+        message: z.string(),
+      }),
+    ),
+    ids: z.array(z.string()).describe("of the events that were stored"),
+  })
+  .meta({ id: "CollectAnswer" });
+
+const bodySchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]);
+
+const ABOUT =
+  `Names: ${COLLECT_NAMES.map((name) => `\`${name}\``).join(", ")}. A JSON object or an array of them; for \`eve\` and ` +
+  `\`syslog\` also lines (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`). At most ${POST_ITEMS_MAX.toLocaleString("en")} things in one body. ` +
+  "Answered once what came of it is durable; what was refused is named with its reason and does not touch the rest. " +
+  "With `collectors.access_secret` set, bodies for `access` must be signed: the header `Signature` is `t=<unix seconds>,v1=<hex>`, " +
+  `the HMAC-SHA256 of \`<t>.<body>\`, not older than ${SIGNATURE_MS_MAX / 1000} s and never sent before.`;
+
+const EXAMPLE = { accepted: 1, nothing: 0, refused: [], ids: ["evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d"] };
+
+export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions): Endpoint[] {
+  const rules: BodyRules = { bytesMax: bodyBytesMax, types: BODY_TYPES, assumed: JSON_TYPE };
+  const common = {
+    method: "POST",
+    tag: "Collectors",
+    scopes: [],
+    body: bodySchema,
+    bodyTypes: BODY_TYPES,
+    requestHeaders: z.object({ signature: z.string().optional() }),
+    answers: { 200: { about: "what became of it", data: answerSchema, example: EXAMPLE } },
+    problems: ["not_found"],
+  } as const;
+  const take = async (name: string, key: ApiKey, { body, sender, signature }: Taken): Promise<Answer> => {
+    const known = requireName(name);
+    requireRight(key, known);
+    const read = await body(rules);
+    if (!read) throw invalid([{ field: "body", message: "is required" }]);
+    const outcome = await posts.take(
+      known,
+      { isLines: read.type !== JSON_TYPE, bytes: read.bytes },
+      { sender, signature: typeof signature === "string" ? signature : undefined },
+    );
+    switch (outcome.kind) {
+      case "taken": {
+        const { accepted, nothing, refused, ids } = outcome;
+        return data({ accepted, nothing, refused, ids });
+      }
+      case "malformed":
+        throw new Problem("malformed_json", `the body is not JSON: ${outcome.message}`);
+      case "unsigned":
+        throw new Problem("unauthorized", outcome.message);
+      case "empty":
+      case "too_many":
+        throw invalid([{ field: "body", message: outcome.message }]);
+    }
+  };
+  return [
+    endpoint({
+      ...common,
+      path: "/v1/collect/:name",
+      operationId: "collect",
+      summary: "Post what a controller or an IDS says",
+      about: `${ABOUT}\n\nScope: \`events:write\` or \`collect:<name>\`.`,
+      params: z.object({ name: z.string() }),
+      handle: ({ params, key, readBody, request }) =>
+        take(params.name, key, { body: readBody, sender: request.ip, signature: request.headers.signature }),
+    }),
+    endpoint({
+      ...common,
+      path: "/v1/collect/:name/:token",
+      operationId: "collectByToken",
+      summary: "The same for senders that cannot set a header",
+      about:
+        "The token is the full text of a key that has `collect:` scopes and no other; any other key is refused here, so " +
+        "that none that can do more stands in an address.",
+      keyInPath: true,
+      params: z.object({ name: z.string(), token: z.string() }),
+      handle: ({ params, key, readBody, request }) =>
+        take(params.name, key, { body: readBody, sender: request.ip, signature: request.headers.signature }),
+    }),
+  ];
+}
+
+interface Taken {
+  readonly body: (rules: BodyRules) => Promise<Body | undefined>;
+  readonly sender: string;
+  readonly signature: string | string[] | undefined;
+}
+
+function requireName(name: string): CollectName {
+  const known = COLLECT_NAMES.find((one) => one === name);
+  if (known) return known;
+  throw new Problem("not_found", `there is no collector of this name; there are ${COLLECT_NAMES.join(", ")}`);
+}
+
+function requireRight({ scopes }: ApiKey, name: CollectName): void {
+  if (scopes.includes("events:write") || scopes.includes(collectScope(name))) return;
+  throw new Problem("forbidden", `the key lacks the scope events:write or ${collectScope(name)}`);
+}

@@ -1,0 +1,155 @@
+import { isDeeperThan } from "../../lib/json.ts";
+import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
+import { actionOf, addressOf, integerOf, listOf, objectOf, portOf, put, textOf, typeOf } from "../fields.ts";
+import type { ReadContext, Reading } from "../reading.ts";
+import { threatClass, threatSeverity } from "../threats.ts";
+import { readAnyTime } from "../times.ts";
+import { wellFormed } from "../well-formed.ts";
+import { readFlow, readNetflow } from "./flow.ts";
+
+// Suricata's EVE: one JSON object a line. Its own fields stay as they are; ours are put beside them.
+
+/** Nothing that Suricata writes is as deep; what is deeper could not be written down again. */
+const DEPTH_MAX = 32;
+const DNS_PORT = 53;
+
+/** What became of a line of EVE: events, or the two directions of a flow. Never throws. */
+export function readEve(line: string, context: ReadContext): Reading {
+  const record = parseRecord(line);
+  if (record === undefined) return refused("malformed", "not a JSON object");
+  return readEveRecord(record, context);
+}
+
+/** The object of a line; undefined where the line is none, or deeper than anything that is meant. */
+export function parseRecord(line: string): JsonObject | undefined {
+  let record: unknown;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  const object = objectOf(record);
+  if (object === undefined || isDeeperThan(object, DEPTH_MAX)) return undefined;
+  const mayHaveHalves = line.includes("\\ud") || line.includes("\\uD") || !line.isWellFormed();
+  return mayHaveHalves ? (wellFormed(object) as JsonObject) : object;
+}
+
+/** The record is the reading's from then on: our fields are put into it. */
+export function readEveRecord(record: JsonObject, context: ReadContext): Reading {
+  const kind = record["event_type"];
+  if (typeof kind !== "string" || kind === "") return refused("unknown_kind", "the object has no event_type");
+  if (kind === "stats") return { kind: "nothing" };
+  if (kind === "flow" || kind === "netflow") {
+    const flows = kind === "flow" ? readFlow(record, context) : readNetflow(record, context);
+    return flows.length > 0
+      ? { kind: "flows", flows }
+      : refused("malformed", `a ${kind} without addresses or counters`);
+  }
+  putEnds(record);
+  const told = (Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind)(record, objectOf(record[kind]) ?? {}, kind);
+  const { type, severity, class: eventClass } = told;
+  const timestampMs = readAnyTime(record["timestamp"], context);
+  const event = { type, source: "network", severity, class: eventClass, timestampMs, raw: record } as const;
+  return { kind: "events", events: [event] };
+}
+
+interface Told {
+  readonly type: string;
+  readonly severity: Severity;
+  readonly class: EventClass;
+}
+
+/** Puts our names beside the record's own, and says what it is. */
+type ReadKind = (raw: JsonObject, part: JsonObject, kind: string) => Told;
+
+const network = (type: string): Told => ({ type, severity: "info", class: "network" });
+const security = (type: string, severity: Severity): Told => ({ type, severity, class: "security" });
+
+const KINDS: Readonly<Record<string, ReadKind>> = {
+  alert: (raw, alert) => {
+    const category = textOf(alert["category"]);
+    const short = category === undefined ? undefined : threatClass(category);
+    put(raw, "signature_id", integerOf(alert["signature_id"]));
+    put(raw, "signature", textOf(alert["signature"]));
+    put(raw, "category", short);
+    put(raw, "action", actionOf(alert["action"]));
+    return security("ids_alert", threatSeverity(alert["severity"], short));
+  },
+  dns: (raw, dns) => {
+    const [asked] = [...listOf(dns["queries"]), ...listOf(dns["query"])].map(objectOf);
+    put(raw, "query", textOf(dns["rrname"] ?? asked?.["rrname"]));
+    put(raw, "query_type", textOf(dns["rrtype"] ?? asked?.["rrtype"]));
+    put(raw, "answer", textOf(dns["rcode"]));
+    // An answer comes from the server, but it is the client that it is about.
+    if (raw["src_port"] === DNS_PORT && raw["dst_port"] !== DNS_PORT) turnAround(raw);
+    return network("dns_query");
+  },
+  http: (raw, http) => {
+    put(raw, "host", textOf(http["hostname"]));
+    put(raw, "url", textOf(http["url"]));
+    put(raw, "user_agent", textOf(http["http_user_agent"]));
+    put(raw, "method", textOf(http["http_method"]));
+    put(raw, "http_status", integerOf(http["status"]));
+    return network("http");
+  },
+  tls: (raw, tls) => {
+    put(raw, "server_name", textOf(tls["sni"]));
+    return network("tls");
+  },
+  fileinfo: (raw, file) => {
+    put(raw, "file", textOf(file["filename"]));
+    put(raw, "sha256", textOf(file["sha256"]));
+    put(raw, "bytes", integerOf(file["size"]));
+    return security("fileinfo", "info");
+  },
+  anomaly: (raw, anomaly) => {
+    put(raw, "reason", textOf(anomaly["event"]));
+    return security("anomaly", "low");
+  },
+};
+
+const otherKind: ReadKind = (_raw, _part, kind) => network(typeOf(kind, "eve"));
+
+function putEnds(raw: JsonObject): void {
+  putAddress(raw, "src_ip", "src_host", raw["src_ip"]);
+  putAddress(raw, "dst_ip", "dst_host", raw["dest_ip"]);
+  putPort(raw, "src_port", raw["src_port"]);
+  putPort(raw, "dst_port", raw["dest_port"]);
+  const protocol = raw["proto"];
+  if (typeof protocol === "string") raw["protocol"] = protocol.toLowerCase();
+  put(raw, "app_protocol", textOf(raw["app_proto"]));
+  put(raw, "in_interface", textOf(raw["in_iface"]));
+  if (raw["host"] !== undefined) {
+    // The sensor's own name, which is not the machine that it is about.
+    put(raw, "device", textOf(raw["host"]));
+    delete raw["host"];
+  }
+}
+
+function putAddress(raw: JsonObject, name: "src_ip" | "dst_ip", other: "src_host" | "dst_host", value: unknown): void {
+  const address = addressOf(value);
+  if (address !== undefined) {
+    if (raw[name] !== address) raw[name] = address;
+    return;
+  }
+  put(raw, other, textOf(value));
+  if (raw[name] !== undefined) delete raw[name];
+}
+
+function putPort(raw: JsonObject, name: "src_port" | "dst_port", value: unknown): void {
+  const port = portOf(value);
+  if (port !== undefined) raw[name] = port;
+  else if (raw[name] !== undefined) delete raw[name];
+}
+
+function turnAround(raw: JsonObject): void {
+  const { src_ip: from, src_port: fromPort, dst_ip: to, dst_port: toPort } = raw;
+  put(raw, "src_ip", to);
+  put(raw, "src_port", toPort);
+  put(raw, "dst_ip", from);
+  put(raw, "dst_port", fromPort);
+}
+
+function refused(reason: "malformed" | "unknown_kind", message: string): Reading {
+  return { kind: "refused", reason, message };
+}

@@ -1,0 +1,148 @@
+import { isIPv4 } from "node:net";
+import { canonicalAddress } from "../lib/ip.ts";
+import type { JsonObject, JsonValue } from "../model/event.ts";
+import type { FieldNameKey } from "../model/field-names.ts";
+
+// Values of devices, in the types that FIELD_NAMES promises. What does not fit its type is not taken as it.
+
+/** Fields that are taken of one line; the line itself has the rest. */
+export const FIELDS_MAX = 256;
+const PORT_MAX = 65_535;
+
+/** Sets a field of one of our names. An own value of the body under the same name gives way. */
+export function put(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
+  if (value !== undefined && value !== null && value !== "") raw[name] = value;
+}
+
+/** A name that came from outside: one that objects understand in their own way is kept from doing so. */
+export function putForeign(raw: JsonObject, name: string, value: JsonValue): void {
+  if (name === "__proto__") Object.defineProperty(raw, name, { value, enumerable: true, configurable: true });
+  else raw[name] = value;
+}
+
+/** The one spelling of an address; undefined where it is none. */
+export function addressOf(value: unknown): string | undefined {
+  if (typeof value !== "string" || value.length > 64) return undefined;
+  return isIPv4(value) ? value : canonicalAddress(value);
+}
+
+export function portOf(value: unknown): number | undefined {
+  const port = integerOf(value);
+  return port !== undefined && port <= PORT_MAX ? port : undefined;
+}
+
+/** `02:00:00:aa:bb:cc`, whichever way it was written. */
+export function macOf(value: unknown): string | undefined {
+  if (typeof value !== "string") return undefined;
+  if (value.length === 17 && /^[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}$/.test(value)) {
+    return value;
+  }
+  if (value.length === 12 && /^[0-9a-fA-F]{12}$/.test(value)) return value.toLowerCase().match(/../g)!.join(":");
+  if (value.length !== 17 || !/^[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}$/.test(value)) return undefined;
+  return value.toLowerCase().replaceAll("-", ":");
+}
+
+const DIGITS = /^\d{1,15}$/;
+const GROUPED = /^\d{1,3}(?:[.,' \u00a0\u202f\u2019\u066c]\d{3})+$/;
+
+/** A whole number from zero, also as people of some country write it: `1,234`, `1.234`, `1 234`, `١٢٣٤`. */
+export function integerOf(value: unknown): number | undefined {
+  if (typeof value === "number") return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+  if (typeof value !== "string" || value.length > 32) return undefined;
+  if (DIGITS.test(value)) return Number(value);
+  const plain = westernDigits(value);
+  if (DIGITS.test(plain)) return Number(plain);
+  if (!GROUPED.test(plain)) return undefined;
+  const whole = Number(plain.replaceAll(/[^\d]/g, ""));
+  return Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+/** A number with or without a fraction: `62.5`, `62,5`, `1,234.5`, `1.234,5`. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
+  if (typeof value !== "string" || value.length > 32) return undefined;
+  const plain = westernDigits(value);
+  if (/^-?\d{1,15}(?:\.\d{1,9})?$/.test(plain)) return Number(plain);
+  if (/^-?\d{1,15},\d{1,9}$/.test(plain) && !/,\d{3}$/.test(plain)) return Number(plain.replace(",", "."));
+  const match = /^(-?)(\d{1,3}(?:[.,' \u00a0\u202f\u2019\u066c]\d{3})+)(?:[.,\u066b](\d{1,9}))?$/.exec(plain);
+  if (!match) return undefined;
+  return Number(`${match[1]}${match[2]!.replaceAll(/[^\d]/g, "")}.${match[3] ?? "0"}`);
+}
+
+/** Digits of other scripts, as some consoles write them in their user's language. */
+function westernDigits(text: string): string {
+  if (!/[\u0660-\u0669\u06f0-\u06f9]/.test(text)) return text;
+  return text.replaceAll(/[\u0660-\u0669\u06f0-\u06f9]/g, (letter) => String(letter.charCodeAt(0) & 0xf));
+}
+
+const DURATION_PARTS = /(\d{1,9}(?:\.\d{1,3})?) ?(ms|s|sec|m|min|h|d)(?![a-z])/g;
+const DURATION = /^(?:\d{1,9}(?:\.\d{1,3})? ?(?:ms|s|sec|m|min|h|d)(?![a-z]) ?){1,5}$/;
+const UNIT_SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, sec: 1, m: 60, min: 60, h: 3600, d: 86_400 };
+
+/** Seconds: `42s`, `18m 4s`, or a bare number of them. */
+export function secondsOf(value: unknown): number | undefined {
+  const number = numberOf(value);
+  if (number !== undefined) return number;
+  if (typeof value !== "string" || value.length > 40 || !DURATION.test(value)) return undefined;
+  let seconds = 0;
+  for (const [, count, unit] of value.matchAll(DURATION_PARTS)) seconds += Number(count) * UNIT_SECONDS[unit!]!;
+  return Math.round(seconds * 1000) / 1000;
+}
+
+/** A text that is one: not empty, and not the word that some devices write for nothing. */
+export function textOf(value: unknown): string | undefined {
+  if (typeof value === "number") return String(value);
+  return typeof value === "string" && value !== "" && value !== "null" ? value : undefined;
+}
+
+export function objectOf(value: unknown): JsonObject | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+export function listOf(value: unknown): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+const ACTIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    allow: "allow",
+    allowed: "allow",
+    accept: "allow",
+    accepted: "allow",
+    permit: "allow",
+    permitted: "allow",
+    pass: "allow",
+    alert: "allow",
+    detect: "allow",
+    detected: "allow",
+    block: "block",
+    blocked: "block",
+    deny: "block",
+    denied: "block",
+    drop: "block",
+    dropped: "block",
+    reject: "reject",
+    rejected: "reject",
+  }),
+);
+
+/** What was done, in one word for each; a word that is not known stays. */
+export function actionOf(value: unknown): string | undefined {
+  const text = textOf(value);
+  if (text === undefined) return undefined;
+  return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
+}
+
+const TYPE_CHARACTERS_MAX = 100;
+
+/** A device's own name for something as a type of ours: `AP Channel Change` is `ap_channel_change`. */
+export function typeOf(name: string, fallback: string): string {
+  const type = name
+    .slice(0, TYPE_CHARACTERS_MAX)
+    .toWellFormed()
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "_")
+    .replaceAll(/^_|_$/g, "");
+  return type === "" ? fallback : type;
+}

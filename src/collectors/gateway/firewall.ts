@@ -1,0 +1,122 @@
+import type { JsonObject } from "../../model/event.ts";
+import { addressOf, FIELDS_MAX, integerOf, portOf, put } from "../fields.ts";
+import type { ReadEvent } from "../reading.ts";
+
+// What the packet filter of a gateway writes: `[WAN_LOCAL-D-2147483647] DESCR="..." IN=eth8 OUT= MAC=... SRC=... DST=...`.
+
+/** How far into a message the first field may stand, behind the name of the rule. */
+const PREFIX_CHARACTERS_MAX = 512;
+const FLAGS = new Set(["SYN", "ACK", "FIN", "RST", "PSH", "URG", "ECE", "CWR"]);
+
+/** The event in a message; undefined where it is not of a packet filter. */
+export function readFirewall(message: string): ReadEvent | undefined {
+  const start = message.indexOf("IN=");
+  if (start < 0 || start > PREFIX_CHARACTERS_MAX || !message.includes("SRC=", start)) return undefined;
+  const raw: JsonObject = {};
+  const verdict = readPrefix(message.slice(0, start), raw);
+  readPairs(message, start, raw);
+  put(raw, "action", verdict);
+  const type =
+    verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
+  const severity = type === "firewall_blocked" ? "low" : "info";
+  return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
+}
+
+function classOf(type: string): "security" | "network" {
+  return type === "firewall_blocked" ? "security" : "network";
+}
+
+/** The name in brackets, what it is called by people, and what became of the packet. */
+function readPrefix(prefix: string, raw: JsonObject): string | undefined {
+  const described = prefix.indexOf('DESCR="');
+  const description =
+    described < 0 ? "" : prefix.slice(described + 'DESCR="'.length, Math.max(described + 7, prefix.lastIndexOf('"')));
+  const before = described < 0 ? prefix : prefix.slice(0, described);
+  const close = before.lastIndexOf("]");
+  const open = before.lastIndexOf("[", close);
+  const name = open >= 0 && close > open ? before.slice(open + 1, close).trim() : before.trim();
+  put(raw, "rule", description === "" ? name : description);
+  if (description !== "" && name !== "") raw["rule_name"] = name;
+  const chain = /^([A-Za-z0-9_]+)-/.exec(name)?.[1];
+  if (chain !== undefined) raw["chain"] = chain;
+  return verdictOf(name);
+}
+
+const LETTERS: Readonly<Record<string, string>> = { A: "allow", D: "block", B: "block", R: "reject" };
+
+/** The letter at the end, else the first one that stands alone; else a word that says it. */
+function verdictOf(name: string): string | undefined {
+  const parts = name.split("-");
+  const letter = [parts.at(-1)!, ...parts].find((part) => Object.hasOwn(LETTERS, part));
+  if (letter !== undefined) return LETTERS[letter];
+  if (/\b(?:block|drop|deny|denied|dropped|blocked)/i.test(name)) return "block";
+  if (/\breject/i.test(name)) return "reject";
+  return /\b(?:accept|allow|permit|pass)/i.test(name) ? "allow" : undefined;
+}
+
+function readPairs(message: string, start: number, raw: JsonObject): void {
+  const flags: string[] = [];
+  let leftOut = 0;
+  let count = 0;
+  let at = start;
+  while (at < message.length) {
+    const space = message.indexOf(" ", at);
+    const end = space < 0 ? message.length : space;
+    if (end > at) {
+      if (count++ >= FIELDS_MAX) leftOut++;
+      else readPair(message.slice(at, end), raw, flags);
+    }
+    at = end + 1;
+  }
+  if (flags.length > 0) raw["tcp_flags"] = flags.join(" ");
+  if (leftOut > 0) raw["fields_left_out"] = leftOut;
+}
+
+/** The first of several wins: LEN stands twice, of the packet and of what is in it; an ICMP message quotes another packet. */
+function readPair(word: string, raw: JsonObject, flags: string[]): void {
+  const equals = word.indexOf("=");
+  if (equals < 0) {
+    if (FLAGS.has(word) && !flags.includes(word)) flags.push(word);
+    return;
+  }
+  const value = word.slice(equals + 1);
+  switch (word.slice(0, equals)) {
+    case "IN":
+      return putFirst(raw, "in_interface", value);
+    case "OUT":
+      return putFirst(raw, "out_interface", value);
+    case "MAC":
+      return readMac(value, raw);
+    case "SRC":
+      return putFirst(raw, "src_ip", addressOf(value));
+    case "DST":
+      return putFirst(raw, "dst_ip", addressOf(value));
+    case "PROTO":
+      return putFirst(raw, "protocol", value.toLowerCase());
+    case "SPT":
+      return putFirst(raw, "src_port", portOf(value));
+    case "DPT":
+      return putFirst(raw, "dst_port", portOf(value));
+    case "LEN":
+      return putFirst(raw, "bytes", integerOf(value));
+    case "TTL":
+      return putFirst(raw, "ttl", integerOf(value));
+    case "TYPE":
+      return putFirst(raw, "icmp_type", integerOf(value));
+    case "CODE":
+      return putFirst(raw, "icmp_code", integerOf(value));
+    case "MARK":
+      return putFirst(raw, "mark", value);
+  }
+}
+
+function putFirst(raw: JsonObject, name: string, value: string | number | undefined): void {
+  if (value !== undefined && value !== "" && raw[name] === undefined) raw[name] = value;
+}
+
+/** An Ethernet header as it is: where to, where from, what kind. */
+function readMac(value: string, raw: JsonObject): void {
+  if (!/^(?:[0-9a-fA-F]{2}:){13}[0-9a-fA-F]{2}$/.test(value)) return;
+  putFirst(raw, "dst_mac", value.slice(0, 17).toLowerCase());
+  putFirst(raw, "src_mac", value.slice(18, 35).toLowerCase());
+}

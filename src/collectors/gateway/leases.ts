@@ -1,0 +1,80 @@
+import type { JsonObject, Severity } from "../../model/event.ts";
+import { addressOf, macOf, put } from "../fields.ts";
+import type { ReadEvent } from "../reading.ts";
+
+// Addresses that are given out: dnsmasq and dhcpd on gateways, and what switches say about servers that nobody knows.
+
+const MESSAGE_CHARACTERS_MAX = 1024;
+const PROGRAMS = new Set(["dnsmasq-dhcp", "dnsmasq", "dhcpd", "dhcpd3", "kea-dhcp4"]);
+
+/** What the words of the protocol become. */
+const KINDS: Readonly<Record<string, readonly [type: string, severity: Severity]>> = {
+  DHCPACK: ["dhcp_lease", "info"],
+  DHCPOFFER: ["dhcp_offer", "info"],
+  DHCPDISCOVER: ["dhcp_discover", "info"],
+  DHCPREQUEST: ["dhcp_request", "info"],
+  DHCPINFORM: ["dhcp_inform", "info"],
+  DHCPRELEASE: ["dhcp_release", "info"],
+  DHCPDECLINE: ["dhcp_declined", "low"],
+  DHCPNAK: ["dhcp_refused", "low"],
+};
+
+/** The event in a message about addresses that are given out; undefined where it is about something else. */
+export function readLease(program: string | null, message: string): ReadEvent | undefined {
+  const text = message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd();
+  if (isAboutStranger(text)) return event("rogue_dhcp", "high", readWords(text));
+  if (program === null || !PROGRAMS.has(program)) return undefined;
+  const word = /^(?:\d+ )?(DHCP[A-Z]+)/.exec(text)?.[1];
+  if (word !== undefined && Object.hasOwn(KINDS, word)) {
+    const [type, severity] = KINDS[word]!;
+    const raw = readWords(text);
+    const colon = text.lastIndexOf(": ");
+    if (colon > 0) put(raw, "reason", text.slice(colon + 2));
+    return event(type, severity, raw);
+  }
+  if (/no (?:free leases|address(?:es)? available)/.test(text))
+    return event("dhcp_exhausted", "medium", readWords(text));
+  return undefined;
+}
+
+function isAboutStranger(text: string): boolean {
+  return /rogue[ -]?dhcp|rogue dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation)/i.test(
+    text,
+  );
+}
+
+function event(type: string, severity: Severity, raw: JsonObject): ReadEvent {
+  return {
+    type,
+    source: "network",
+    severity,
+    class: type === "rogue_dhcp" ? "security" : "network",
+    timestampMs: null,
+    raw,
+  };
+}
+
+/** The first address, the first hardware address, the name behind it and the interface, wherever they stand. */
+function readWords(text: string): JsonObject {
+  const raw: JsonObject = {};
+  const words = text.split(" ");
+  for (const [index, word] of words.entries()) {
+    const bare = word.replace(/^[(<]|[,;:.)>]+$/g, "");
+    if (raw["src_ip"] === undefined) put(raw, "src_ip", addressOf(bare));
+    if (raw["src_mac"] === undefined && macOf(bare) !== undefined) {
+      put(raw, "src_mac", macOf(bare));
+      put(raw, "host", hostAfter(words[index + 1]));
+    }
+    if (word === "via") put(raw, "in_interface", words[index + 1]?.replace(/:$/, ""));
+  }
+  const inParentheses = /^(?:\d+ )?DHCP[A-Z]+\(([^)]{1,32})\)/.exec(text)?.[1];
+  put(raw, "in_interface", inParentheses);
+  put(raw, "message", text);
+  return raw;
+}
+
+/** dnsmasq writes the name bare, dhcpd in parentheses. */
+function hostAfter(word: string | undefined): string | undefined {
+  if (word === undefined || word === "via" || word === "on" || word === "port") return undefined;
+  return /^\(?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252})\)?$/.exec(word)?.[1];
+}

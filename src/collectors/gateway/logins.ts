@@ -1,0 +1,125 @@
+import type { JsonObject, Severity } from "../../model/event.ts";
+import { addressOf, integerOf, portOf, put } from "../fields.ts";
+import type { ReadEvent } from "../reading.ts";
+
+// Logins to a device, as sshd and dropbear write them. The pattern of each begins at the beginning and has nothing in it
+// that could be tried in many ways: what an attacker chooses is his name, and it may hold anything.
+
+const MESSAGE_CHARACTERS_MAX = 2048;
+
+interface Told {
+  readonly type: string;
+  readonly severity: Severity;
+  readonly begins: string;
+  readonly reason?: string;
+}
+
+/** By how the message begins. `Invalid user` is told before the failure of each of his attempts, so it counts like one. */
+const OPENINGS: readonly Told[] = [
+  { begins: "Failed ", type: "login_failure", severity: "medium" },
+  { begins: "Invalid user ", type: "login_failure", severity: "medium", reason: "unknown user" },
+  {
+    begins: "error: maximum authentication attempts exceeded for ",
+    type: "login_failure",
+    severity: "medium",
+    reason: "too many attempts",
+  },
+  { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
+  { begins: "Bad password attempt for ", type: "login_failure", severity: "medium" },
+  { begins: "Login attempt for nonexistent user", type: "login_failure", severity: "medium", reason: "unknown user" },
+  { begins: "Accepted ", type: "login_success", severity: "info" },
+  { begins: "Password auth succeeded for ", type: "login_success", severity: "info" },
+  { begins: "Pubkey auth succeeded for ", type: "login_success", severity: "info" },
+  { begins: "Received disconnect from ", type: "session_closed", severity: "info" },
+  { begins: "Disconnected from ", type: "session_closed", severity: "info" },
+  { begins: "Connection closed by ", type: "session_closed", severity: "info" },
+  { begins: "Connection reset by ", type: "session_closed", severity: "info" },
+];
+
+const REPEATED = /^message repeated (\d{1,6}) times: \[ ?/;
+
+/** The event in a message of sshd or dropbear; undefined where it says nothing about a login. */
+export function readLogin(program: string | null, message: string): ReadEvent | undefined {
+  if (program !== "sshd" && program !== "sshd-session" && program !== "dropbear") return undefined;
+  const raw: JsonObject = { service: "ssh" };
+  let text = message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd();
+  const repeated = REPEATED.exec(text);
+  if (repeated) {
+    text = text.slice(repeated[0].length).replace(/\]$/, "");
+    put(raw, "repeated", integerOf(repeated[1]));
+  }
+  const told = OPENINGS.find(({ begins }) => text.startsWith(begins));
+  if (!told) return undefined;
+  put(raw, "reason", told.reason);
+  readPeer(text, told, raw);
+  put(raw, "message", text);
+  return {
+    type: told.type,
+    source: "network",
+    severity: told.severity,
+    class: classOf(told.type),
+    timestampMs: null,
+    raw,
+  };
+}
+
+function classOf(type: string): "security" | "audit" {
+  return type === "session_closed" ? "audit" : "security";
+}
+
+/** The user, and the address at the end: what stands between the opening and the last ` from ` is whatever the attacker typed. */
+function readPeer(text: string, { begins, type }: Told, raw: JsonObject): void {
+  const isSession = type === "session_closed";
+  const last = isSession ? -1 : text.lastIndexOf(" from ");
+  const who = text.slice(begins.length, last < 0 ? text.length : last);
+  const where = last < 0 ? who : text.slice(last + " from ".length);
+  if (isSession) readSessionPeer(where, raw);
+  else {
+    readAddress(where.split(" "), raw);
+    readUser(who, begins, raw);
+  }
+}
+
+/** `192.0.2.1 port 22 ssh2`, `192.0.2.1:4711`. */
+function readAddress(words: readonly string[], raw: JsonObject): boolean {
+  const [first = "", second, third] = words;
+  const colon = first.lastIndexOf(":");
+  const address = addressOf(first);
+  if (address !== undefined) {
+    put(raw, "src_ip", address);
+    if (second === "port") put(raw, "src_port", portOf((third ?? "").split(":", 1)[0]));
+    return true;
+  }
+  const before = colon < 0 ? undefined : addressOf(first.slice(0, colon).replace(/^\[|\]$/g, ""));
+  put(raw, "src_ip", before);
+  if (before !== undefined) put(raw, "src_port", portOf(first.slice(colon + 1)));
+  return before !== undefined;
+}
+
+/** `password for invalid user bob`, `publickey for root`, `'root'`, `bob`. */
+function readUser(who: string, begins: string, raw: JsonObject): void {
+  let user = who;
+  if (begins === "Failed " || begins === "Accepted ") {
+    const at = who.indexOf(" for ");
+    if (at < 0) return;
+    put(raw, "method", who.slice(0, at));
+    user = who.slice(at + " for ".length);
+  }
+  if (user.startsWith("invalid user ")) {
+    user = user.slice("invalid user ".length);
+    put(raw, "reason", "unknown user");
+  }
+  put(raw, "user", user.replace(/^'(.*)'$/, "$1").replace(/^illegal user /, ""));
+}
+
+/** `192.0.2.1 port 22:11: bye`, `user bob 192.0.2.1 port 22`, `authenticating user bob 192.0.2.1 port 22 [preauth]`. */
+function readSessionPeer(text: string, raw: JsonObject): void {
+  const words = text.split(" ");
+  const port = words.indexOf("port");
+  const address = port > 0 ? port - 1 : 0;
+  if (!readAddress(words.slice(address), raw)) return;
+  const before = words.slice(0, address).join(" ");
+  const user = before.replace(/^(?:invalid |authenticating )?user ?/, "");
+  put(raw, "user", user);
+  if (text.endsWith("[preauth]")) put(raw, "reason", "before logging in");
+}

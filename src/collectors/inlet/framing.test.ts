@@ -1,0 +1,111 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Framing, messagesOfDatagram } from "./framing.ts";
+
+interface Cut {
+  readonly messages: string[];
+  readonly refused: string[];
+  readonly isUnfinished: boolean;
+}
+
+function cut(chunks: readonly Buffer[], { bytesMax = 100, counted = true, inOrder = true } = {}): Cut {
+  const messages: string[] = [];
+  const refused: string[] = [];
+  const framing = new Framing(
+    { bytesMax, counted },
+    {
+      take: (message) => void messages.push(message.toString("latin1")),
+      refuse: (reason) => void refused.push(reason),
+    },
+  );
+  for (const chunk of chunks) framing.push(chunk);
+  const { isUnfinished } = framing;
+  framing.end(inOrder);
+  return { messages, refused, isUnfinished };
+}
+
+const of = (text: string, options = {}) => cut([Buffer.from(text, "latin1")], options);
+const long = "x".repeat(150);
+
+describe("a stream is cut into messages", () => {
+  test.each([
+    ["lines", "<1>a\n<2>b\n", ["<1>a", "<2>b"]],
+    ["lines of other systems", "<1>a\r\n<2>b\r\n", ["<1>a", "<2>b"]],
+    ["lines that end with NUL", "<1>a\0<2>b\0", ["<1>a", "<2>b"]],
+    ["both ends after each other, and empty lines", "<1>a\n\0\n\n<2>b\n", ["<1>a", "<2>b"]],
+    ["messages that say their length", "4 <1>a5 <2>bb", ["<1>a", "<2>bb"]],
+    ["the same with a line feed inside and one behind", "7 <1>a\nbc6 <2>bb\n", ["<1>a\nbc", "<2>bb"]],
+    ["one kind after the other", "4 <1>a<2>b\n5 <3>cc<4>d\n", ["<1>a", "<2>b", "<3>cc", "<4>d"]],
+    ["a line that begins with a number", "2026-11-15 up\n12 monkeys\n", ["2026-11-15 up", "12 monkeys"]],
+    ["a bare line of a gateway", "0|Vendor|x|1\n", ["0|Vendor|x|1"]],
+    ["a length without a priority, after one with", "4 <1>a6 CEF:0|", ["<1>a", "CEF:0|"]],
+    ["a number too long for a length", "12345678 <1>a\n", ["12345678 <1>a"]],
+    ["a half line at the end", "<1>a\n<2>b", ["<1>a", "<2>b"]],
+    ["digits at the end", "<1>a\n12", ["<1>a", "12"]],
+  ])("%s", (_, text, messages) => {
+    expect(of(text)).toMatchObject({ messages, refused: [] });
+  });
+
+  test("JSON lines never say a length", () => {
+    expect(of("4 <1>a\n", { counted: false }).messages).toEqual(["4 <1>a"]);
+  });
+});
+
+describe("what cannot be used", () => {
+  test("a line that is too long is skipped up to its end, and the next one is read", () => {
+    expect(of(`<1>a\n${long}\n<2>b\n`)).toMatchObject({ messages: ["<1>a", "<2>b"], refused: ["too_long"] });
+  });
+
+  test("the same for a message that says a length that is too long", () => {
+    expect(of(`150 <1>${long.slice(3)}4 <2>b`)).toMatchObject({ messages: ["<2>b"], refused: ["too_long"] });
+  });
+
+  test("a message that is shorter than it says is cut off", () => {
+    expect(of("20 <1>abc")).toMatchObject({ messages: [], refused: ["cut_off"], isUnfinished: true });
+  });
+
+  test("a half line where the connection broke is cut off", () => {
+    expect(of("<1>a\n<2>b", { inOrder: false })).toMatchObject({ messages: ["<1>a"], refused: ["cut_off"] });
+  });
+
+  test("a line without an end is unfinished, whether it is kept or skipped", () => {
+    expect(of("<1>a").isUnfinished).toBe(true);
+    expect(of(long).isUnfinished).toBe(true);
+    expect(of("<1>a\n").isUnfinished).toBe(false);
+  });
+});
+
+test("however a stream is cut into chunks, the same comes out of it", () => {
+  const piece = fc.oneof(
+    fc.constantFrom("\n", "\r\n", "\0", " ", "<", "<13>", "7 ", "12 <", "150 <", "0|", long),
+    fc.string({ maxLength: 20 }),
+    fc.string({ maxLength: 30 }).map((text) => `${Buffer.byteLength(`<1>${text}`)} <1>${text}`),
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 30 }), fc.array(fc.nat(60), { maxLength: 60 }), (pieces, sizes) => {
+      const whole = Buffer.from(pieces.join(""));
+      const chunks: Buffer[] = [];
+      let at = 0;
+      for (const size of sizes) {
+        chunks.push(whole.subarray(at, at + size));
+        at += size;
+      }
+      chunks.push(whole.subarray(at));
+      expect(cut(chunks)).toEqual(cut([whole]));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+describe("a datagram", () => {
+  const texts = (text: string) => messagesOfDatagram(Buffer.from(text)).map(String);
+
+  test("is one message, whatever lines it has", () => {
+    expect(texts("<1>a trace\n  at b\n  at c\n")).toEqual(["<1>a trace\n  at b\n  at c"]);
+    expect(texts("\n\0")).toEqual([]);
+  });
+
+  test("is several where each line has a priority", () => {
+    expect(texts("<1>a\n<22>b\r\n\n<191>c\n")).toEqual(["<1>a", "<22>b", "<191>c"]);
+  });
+});

@@ -1,0 +1,254 @@
+// A stream cut into messages (RFC 6587): each either says its length first ("123 <34>1 ...") or ends with a line feed or a
+// NUL. Which of the two is told anew for each message, since there are senders that change their mind.
+
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const SPACE = 0x20;
+const PRI_START = 0x3c;
+/** A longer number in front of a message is not its length: nothing is skipped for hours because of it. */
+const COUNT_DIGITS_MAX = 7;
+const HELD_BYTES_MIN = 1024;
+
+export interface FramingOptions {
+  /** Longer messages are refused, and skipped up to their end. */
+  readonly bytesMax: number;
+  /** Whether a message may say its length. JSON lines do not. */
+  readonly counted: boolean;
+}
+
+export interface FramedMessages {
+  /** The bytes belong to the message only until this returns. */
+  take(message: Buffer): void;
+  /** `beginning` is as much of the message as is at hand. */
+  refuse(reason: "too_long" | "cut_off", beginning: Buffer): void;
+}
+
+/** What the next message is like; undecided until more of it is here. */
+type Start = { readonly kind: "line" | "undecided" } | { readonly kind: "counted"; count: number; headerBytes: number };
+
+export class Framing {
+  readonly #options: FramingOptions;
+  readonly #messages: FramedMessages;
+  /** Bytes of a message that is not whole yet. */
+  #held: Buffer = Buffer.alloc(0);
+  #heldBytes = 0;
+  /** How many bytes the message that is being read has; undefined for a line. */
+  #count: number | undefined;
+  #isUndecided = false;
+  #skipBytes = 0;
+  #skipsLine = false;
+  #wasCounted = false;
+
+  constructor(options: FramingOptions, messages: FramedMessages) {
+    this.#options = options;
+    this.#messages = messages;
+  }
+
+  /** Whether a message has begun and not ended. */
+  get isUnfinished(): boolean {
+    return this.#heldBytes > 0 || this.#count !== undefined || this.#skipBytes > 0 || this.#skipsLine;
+  }
+
+  push(chunk: Buffer): void {
+    let at = 0;
+    const nul = new NextNul(chunk);
+    while (at < chunk.length) {
+      if (this.#skipBytes > 0) {
+        const skipped = Math.min(this.#skipBytes, chunk.length - at);
+        this.#skipBytes -= skipped;
+        at += skipped;
+      } else if (this.#skipsLine) {
+        const end = nul.orLineFeed(at);
+        if (end < 0) return;
+        this.#skipsLine = false;
+        at = end + 1;
+      } else if (this.#count !== undefined) at = this.#readCounted(chunk, at, this.#count);
+      else if (this.#heldBytes > 0 && !this.#isUndecided) at = this.#readLine(chunk, at, nul);
+      else at = this.#begin(chunk, at, nul);
+    }
+  }
+
+  /** The stream is over. In good order, a line that lacks nothing but its end is whole. */
+  end(inOrder: boolean): void {
+    if (this.#heldBytes === 0 && this.#count === undefined) return;
+    const rest = this.#held.subarray(0, this.#heldBytes);
+    if (inOrder && this.#count === undefined) this.#take(rest);
+    else this.#messages.refuse("cut_off", rest);
+    this.#heldBytes = 0;
+    this.#count = undefined;
+  }
+
+  #begin(chunk: Buffer, at: number, nul: NextNul): number {
+    if (this.#isUndecided) {
+      // A few digits at the end of the last chunk: one byte more each time, until it is clear what they are.
+      this.#hold(chunk.subarray(at, at + 1));
+      const start = this.#startOf(this.#held, 0, this.#heldBytes);
+      if (start.kind === "undecided") return at + 1;
+      this.#isUndecided = false;
+      if (start.kind === "counted") {
+        const rest = Buffer.from(this.#held.subarray(start.headerBytes, this.#heldBytes));
+        this.#heldBytes = 0;
+        this.#beginCounted(start.count, rest);
+        if (this.#count !== undefined) this.#hold(rest);
+        else this.#skipBytes -= rest.length;
+        return at + 1;
+      }
+      this.#wasCounted = false;
+      // The byte that decided may be the line's end.
+      this.#heldBytes--;
+      return this.#readLine(chunk, at, nul);
+    }
+    const start = this.#startOf(chunk, at, chunk.length);
+    if (start.kind === "undecided") {
+      this.#isUndecided = true;
+      this.#hold(chunk.subarray(at));
+      return chunk.length;
+    }
+    if (start.kind === "counted") {
+      this.#beginCounted(start.count, chunk.subarray(at + start.headerBytes));
+      return at + start.headerBytes;
+    }
+    this.#wasCounted = false;
+    return this.#readLine(chunk, at, nul);
+  }
+
+  #beginCounted(count: number, beginning: Buffer): void {
+    this.#wasCounted = true;
+    if (count <= this.#options.bytesMax) {
+      this.#count = count;
+      return;
+    }
+    this.#messages.refuse("too_long", beginning.subarray(0, count));
+    this.#skipBytes = count;
+  }
+
+  #readCounted(chunk: Buffer, at: number, count: number): number {
+    const end = at + count - this.#heldBytes;
+    if (end > chunk.length) {
+      this.#hold(chunk.subarray(at));
+      return chunk.length;
+    }
+    this.#count = undefined;
+    if (this.#heldBytes === 0) this.#take(chunk.subarray(at, end));
+    else {
+      this.#hold(chunk.subarray(at, end));
+      this.#takeHeld();
+    }
+    return end;
+  }
+
+  #readLine(chunk: Buffer, at: number, nul: NextNul): number {
+    const end = nul.orLineFeed(at);
+    const stop = end < 0 ? chunk.length : end;
+    if (this.#heldBytes + stop - at > this.#options.bytesMax) {
+      if (this.#heldBytes === 0) this.#messages.refuse("too_long", chunk.subarray(at, stop));
+      else this.#messages.refuse("too_long", this.#held.subarray(0, this.#heldBytes));
+      this.#heldBytes = 0;
+      this.#skipsLine = end < 0;
+      return end < 0 ? stop : end + 1;
+    }
+    if (end < 0) {
+      this.#hold(chunk.subarray(at));
+      return chunk.length;
+    }
+    if (this.#heldBytes === 0) this.#take(chunk.subarray(at, end));
+    else {
+      this.#hold(chunk.subarray(at, end));
+      this.#takeHeld();
+    }
+    return end + 1;
+  }
+
+  /** `123 <` is a length. Without the `<` it is one only where the message before had one: a line may begin with a number. */
+  #startOf(bytes: Buffer, start: number, end: number): Start {
+    if (!this.#options.counted) return { kind: "line" };
+    let at = start;
+    let count = 0;
+    while (at < end && at - start <= COUNT_DIGITS_MAX && isDigit(bytes[at]!)) count = count * 10 + bytes[at++]! - 0x30;
+    const digits = at - start;
+    if (digits > COUNT_DIGITS_MAX || (digits > 0 && bytes[start] === 0x30)) return { kind: "line" };
+    if (at === end) return { kind: digits === 0 ? "line" : "undecided" };
+    if (digits === 0 || bytes[at] !== SPACE) return { kind: "line" };
+    if (!this.#wasCounted) {
+      if (at + 1 === end) return { kind: "undecided" };
+      if (bytes[at + 1] !== PRI_START) return { kind: "line" };
+    }
+    return { kind: "counted", count, headerBytes: digits + 1 };
+  }
+
+  #hold(bytes: Buffer): void {
+    const needed = this.#heldBytes + bytes.length;
+    if (needed > this.#held.length) {
+      const room = Math.max(HELD_BYTES_MIN, needed, Math.min(2 * this.#held.length, this.#options.bytesMax));
+      const grown = Buffer.allocUnsafe(room);
+      this.#held.copy(grown, 0, 0, this.#heldBytes);
+      this.#held = grown;
+    }
+    bytes.copy(this.#held, this.#heldBytes);
+    this.#heldBytes = needed;
+  }
+
+  #takeHeld(): void {
+    const { length } = this.#held;
+    const message = this.#held.subarray(0, this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#take(message);
+    // One long line does not keep its room for as long as the connection lives.
+    if (length > 16 * HELD_BYTES_MIN) this.#held = Buffer.alloc(0);
+  }
+
+  #take(message: Buffer): void {
+    const trimmed = withoutEnd(message);
+    if (trimmed.length > 0) this.#messages.take(trimmed);
+  }
+}
+
+/** The next NUL is looked for once, and not once for each line before it. */
+class NextNul {
+  readonly #chunk: Buffer;
+  #at = -2;
+
+  constructor(chunk: Buffer) {
+    this.#chunk = chunk;
+  }
+
+  /** Where the line that begins here ends; below zero where it does not. */
+  orLineFeed(from: number): number {
+    if (this.#at !== -1 && this.#at < from) this.#at = this.#chunk.indexOf(0, from);
+    const lineFeed = this.#chunk.indexOf(LINE_FEED, from);
+    if (this.#at < 0) return lineFeed;
+    return lineFeed < 0 ? this.#at : Math.min(this.#at, lineFeed);
+  }
+}
+
+/** The bytes without line ends and NULs behind them. */
+export function withoutEnd(message: Buffer): Buffer {
+  let end = message.length;
+  while (end > 0) {
+    const byte = message[end - 1]!;
+    if (byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== 0) break;
+    end--;
+  }
+  return end === message.length ? message : message.subarray(0, end);
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+const PRI_LINE = /^<\d{1,3}>/;
+
+/** A datagram is one message, unless each of its lines has a priority of its own: some senders put several into one. */
+export function messagesOfDatagram(datagram: Buffer): Buffer[] {
+  const whole = withoutEnd(datagram);
+  if (!whole.includes(LINE_FEED)) return whole.length > 0 ? [whole] : [];
+  const lines: Buffer[] = [];
+  for (let start = 0; start <= whole.length;) {
+    const lineFeed = whole.indexOf(LINE_FEED, start);
+    const end = lineFeed < 0 ? whole.length : lineFeed;
+    const line = withoutEnd(whole.subarray(start, end));
+    if (line.length > 0) lines.push(line);
+    start = end + 1;
+  }
+  return lines.every((line) => PRI_LINE.test(line.toString("latin1", 0, 5))) ? lines : [whole];
+}

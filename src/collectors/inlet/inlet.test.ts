@@ -1,0 +1,259 @@
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { changed, openTestServer, type TestOptions, type TestServer } from "../../../test/api-server.ts";
+import { loadSettings, type Settings } from "../../config/config.ts";
+import { createLog } from "../../lib/log.ts";
+import { StoreUnavailable, type Store } from "../../store/store.ts";
+import { CLIENT_KEY, SERVER_CERTIFICATE } from "./certificates.fixture.ts";
+import { openInlet, type InletSettings } from "./inlet.ts";
+
+// Lines through real sockets into the real service.
+
+let server: TestServer;
+let folder: string;
+const sockets: Socket[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tocsin-inlet-"));
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await server?.close();
+  server = undefined!;
+  await rm(folder, { recursive: true, force: true });
+});
+
+const defaults = () => {
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  return loaded.settings;
+};
+
+async function open(
+  settings: Partial<Settings> & { limits?: Partial<Settings["collectors"]> } = {},
+  options: TestOptions = {},
+): Promise<void> {
+  const { limits, ...rest } = settings;
+  const collectors = { ...defaults().collectors, addresses: ["127.0.0.1"], ...limits };
+  server = await openTestServer({ settings: { syslogPort: 0, ...rest, collectors }, ...options });
+}
+
+const status = async () => (await server.call("GET", "/v1/collectors")).body.data;
+const portOf = async (name: string, transport: string): Promise<number> =>
+  (await status()).listeners.find((one: any) => one.name === name && one.transport === transport).port;
+const senderWhen = async (holds: (sender: any) => boolean, which: (sender: any) => boolean = () => true) => {
+  let found: any;
+  await expect
+    .poll(async () => (found = (await status()).senders.find(which)) !== undefined && holds(found), { timeout: 20_000 })
+    .toBe(true);
+  return found;
+};
+const linesStored = async (): Promise<string[]> => {
+  const { body } = await server.call("POST", "/v1/events/search", {
+    body: { query: { bool: { must: [] } }, limit: 1000 },
+  });
+  return body.data.results.map((event: any) => event.raw.line as string);
+};
+const lines = (count: number, name: string) => Array.from({ length: count }, (_, n) => `<13>host app: ${name} ${n}`);
+const storedWhen = async (wanted: readonly string[]) => {
+  await expect.poll(async () => new Set(await linesStored()), { timeout: 20_000 }).toEqual(new Set(wanted));
+  expect((await linesStored()).length, "none twice").toBe(wanted.length);
+};
+
+async function connected(port: number, localAddress = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1", localAddress });
+  socket.on("error", () => undefined);
+  sockets.push(socket);
+  await once(socket, "connect");
+  return socket;
+}
+
+function sendDatagrams(port: number, payloads: readonly (string | Uint8Array)[], from = "127.0.0.1"): Promise<void> {
+  const socket = createSocket("udp4");
+  return new Promise((resolve, reject) => {
+    socket.bind(0, from, () => {
+      let left = payloads.length;
+      for (const payload of payloads) {
+        socket.send(payload, port, "127.0.0.1", (error) => {
+          if (error) reject(error);
+          if (--left === 0) socket.close(() => resolve());
+        });
+      }
+    });
+  });
+}
+
+test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, and flow records become flows", async () => {
+  const path = join(folder, "eve.sock");
+  await open({ evePort: 0, eveSocket: path });
+  await sendDatagrams(await portOf("syslog", "udp"), lines(3, "udp"));
+  const [a, b, c, d] = lines(4, "tcp") as [string, string, string, string];
+  (await connected(await portOf("syslog", "tcp"))).end(`${a}\n${b.length} ${b}${c}\r\n${d}`);
+  await storedWhen([...lines(3, "udp"), a, b, c, d]);
+  const udp = await senderWhen(
+    ({ events }) => events === 3,
+    (one) => one.transport === "udp",
+  );
+  expect(udp).toMatchObject({ address: "127.0.0.1", collector: "syslog", lines: 3, state: "receiving" });
+
+  (await connected(await portOf("eve", "tcp"))).end(`${JSON.stringify(flowRecord())}\n`);
+  await senderWhen(
+    ({ flows }) => flows === 2,
+    (one) => one.collector === "eve",
+  );
+  await expect.poll(async () => (await status()).exporters[0]?.records, { timeout: 10_000 }).toBe(2);
+
+  expect((await stat(path)).mode & 0o777).toBe(0o660);
+  const socket = connect(path);
+  sockets.push(socket);
+  socket.end("not json\n");
+  const unix = await senderWhen(
+    ({ refused }) => refused.malformed === 1,
+    (one) => one.transport === "unix",
+  );
+  expect(unix).toMatchObject({ address: "unix", collector: "eve", state: "refused" });
+  expect(unix.last_refusal).toMatchObject({ reason: "malformed", sample: "not json" });
+
+  const metrics = (await server.call("GET", "/metrics")).text;
+  expect(metrics).toMatch(/tocsin_collect_lines_total 9/);
+  expect(metrics).toMatch(/tocsin_collect_refused_total\{reason="malformed"\} 1/);
+
+  server = await server.restart();
+  const { body } = await server.call("GET", "/api/v1/flows?limit=10");
+  expect(body.flows.map((row: any) => [row.version, row.bytes]).sort()).toEqual([
+    [106, 1000],
+    [106, 40_000],
+  ]);
+  expect(new Set(body.flows.map((row: any) => row.exporter_ip))).toEqual(new Set(["127.0.0.1"]));
+});
+
+function flowRecord(): object {
+  const timeOf = (ms: number) => new Date(ms).toISOString().replace("Z", "000+0000");
+  return {
+    timestamp: timeOf(Date.now()),
+    flow_id: 1,
+    event_type: "flow",
+    src_ip: "192.0.2.10",
+    src_port: 50_000,
+    dest_ip: "198.51.100.7",
+    dest_port: 443,
+    proto: "TCP",
+    flow: {
+      pkts_toserver: 10,
+      pkts_toclient: 20,
+      bytes_toserver: 1000,
+      bytes_toclient: 40_000,
+      start: timeOf(Date.now() - 5000),
+      end: timeOf(Date.now() - 1000),
+      state: "closed",
+    },
+    tcp: { tcp_flags: "1b", tcp_flags_ts: "1b", tcp_flags_tc: "1b" },
+  };
+}
+
+describe("a store that does not take anything", () => {
+  /** Refuses every append until it is told otherwise. */
+  function stuckStore() {
+    let isStuck = true;
+    const around = (store: Store) =>
+      changed(store, {
+        events: changed(store.events, {
+          append: (events) =>
+            isStuck
+              ? Promise.reject(new StoreUnavailable("disk_full", "the disk is full"))
+              : store.events.append(events),
+        }),
+      });
+    return { around, free: () => (isStuck = false), stick: () => (isStuck = true) };
+  }
+
+  test("a flood fills its own queue alone, the quiet sender's lines all arrive, and a stream waits and loses nothing", async () => {
+    const { around, free, stick } = stuckStore();
+    await open({}, { around });
+    const udpPort = await portOf("syslog", "udp");
+    const quiet = lines(100, "quiet");
+    const stream = lines(200, "stream");
+    const socket = await connected(await portOf("syslog", "tcp"), "127.0.0.4");
+    for (let round = 0; round < 100; round++) {
+      await sendDatagrams(udpPort, lines(150, `flood ${round}`), "127.0.0.2");
+      await sendDatagrams(udpPort, [quiet[round]!], "127.0.0.3");
+      socket.write(`${stream[2 * round]}\n${stream[2 * round + 1]}\n`);
+    }
+    const noisy = await senderWhen(
+      ({ refused }) => refused.queue_full > 0,
+      (one) => one.address === "127.0.0.2",
+    );
+    expect(noisy.state).toBe("waiting");
+    free();
+    await expect
+      .poll(async () => (await server.call("GET", "/v1/events?search=quiet&per_page=1")).body.pagination.total, {
+        timeout: 30_000,
+      })
+      .toBe(100);
+    await expect
+      .poll(async () => (await server.call("GET", "/v1/events?search=stream&per_page=1")).body.pagination.total)
+      .toBe(200);
+    for (const address of ["127.0.0.3", "127.0.0.4"]) {
+      const sender = await senderWhen(
+        () => true,
+        (one) => one.address === address,
+      );
+      expect(Object.values(sender.refused).every((count) => count === 0)).toBe(true);
+    }
+
+    stick();
+    const block = Buffer.from(`${lines(1000, `block ${"x".repeat(200)}`).join("\n")}\n`);
+    let written = 0;
+    while (written < 200 && !socket.writableNeedDrain) {
+      socket.write(block);
+      written++;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(socket.writableNeedDrain, "the sender has to wait").toBe(true);
+    const waiting = await senderWhen(
+      ({ state }) => state === "waiting",
+      (one) => one.address === "127.0.0.4",
+    );
+    expect(waiting.lines).toBeLessThan(written * 1000);
+    free();
+    const { lines: read } = await senderWhen(
+      ({ lines }) => lines > waiting.lines,
+      (one) => one.address === "127.0.0.4",
+    );
+    server = await server.restart();
+    const { total } = (await server.call("GET", "/v1/events?search=block&per_page=1")).body.pagination;
+    expect(total, "what was read is stored before the service has closed").toBeGreaterThanOrEqual(read - 200);
+  });
+});
+
+test("TLS that cannot be is refused with the setting and a remedy, before anything is opened", async () => {
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const start = (tls: Partial<InletSettings>) => {
+    const { collectors } = defaults();
+    const ports = { syslog: null, syslog_tls: 0, eve: null };
+    const settings = { ...collectors, eveFile: null, eveSocket: null, ports, ...tls };
+    const never = () => Promise.reject(new Error("nothing can come"));
+    const log = createLog({ level: "fatal" });
+    const place = { dataDir: folder, platform: "platform", timezone: "UTC" };
+    return openInlet({ settings, ...place, registry: new Registry(), log, collect: never, addFlows: never });
+  };
+  const tlsCertificate = file("certificate.pem", SERVER_CERTIFICATE);
+  await expect(start({})).rejects.toThrow(/needs collectors.tls_certificate.*\n.*--collectors-tls-certificate/);
+  await expect(start({ tlsCertificate, tlsKey: join(folder, "none") })).rejects.toThrow(
+    /tls_key cannot be read.*ENOENT/,
+  );
+  await expect(start({ tlsCertificate, tlsKey: file("key.pem", "no key") })).rejects.toThrow(
+    /TLS cannot be made.*\n.*PEM/,
+  );
+  await expect(start({ tlsCertificate, tlsKey: file("other.pem", CLIENT_KEY) })).rejects.toThrow(/TLS cannot be made/);
+});

@@ -1,0 +1,360 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, isIPv6, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { ListenFailure } from "../listener.ts";
+import type { RefusalReason } from "../reading.ts";
+import { Framing, messagesOfDatagram } from "./framing.ts";
+import type { Sender, Senders } from "./sender.ts";
+import type { LineCollector, LineListenerStatus } from "./status.ts";
+import { sampleOf, textOf } from "./text.ts";
+import { listenAtPath } from "./unix-socket.ts";
+
+// The sockets that lines come in by. What a sender does wrong is counted with it and harms nobody else.
+
+/** A line that has begun must end within this time: connections are not to be held by those who never finish. */
+const UNFINISHED_MS_MAX = 30_000;
+const HANDSHAKE_MS_MAX = 10_000;
+/** How often streams that wait are looked at. */
+const LOOK_MS = 50;
+const UNIX_SENDER = "unix";
+
+export interface SocketsOptions {
+  readonly lineBytesMax: number;
+  readonly connectionsMax: number;
+  readonly connectionsPerSenderMax: number;
+  readonly receiveBufferBytes: number;
+  readonly senders: Senders;
+  /** This sender has lines that wait. */
+  readonly wake: (sender: Sender) => void;
+  readonly now: () => number;
+  readonly unfinishedMsMax?: number;
+  readonly handshakeMsMax?: number;
+}
+
+export interface ListenPlace {
+  readonly name: LineCollector;
+  readonly address: string;
+  readonly port: number;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly sender: Sender;
+  readonly framing: Framing;
+  isWaiting: boolean;
+  /** Why we have ended it, where it was us. */
+  cutFor: string | undefined;
+  /** Since when a line has begun and not ended. */
+  unfinishedSinceMs: number | undefined;
+}
+
+interface Counted {
+  packets: number;
+  bytes: number;
+}
+
+interface OpenListener {
+  status(): LineListenerStatus;
+  close(): Promise<void>;
+}
+
+export class Sockets {
+  readonly #options: SocketsOptions;
+  readonly #listeners: OpenListener[] = [];
+  /** Every connection that is open, those that shake hands included. */
+  readonly #sockets = new Set<Socket>();
+  readonly #connections = new Set<Connection>();
+  readonly #looking: NodeJS.Timeout;
+  #isClosing = false;
+
+  constructor(options: SocketsOptions) {
+    this.#options = options;
+    this.#looking = setInterval(() => this.#look(), LOOK_MS);
+  }
+
+  async listenUdp(place: ListenPlace): Promise<void> {
+    const { name, address, port } = place;
+    const v6 = isIPv6(address);
+    const { receiveBufferBytes } = this.#options;
+    const socket = createSocket({ type: v6 ? "udp6" : "udp4", ipv6Only: v6, recvBufferSize: receiveBufferBytes });
+    const counted = { packets: 0, bytes: 0 };
+    socket.on("message", (datagram, from) => {
+      counted.packets++;
+      counted.bytes += datagram.length;
+      this.#takeDatagram(name, from.address, datagram);
+    });
+    try {
+      socket.bind({ address, port, exclusive: true });
+      await once(socket, "listening");
+    } catch (error) {
+      socket.close();
+      throw new ListenFailure({ ...place, addresses: "collectors.addresses" }, "UDP", error as NodeJS.ErrnoException);
+    }
+    // What the system says of a datagram that was sent to a closed port concerns senders, which we are not.
+    socket.on("error", () => undefined);
+    this.#listeners.push({
+      status: () => ({ ...udpStatus(socket), name, transport: "udp", address, connections: null, ...counted }),
+      close: () => new Promise((resolve) => socket.close(() => resolve())),
+    });
+  }
+
+  async listenTcp(place: ListenPlace): Promise<void> {
+    const counted = { packets: 0, bytes: 0 };
+    const server = createServer((socket) => this.#admit(place.name, "tcp", socket, counted));
+    await this.#listen(server, place, "tcp", counted);
+  }
+
+  async listenTls(place: ListenPlace, tls: TlsOptions): Promise<void> {
+    const { name } = place;
+    const counted = { packets: 0, bytes: 0 };
+    const { handshakeMsMax: handshakeTimeout = HANDSHAKE_MS_MAX } = this.#options;
+    // By address and port, which a socket that is closed no longer knows.
+    const shaking = new Map<string, { fault: string }>();
+    const endOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+    const server = createTlsServer({ ...tls, minVersion: "TLSv1.2", handshakeTimeout }, (socket) => {
+      shaking.delete(endOf(socket));
+      this.#read(socket, this.#options.senders.find(name, "tls", socket.remoteAddress!), counted);
+    });
+    // Counted from its first byte on: a handshake that never ends holds a connection too.
+    server.on("connection", (socket: Socket) => {
+      const sender = this.#admit(name, "tls", socket, undefined);
+      if (!sender) return;
+      const end = endOf(socket);
+      shaking.set(end, { fault: "the connection ended within it" });
+      socket.on("close", () => {
+        const failed = shaking.get(end);
+        shaking.delete(end);
+        if (failed) this.#refuse(sender, "handshake_failed", `the TLS handshake failed: ${failed.fault}`, "");
+      });
+    });
+    server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+      const failed = shaking.get(endOf(socket));
+      if (failed) failed.fault = error.code ?? error.message;
+      socket.destroy();
+    });
+    await this.#listen(server, place, "tls", counted);
+  }
+
+  async listenUnix(name: LineCollector, path: string): Promise<void> {
+    const counted = { packets: 0, bytes: 0 };
+    const server = createServer((socket) => this.#admit(name, "unix", socket, counted));
+    await listenAtPath(server, path);
+    this.#keep(server, { name, transport: "unix", address: path }, counted);
+  }
+
+  async #listen(server: Server, place: ListenPlace, transport: "tcp" | "tls", counted: Counted): Promise<void> {
+    const { name, address, port } = place;
+    try {
+      server.listen({ host: address, port, ipv6Only: isIPv6(address), exclusive: true });
+      await once(server, "listening");
+    } catch (error) {
+      throw new ListenFailure({ ...place, addresses: "collectors.addresses" }, "TCP", error as NodeJS.ErrnoException);
+    }
+    this.#keep(server, { name, transport, address }, counted);
+  }
+
+  #keep(server: Server, place: Pick<LineListenerStatus, "name" | "transport" | "address">, counted: Counted): void {
+    this.#listeners.push({
+      status: () => {
+        const bound = server.address();
+        const port = typeof bound === "object" && bound !== null ? (bound as AddressInfo).port : null;
+        const connections = [...this.#connections].filter(
+          ({ sender }) => sender.collector === place.name && sender.transport === place.transport,
+        ).length;
+        return { ...place, port, ...counted, receiveBufferBytes: null, connections };
+      },
+      close: () => new Promise((resolve) => server.close(() => resolve())),
+    });
+  }
+
+  #takeDatagram(name: LineCollector, from: string, datagram: Buffer): void {
+    const { senders, now, lineBytesMax } = this.#options;
+    const sender = senders.find(name, "udp", from);
+    const atMs = now();
+    sender.lastSeenMs = atMs;
+    if (!senders.admits(sender, from)) {
+      this.#refuse(sender, "not_allowed", "it is not among collectors.allowed_senders", datagram);
+      return;
+    }
+    for (const message of messagesOfDatagram(datagram)) {
+      sender.lines++;
+      if (message.length > lineBytesMax) {
+        this.#tooLong(sender, message);
+        continue;
+      }
+      const text = textOf(message);
+      if (!text) {
+        this.#notText(sender, message);
+        continue;
+      }
+      const outcome = sender.offer({ ...text, atMs });
+      if (outcome === "taken") this.#options.wake(sender);
+      else this.#refuse(sender, outcome, DROPPED[outcome], message);
+    }
+  }
+
+  /** Lets a connection in, unless it may not be; it is read where `counted` is given. */
+  #admit(
+    name: LineCollector,
+    transport: "tcp" | "tls" | "unix",
+    socket: Socket,
+    counted: Counted | undefined,
+  ): Sender | undefined {
+    const { senders, connectionsMax, connectionsPerSenderMax, now } = this.#options;
+    const from = transport === "unix" ? UNIX_SENDER : socket.remoteAddress;
+    // Its end is told by "close"; an error here says only how it ended.
+    socket.on("error", () => undefined);
+    if (from === undefined || this.#isClosing) {
+      socket.destroy();
+      return undefined;
+    }
+    const sender = senders.find(name, transport, from);
+    sender.lastSeenMs = now();
+    const isFull = this.#sockets.size >= connectionsMax;
+    if (!senders.admits(sender, from)) {
+      this.#refuse(sender, "not_allowed", "it is not among collectors.allowed_senders", "");
+      socket.destroy();
+    } else if (isFull || sender.connections >= connectionsPerSenderMax) {
+      const most = isFull ? `all ${connectionsMax} connections are taken` : `it has ${sender.connections} open already`;
+      this.#refuse(sender, "too_many_connections", `a connection was refused: ${most}`, "");
+      socket.destroy();
+    } else {
+      sender.connections++;
+      this.#sockets.add(socket);
+      socket.on("close", () => {
+        sender.connections--;
+        this.#sockets.delete(socket);
+      });
+      if (counted) this.#read(socket, sender, counted);
+      return sender;
+    }
+    return undefined;
+  }
+
+  #read(socket: Socket, sender: Sender, counted: Counted): void {
+    const { lineBytesMax, now, wake } = this.#options;
+    const framing = new Framing(
+      { bytesMax: lineBytesMax, counted: sender.collector !== "eve" },
+      {
+        take: (message) => {
+          counted.packets++;
+          sender.lines++;
+          const text = textOf(message);
+          if (!text) this.#notText(sender, message);
+          else {
+            sender.put({ ...text, atMs: now() });
+            wake(sender);
+          }
+        },
+        refuse: (reason, beginning) => {
+          counted.packets++;
+          sender.lines++;
+          if (reason === "too_long") this.#tooLong(sender, beginning);
+          else this.#refuse(sender, reason, connection.cutFor ?? "the connection ended within a message", beginning);
+        },
+      },
+    );
+    const connection: Connection = {
+      socket,
+      sender,
+      framing,
+      isWaiting: false,
+      cutFor: undefined,
+      unfinishedSinceMs: undefined,
+    };
+    this.#connections.add(connection);
+    let ended = false;
+    let isFirst = true;
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => {
+      if (isFirst && isTlsHello(chunk)) {
+        const message = "it speaks TLS to a port that is not for it: that has a port of its own (syslog_tls_port)";
+        this.#refuse(sender, "not_text", message, chunk);
+        socket.destroy();
+        return;
+      }
+      isFirst = false;
+      counted.bytes += chunk.length;
+      sender.lastSeenMs = now();
+      framing.push(chunk);
+      connection.unfinishedSinceMs = framing.isUnfinished ? (connection.unfinishedSinceMs ?? now()) : undefined;
+      if (!connection.isWaiting && sender.mustWait(now())) {
+        connection.isWaiting = true;
+        socket.pause();
+      }
+    });
+    socket.on("end", () => {
+      ended = true;
+      framing.end(true);
+      socket.end();
+    });
+    socket.on("close", () => {
+      if (!ended) framing.end(false);
+      this.#connections.delete(connection);
+    });
+  }
+
+  /** Streams that had to wait are read on when they may be, and those that never finish a line are cut. */
+  #look(): void {
+    const { now, unfinishedMsMax = UNFINISHED_MS_MAX } = this.#options;
+    const nowMs = now();
+    for (const connection of this.#connections) {
+      const { socket, sender, unfinishedSinceMs } = connection;
+      if (connection.isWaiting) {
+        // It is we who do not read: that is no fault of the sender's.
+        if (unfinishedSinceMs !== undefined) connection.unfinishedSinceMs = nowMs;
+        if (!sender.mayGoOn(nowMs)) continue;
+        connection.isWaiting = false;
+        socket.resume();
+      } else if (unfinishedSinceMs !== undefined && nowMs - unfinishedSinceMs > unfinishedMsMax) {
+        connection.cutFor = `a line that had begun did not end within ${unfinishedMsMax / 1000} s`;
+        socket.destroy();
+      }
+    }
+  }
+
+  #tooLong(sender: Sender, message: Buffer): void {
+    this.#refuse(sender, "too_long", `a message is longer than ${this.#options.lineBytesMax} bytes`, message);
+  }
+
+  #notText(sender: Sender, message: Buffer): void {
+    this.#refuse(sender, "not_text", "a message is not text", message);
+  }
+
+  #refuse(sender: Sender, reason: RefusalReason, message: string, sample: Uint8Array | string): void {
+    sender.refuse(reason, message, sampleOf(sample), this.#options.now());
+  }
+
+  status(): LineListenerStatus[] {
+    return this.#listeners.map((listener) => listener.status());
+  }
+
+  /** Takes nothing more. What was read stays with its senders. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    clearInterval(this.#looking);
+    const closing = this.#listeners.splice(0).map((listener) => listener.close());
+    for (const { socket, framing } of this.#connections) {
+      // What is half here is as whole as it will ever be.
+      framing.end(true);
+      socket.destroy();
+    }
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(closing);
+  }
+}
+
+const DROPPED = {
+  too_fast: "it sends more lines a second than collectors.lines_per_second_max",
+  queue_full: "it sends faster than its lines can be stored",
+} as const;
+
+/** A record of the kind that begins a handshake, of any version. */
+function isTlsHello(chunk: Buffer): boolean {
+  return chunk[0] === 0x16 && chunk[1] === 0x03;
+}
+
+function udpStatus(socket: UdpSocket): { port: number; receiveBufferBytes: number } {
+  return { port: socket.address().port, receiveBufferBytes: socket.getRecvBufferSize() };
+}

@@ -1,0 +1,31 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { sampleOf, textOf } from "./text.ts";
+
+const textOfLatin1 = (text: string) => textOf(Buffer.from(text, "latin1"));
+
+test.each([
+  ["plain", "<13>login failed"],
+  ["accents and other alphabets", "<13>Tür geöffnet, дверь открыта, 扉"],
+  ["tabs and colours", "<13>a\tb \u001b[31mred\u001b[0m"],
+  ["a single bell among many letters", `<13>${"letters ".repeat(5)}\u0007`],
+])("text is text: %s", (_, text) => {
+  expect(textOf(Buffer.from(text))).toEqual({ text, isReplaced: false });
+});
+
+test("bytes that are not UTF-8 are replaced, and that is said", () => {
+  expect(textOfLatin1("<13>T\u00fcr ge\u00f6ffnet")).toEqual({ text: "<13>T\ufffdr ge\ufffdffnet", isReplaced: true });
+});
+
+test("binary is not text", () => {
+  for (let round = 0; round < 200; round++) expect(textOf(randomBytes(64 + round))).toBeUndefined();
+  expect(textOf(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]))).toBeUndefined();
+  expect(textOfLatin1("\u00ff\u00fe\u00fd\u00fc a")).toBeUndefined();
+});
+
+test("a sample is short and harmless to a terminal", () => {
+  const sample = sampleOf(Buffer.from(`\u001b[2J\0${"é".repeat(1000)}`));
+  expect(sample.length).toBe(200);
+  expect(sample).toMatch(/^·\[2J·é/);
+  expect(sampleOf(`${"a".repeat(199)}😀`).isWellFormed()).toBe(true);
+});

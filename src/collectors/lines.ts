@@ -1,0 +1,74 @@
+import { severityOfSyslog } from "../model/device-severity.ts";
+import type { JsonObject } from "../model/event.ts";
+import { readCef } from "./cef/cef.ts";
+import { parseRecord, readEveRecord } from "./eve/eve.ts";
+import { put } from "./fields.ts";
+import { readFirewall } from "./gateway/firewall.ts";
+import { readLease } from "./gateway/leases.ts";
+import { readLogin } from "./gateway/logins.ts";
+import type { ReadContext, ReadEvent, Reading } from "./reading.ts";
+import { readHeader, type SyslogHeader } from "./syslog/header.ts";
+
+// A line of text that some device has sent: what stands before the message is taken off, then the first reader that
+// knows the message says what it is. The line itself is always kept.
+
+type ReadMessage = (header: SyslogHeader, context: ReadContext) => ReadEvent | undefined;
+
+/** Asked in this order. A line here is one more format. */
+const MESSAGES: Readonly<Record<string, ReadMessage>> = {
+  cef: ({ message }, context) => readCef(message, context),
+  firewall: ({ message }) => readFirewall(message),
+  login: ({ program, message }) => readLogin(program, message),
+  lease: ({ program, message }) => readLease(program, message),
+};
+const READERS = Object.values(MESSAGES);
+
+/** What became of a line. Never throws, and refuses nothing: what no reader knows is an event of the type `unparsed`. */
+export function readLine(line: string, context: ReadContext): Reading {
+  const text = line.isWellFormed() ? line : line.toWellFormed();
+  const header = readHeader(text, context);
+  if (header.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
+  for (const read of READERS) {
+    const event = read(header, context);
+    if (event) return { kind: "events", events: [withHeader(event, header, text)] };
+  }
+  return readRecord(header, text, context) ?? { kind: "events", events: [unparsed(header, text)] };
+}
+
+/** EVE that came by way of syslog. */
+function readRecord(header: SyslogHeader, line: string, context: ReadContext): Reading | undefined {
+  if (!header.message.startsWith("{") || !header.message.includes('"event_type"')) return undefined;
+  const record = parseRecord(header.message);
+  const reading = record && readEveRecord(record, context);
+  if (!reading || reading.kind === "refused") return undefined;
+  if (reading.kind !== "events") return reading;
+  return { kind: "events", events: reading.events.map((event) => withHeader(event, header, line)) };
+}
+
+/** What the message does not say itself, its header does. */
+function withHeader(event: ReadEvent, header: SyslogHeader, line: string): ReadEvent {
+  const { raw } = event;
+  putHeader(raw, header);
+  raw["line"] = line;
+  return event.timestampMs !== null || header.timeMs === null ? event : { ...event, timestampMs: header.timeMs };
+}
+
+function putHeader(raw: JsonObject, header: SyslogHeader): void {
+  if (raw["device"] === undefined && header.host !== null) raw["device"] = header.host;
+  if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
+  if (header.model !== null) put(raw, "model", header.model);
+  if (header.program !== null) raw["program"] = header.program;
+  if (header.structuredData !== null) put(raw, "structured_data", header.structuredData);
+}
+
+function unparsed(header: SyslogHeader, line: string): ReadEvent {
+  const raw: JsonObject = {};
+  putHeader(raw, header);
+  put(raw, "process_id", header.processId ?? undefined);
+  put(raw, "facility", header.facility ?? undefined);
+  put(raw, "event_name", header.messageId ?? undefined);
+  put(raw, "message", header.message);
+  raw["line"] = line;
+  const severity = severityOfSyslog(header.severity);
+  return { type: "unparsed", source: "network", severity, class: "network", timestampMs: header.timeMs, raw };
+}

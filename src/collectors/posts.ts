@@ -1,0 +1,326 @@
+import { timingSafeEqual } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { Counter, type Registry } from "prom-client";
+import { isDeeperThan } from "../lib/json.ts";
+import { bodyHash } from "../lib/signature.ts";
+import type { EventDraft, JsonValue } from "../model/event.ts";
+import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
+import { toDraft } from "./draft.ts";
+import { readEve } from "./eve/eve.ts";
+import { Tally, type PostStatus } from "./inlet/status.ts";
+import { sampleOf, textOf } from "./inlet/text.ts";
+import { readLine } from "./lines.ts";
+import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
+import { OpenEvents } from "./webhooks/open-events.ts";
+import { BODY_NAMES, readBody } from "./webhooks/webhooks.ts";
+
+// Bodies that controllers post. Foreign JSON is read as it comes: a number beyond 2^53 is no reason to lose an event.
+
+export const POST_ITEMS_MAX = 10_000;
+const DEPTH_MAX = 32;
+/** Items between two looks at what else there is to do. */
+const TURN_ITEMS = 100;
+/** How far the time of a signature may be from ours. */
+export const SIGNATURE_MS_MAX = 300_000;
+/** Signatures that are remembered for as long as they could be used again. */
+const SIGNATURES_MAX = 100_000;
+const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
+
+export interface PostedBody {
+  /** Whether it is lines of text rather than one JSON. */
+  readonly isLines: boolean;
+  readonly bytes: Buffer;
+}
+
+export interface PostContext {
+  readonly sender: string;
+  readonly signature: string | undefined;
+}
+
+export type PostOutcome =
+  | {
+      readonly kind: "taken";
+      readonly accepted: number;
+      readonly nothing: number;
+      readonly refused: readonly { index: number; reason: RefusalReason; message: string }[];
+      readonly ids: readonly string[];
+    }
+  /** The body as a whole cannot be read. */
+  | { readonly kind: "malformed" | "empty" | "too_many" | "unsigned"; readonly message: string };
+
+export interface PostsOptions {
+  readonly platform: string;
+  readonly timezone: string;
+  readonly keepsUnparsed: boolean;
+  readonly lineBytesMax: number;
+  /** With it, what the access controller posts must be signed. */
+  readonly accessSecret: string | null;
+  readonly registry: Registry;
+  readonly collect: (drafts: readonly EventDraft[], token?: string) => Promise<readonly string[]>;
+  readonly addFlows: (flows: readonly ReadFlow[], sender: string) => Promise<unknown>;
+  readonly now: () => number;
+}
+
+/** One of the things that a body holds, or why it cannot be read. */
+type Item = { readonly reading: Reading; readonly sample: string };
+
+/** Events of some items, on their way to the store. */
+interface Slice {
+  readonly drafts: EventDraft[];
+  readonly indexes: number[];
+}
+
+interface PostTally {
+  readonly tally: Tally;
+  requests: number;
+  lastSeenMs: number | null;
+}
+
+export class Posts {
+  readonly #options: PostsOptions;
+  readonly #open = new OpenEvents();
+  readonly #names: Readonly<Record<CollectName, PostTally>>;
+  readonly #signatures = new LRUCache<string, true>({ max: SIGNATURES_MAX });
+  readonly #things: Counter<"name" | "outcome">;
+  readonly #refused: Counter<"name" | "reason">;
+
+  constructor(options: PostsOptions) {
+    this.#options = options;
+    const fresh = COLLECT_NAMES.map((name) => [name, { tally: new Tally(), requests: 0, lastSeenMs: null }]);
+    this.#names = Object.fromEntries(fresh) as Record<CollectName, PostTally>;
+    const registers = [options.registry];
+    this.#things = new Counter({
+      name: "tocsin_collect_posted_total",
+      help: "things that were posted to a collector, by what became of them",
+      labelNames: ["name", "outcome"],
+      registers,
+    });
+    this.#refused = new Counter({
+      name: "tocsin_collect_posted_refused_total",
+      help: "posted things that did not become events, by reason",
+      labelNames: ["name", "reason"],
+      registers,
+    });
+  }
+
+  /** Resolves once what became of it is durable; rejects where the store takes none of it. */
+  async take(name: CollectName, body: PostedBody, { sender, signature }: PostContext): Promise<PostOutcome> {
+    const nowMs = this.#options.now();
+    const own = this.#names[name];
+    own.requests++;
+    own.lastSeenMs = nowMs;
+    const { accessSecret } = this.#options;
+    const isSigned = name === "access" && accessSecret !== null;
+    if (isSigned) {
+      const fault = this.#signatureFault(accessSecret, signature, body.bytes, nowMs);
+      if (fault !== undefined) return this.#refuseWhole(name, "bad_signature", fault, body, "unsigned");
+      // Before anything is awaited: the same one again, at the same moment, is a replay too.
+      this.#signatures.set(signature!.toLowerCase(), true);
+    }
+    try {
+      return await this.#read(name, body, sender, isSigned ? `signed ${signature!.toLowerCase()}` : undefined, nowMs);
+    } catch (error) {
+      // Nothing of it is stored: the sender may try again with the same signature.
+      if (isSigned) this.#signatures.delete(signature!.toLowerCase());
+      throw error;
+    }
+  }
+
+  async #read(
+    name: CollectName,
+    body: PostedBody,
+    sender: string,
+    token: string | undefined,
+    nowMs: number,
+  ): Promise<PostOutcome> {
+    const context = { nowMs, sender, timezone: this.#options.timezone };
+    const things = thingsOf(name, body);
+    if ("message" in things) return this.#refuseWhole(name, "malformed", things.message, body, "malformed");
+    if (things.length === 0) return { kind: "empty", message: "the body holds nothing" };
+    if (things.length > POST_ITEMS_MAX)
+      return { kind: "too_many", message: `the body holds more than ${POST_ITEMS_MAX} things` };
+    const refused: { index: number; reason: RefusalReason; message: string }[] = [];
+    const slices: Promise<readonly string[] | { readonly error: unknown; readonly indexes: number[] }>[] = [];
+    const flows: ReadFlow[] = [];
+    let nothing = 0;
+    let slice: Slice = { drafts: [], indexes: [] };
+    const store = ({ drafts, indexes }: Slice) => {
+      if (drafts.length === 0) return;
+      const collecting = this.#options.collect(drafts, token === undefined ? undefined : `${token} ${indexes[0]}`);
+      slices.push(collecting.catch((error: unknown) => ({ error, indexes })));
+    };
+    for (let index = 0; index < things.length; index++) {
+      const { reading, sample } = this.#readThing(name, things[index]!, context);
+      const said = this.#tell(name, reading, sample, nowMs);
+      if (said.refusal) refused.push({ index, ...said.refusal });
+      if (said.flows) flows.push(...said.flows);
+      if (said.isNothing) nothing++;
+      for (const draft of said.drafts) {
+        slice.drafts.push(draft);
+        slice.indexes.push(index);
+      }
+      if ((index + 1) % TURN_ITEMS !== 0) continue;
+      store(slice);
+      slice = { drafts: [], indexes: [] };
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    store(slice);
+    if (flows.length > 0) await this.#options.addFlows(flows, sender);
+    const ids: string[] = [];
+    let failure: unknown;
+    for (const outcome of await Promise.all(slices)) {
+      if ("error" in outcome) {
+        failure = outcome.error;
+        const message = "not stored, try again";
+        for (const index of new Set(outcome.indexes)) refused.push({ index, reason: "queue_full", message });
+      } else ids.push(...outcome);
+    }
+    if (failure !== undefined && ids.length === 0) throw failure;
+    const accepted = things.length - new Set(refused.map(({ index }) => index)).size - nothing;
+    return { kind: "taken", accepted, nothing, refused: refused.sort((a, b) => a.index - b.index), ids };
+  }
+
+  #readThing(name: CollectName, thing: Thing, context: ReadContext): Item {
+    const { lineBytesMax } = this.#options;
+    const sample = sampleOf(typeof thing === "object" && "bytes" in thing ? thing.bytes : JSON.stringify(thing.value));
+    const refuse = (reason: RefusalReason, message: string): Item => ({
+      reading: { kind: "refused", reason, message },
+      sample,
+    });
+    if ("bytes" in thing) {
+      if (thing.bytes.length > lineBytesMax) return refuse("too_long", `it is longer than ${lineBytesMax} bytes`);
+      const line = textOf(thing.bytes);
+      if (!line) return refuse("not_text", "it is not text");
+      return { reading: name === "eve" ? readEve(line.text, context) : readLine(line.text, context), sample };
+    }
+    const { value } = thing;
+    if (isDeeperThan(value, DEPTH_MAX)) return refuse("malformed", `it is nested deeper than ${DEPTH_MAX} levels`);
+    if (name === "syslog") {
+      if (typeof value !== "string") return refuse("malformed", "it is not a line of text");
+      return { reading: readLine(value, context), sample };
+    }
+    if (name === "eve") return { reading: readEve(JSON.stringify(value), context), sample };
+    return { reading: readBody(name, value, context, this.#open), sample };
+  }
+
+  /** Counts what became of something, and says what is to be done with it. */
+  #tell(
+    name: CollectName,
+    reading: Reading,
+    sample: string,
+    nowMs: number,
+  ): {
+    readonly drafts: readonly EventDraft[];
+    readonly flows?: readonly ReadFlow[];
+    readonly isNothing?: true;
+    readonly refusal?: { reason: RefusalReason; message: string };
+  } {
+    const { tally } = this.#names[name];
+    const { platform, keepsUnparsed } = this.#options;
+    tally.lines++;
+    switch (reading.kind) {
+      case "nothing":
+        tally.nothing++;
+        this.#things.inc({ name, outcome: "nothing" });
+        return { drafts: [], isNothing: true };
+      case "flows":
+        tally.flows += reading.flows.length;
+        this.#things.inc({ name, outcome: "flow" }, reading.flows.length);
+        return { drafts: [], flows: reading.flows };
+      case "refused":
+        return { drafts: [], refusal: this.#refuse(name, reading.reason, reading.message, sample, nowMs) };
+      case "events": {
+        const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
+        if (kept.length === 0)
+          return { drafts: [], refusal: this.#refuse(name, "unknown_kind", "no reader understands it", sample, nowMs) };
+        tally.events += kept.length;
+        this.#things.inc({ name, outcome: "event" }, kept.length);
+        return { drafts: kept.map((event) => toDraft(event, platform, nowMs)) };
+      }
+    }
+  }
+
+  #refuse(name: CollectName, reason: RefusalReason, message: string, sample: string, nowMs: number) {
+    this.#names[name].tally.refuse(reason, message, sample, nowMs);
+    this.#things.inc({ name, outcome: "refused" });
+    this.#refused.inc({ name, reason });
+    return { reason, message };
+  }
+
+  #refuseWhole(
+    name: CollectName,
+    reason: RefusalReason,
+    message: string,
+    { bytes }: PostedBody,
+    kind: "malformed" | "unsigned",
+  ): PostOutcome {
+    this.#refuse(name, reason, message, sampleOf(bytes), this.#options.now());
+    return { kind, message };
+  }
+
+  /** What is wrong with a signature; undefined where it is right and new. */
+  #signatureFault(secret: string, given: string | undefined, bytes: Buffer, nowMs: number): string | undefined {
+    const match = given === undefined ? undefined : SIGNATURE.exec(given);
+    if (!match) return "the request is not signed: the header Signature must be t=<unix seconds>,v1=<hex>";
+    const [, seconds, hex] = match;
+    const expected = bodyHash(secret, bytes, seconds!);
+    if (!timingSafeEqual(expected, Buffer.from(hex!, "hex"))) return "the signature is not right";
+    const offMs = Math.abs(nowMs - Number(seconds) * 1000);
+    if (offMs > SIGNATURE_MS_MAX) return `the signature is of another time: ${Math.round(offMs / 1000)} s from now`;
+    if (this.#signatures.has(given!.toLowerCase())) return "the request has been sent before";
+    return undefined;
+  }
+
+  status(): PostStatus[] {
+    return COLLECT_NAMES.map((name) => {
+      const { tally, requests, lastSeenMs } = this.#names[name];
+      return { name, requests, lastSeenMs, lastRefusal: tally.lastRefusal, ...tally.counts() };
+    });
+  }
+}
+
+/** Something that a body holds: a line as bytes, or a value out of JSON. */
+type Thing = { readonly bytes: Buffer } | { readonly value: JsonValue };
+
+function thingsOf(name: CollectName, { isLines, bytes }: PostedBody): Thing[] | { readonly message: string } {
+  if (isLines) {
+    if ((BODY_NAMES as readonly string[]).includes(name)) return valuesOfLines(bytes);
+    return linesOf(bytes).map((line) => ({ bytes: line }));
+  }
+  const parsed = parse(bytes);
+  if ("message" in parsed) return parsed;
+  const { value } = parsed;
+  return (Array.isArray(value) ? value : [value]).map((item) => ({ value: item }));
+}
+
+function valuesOfLines(bytes: Buffer): Thing[] | { readonly message: string } {
+  const things: Thing[] = [];
+  for (const line of linesOf(bytes)) {
+    const parsed = parse(line);
+    if ("message" in parsed) return { message: `line ${things.length + 1}: ${parsed.message}` };
+    things.push(parsed);
+  }
+  return things;
+}
+
+function parse(bytes: Buffer): { readonly value: JsonValue } | { readonly message: string } {
+  try {
+    return { value: JSON.parse(bytes.toString("utf8")) as JsonValue };
+  } catch (error) {
+    // A part of the body may stand in the message; the refusal's sample shows it already.
+    return { message: (error as SyntaxError).message.replace(/, ".*$/s, "") };
+  }
+}
+
+/** Those that have something on them; one more than allowed is enough to refuse them all. */
+function linesOf(bytes: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0; start < bytes.length && lines.length <= POST_ITEMS_MAX;) {
+    const lineFeed = bytes.indexOf(0x0a, start);
+    const end = lineFeed < 0 ? bytes.length : lineFeed;
+    const line = bytes.subarray(start, bytes[end - 1] === 0x0d && end > start ? end - 1 : end);
+    if (line.length > 0) lines.push(line);
+    start = end + 1;
+  }
+  return lines;
+}

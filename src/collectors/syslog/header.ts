@@ -1,0 +1,259 @@
+import type { JsonObject } from "../../model/event.ts";
+import { FIELDS_MAX, macOf, putForeign } from "../fields.ts";
+import { scanTime, type TimeContext } from "../times.ts";
+
+// What stands before the message in a syslog line: RFC 5424, RFC 3164, and what devices make of them. Nothing in it has to
+// be there: what is missing is null, and all that is left is the message.
+
+export interface SyslogHeader {
+  readonly facility: number | null;
+  readonly severity: number | null;
+  readonly timeMs: number | null;
+  readonly host: string | null;
+  readonly program: string | null;
+  readonly processId: number | null;
+  readonly messageId: string | null;
+  readonly structuredData: JsonObject | null;
+  /** Of an access point or switch that says what it is in place of a program. */
+  readonly deviceMac: string | null;
+  readonly model: string | null;
+  readonly message: string;
+}
+
+const PRIORITY_MAX = 191;
+const HOST_CHARACTERS_MAX = 255;
+const PROGRAM_CHARACTERS_MAX = 128;
+const SPACE = 0x20;
+const BYTE_ORDER_MARK = 0xfeff;
+const BACKSLASH = 0x5c;
+const QUOTE = 0x22;
+const CLOSE = 0x5d;
+const OPEN = 0x5b;
+
+interface Place {
+  at: number;
+}
+
+export function readHeader(line: string, context: TimeContext): SyslogHeader {
+  const place: Place = { at: 0 };
+  if (line.charCodeAt(0) === BYTE_ORDER_MARK) place.at = 1;
+  skipSpaces(line, place);
+  const priority = scanPriority(line, place);
+  const facility = priority === null ? null : priority >> 3;
+  const severity = priority === null ? null : priority & 7;
+  const isVersion1 = priority !== null && line.charCodeAt(place.at) === 0x31 && line.charCodeAt(place.at + 1) === SPACE;
+  if (isVersion1) {
+    const before = place.at;
+    place.at += 2;
+    const header = scanRfc5424(line, place, context);
+    if (header) return { facility, severity, ...header };
+    place.at = before;
+  }
+  return { facility, severity, ...scanRfc3164(line, place, context) };
+}
+
+type Rest = Omit<SyslogHeader, "facility" | "severity">;
+
+/** Undefined where it is not one after all: then it is read as the older form. */
+function scanRfc5424(line: string, place: Place, context: TimeContext): Rest | undefined {
+  const isNil = line.charCodeAt(place.at) === 0x2d && line.charCodeAt(place.at + 1) === SPACE;
+  const time = isNil ? undefined : scanTime(line, place.at, context);
+  if (!isNil && time === undefined) return undefined;
+  place.at = time === undefined ? place.at + 1 : time.end;
+  const host = scanWord(line, place, HOST_CHARACTERS_MAX);
+  const program = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
+  const processId = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
+  const messageId = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
+  skipSpaces(line, place);
+  const structuredData = scanStructuredData(line, place);
+  if (structuredData === null && wordEnd(line, place.at) === place.at + 1 && line[place.at] === "-") place.at++;
+  skipSpaces(line, place);
+  if (line.charCodeAt(place.at) === BYTE_ORDER_MARK) place.at++;
+  return {
+    timeMs: time?.ms ?? null,
+    host,
+    program,
+    processId: processId === null ? null : integer(processId),
+    messageId,
+    structuredData,
+    deviceMac: null,
+    model: null,
+    message: line.slice(place.at),
+  };
+}
+
+function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
+  skipSpaces(line, place);
+  const time = scanTime(line, place.at, context);
+  let host: string | null = null;
+  if (time) {
+    place.at = time.end;
+    // Some write a colon behind the time.
+    if (line.charCodeAt(place.at) === 0x3a) place.at++;
+    skipSpaces(line, place);
+    host = scanHost(line, place);
+  }
+  let program = scanProgram(line, place);
+  let deviceMac: string | null = null;
+  let model: string | null = null;
+  // `6c63f8356535,U6-Lite-6.5.28: hostapd[12]: ...`: the device stands where the program should, the program behind it.
+  const comma = program?.name.indexOf(",") ?? -1;
+  if (program && comma === 12 && (deviceMac = macOf(program.name.slice(0, 12)) ?? null) !== null) {
+    model = program.name.slice(13);
+    program = scanProgram(line, place);
+  }
+  if (line.charCodeAt(place.at) === BYTE_ORDER_MARK) place.at++;
+  return {
+    timeMs: time?.ms ?? null,
+    host,
+    program: program?.name ?? null,
+    processId: program?.processId ?? null,
+    messageId: null,
+    structuredData: null,
+    deviceMac,
+    model,
+    message: place.at === 0 ? line : line.slice(place.at),
+  };
+}
+
+/** `<134>`; null, and nothing passed over, where there is none that can be. */
+function scanPriority(line: string, place: Place): number | null {
+  if (line.charCodeAt(place.at) !== 0x3c) return null;
+  const end = line.indexOf(">", place.at);
+  if (end < 0 || end - place.at > 5) return null;
+  const priority = integer(line.slice(place.at + 1, end).trim());
+  if (priority === null || priority > PRIORITY_MAX) return null;
+  place.at = end + 1;
+  skipSpaces(line, place);
+  return priority;
+}
+
+/** A word up to the next space; null for `-`, which stands for nothing. */
+function scanWord(line: string, place: Place, max: number): string | null {
+  skipSpaces(line, place);
+  const end = wordEnd(line, place.at);
+  if (end === place.at || end - place.at > max) return null;
+  const word = line.slice(place.at, end);
+  place.at = end;
+  return word === "-" ? null : word;
+}
+
+/** The host behind the time, once where it stands twice; null where the message begins at once. */
+function scanHost(line: string, place: Place): string | null {
+  const end = wordEnd(line, place.at);
+  const word = line.slice(place.at, end);
+  const last = word.charCodeAt(word.length - 1);
+  const isHost =
+    word !== "" &&
+    word.length <= HOST_CHARACTERS_MAX &&
+    last !== 0x3a &&
+    !word.includes("[") &&
+    !word.includes("|") &&
+    !word.includes("=") &&
+    word.charCodeAt(0) !== 0x7b;
+  // An IPv6 address may end in two colons, and is a host then all the same.
+  if (!isHost && !(word.endsWith("::") && word.length > 2)) return null;
+  place.at = end;
+  skipSpaces(line, place);
+  if (line.startsWith(word, place.at) && wordEnd(line, place.at) === place.at + word.length) {
+    place.at += word.length;
+    skipSpaces(line, place);
+  }
+  return word;
+}
+
+/** `sshd[4711]:`, `kernel:`; undefined, and nothing passed over, where the message begins without. */
+function scanProgram(line: string, place: Place): { name: string; processId: number | null } | undefined {
+  let at = place.at;
+  while (isProgramCharacter(line.charCodeAt(at)) && at - place.at <= PROGRAM_CHARACTERS_MAX) at++;
+  const nameEnd = at;
+  if (nameEnd === place.at || nameEnd - place.at > PROGRAM_CHARACTERS_MAX) return undefined;
+  let processId: number | null = null;
+  if (line.charCodeAt(at) === OPEN) {
+    const close = line.indexOf("]", at);
+    if (close < 0 || close - at > 12) return undefined;
+    processId = integer(line.slice(at + 1, close));
+    at = close + 1;
+  }
+  if (line.charCodeAt(at) !== 0x3a) return undefined;
+  const name = line.slice(place.at, nameEnd);
+  // What CEF begins with looks like a program.
+  if (name === "CEF" && processId === null) return undefined;
+  place.at = at + 1;
+  skipSpaces(line, place);
+  return { name, processId };
+}
+
+/** `[id name="value" ...][id ...]`; null where there is none. Beyond the bound elements are passed over, never lost: the line has them. */
+function scanStructuredData(line: string, place: Place): JsonObject | null {
+  if (line.charCodeAt(place.at) !== OPEN) return null;
+  const data: JsonObject = {};
+  let room = FIELDS_MAX;
+  let at = place.at;
+  while (line.charCodeAt(at) === OPEN) {
+    at++;
+    const idStart = at;
+    while (at < line.length && line.charCodeAt(at) > SPACE && line.charCodeAt(at) !== CLOSE) at++;
+    const element: JsonObject = {};
+    const id = line.slice(idStart, at);
+    while (line.charCodeAt(at) === SPACE) {
+      while (line.charCodeAt(at) === SPACE) at++;
+      const nameStart = at;
+      while (at < line.length && line.charCodeAt(at) > SPACE && !isNameEnd(line.charCodeAt(at))) at++;
+      const name = line.slice(nameStart, at);
+      if (line.charCodeAt(at) !== 0x3d || line.charCodeAt(at + 1) !== QUOTE) break;
+      const end = valueEnd(line, at + 2);
+      if (end < 0) return null;
+      if (room-- > 0) putForeign(element, name, unescape(line.slice(at + 2, end)));
+      at = end + 1;
+    }
+    // Not structured data after all, but a message that begins with a bracket.
+    if (line.charCodeAt(at) !== CLOSE) return null;
+    if (room-- > 0) putForeign(data, id, element);
+    at++;
+  }
+  place.at = at;
+  return data;
+}
+
+function isNameEnd(code: number): boolean {
+  return code === 0x3d || code === CLOSE || code === QUOTE;
+}
+
+/** The quote that ends a value; below zero where none does. */
+function valueEnd(line: string, start: number): number {
+  for (let at = start; at < line.length; at++) {
+    const code = line.charCodeAt(at);
+    if (code === BACKSLASH) at++;
+    else if (code === QUOTE) return at;
+  }
+  return -1;
+}
+
+function unescape(text: string): string {
+  return text.includes("\\") ? text.replaceAll(/\\(["\\\]])/g, "$1") : text;
+}
+
+function wordEnd(line: string, start: number): number {
+  const end = line.indexOf(" ", start);
+  return end < 0 ? line.length : end;
+}
+
+function skipSpaces(line: string, place: Place): void {
+  while (line.charCodeAt(place.at) === SPACE) place.at++;
+}
+
+function integer(text: string): number | null {
+  return /^\d{1,9}$/.test(text) ? Number(text) : null;
+}
+
+function isProgramCharacter(code: number): boolean {
+  return (
+    ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a) ||
+    (code >= 0x2b && code <= 0x39) ||
+    code === 0x5f ||
+    code === 0x40 ||
+    code === 0x28 ||
+    code === 0x29
+  );
+}

@@ -1,0 +1,196 @@
+import { zoneOffset } from "../model/hours.ts";
+
+// Times as devices write them. A time without a zone is meant in the site's; one without a year, in the year in which it
+// is nearest to now, though nothing is told of long before it happens.
+
+const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
+const ZERO = 0x30;
+const SPACE = 0x20;
+const COLON = 0x3a;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** A number below this is meant in seconds, one above a thousand times this in microseconds. */
+const SECONDS_MAX = 100_000_000_000;
+/** A clock may be ahead by so much; a date further ahead without a year is one of the year before. */
+const AHEAD_MS_MAX = 7 * 24 * HOUR_MS;
+/** Spaces that a device may have let slip in between the parts of a time. */
+const STRAY_SPACES_MAX = 2;
+
+export interface ScannedTime {
+  readonly ms: number;
+  /** Where the text goes on. */
+  readonly end: number;
+}
+
+export interface TimeContext {
+  readonly nowMs: number;
+  readonly timezone: string;
+}
+
+/** The time that stands at this place, in any of the forms of a syslog header. */
+export function scanTime(text: string, start: number, context: TimeContext): ScannedTime | undefined {
+  const first = text.charCodeAt(start);
+  return first >= ZERO && first <= ZERO + 9 ? scanIso(text, start, context) : scanBsd(text, start, context);
+}
+
+/** A text that is a time and nothing else; null where it is not. */
+function readTime(text: string, context: TimeContext): number | null {
+  const scanned = scanTime(text, 0, context);
+  return scanned && text.trimEnd().length <= scanned.end ? scanned.ms : null;
+}
+
+/** A number of seconds, milliseconds or microseconds since 1970, or a text that is a time. */
+export function readAnyTime(value: unknown, context: TimeContext): number | null {
+  if (typeof value === "string") {
+    if (value !== "" && value.length <= 20 && /^\d+(\.\d+)?$/.test(value)) return readAnyTime(Number(value), context);
+    return readTime(value, context) ?? readWordyTime(value, context);
+  }
+  if (typeof value !== "number" || !(value > 0)) return null;
+  const ms = value < SECONDS_MAX ? value * 1000 : value < SECONDS_MAX * 1000 ? value : value / 1000;
+  return ms < SECONDS_MAX * 1000 ? Math.round(ms) : null;
+}
+
+const WORDY =
+  /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})(?: at|,)? (\d{1,2}):(\d\d):(\d\d)(?:\.(\d{1,3}))?[ \u00a0\u202f]?([AP]M)?$/;
+
+/** `Aug 28, 2026 at 9:29:29.569 PM`: in the site's zone, whatever language the console speaks otherwise. */
+export function readWordyTime(text: string, { timezone }: TimeContext): number | null {
+  const match = text.length > 40 ? null : WORDY.exec(text);
+  if (!match) return null;
+  const [, name, day, year, hour, minute, second, fraction = "0", half] = match;
+  const month = MONTHS.indexOf(name!);
+  const hours = half === undefined ? Number(hour) : (Number(hour) % 12) + (half === "PM" ? 12 : 0);
+  if (month < 0 || month % 3 !== 0) return null;
+  const at = civil(Number(year), month / 3 + 1, Number(day), hours, Number(minute), Number(second));
+  return at === undefined ? null : toUtc(at + Number(fraction.padEnd(3, "0")), timezone);
+}
+
+function scanIso(text: string, start: number, { timezone }: TimeContext): ScannedTime | undefined {
+  if (text.charCodeAt(start + 4) !== 0x2d || text.charCodeAt(start + 7) !== 0x2d) return undefined;
+  let at = skipSpaces(text, start + 10);
+  const separator = text.charCodeAt(at) | 0x20;
+  if (separator === 0x74) at = skipSpaces(text, at + 1);
+  else if (at === start + 10) return undefined;
+  if (text.charCodeAt(at + 2) !== COLON || text.charCodeAt(at + 5) !== COLON) return undefined;
+  const year = two(text, start) * 100 + two(text, start + 2);
+  const ms = civil(
+    year,
+    two(text, start + 5),
+    two(text, start + 8),
+    two(text, at),
+    two(text, at + 3),
+    two(text, at + 6),
+  );
+  if (ms === undefined || year < 1000) return undefined;
+  const fraction = scanFraction(text, at + 8);
+  return scanZone(text, ms + fraction.ms, fraction.end, timezone);
+}
+
+function scanZone(text: string, localMs: number, end: number, timezone: string): ScannedTime {
+  const at = skipSpaces(text, end);
+  const sign = text.charCodeAt(at);
+  if ((sign | 0x20) === 0x7a && !isWordCharacter(text.charCodeAt(at + 1))) return { ms: localMs, end: at + 1 };
+  if (sign === 0x2b || sign === 0x2d) {
+    const hours = two(text, at + 1);
+    const hasColon = text.charCodeAt(at + 3) === COLON;
+    const minutes = two(text, at + (hasColon ? 4 : 3));
+    const after = at + 3 + (minutes < 0 ? 0 : hasColon ? 3 : 2);
+    if (hours >= 0 && hours < 24 && minutes < 60 && !isWordCharacter(text.charCodeAt(after))) {
+      const shift = hours * HOUR_MS + Math.max(0, minutes) * MINUTE_MS;
+      return { ms: sign === 0x2b ? localMs - shift : localMs + shift, end: after };
+    }
+  }
+  return { ms: toUtc(localMs, timezone), end };
+}
+
+/** `Aug  6 00:22:02`, also with a year behind the day, and with a fraction. */
+function scanBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
+  if (text.charCodeAt(start + 3) !== SPACE) return undefined;
+  const month = MONTHS.indexOf(text.slice(start, start + 3));
+  if (month < 0 || month % 3 !== 0) return undefined;
+  let at = skipSpaces(text, start + 3);
+  let day = digit(text, at++);
+  if (digit(text, at) >= 0) day = day * 10 + digit(text, at++);
+  at = skipSpaces(text, at);
+  let year: number | undefined;
+  if (two(text, at) >= 0 && two(text, at + 2) >= 0) {
+    year = two(text, at) * 100 + two(text, at + 2);
+    at = skipSpaces(text, at + 4);
+  }
+  if (text.charCodeAt(at + 2) !== COLON || text.charCodeAt(at + 5) !== COLON) return undefined;
+  const [hour, minute, second] = [two(text, at), two(text, at + 3), two(text, at + 6)];
+  const fraction = scanFraction(text, at + 8);
+  const inYear = (wanted: number) => {
+    const ms = civil(wanted, month / 3 + 1, day, hour, minute, second);
+    return ms === undefined ? undefined : toUtc(ms + fraction.ms, timezone);
+  };
+  const ms = year === undefined ? nearest(nowMs, inYear) : inYear(year);
+  return ms === undefined ? undefined : { ms, end: fraction.end };
+}
+
+function nearest(nowMs: number, inYear: (year: number) => number | undefined): number | undefined {
+  const thisYear = new Date(nowMs).getUTCFullYear();
+  let best = inYear(thisYear);
+  if (best !== undefined && Math.abs(best - nowMs) < AHEAD_MS_MAX) return best;
+  best = undefined;
+  for (let year = thisYear - 1; year <= thisYear + 1; year++) {
+    const ms = inYear(year);
+    if (ms === undefined || (best !== undefined && ms > nowMs + AHEAD_MS_MAX)) continue;
+    if (best === undefined || Math.abs(ms - nowMs) < Math.abs(best - nowMs)) best = ms;
+  }
+  return best;
+}
+
+function scanFraction(text: string, start: number): ScannedTime {
+  const point = text.charCodeAt(start);
+  if (point !== 0x2e && point !== 0x2c) return { ms: 0, end: start };
+  let ms = 0;
+  let unit = 100;
+  let at = start + 1;
+  for (let value = digit(text, at); value >= 0; value = digit(text, ++at)) {
+    ms += value * unit;
+    unit = Math.floor(unit / 10);
+  }
+  return { ms, end: at };
+}
+
+const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Undefined where there is no such day or hour. A leap second is the last one before it. */
+function civil(year: number, month: number, day: number, hour: number, minute: number, second: number) {
+  if (!(month >= 1 && month <= 12 && day >= 1 && day <= DAYS_IN_MONTH[month - 1]!)) return undefined;
+  if (!(hour >= 0 && hour < 24 && minute >= 0 && minute < 60 && second >= 0 && second <= 60)) return undefined;
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  if (month === 2 && day === 29 && !isLeap) return undefined;
+  return Date.UTC(year, month - 1, day, hour, minute, Math.min(59, second));
+}
+
+/** Of a wall clock in this zone. In the hour that a zone has twice, the first one is meant. */
+function toUtc(localMs: number, timezone: string): number {
+  if (timezone === "UTC") return localMs;
+  const first = localMs - zoneOffset(timezone, localMs - 12 * HOUR_MS);
+  if (first + zoneOffset(timezone, first) === localMs) return first;
+  return localMs - zoneOffset(timezone, first);
+}
+
+function skipSpaces(text: string, start: number): number {
+  let at = start;
+  while (at < start + STRAY_SPACES_MAX && text.charCodeAt(at) === SPACE) at++;
+  return at;
+}
+
+function digit(text: string, at: number): number {
+  const value = text.charCodeAt(at) - ZERO;
+  return value >= 0 && value <= 9 ? value : -1;
+}
+
+/** The number of two digits; negative where they are not digits. */
+function two(text: string, at: number): number {
+  const tens = digit(text, at);
+  const ones = digit(text, at + 1);
+  return tens < 0 || ones < 0 ? -1 : tens * 10 + ones;
+}
+
+function isWordCharacter(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a);
+}

@@ -1,0 +1,199 @@
+import type { EventClass, JsonObject, JsonValue, Severity } from "../../model/event.ts";
+import { listOf, macOf, objectOf, put, textOf, typeOf } from "../fields.ts";
+import type { ReadContext, ReadEvent } from "../reading.ts";
+import { readAnyTime } from "../times.ts";
+
+// What the doors' console sends: notifications by name, and the objects of its log.
+
+interface Told {
+  readonly type: string;
+  readonly severity?: Severity;
+  readonly class?: EventClass;
+}
+
+/** One object; undefined where it is none of these. */
+export function readAccess(object: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
+  const name = textOf(object["event"]);
+  const data = objectOf(object["data"]);
+  const log = objectOf(data?.["_source"]) ?? objectOf(object["_source"]) ?? (objectOf(object["event"]) && object);
+  if (log) return [readLog(object, log, context)];
+  if (name === undefined) return undefined;
+  // Sent every few seconds to say that the connection is there.
+  if (name === "access.base.info") return [];
+  return [readNotification(name, object, data ?? {}, context)];
+}
+
+type Parts = Readonly<Record<"location" | "device" | "actor" | "object", JsonObject>>;
+
+/** What a notification is, where its name alone does not say it. */
+const NOTIFICATIONS: Readonly<Record<string, (parts: Parts, data: JsonObject) => Told>> = {
+  "access.door.unlock": ({ object }) => outcomeOf(textOf(object["result"]) ?? "Access Granted"),
+  "access.data.device.remote_unlock": () => ({ type: "door_unlocked", severity: "low" }),
+  "access.remote_view": () => ({ type: "doorbell", class: "security" }),
+  "access.remote_view.change": () => ({ type: "doorbell_ended", class: "audit" }),
+  "access.doorbell.incoming": () => ({ type: "doorbell", class: "security" }),
+  "access.doorbell.incoming.REN": () => ({ type: "doorbell", class: "security" }),
+  "access.doorbell.completed": () => ({ type: "doorbell_ended", class: "audit" }),
+  "access.device.dps_status": ({ object }) => doorStatus(object),
+  "access.device.emergency_status": ({ object }, data) => emergency({ ...data, ...object }),
+  "access.unlock_schedule.activate": () => ({ type: "unlock_schedule_started" }),
+  "access.unlock_schedule.deactivate": () => ({ type: "unlock_schedule_ended" }),
+  "access.temporary_unlock.start": () => ({ type: "temporary_unlock_started", severity: "low" }),
+  "access.temporary_unlock.end": () => ({ type: "temporary_unlock_ended" }),
+  "access.visitor.status.changed": ({ object }, data) => visitor({ ...data, ...object }),
+  "access.data.device.update": (_, data) => deviceStatus(data),
+  "access.data.v2.device.update": (_, data) => deviceStatus(data),
+};
+
+function readNotification(name: string, body: JsonObject, data: JsonObject, context: ReadContext): ReadEvent {
+  const part = (key: keyof Parts) => objectOf(data[key]) ?? {};
+  const parts = { location: part("location"), device: part("device"), actor: part("actor"), object: part("object") };
+  const told: Told = Object.hasOwn(NOTIFICATIONS, name)
+    ? NOTIFICATIONS[name]!(parts, data)
+    : { type: typeOf(name, "access"), class: "audit" };
+  const { location, device, actor, object } = parts;
+  const raw: JsonObject = { ...body };
+  put(raw, "event_name", name);
+  put(raw, "user", nameOf(actor));
+  const isDoor = textOf(data["location_type"]) === "door";
+  const place = (textOf(location["location_type"]) ?? "door") === "door" ? location["name"] : undefined;
+  put(raw, "door", textOf(place ?? data["door_name"] ?? (isDoor ? data["name"] : undefined)));
+  put(raw, "site", textOf(data["floor_name"]));
+  put(raw, "device", textOf(device["alias"] ?? device["name"] ?? data["device_name"] ?? data["alias"]));
+  if (raw["device"] === undefined && !isDoor) put(raw, "device", textOf(data["name"]));
+  put(raw, "device_ip", textOf(data["ip"]));
+  put(raw, "device_mac", macOf(data["mac"]));
+  put(raw, "version", textOf(data["firmware"]));
+  put(raw, "direction", textOf(data["in_or_out"]));
+  put(raw, "method", name.endsWith("remote_unlock") ? "remote" : methodOf(object["authentication_type"]));
+  put(raw, "visitor", name.startsWith("access.visitor") ? textOf(object["name"] ?? actor["name"]) : undefined);
+  const why = object["reason_code"] ?? data["reason_code"];
+  put(raw, "reason", textOf(object["reason"]) ?? doorbellReason(why) ?? reasonOf(told, textOf(object["result"])));
+  put(raw, "duration_s", typeof object["duration"] === "number" ? object["duration"] : undefined);
+  const { type, severity = "info", class: eventClass } = told;
+  const timestampMs = readAnyTime(data["create_time"] ?? body["timestamp"], context);
+  return { type, source: "access", severity, class: eventClass, timestampMs, raw };
+}
+
+/** An entry of the log: who, what with, where, and what came of it. */
+function readLog(body: JsonObject, log: JsonObject, context: ReadContext): ReadEvent {
+  const event = objectOf(log["event"]) ?? {};
+  const actor = objectOf(log["actor"]) ?? {};
+  const authentication = objectOf(log["authentication"]) ?? {};
+  const targets = listOf(log["target"]).map(objectOf);
+  const target = (type: string) => textOf(targets.find((one) => one?.["type"] === type)?.["display_name"]);
+  const name = textOf(event["type"]) ?? "access.log";
+  const result = textOf(event["result"]);
+  const isUnlock = name.startsWith("access.door") || name === "access.log";
+  const told: Told =
+    result !== undefined && isUnlock ? outcomeOf(result) : { type: typeOf(name, "access"), class: "audit" };
+  const raw: JsonObject = { ...body };
+  put(raw, "event_name", name);
+  put(raw, "user", nameOf(actor));
+  put(raw, "door", target("door") ?? textOf(targets[0]?.["display_name"]));
+  put(raw, "device", target("UAH") ?? target("device") ?? target("hub"));
+  put(raw, "site", target("building") ?? target("site"));
+  const method = methodOf(authentication["credential_provider"]);
+  put(raw, "method", method);
+  put(raw, method === "plate" ? "plate" : "badge", textOf(authentication["issuer"]));
+  put(raw, "message", textOf(event["display_message"]));
+  put(raw, "reason", textOf(event["reason"]) ?? reasonOf(told, textOf(event["display_message"])));
+  const data = objectOf(body["data"]);
+  put(raw, "event_id", textOf(data?.["_id"] ?? body["_id"]));
+  const timestampMs =
+    readAnyTime(event["published"], context) ?? readAnyTime(data?.["@timestamp"] ?? body["@timestamp"], context);
+  const { type, severity = "info", class: eventClass } = told;
+  return { type, source: "access", severity, class: eventClass, timestampMs, raw };
+}
+
+/** Somebody without an id is nobody: all the strangers of a day must not count as one person called Unknown. */
+function nameOf(actor: JsonObject): string | undefined {
+  return actor["id"] === "" ? undefined : textOf(actor["display_name"] ?? actor["name"]);
+}
+
+/** `ACCESS`, `BLOCKED`, `INCOMPLETE`, and the same in sentences. */
+function outcomeOf(result: string): Told {
+  const words = result.slice(0, 100).toLowerCase();
+  if (/incomplete|timeout|abort/.test(words)) return { type: "access_incomplete", severity: "low" };
+  if (/denied|block|fail|reject|refuse|invalid/.test(words)) return { type: "access_denied", severity: "medium" };
+  return { type: "access_granted" };
+}
+
+/** Why somebody was refused: the sentence, unless it says only that he was. */
+function reasonOf({ type }: Told, sentence: string | undefined): string | undefined {
+  const isEmpty = sentence === undefined || /^(?:access )?(?:denied|blocked)$/i.test(sentence);
+  return type === "access_denied" && !isEmpty ? sentence : undefined;
+}
+
+const METHODS: Readonly<Record<string, string>> = {
+  NFC: "badge",
+  CARD: "badge",
+  PIN_CODE: "code",
+  PIN: "code",
+  MOBILE: "phone",
+  BLE: "phone",
+  MOBILE_TAP: "phone",
+  FACE: "face",
+  LICENSEPLATE: "plate",
+  REMOTE: "remote",
+  QR_CODE: "code",
+  TOUCH_PASS: "phone",
+};
+
+function methodOf(value: JsonValue | undefined): string | undefined {
+  const text = textOf(value);
+  if (text === undefined) return undefined;
+  return Object.hasOwn(METHODS, text.toUpperCase()) ? METHODS[text.toUpperCase()] : text.toLowerCase();
+}
+
+function doorStatus(object: JsonObject): Told {
+  const words = `${textOf(object["event_type"]) ?? ""} ${textOf(object["status"]) ?? ""}`.slice(0, 100).toLowerCase();
+  if (/forced|break/.test(words)) return { type: "door_forced", severity: "high" };
+  if (/held|left|ajar|too long/.test(words)) return { type: "door_held", severity: "medium" };
+  if (/open/.test(words)) return { type: "door_opened" };
+  return /clos/.test(words) ? { type: "door_closed" } : { type: "door_status" };
+}
+
+/** Where it is not said that it is over, it is not: better one alarm too many. */
+function emergency(object: JsonObject): Told {
+  const mode = textOf(object["mode"] ?? object["status"])?.toLowerCase() ?? "";
+  const isOver = object["value"] === false || object["status"] === "normal" || object["mode"] === "normal";
+  const both = object["lockdown"] === false && object["evacuation"] === false;
+  const kind =
+    object["lockdown"] === true || mode.includes("lockdown")
+      ? "lockdown"
+      : object["evacuation"] === true || mode.includes("evac")
+        ? "evacuation"
+        : "emergency";
+  if (isOver || both) return { type: `${kind}_ended`, severity: "medium", class: "security" };
+  return { type: kind, severity: "critical", class: "security" };
+}
+
+function visitor(object: JsonObject): Told {
+  const status =
+    textOf(object["status"] ?? object["visitor_status"])
+      ?.slice(0, 100)
+      .toLowerCase() ?? "";
+  if (/visited|check.?in|arrived|active/.test(status)) return { type: "visitor_checked_in" };
+  if (/check.?out|left|complete/.test(status)) return { type: "visitor_checked_out" };
+  return { type: "visitor_status_changed" };
+}
+
+function deviceStatus(data: JsonObject): Told {
+  const isGone = data["is_online"] === false || data["online"] === false || data["is_connected"] === false;
+  return isGone
+    ? { type: "device_offline", severity: "medium", class: "network" }
+    : { type: "device_updated", class: "audit" };
+}
+
+const DOORBELL_REASONS: Readonly<Record<number, string>> = {
+  105: "nobody answered",
+  106: "refused",
+  107: "let in",
+  108: "cancelled by the visitor",
+  400: "answered elsewhere",
+};
+
+function doorbellReason(code: JsonValue | undefined): string | undefined {
+  return typeof code === "number" ? DOORBELL_REASONS[code] : undefined;
+}

@@ -1,0 +1,46 @@
+import { severityOfCef } from "../../model/device-severity.ts";
+import type { JsonObject, SourceKind } from "../../model/event.ts";
+import { FIELD_NAMES } from "../../model/field-names.ts";
+import { addParameter, parameterOf, readAlarm } from "../alarm.ts";
+import { FieldList } from "../field-list.ts";
+import { FIELDS_MAX, objectOf, textOf } from "../fields.ts";
+import type { ReadContext, ReadEvent } from "../reading.ts";
+
+/**
+ * What the alarm managers of newer consoles send: a name, and the parameters that a CEF line has, in an object of their own
+ * or beside the name. Undefined where it is something else.
+ */
+export function readAlarmBody(
+  sender: SourceKind,
+  body: JsonObject,
+  context: ReadContext,
+): readonly ReadEvent[] | undefined {
+  const name = textOf(body["name"]);
+  const parameters = objectOf(body["parameters"]);
+  const isAlarm = parameters !== undefined || "deviceEventClassId" in body || "UNIFIcategory" in body;
+  if (name === undefined || !isAlarm) return undefined;
+  const fields = new FieldList();
+  for (const [key, value] of Object.entries({ ...body, ...parameters }).slice(0, FIELDS_MAX)) {
+    if (HEADER.has(key) || (typeof value !== "string" && typeof value !== "number")) continue;
+    addParameter(fields, parameterOf(key), String(value));
+  }
+  addParameter(fields, parameterOf("msg"), textOf(body["message"]) ?? "");
+  const severity = body["severity"];
+  const event = readAlarm(
+    {
+      vendor: undefined,
+      product: textOf(body["app"]) ?? sender,
+      version: textOf(body["version"]),
+      code: textOf(body["deviceEventClassId"]),
+      name,
+      severity: typeof severity === "string" || typeof severity === "number" ? severityOfCef(severity) : undefined,
+    },
+    fields,
+    context,
+  );
+  const named = Object.entries(event.raw).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
+  return [{ ...event, raw: { ...body, ...Object.fromEntries(named) } }];
+}
+
+/** What an alarm says besides its parameters. */
+const HEADER = new Set(["name", "message", "severity", "version", "app", "deviceEventClassId"]);

@@ -1,0 +1,99 @@
+import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
+import { objectOf, textOf, typeOf } from "../fields.ts";
+
+// What cameras, sensors and lights see, in our words.
+
+interface DetectionKind {
+  readonly type: string;
+  readonly severity: Severity;
+  readonly class?: EventClass | undefined;
+  /** It is no camera that saw it. */
+  readonly isAtSensor: boolean;
+}
+
+const seen = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
+  type,
+  severity,
+  class: eventClass,
+  isAtSensor: false,
+});
+const sensed = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
+  ...seen(type, severity, eventClass),
+  isAtSensor: true,
+});
+
+const KINDS: Readonly<Record<string, DetectionKind>> = {
+  motion: seen("motion"),
+  person: seen("person", "low"),
+  vehicle: seen("vehicle"),
+  animal: seen("animal"),
+  package: seen("package"),
+  face: seen("face"),
+  licensePlate: seen("license_plate"),
+  smartDetectLoiterZone: seen("loitering", "low"),
+  smartDetectZone: seen("detection"),
+  smartDetectLine: seen("detection"),
+  smartAudioDetect: seen("sound"),
+  alrmSmoke: seen("smoke_alarm", "critical"),
+  smoke_cmonx: seen("smoke_alarm", "critical"),
+  alrmCmonx: seen("carbon_monoxide_alarm", "critical"),
+  alrmGlassBreak: seen("glass_break", "high"),
+  alrmBurglar: seen("burglar_alarm", "high"),
+  alrmSiren: seen("siren", "medium"),
+  ring: seen("doorbell"),
+  disconnect: seen("camera_offline", "medium"),
+  cameraDisconnected: seen("camera_offline", "medium"),
+  cameraConnected: seen("camera_online", "info", "network"),
+  deviceDisconnected: sensed("device_offline", "medium", "network"),
+  deviceConnected: sensed("device_online", "info", "network"),
+  tamper: seen("tamper", "high"),
+  cameraTampered: seen("tamper", "high"),
+  smartDetectTamper: seen("tamper", "high"),
+  recordingOff: seen("recording_stopped", "high"),
+  recordingModeChanged: seen("recording_mode_changed", "low", "audit"),
+  driveFailed: sensed("disk_failed", "high"),
+  storageFull: sensed("storage_full", "high"),
+  nfcCardScanned: seen("badge_scanned", "info", "audit"),
+  fingerprintIdentified: seen("fingerprint_identified", "info", "audit"),
+  sensorMotion: sensed("sensor_motion", "info", "security"),
+  sensorOpened: sensed("sensor_opened", "low", "security"),
+  sensorClosed: sensed("sensor_closed", "info", "security"),
+  sensorAlarm: sensed("sensor_alarm", "high"),
+  sensorTampered: sensed("tamper", "high"),
+  sensorWaterLeak: sensed("water_leak", "high"),
+  sensorExtremeValues: sensed("sensor_extreme_values", "medium"),
+  sensorBatteryLow: sensed("battery_low", "low", "network"),
+  lightMotion: sensed("light_motion", "info", "security"),
+  doorAccess: seen("door_access", "info", "audit"),
+  access: sensed("protect_accessed", "info", "audit"),
+  deviceAdopted: sensed("device_adopted", "low", "audit"),
+  deviceUpdate: sensed("device_updated", "info", "audit"),
+};
+
+/** Those that say what they saw in a list of its own. */
+const WITH_LIST = new Set(["smartDetectZone", "smartDetectLine", "smartAudioDetect"]);
+const TYPES_MAX = 16;
+
+/** All that one detection is, by the device's own words. */
+export function typesOf(type: string | undefined, detected: readonly string[]): string[] {
+  const distinct = [...new Set(detected)].slice(0, TYPES_MAX);
+  if (type === undefined) return distinct;
+  return WITH_LIST.has(type) && distinct.length > 0 ? distinct : [type];
+}
+
+/** `item` may say that a card or finger belongs to nobody who is known. */
+export function detectionKind(word: string, item?: JsonObject): DetectionKind {
+  const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : seen(typeOf(word, "detection"));
+  const metadata = objectOf(item?.["metadata"]);
+  if (kind.type === "fingerprint_identified" && metadata && isNobody(metadata["fingerprint"])) {
+    return seen("fingerprint_unknown", "low", "security");
+  }
+  return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"])
+    ? seen("unknown_badge", "low", "security")
+    : kind;
+}
+
+function isNobody(value: unknown): boolean {
+  const { ulpId, userId } = objectOf(value) ?? {};
+  return textOf(ulpId) === undefined && textOf(userId) === undefined;
+}

@@ -1,0 +1,132 @@
+import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
+import { actionOf, addressOf, integerOf, macOf, objectOf, portOf, put, secondsOf, textOf, typeOf } from "../fields.ts";
+import { sourceOfProduct } from "../alarm-kinds.ts";
+import type { ReadContext, ReadEvent } from "../reading.ts";
+import { threatClass, threatSeverity } from "../threats.ts";
+import { readAnyTime } from "../times.ts";
+
+// Objects of the network controller: its events, what its intrusion detection says, and its older alarms.
+
+/** One object; undefined where it is none of these. */
+export function readNetwork(object: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
+  const key = textOf(object["key"]);
+  if (textOf(object["inner_alert_signature"]) !== undefined || key === "EVT_IPS_IpsAlert") {
+    return [readThreat(object, context)];
+  }
+  if (key !== undefined) return [readEvent(key, object, context)];
+  const alarm = objectOf(object["alarm"]);
+  return alarm && readOlderAlarm(object, alarm, context);
+}
+
+function readThreat(object: JsonObject, context: ReadContext): ReadEvent {
+  const raw: JsonObject = { ...object };
+  const category = textOf(object["inner_alert_category"]);
+  const short = category === undefined ? undefined : threatClass(category);
+  putEnds(raw, object);
+  put(raw, "signature_id", integerOf(object["inner_alert_signature_id"]));
+  put(raw, "signature", textOf(object["inner_alert_signature"]));
+  put(raw, "category", short);
+  put(raw, "action", actionOf(object["inner_alert_action"]));
+  const severity = threatSeverity(object["inner_alert_severity"], short);
+  return { type: "ids_alert", source: "network", severity, timestampMs: timeOf(object, context), raw };
+}
+
+function putEnds(raw: JsonObject, object: JsonObject): void {
+  const source = addressOf(object["src_ip"]);
+  if (source === undefined) {
+    put(raw, "src_host", textOf(object["src_ip"]));
+    delete raw["src_ip"];
+  } else raw["src_ip"] = source;
+  const destination = addressOf(object["dest_ip"]);
+  put(raw, "dst_ip", destination);
+  if (destination === undefined) put(raw, "dst_host", textOf(object["dest_ip"]));
+  put(raw, "src_port", portOf(object["src_port"]));
+  put(raw, "dst_port", portOf(object["dest_port"]));
+  put(raw, "src_mac", macOf(object["src_mac"]));
+  put(raw, "dst_mac", macOf(object["dst_mac"]));
+  put(raw, "protocol", textOf(object["proto"])?.toLowerCase());
+  put(raw, "app_protocol", textOf(object["app_proto"]));
+  put(raw, "in_interface", textOf(object["in_iface"]));
+  put(raw, "message", textOf(object["msg"]));
+  // The sensor's own name, which is not the machine that it is about.
+  put(raw, "device", textOf(object["host"]));
+  delete raw["host"];
+}
+
+interface Told {
+  readonly type: string;
+  readonly severity: Severity;
+  readonly class?: EventClass;
+}
+
+/** By the words of a key: `EVT_WU_Connected`. The first row whose pattern is found decides. */
+const KEYS: readonly (readonly [RegExp, Told])[] = [
+  [/^EVT_[WL][UG]_.*Disconnected/, { type: "client_disconnected", severity: "info" }],
+  [/^EVT_[WL][UG]_.*Connected/, { type: "client_connected", severity: "info" }],
+  [/^EVT_[WL][UG]_Roam/, { type: "client_roamed", severity: "info" }],
+  [/RogueD[Hh][Cc][Pp]/, { type: "rogue_dhcp", severity: "high" }],
+  [/Rogue/, { type: "rogue_access_point", severity: "high" }],
+  [/^EVT_AD_LoginFailed/, { type: "login_failure", severity: "medium" }],
+  [/^EVT_AD_Login/, { type: "admin_login", severity: "info" }],
+  [/^EVT_AD_.*(?:Created|Added|Invited)/, { type: "admin_created", severity: "medium" }],
+  [/^EVT_AD_/, { type: "config_changed", severity: "low" }],
+  [/Lost_?Contact|_Disconnected/, { type: "device_offline", severity: "medium", class: "network" }],
+  [/^EVT_(?:AP|SW|GW|XG|DM)_Connected/, { type: "device_online", severity: "info", class: "network" }],
+  [/Adopted/, { type: "device_adopted", severity: "low", class: "audit" }],
+  [/Upgraded/, { type: "firmware_updated", severity: "low" }],
+  [/WANTransition|Failover/, { type: "wan_failover", severity: "medium" }],
+];
+
+function readEvent(key: string, object: JsonObject, context: ReadContext): ReadEvent {
+  const short = key.slice(0, 100);
+  const told = KEYS.find(([pattern]) => pattern.test(short))?.[1] ?? other(short);
+  const raw: JsonObject = { ...object };
+  const client = macOf(object["user"]) ?? macOf(object["guest"]) ?? macOf(object["client"]);
+  if (client !== undefined) {
+    raw["src_mac"] = client;
+    // A controller calls a client a user, and names it by its hardware address: nobody's name.
+    if (macOf(object["user"]) !== undefined) delete raw["user"];
+  }
+  put(raw, "host", textOf(object["hostname"]));
+  put(raw, "user", textOf(object["admin"]));
+  put(raw, "src_ip", addressOf(object["ip"]));
+  const names = ["ap_name", "sw_name", "gw_name", "dm_name", "ap", "sw", "gw", "dm"];
+  put(
+    raw,
+    "device",
+    names.map((name) => textOf(object[name])).find((name) => name !== undefined),
+  );
+  put(raw, "network", textOf(object["ssid"] ?? object["network"]));
+  put(raw, "duration_s", secondsOf(object["duration"]));
+  put(raw, "message", textOf(object["msg"]));
+  put(raw, "site", textOf(object["site_name"] ?? object["site_id"]));
+  put(raw, "event_id", textOf(object["_id"]));
+  put(raw, "event_name", key);
+  if (told.type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
+  const timestampMs = timeOf(object, context);
+  return { type: told.type, source: "network", severity: told.severity, class: told.class, timestampMs, raw };
+}
+
+function other(key: string): Told {
+  return { type: typeOf(key.replace(/^EVT_/, ""), "unnamed"), severity: "info", class: "network" };
+}
+
+/** The shape that the other consoles have too: a name, and what set it off. */
+function readOlderAlarm(object: JsonObject, alarm: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
+  const name = textOf(alarm["name"]);
+  if (name === undefined) return undefined;
+  const raw: JsonObject = { ...object };
+  put(raw, "event_name", name);
+  put(raw, "message", textOf(alarm["message"] ?? object["message"]));
+  const source = sourceOfProduct(textOf(alarm["app"] ?? object["app"]) ?? "network");
+  const timestampMs = readAnyTime(object["timestamp"], context);
+  return [{ type: typeOf(name, "alarm"), source, severity: "medium", class: "security", timestampMs, raw }];
+}
+
+function timeOf(object: JsonObject, context: ReadContext): number | null {
+  return (
+    readAnyTime(object["time"], context) ??
+    readAnyTime(object["datetime"], context) ??
+    readAnyTime(object["timestamp"], context)
+  );
+}

@@ -1,0 +1,193 @@
+import type { JsonObject } from "../../model/event.ts";
+import { listOf, macOf, objectOf, put, textOf, typeOf } from "../fields.ts";
+import type { ReadContext, ReadEvent } from "../reading.ts";
+import { readAnyTime } from "../times.ts";
+import { detectionKind, typesOf } from "./detections.ts";
+import type { OpenEvents } from "./open-events.ts";
+
+// What the cameras' console sends: alarms, and the frames of its event stream, in which a detection is told in parts.
+
+/** One object; undefined where it is none of these. */
+export function readProtect(
+  object: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+): readonly ReadEvent[] | undefined {
+  const alarm = objectOf(object["alarm"]) ?? (Array.isArray(object["triggers"]) ? object : undefined);
+  if (alarm) return readAlarm(object, alarm, context, open);
+  const item = objectOf(object["item"]);
+  if (item) return readItem(item, { frame: textOf(object["type"]) ?? null }, context, open);
+  return readItem(object, {}, context, open);
+}
+
+function readAlarm(
+  object: JsonObject,
+  alarm: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+): readonly ReadEvent[] {
+  const triggers = listOf(alarm["triggers"])
+    .map(objectOf)
+    .filter((trigger) => trigger !== undefined);
+  const [condition] = listOf(alarm["conditions"]).map((one) => objectOf(objectOf(one)?.["condition"]));
+  const [source] = listOf(alarm["sources"]).map(objectOf);
+  const fallback: JsonObject = {
+    key: condition?.["source"] ?? alarm["name"] ?? "alarm",
+    device: source?.["device"] ?? null,
+  };
+  return (triggers.length > 0 ? triggers : [fallback]).map((trigger) => {
+    const raw: JsonObject = { ...object };
+    const [kind] = typesOf(textOf(trigger["key"]) ?? "alarm", []);
+    const { type, severity, class: eventClass, isAtSensor } = detectionKind(kind!);
+    put(raw, "event_name", textOf(alarm["name"]));
+    put(raw, "event_id", textOf(trigger["eventId"]));
+    putDevice(raw, textOf(trigger["deviceName"]) ?? nameOf(trigger["device"], open), isAtSensor);
+    put(raw, "device_mac", macOf(trigger["device"]));
+    put(raw, "zone", zoneOf(trigger));
+    put(raw, "url", textOf(alarm["eventLocalLink"]));
+    const timestampMs = readAnyTime(trigger["timestamp"], context) ?? readAnyTime(object["timestamp"], context);
+    return { type, source: "protect", severity, class: eventClass, timestampMs, raw };
+  });
+}
+
+/** The name of the first zone, where zones have names. */
+function zoneOf(trigger: JsonObject): string | undefined {
+  const zones = objectOf(trigger["zones"]);
+  const [zone] = [...listOf(zones?.["zone"]), ...listOf(zones?.["line"]), ...listOf(zones?.["loiter"])];
+  return typeof zone === "object" ? textOf(objectOf(zone)?.["name"]) : textOf(zone);
+}
+
+function nameOf(id: unknown, open: OpenEvents): string | undefined {
+  const text = textOf(id);
+  return text === undefined ? undefined : (open.nameOf(text) ?? text);
+}
+
+function putDevice(raw: JsonObject, name: string | undefined, isAtSensor: boolean): void {
+  if (name === undefined) return;
+  if (!isAtSensor) raw["camera"] = name;
+  raw["device"] = name;
+}
+
+function readItem(
+  item: JsonObject,
+  more: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+): readonly ReadEvent[] | undefined {
+  const model = textOf(item["modelKey"]);
+  const isEvent = model === "event" || (model === undefined && textOf(item["type"]) !== undefined && "start" in item);
+  if (isEvent) return readDetection(item, more, context, open);
+  return model === undefined ? undefined : [readDevice(model, item, more, context, open)];
+}
+
+/** What is new in it: what has been seen since the last frame, and that it is over. */
+function readDetection(
+  item: JsonObject,
+  more: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+): readonly ReadEvent[] {
+  const id = textOf(item["id"]);
+  const before = id === undefined ? undefined : open.get(id);
+  const startMs = readAnyTime(item["start"], context) ?? before?.startMs ?? null;
+  const endMs = readAnyTime(item["end"], context);
+  const type = textOf(item["type"]) ?? before?.type;
+  const device = textOf(item["camera"] ?? item["device"]) ?? before?.device;
+  const listed = listOf(item["smartDetectTypes"]).filter((one) => typeof one === "string");
+  // An update that does not say what it is says nothing new about that.
+  const isSilent = listed.length === 0 && before !== undefined && before.types.length > 0;
+  const types = isSilent ? [] : typesOf(type, listed);
+  const fresh = types.filter((one) => before === undefined || !before.types.includes(one));
+  const known = [...(before?.types ?? []), ...fresh];
+  if (id !== undefined) {
+    open.set(id, { types: known, type, startMs, device, hasEnded: endMs !== null || before?.hasEnded === true });
+  }
+  const durationMs = endMs !== null && startMs !== null && endMs >= startMs ? endMs - startMs : undefined;
+  const detection = { item, more, device, durationMs, known, open };
+  const events = fresh.map((one) => detected(one, startMs ?? endMs, detection));
+  const isEnd = endMs !== null && before?.hasEnded !== true;
+  // A camera that is back is news even where it is told together with its loss.
+  const wasOffline = known.some((one) => detectionKind(one).type === "camera_offline");
+  if (isEnd && (wasOffline || fresh.length === 0)) events.push(ended(endMs, wasOffline, detection));
+  return events;
+}
+
+interface Detection {
+  readonly item: JsonObject;
+  readonly more: JsonObject;
+  readonly device: string | undefined;
+  readonly durationMs: number | undefined;
+  readonly known: readonly string[];
+  readonly open: OpenEvents;
+}
+
+function detected(one: string, timestampMs: number | null, detection: Detection): ReadEvent {
+  const { type, severity, class: eventClass, isAtSensor } = detectionKind(one, detection.item);
+  return { type, source: "protect", severity, class: eventClass, timestampMs, raw: rawOf(detection, isAtSensor) };
+}
+
+function ended(timestampMs: number, wasOffline: boolean, detection: Detection): ReadEvent {
+  const raw = rawOf(detection, false);
+  if (detection.known.length > 0) raw["detections"] = detection.known.map((one) => detectionKind(one).type);
+  const type = wasOffline ? "camera_online" : "detection_ended";
+  return { type, source: "protect", severity: "info", class: "security", timestampMs, raw };
+}
+
+function rawOf({ item, more, device, durationMs, open }: Detection, isAtSensor: boolean): JsonObject {
+  const raw: JsonObject = { ...item, ...more };
+  const metadata = objectOf(item["metadata"]);
+  const told = (name: string) => textOf(objectOf(metadata?.[name])?.["text"]);
+  const name = told("sensorName") ?? told("lightName") ?? told("name");
+  putDevice(raw, name ?? nameOf(device ?? told("sensorId") ?? told("lightId"), open), isAtSensor);
+  if (raw["camera"] === null) delete raw["camera"];
+  if (!isAtSensor && device !== undefined && raw["camera"] !== device) raw["camera_id"] = device;
+  if (durationMs !== undefined) raw["duration_s"] = durationMs / 1000;
+  put(raw, "event_id", textOf(item["id"]));
+  put(raw, "reason", textOf(metadata?.["reason"]));
+  const nfc = objectOf(metadata?.["nfc"]);
+  const fingerprint = objectOf(metadata?.["fingerprint"]);
+  put(raw, "badge", textOf(nfc?.["nfcId"]));
+  put(raw, "user", textOf(nfc?.["ulpId"] ?? nfc?.["userId"] ?? fingerprint?.["ulpId"]) ?? told("adoptedBy"));
+  put(raw, "device_mac", macOf(told("mac")));
+  const plate = objectOf(metadata?.["licensePlate"]);
+  put(raw, "plate", textOf(plate?.["name"] ?? metadata?.["licensePlate"]));
+  put(raw, "service", textOf(metadata?.["clientPlatform"]));
+  return raw;
+}
+
+/** A camera, sensor or light as it is now. Its name is learnt; that it is gone, or back, is news. */
+function readDevice(
+  model: string,
+  item: JsonObject,
+  more: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+): ReadEvent {
+  const id = textOf(item["id"]);
+  const name = textOf(item["name"]);
+  const mac = textOf(item["mac"]);
+  if (name !== undefined && id !== undefined) open.learnName(id, name);
+  if (name !== undefined && mac !== undefined) open.learnName(mac, name);
+  const raw: JsonObject = { ...item, ...more };
+  const state = textOf(item["state"]);
+  // Users and keys are such objects too.
+  if (mac !== undefined || state !== undefined) putDevice(raw, name ?? nameOf(id, open), model !== "camera");
+  put(raw, "device_mac", macOf(mac));
+  const timestampMs = readAnyTime(item["lastSeen"], context);
+  const kind = model === "camera" ? "camera" : "device";
+  if (state === "DISCONNECTED") {
+    const eventClass = kind === "camera" ? "security" : "network";
+    // The time at which it was last seen is not the time at which it went.
+    return {
+      type: `${kind}_offline`,
+      source: "protect",
+      severity: "medium",
+      class: eventClass,
+      timestampMs: null,
+      raw,
+    };
+  }
+  const isBack = state === "CONNECTED" && more["frame"] === "update";
+  const type = isBack ? `${kind}_online` : `${typeOf(model, "device")}_updated`;
+  return { type, source: "protect", severity: "info", class: isBack ? "network" : "audit", timestampMs, raw };
+}

@@ -1,0 +1,85 @@
+import { isDeeperThan } from "../../lib/json.ts";
+import type { JsonObject, JsonValue, SourceKind } from "../../model/event.ts";
+import { FIELD_NAMES, type FieldType } from "../../model/field-names.ts";
+import { objectOf } from "../fields.ts";
+import type { ReadContext, ReadEvent, Reading } from "../reading.ts";
+import { wellFormed } from "../well-formed.ts";
+import { readAccess } from "./access.ts";
+import { readAlarmBody } from "./alarm-body.ts";
+import { readNetwork } from "./network.ts";
+import type { OpenEvents } from "./open-events.ts";
+import { readProtect } from "./protect.ts";
+import { readTalk } from "./talk.ts";
+
+/** Gives the events of one object; none where there is nothing new; undefined where it does not know the object. */
+export type ReadObject = (
+  object: JsonObject,
+  context: ReadContext,
+  open: OpenEvents,
+) => readonly ReadEvent[] | undefined;
+
+/** Whose bodies are read: the last part of the path that they are sent to. A line here is one more sender. */
+const READERS = {
+  network: readNetwork,
+  protect: readProtect,
+  access: readAccess,
+  talk: readTalk,
+} as const satisfies Partial<Record<SourceKind, ReadObject>>;
+
+export type BodyName = keyof typeof READERS;
+export const BODY_NAMES = Object.keys(READERS) as BodyName[];
+
+/** Objects in one body; one with more is refused as a whole. */
+export const BODY_OBJECTS_MAX = 2000;
+const DEPTH_MAX = 32;
+
+/**
+ * What became of the JSON that a controller has sent: an object, or an array of them. `open` remembers what has begun and
+ * not ended; one for the whole service, kept from body to body. Never throws; what no reader knows is an event of the type
+ * `unparsed`.
+ */
+export function readBody(name: BodyName, body: JsonValue, context: ReadContext, open: OpenEvents): Reading {
+  if (typeof body !== "object" || body === null) return refused("the body is neither an object nor an array");
+  if (isDeeperThan(body, DEPTH_MAX)) return refused(`the body is nested deeper than ${DEPTH_MAX}`);
+  const objects = objectsOf(wellFormed(body));
+  if (objects.length > BODY_OBJECTS_MAX) return refused(`the body has more than ${BODY_OBJECTS_MAX} objects`);
+  const events = objects.flatMap((one) => {
+    const object = objectOf(one);
+    if (!object) return [unparsed(name, { body: one })];
+    return readAlarmBody(name, object, context) ?? READERS[name](object, context, open) ?? [unparsed(name, object)];
+  });
+  for (const { raw } of events) keepTypes(raw);
+  return events.length > 0 ? { kind: "events", events } : { kind: "nothing" };
+}
+
+/** A body's own field that has one of our names but not its type stands beside it. */
+function keepTypes(raw: JsonObject): void {
+  for (const [name, { type }] of Object.entries(FIELD_NAMES)) {
+    const value = raw[name];
+    if (value === undefined || isOfType(value, type)) continue;
+    delete raw[name];
+    if (value !== null) raw[`${name}_told`] = value;
+  }
+}
+
+function isOfType(value: JsonValue, type: FieldType): boolean {
+  if (type === "list") return Array.isArray(value);
+  if (type === "object") return objectOf(value) !== undefined;
+  return typeof value === (type === "text" ? "string" : type === "number" ? "number" : "boolean");
+}
+
+/** Controllers answer questions with `{ meta, data: [...] }`, and some senders pass that on as it is. */
+function objectsOf(body: JsonValue): readonly JsonValue[] {
+  if (Array.isArray(body)) return body;
+  const { data, events } = body as JsonObject;
+  if (Array.isArray(data) && !("event" in (body as JsonObject))) return data;
+  return Array.isArray(events) ? events : [body];
+}
+
+function unparsed(source: BodyName, raw: JsonObject): ReadEvent {
+  return { type: "unparsed", source, severity: "info", class: "network", timestampMs: null, raw };
+}
+
+function refused(message: string): Reading {
+  return { kind: "refused", reason: "malformed", message };
+}

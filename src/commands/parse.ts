@@ -1,0 +1,179 @@
+import { readFileSync } from "node:fs";
+import { Option, type Command } from "commander";
+import type { Format } from "../collectors/format.ts";
+import type { ReadEvent, Reading } from "../collectors/reading.ts";
+import { formatTime } from "../lib/time.ts";
+import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
+import { FIELD_NAMES } from "../model/field-names.ts";
+import { CommandFailure, EXIT_FAILED } from "./failure.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
+import { formatTable, plain, print, printJson } from "./terminal.ts";
+
+const HELP = `
+What a line or body becomes is said without a server: nothing is stored.
+
+Examples:
+  tocsin parse gateway.log
+  tocsin parse --format access events.ndjson
+  tail -n 20 /var/log/suricata/eve.json | tocsin parse --format eve -
+  tocsin parse gateway.log --json | head -1
+
+Exit codes: 0 all of it was understood or kept, ${EXIT_FAILED} something was refused.`;
+
+const FORMATS = ["auto", "syslog", "eve", "network", "protect", "access", "talk"] as const satisfies readonly Format[];
+
+/** Rows of a table; --json has no bound. */
+const ROWS_MAX = 1000;
+const FIELDS_SHOWN_MAX = 8;
+const VALUE_CHARACTERS_MAX = 40;
+const STANDARD_INPUT = "-";
+
+/** What is the same in every row of a device, or long, or there twice, tells nobody anything. */
+const NOT_SHOWN = new Set([
+  "line",
+  "message",
+  "event_name",
+  "event_code",
+  "version",
+  "model",
+  "device_mac",
+  "device_ip",
+]);
+
+export function addParse(program: Command): void {
+  const command = program
+    .command("parse")
+    .argument("<file>", "lines of syslog or EVE, or bodies of webhooks as JSON; - reads standard input")
+    .description("show what a line that a device has sent becomes")
+    .addOption(new Option("--format <format>", "what it is").choices(FORMATS).default("auto"))
+    .option("--json", "one JSON object for each line");
+  addSettingFlags(command, ["platform", "timezone"])
+    .addHelpText("after", HELP)
+    .action(async (file: string, { format, json }: { format: Format; json?: true }) => {
+      const { settings } = requireSettings(command);
+      const { readAs } = await import("../collectors/format.ts");
+      const { OpenEvents } = await import("../collectors/webhooks/open-events.ts");
+      const context = { nowMs: Date.now(), sender: "127.0.0.1", timezone: settings.timezone };
+      const open = new OpenEvents();
+      const read = things(readText(file)).map(({ place, text }) => ({
+        place,
+        reading: readAs(format, text, context, open),
+      }));
+      if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
+      if (json) {
+        for (const { place, reading } of read) printJson({ line: place, ...viewOf(reading, settings.platform) });
+        return;
+      }
+      const rows = read.flatMap(({ place, reading }) =>
+        rowsOf(reading, settings.platform).map((row) => [String(place), ...row]),
+      );
+      if (rows.length > 0)
+        print(formatTable(["line", "source", "type", "severity", "time", "fields"], rows.slice(0, ROWS_MAX)));
+      if (rows.length > ROWS_MAX) print(`and ${countOf(rows.length - ROWS_MAX, "more row")}; --json shows them all`);
+      print(summaryOf(read.map(({ reading }) => reading)));
+    });
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8");
+  } catch (error) {
+    throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
+  }
+}
+
+interface Thing {
+  /** Its line, or its place in the list. */
+  readonly place: number;
+  readonly text: string;
+}
+
+/** A file that is JSON as a whole is one body, or a list of them; any other has one thing in each line. */
+function things(content: string): Thing[] {
+  const whole = wholeJson(content);
+  if (whole !== undefined) {
+    return (Array.isArray(whole) ? whole : [whole]).map((body, index) => ({
+      place: index + 1,
+      text: JSON.stringify(body),
+    }));
+  }
+  return content
+    .split(/\r?\n/)
+    .map((text, index) => ({ place: index + 1, text }))
+    .filter(({ text }) => text.trim() !== "");
+}
+
+function wholeJson(content: string): JsonValue | undefined {
+  const first = content.trimStart()[0];
+  if (first !== "{" && first !== "[") return undefined;
+  try {
+    const value = JSON.parse(content) as JsonValue;
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As it would be stored. */
+function eventView(event: ReadEvent, platform: string) {
+  return {
+    type: event.type,
+    source: sourceName(platform, event.source),
+    class: event.class ?? classOfType(event.type),
+    severity: event.severity,
+    timestamp: event.timestampMs === null ? null : formatTime(event.timestampMs),
+    raw: event.raw,
+  };
+}
+
+function viewOf(reading: Reading, platform: string): object {
+  if (reading.kind !== "events") return reading;
+  return { kind: "events", events: reading.events.map((event) => eventView(event, platform)) };
+}
+
+function rowsOf(reading: Reading, platform: string): string[][] {
+  switch (reading.kind) {
+    case "events":
+      return reading.events.map((event) => {
+        const { source, type, severity, timestamp, raw } = eventView(event, platform);
+        return [source, plain(type), severity, timestamp ?? "on arrival", fieldsOf(raw)];
+      });
+    case "flows":
+      return reading.flows.map(({ srcIp, srcPort, dstIp, dstPort, bytes, lastMs }) => {
+        const ends = `${srcIp}:${srcPort} to ${dstIp}:${dstPort}, ${countOf(bytes, "byte")}`;
+        return [sourceName(platform, "network"), "(flow)", "-", formatTime(lastMs), ends];
+      });
+    case "nothing":
+      return [["-", "(nothing)", "-", "-", "nothing new is told"]];
+    case "refused":
+      return [["-", "(refused)", "-", "-", `${reading.reason}: ${plain(reading.message)}`]];
+  }
+}
+
+/** The first few of our names, in their order. */
+function fieldsOf(raw: Readonly<Record<string, JsonValue>>): string {
+  const names = Object.keys(FIELD_NAMES).filter((name) => Object.hasOwn(raw, name) && !NOT_SHOWN.has(name));
+  const shown = names.length > 0 ? names : ["message", "line"].filter((name) => Object.hasOwn(raw, name)).slice(0, 1);
+  return shown
+    .slice(0, FIELDS_SHOWN_MAX)
+    .map((name) => `${name}=${shortened(raw[name]!)}`)
+    .join(" ");
+}
+
+function shortened(value: JsonValue): string {
+  const text = plain(typeof value === "string" ? value : JSON.stringify(value));
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX - 1)}…` : text;
+}
+
+function summaryOf(readings: readonly Reading[]): string {
+  const events = readings.flatMap((reading) => (reading.kind === "events" ? reading.events : []));
+  const flows = readings.flatMap((reading) => (reading.kind === "flows" ? reading.flows : []));
+  const count = (kind: Reading["kind"]) => readings.filter((reading) => reading.kind === kind).length;
+  const parts = [countOf(events.length, "event")];
+  const unparsed = events.filter(({ type }) => type === "unparsed").length;
+  if (unparsed > 0) parts.push(`${unparsed} of them unparsed`);
+  if (flows.length > 0) parts.push(countOf(flows.length, "flow"));
+  if (count("nothing") > 0) parts.push(`${count("nothing")} with nothing to tell`);
+  if (count("refused") > 0) parts.push(`${count("refused")} refused`);
+  return `${countOf(readings.length, "line")}: ${parts.join(", ")}.`;
+}

@@ -1,0 +1,199 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { InvalidArgumentError, type Command } from "commander";
+import { clientAddress, CLIENT_VARIABLES, type Settings } from "../config/config.ts";
+import { TEST_SOURCES, testSample, type TestSample, type TestSource } from "../demo/test-samples.ts";
+import { signBody } from "../lib/signature.ts";
+import type { Event } from "../model/event.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
+import { addSettingFlags, requireSettings } from "./settings.ts";
+import { plain, print, printJson } from "./terminal.ts";
+
+const ANSWER_MS_MAX = 30_000;
+const FOUND_MS_MAX = 15_000;
+/** How long is waited for rules: they are a moment behind. */
+const RULES_MS_MAX = 2000;
+const LOOK_MS = 100;
+const ALERTS_LOOKED_AT = 10;
+
+interface Options {
+  url?: string;
+  key?: string;
+  json?: true;
+}
+
+interface Service {
+  readonly url: string;
+  readonly key: string;
+  readonly settings: Settings;
+}
+
+export function addTestEvent(program: Command): void {
+  const command = program
+    .command("test-event")
+    .argument("<source>", TEST_SOURCES.join(", "), readSource)
+    .description("send one event through the whole path of a running service")
+    .option("--url <address>", `of the service (or ${CLIENT_VARIABLES.url}; default: as the settings say)`)
+    .option("--key <key>", `its API key, with events:read and events:write (or ${CLIENT_VARIABLES.key})`)
+    .option("--json", "as one JSON object");
+  addSettingFlags(command, ["host", "port", "collectors.access_secret"])
+    .addHelpText(
+      "after",
+      `
+Syslog, CEF and EVE go to the port that the service listens on for them, where it has one; everything else is posted. The
+event is then looked for by the API, with the rules that it matched.
+
+Examples:
+  tocsin test-event syslog --key tsn_...
+  ${CLIENT_VARIABLES.url}=http://siem:8080 ${CLIENT_VARIABLES.key}=tsn_... tocsin test-event access --json
+
+Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use.`,
+    )
+    .action(async (source: TestSource, options: Options) => {
+      const { settings } = requireSettings(command);
+      const service = serviceOf(options, settings);
+      const marker = `test-${randomBytes(6).toString("hex")}`;
+      const startedAt = performance.now();
+      const sent = await send(service, testSample(source, marker, Date.now()));
+      const event = await findEvent(service, marker);
+      const tookMs = Math.round(performance.now() - startedAt);
+      const rules = await findRules(service, event.id);
+      if (options.json) return printJson({ source, sent, took_ms: tookMs, event, rules });
+      print(`Sent by ${sent}, found after ${tookMs} ms: ${event.id}`);
+      print(
+        `It is a ${plain(event.type)} of ${plain(event.source)}, severity ${event.severity}, at ${event.timestamp}.`,
+      );
+      if (rules === null) print("Whether rules matched it was not looked at: the key lacks alerts:read.");
+      else print(rules.length === 0 ? "No rule made an alert of it." : `Alerts by ${rules.map(plain).join(", ")}.`);
+    });
+}
+
+function readSource(text: string): TestSource {
+  const source = TEST_SOURCES.find((one) => one === text);
+  if (source) return source;
+  throw new InvalidArgumentError(`There are ${TEST_SOURCES.join(", ")}.`);
+}
+
+function serviceOf(options: Options, settings: Settings): Service {
+  const url = options.url ?? process.env[CLIENT_VARIABLES.url] ?? clientAddress(settings.host, settings.port);
+  const key = options.key ?? process.env[CLIENT_VARIABLES.key];
+  if (key) return { url, key, settings };
+  throw new CommandFailure(`A running service needs a key: --key, or ${CLIENT_VARIABLES.key}.`, EXIT_WRONG_USE);
+}
+
+/** Sends it, and says by which way. */
+async function send(service: Service, sample: TestSample): Promise<string> {
+  if (sample.way === "submit") {
+    await ask(service, "POST", "/v1/events", sample.body);
+    return "POST /v1/events";
+  }
+  if (sample.way === "line") {
+    const { data } = await ask<{ data: { listeners: Listener[] } }>(service, "GET", "/v1/collectors");
+    const listener = data.listeners.find(({ name, transport }) => name === sample.collector && transport === "tcp");
+    if (listener) return sendLine(service, listener, sample.line);
+  }
+  const body = sample.way === "line" ? [lineBody(sample)] : sample.body;
+  const path = `/v1/collect/${sample.name}`;
+  const { data } = await ask<{ data: { refused: { message: string }[] } }>(service, "POST", path, body);
+  if (data.refused.length > 0) throw new CommandFailure(`The service refused it: ${plain(data.refused[0]!.message)}`);
+  return `POST ${path}`;
+}
+
+interface Listener {
+  readonly name: string;
+  readonly transport: string;
+  readonly address: string;
+  readonly port: number;
+}
+
+function lineBody({ collector, line }: { collector: string; line: string }): unknown {
+  return collector === "eve" ? JSON.parse(line) : line;
+}
+
+async function sendLine({ url }: Service, { address, port }: Listener, line: string): Promise<string> {
+  // A listener on every interface is reached where the service is; one on a single address only there.
+  const isEvery = address === "0.0.0.0" || address === "::";
+  const host = isEvery ? new URL(url).hostname.replaceAll(/[[\]]/g, "") : address;
+  const socket = connect({ host, port });
+  try {
+    await once(socket, "connect");
+    socket.end(`${line}\n`);
+    await once(socket, "close");
+  } catch (error) {
+    const message = `Port ${port} of ${host} cannot be reached: ${(error as Error).message}`;
+    throw new CommandFailure(message, EXIT_FAILED, { cause: error });
+  }
+  return `TCP to ${host} port ${port}`;
+}
+
+async function findEvent(service: Service, marker: string): Promise<Event> {
+  for (const startedAt = performance.now(); performance.now() - startedAt < FOUND_MS_MAX; await sleep(LOOK_MS)) {
+    const { data } = await ask<{ data: Event[] }>(service, "GET", `/v1/events?per_page=1&search=${marker}`);
+    if (data[0]) return data[0];
+  }
+  throw new CommandFailure(
+    `It was sent, but no event came of it within ${FOUND_MS_MAX / 1000} s.\nGET /v1/collectors says what was refused and why; the marker is ${marker}.`,
+  );
+}
+
+/** The rules whose alerts hold the event; null where the key may not see alerts. */
+async function findRules(service: Service, eventId: string): Promise<string[] | null> {
+  const path = `/v1/alerts?sort=last_event_at&order=desc&per_page=${ALERTS_LOOKED_AT}`;
+  const rules: string[] = [];
+  for (const startedAt = performance.now(); performance.now() - startedAt < RULES_MS_MAX; await sleep(LOOK_MS)) {
+    let alerts: { id: string; rule_name: string }[];
+    try {
+      ({ data: alerts } = await ask<{ data: typeof alerts }>(service, "GET", path));
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 403) return null;
+      throw error;
+    }
+    for (const { id, rule_name: rule } of alerts) {
+      const { data } = await ask<{ data: { related_events: { id: string }[] } }>(service, "GET", `/v1/alerts/${id}`);
+      if (data.related_events.some((event) => event.id === eventId)) rules.push(rule);
+    }
+    if (rules.length > 0) break;
+  }
+  return rules;
+}
+
+class Refusal extends CommandFailure {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask<Answer>(
+  { url, key, settings }: Service,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const content = body === undefined ? undefined : JSON.stringify(body);
+  const { accessSecret } = settings.collectors;
+  let answer: Response;
+  try {
+    answer = await fetch(new URL(path, url), {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(content !== undefined && { "content-type": "application/json" }),
+        ...(content !== undefined &&
+          path.endsWith("/access") &&
+          accessSecret && { signature: signBody(accessSecret, content, Date.now()) }),
+      },
+      ...(content !== undefined && { body: content }),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    });
+  } catch (error) {
+    const message = `No service answers at ${url}.\nIs it running, and is the address right?`;
+    throw new CommandFailure(message, EXIT_FAILED, { cause: error });
+  }
+  const told = (await answer.json().catch(() => undefined)) as (Answer & { error?: { message: string } }) | undefined;
+  if (answer.ok && told) return told;
+  throw new Refusal(answer.status, `The service refused: ${plain(told?.error?.message ?? `status ${answer.status}`)}`);
+}

@@ -1,0 +1,92 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { printEventTables } from "../src/docs/events-page.ts";
+import { readFileSync } from "node:fs";
+import { CEF_THREAT, EVE_RECORDS, FIREWALL_LINE } from "../src/collectors/samples.fixture.ts";
+import { makeFolder, tocsin } from "./tocsin.ts";
+
+let folder: string;
+beforeAll(() => void (folder = makeFolder()));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function write(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("tocsin parse", () => {
+  test("shows what each line becomes, whatever it is, and how many of what", async () => {
+    const lines = [
+      CEF_THREAT,
+      FIREWALL_LINE,
+      "",
+      "hello \u001b[31mthere",
+      JSON.stringify(EVE_RECORDS.flow),
+      JSON.stringify(EVE_RECORDS.stats),
+    ];
+    const { stdout, code } = await tocsin([
+      "parse",
+      write("mixed.log", `${lines.join("\n")}\n`),
+      "--platform",
+      "house",
+    ]);
+    const rows = stdout.trimEnd().split("\n");
+    expect(rows[0]).toMatch(/^line +source +type +severity +time +fields$/);
+    expect(rows[1]).toMatch(
+      /^1 +house_network +ids_alert +high +2026-11-15T19:58:12\.250Z +src_ip=192\.0\.2\.44 .*dst_port=8443/,
+    );
+    expect(rows[2]).toMatch(/^2 +house_network +firewall_blocked +low .*protocol=tcp/);
+    expect(rows[3]).toMatch(/^4 +house_network +unparsed +info +on arrival +message=hello there$/);
+    expect(rows[4]).toMatch(/^5 +house_network +\(flow\) .*10\.9\.3\.20:51522 to 192\.0\.2\.200:443, 1,800 bytes/);
+    expect(rows[6]).toMatch(/^6 +- +\(nothing\)/);
+    expect(rows.at(-1)).toBe("5 lines: 3 events, 1 of them unparsed, 2 flows, 1 with nothing to tell.");
+    expect(code).toBe(0);
+  });
+
+  test("gives all of it as JSON, of a list of bodies too", async () => {
+    const bodies = [
+      { event: "access.door.unlock", data: { location: { name: "Entry" }, actor: { id: "u", name: "robin" } } },
+      { uuid: "c1", from: "0114", to: "0115", direction: "out", time: "2026-11-15T01:00:00Z", status: "ringing" },
+    ];
+    const { stdout, code } = await tocsin([
+      "parse",
+      write("bodies.json", JSON.stringify(bodies, undefined, 1)),
+      "--json",
+    ]);
+    const [door, call] = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(door).toMatchObject({
+      line: 1,
+      kind: "events",
+      events: [
+        {
+          type: "access_granted",
+          source: "platform_access",
+          class: "audit",
+          timestamp: null,
+          raw: { ...bodies[0], user: "robin", door: "Entry" },
+        },
+      ],
+    });
+    expect(call).toMatchObject({ line: 2, events: [{ type: "call_started", timestamp: "2026-11-15T01:00:00.000Z" }] });
+    expect(code).toBe(0);
+  });
+
+  test("fails with the reason where something is refused, and where there is no file", async () => {
+    const refused = await tocsin(["parse", "--format", "eve", write("bad.json", "half a li\n")]);
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining("malformed: not a JSON object") });
+    expect(refused.stdout).toContain("1 line: 0 events, 1 refused.");
+    const missing = await tocsin(["parse", join(folder, "nowhere.log")]);
+    expect(missing).toMatchObject({ code: 1, stderr: expect.stringMatching(/nowhere\.log cannot be read: ENOENT/) });
+    expect((await tocsin(["parse", "--format", "pigeon", "x"])).code).toBe(2);
+  });
+});
+
+test("docs/events.md has the tables that the code prints", () => {
+  const page = readFileSync(new URL("../docs/events.md", import.meta.url), "utf8");
+  expect(printEventTables(page)).toBe(page);
+});
