@@ -27,7 +27,7 @@ const RULE = {
   actions: [{ alert: { channels: ["webhook"] } }],
 };
 
-it("loses no notification and repeats at most the message that was being sent, marked, whenever it is killed", async () => {
+it("killed in the middle of a message it loses no notification and repeats that message alone, marked", async () => {
   let hold: ((answer: { status: number }) => void) | undefined;
   const held: string[] = [];
   // Every other message is never answered: the process is killed while it waits.
