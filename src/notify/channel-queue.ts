@@ -217,19 +217,22 @@ async function within(
   stop: AbortSignal,
   attempt: (signal: AbortSignal) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const deadline = AbortSignal.timeout(ms);
-  const signal = AbortSignal.any([deadline, stop]);
+  // Of its own, so that nothing of an attempt outlives it: a timeout signal would stay until its time has come.
+  const controller = new AbortController();
   const { promise: over, resolve } = Promise.withResolvers<Outcome>();
-  const end = () => {
-    const error = deadline.aborted ? `not done within ${ms / 1000} s` : "the service was stopped in the middle of it";
+  const end = (error: string) => {
+    controller.abort();
     resolve({ kind: "failed", error, mayHaveArrived: true });
   };
-  signal.addEventListener("abort", end);
-  if (signal.aborted) end();
+  const onStop = () => end("the service was stopped in the middle of it");
+  const timer = setTimeout(() => end(`not done within ${ms / 1000} s`), ms);
+  stop.addEventListener("abort", onStop);
+  if (stop.aborted) onStop();
   try {
-    return await Promise.race([attempt(signal), over]);
+    return await Promise.race([over, attempt(controller.signal)]);
   } finally {
-    signal.removeEventListener("abort", end);
+    clearTimeout(timer);
+    stop.removeEventListener("abort", onStop);
   }
 }
 
