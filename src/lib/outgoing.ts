@@ -46,8 +46,10 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   const host = url.hostname.replace(/^\[|\]$/g, "");
   // The system is not asked for the address of an address.
   if (!allowsPrivate && isIP(host) !== 0 && reachOf(host) !== "public") throw new AddressRefused(host, host);
-  const deadline = AbortSignal.timeout(timeoutMs);
-  const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
+  // Taken down with the answer: a signal of the system's would be held, with all that hangs on it, until it is due.
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), timeoutMs);
+  const signal = request.signal ? AbortSignal.any([deadline.signal, request.signal]) : deadline.signal;
   const open = url.protocol === "https:" ? httpsRequest : httpRequest;
   try {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -72,8 +74,10 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
       headers: response.headers,
     };
   } catch (error) {
-    if (deadline.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
+    if (deadline.signal.aborted) throw new Error(`no answer within ${timeoutMs / 1000} s`, { cause: error });
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
