@@ -300,39 +300,35 @@ describe("a reputation", () => {
     const shown = [await server.call("GET", "/v1/enrichment"), await server.call("GET", "/metrics")];
     expect(shown.map(({ text }) => text).join()).not.toContain(KEY);
   });
+
+  test("is not asked for again and again where the key is refused", async () => {
+    const before = peer.asked.length;
+    peer.next.push((to) => to.writeHead(401).end());
+    for (const last of [1, 2]) await submit(server, { src_ip: `6.6.6.${last}` });
+    await vi.waitFor(async () => {
+      const { fault, paused_until: pausedUntil, waiting } = (await statusOf(server)).abuse_ipdb;
+      expect([fault?.message, waiting]).toEqual([expect.stringContaining("the key is refused"), 2]);
+      expect(Date.parse(pausedUntil) - Date.now()).toBeGreaterThan(3_000_000);
+    }, WAIT);
+    expect(peer.asked.slice(before)).toEqual(["6.6.6.1"]);
+  });
 });
 
 test("no more reputations are asked for in a day than may be, also after a restart, and a stop does not wait for one", async () => {
   const peer = await startAbusePeer();
   onTestFinished(() => peer.close());
-  let server = await openTestServer(withPeer(peer, { abuseipdbPerDay: 2 }));
-  for (const last of [1, 2, 3]) await submit(server, { src_ip: `6.6.6.${last}` });
-  await vi.waitFor(
-    async () => expect((await statusOf(server)).abuse_ipdb).toMatchObject({ used_today: 2, waiting: 1, known: 2 }),
-    WAIT,
-  );
-  server = await server.restart();
-  await submit(server, { src_ip: "6.6.6.4" });
-  expect((await statusOf(server)).abuse_ipdb).toMatchObject({ used_today: 2, waiting: 1, known: 2 });
-  expect(peer.asked).toEqual(["6.6.6.1", "6.6.6.2"]);
-  await server.close();
-  const held = await openTestServer(withPeer(peer));
-  peer.hold();
-  await submit(held, { src_ip: "6.6.6.9" });
-  await vi.waitFor(() => expect(peer.asked).toContain("6.6.6.9"), WAIT);
-  await held.close();
-});
-
-test("a refused key is told of, and not tried again and again", async () => {
-  const peer = await startAbusePeer();
-  onTestFinished(() => peer.close());
-  const server = await openTestServer(withPeer(peer, { abuseipdbKey: "wrong" }));
-  onTestFinished(() => server.close());
+  let server = await openTestServer(withPeer(peer, { abuseipdbPerDay: 3 }));
   for (const last of [1, 2]) await submit(server, { src_ip: `6.6.6.${last}` });
   await vi.waitFor(
-    async () => expect((await statusOf(server)).abuse_ipdb.fault?.message).toContain("the key is refused"),
+    async () => expect((await statusOf(server)).abuse_ipdb).toMatchObject({ used_today: 2, known: 2 }),
     WAIT,
   );
-  expect(peer.asked).toEqual(["6.6.6.1"]);
-  expect(Date.parse((await statusOf(server)).abuse_ipdb.paused_until) - Date.now()).toBeGreaterThan(3_000_000);
+  peer.hold();
+  for (const last of [3, 4]) await submit(server, { src_ip: `6.6.6.${last}` });
+  await vi.waitFor(() => expect(peer.asked).toHaveLength(3), WAIT);
+  server = await server.restart();
+  onTestFinished(() => server.close());
+  await submit(server, { src_ip: "6.6.6.5" });
+  expect((await statusOf(server)).abuse_ipdb).toMatchObject({ used_today: 3, waiting: 1, known: 2 });
+  expect(peer.asked).toEqual(["6.6.6.1", "6.6.6.2", "6.6.6.3"]);
 });

@@ -60,8 +60,8 @@ export class Enrichment {
   readonly #addresses = new Recent<KnownAddress>(ADDRESSES_REMEMBERED_MAX);
   readonly #names = new Recent<readonly string[]>(NAMES_REMEMBERED_MAX);
   readonly #pollMs: number;
-  #timer: NodeJS.Timeout | undefined;
-  #polling: Promise<void> = Promise.resolve();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #looking = new Set<Promise<void>>();
   #isClosed = false;
 
   /** Hears of what is stored, where what is found out later is to be added. */
@@ -96,7 +96,7 @@ export class Enrichment {
       },
     });
     // What must be fetched is fetched now, and nobody waits for it.
-    enrichment.#poll();
+    for (const source of [...(geo ? [geo] : []), ...lists.all]) enrichment.#follow(source);
     return enrichment;
   }
 
@@ -127,9 +127,9 @@ export class Enrichment {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    for (const timer of this.#timers) clearTimeout(timer);
     this.#lists.close();
-    await this.#polling;
+    await Promise.all(this.#looking);
     await this.#reputations?.close();
   }
 
@@ -178,19 +178,27 @@ export class Enrichment {
     if (outside !== undefined) reputations.want(outside, id);
   }
 
-  /** Files that have changed, and lists whose time has come: one look after the other. */
-  #poll(): void {
-    this.#polling = this.#look().finally(() => {
-      if (!this.#isClosed) this.#timer = setTimeout(() => this.#poll(), this.#pollMs).unref();
-    });
+  /** Looks again and again whether there is something new. */
+  #follow(source: { poll(): Promise<boolean> }): void {
+    const look = async () => {
+      if (await source.poll()) this.#forget();
+      if (this.#isClosed) return;
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        this.#track(look());
+      }, this.#pollMs).unref();
+      this.#timers.add(timer);
+    };
+    this.#track(look());
   }
 
-  async #look(): Promise<void> {
-    const hasPlaces = (await this.#geo?.poll()) ?? false;
-    const hasEntries = await this.#lists.poll();
-    if (hasPlaces || hasEntries) {
-      this.#addresses.clear();
-      this.#names.clear();
-    }
+  #track(looking: Promise<void>): void {
+    const tracked = looking.finally(() => this.#looking.delete(tracked));
+    this.#looking.add(tracked);
+  }
+
+  #forget(): void {
+    this.#addresses.clear();
+    this.#names.clear();
   }
 }

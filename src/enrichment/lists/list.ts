@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { send } from "../../lib/outgoing.ts";
 import { Thread } from "../../lib/thread.ts";
 import type { EnrichmentFault, ListStatus } from "../status.ts";
@@ -24,6 +24,8 @@ export interface ListOptions {
   /** Where the last good copies of what came over the network lie. */
   readonly folder: string;
   readonly now: () => number;
+  /** Reads one list at a time, whoever wants to. */
+  readonly inTurn: <Value>(work: () => Promise<Value>) => Promise<Value>;
   readonly onFault: (message: string, error: unknown) => void;
 }
 
@@ -59,8 +61,8 @@ export class List {
 
   get status(): ListStatus {
     const { addresses = 0, networks = 0, domains = 0, badLines = 0, leftOut = 0 } = this.#read ?? {};
-    // What stands behind the path, or before the host, may be a key.
-    const from = this.#url ? this.#url.origin + this.#url.pathname : this.#options.from;
+    // What else stands in an address may be a key.
+    const from = this.#url ? this.#url.origin : basename(this.#options.from);
     const figures = { addresses, networks, domains, badLines, leftOut };
     return { name: this.name, from, ...figures, readAtMs: this.#readAtMs, fault: this.#fault };
   }
@@ -143,7 +145,12 @@ export class List {
     return true;
   }
 
-  async #load(path: string): Promise<ReadList> {
+  #load(path: string): Promise<ReadList> {
+    return this.#options.inTurn(() => this.#loadNow(path));
+  }
+
+  async #loadNow(path: string): Promise<ReadList> {
+    this.#stop.signal.throwIfAborted();
     const { promise: end, reject } = Promise.withResolvers<never>();
     const { signal } = this.#stop;
     const stop = () => reject(new Error("the service stops"));

@@ -40,6 +40,7 @@ export class Lists {
         everyMs,
         folder: join(dataDir, "lists"),
         now,
+        inTurn: (work) => this.#inTurn(work),
         onFault: (message, error) => {
           faults.inc({ list: name });
           log.warn({ err: error, list: name }, message);
@@ -69,14 +70,20 @@ export class Lists {
     return lists;
   }
 
-  get isEmpty(): boolean {
-    return this.#lists.length === 0;
+  /** Each is looked at on its own: one that hangs does not hold up the others. */
+  get all(): readonly { poll(): Promise<boolean> }[] {
+    return this.#lists;
   }
 
-  /** True: some entries may be others now. */
-  async poll(): Promise<boolean> {
-    const changed = await Promise.all(this.#lists.map((list) => list.poll()));
-    return changed.includes(true);
+  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+  #turn: Promise<unknown> = Promise.resolve();
+
+  get isEmpty(): boolean {
+    return this.#lists.length === 0;
   }
 
   /** Names of the lists that have the address, in the order of the settings. */

@@ -1,0 +1,59 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { Enrichment } from "./enrichment.ts";
+import { makeMmdb } from "./mmdb.fixture.ts";
+
+const unasked = () => {
+  throw new Error("nobody should ask without a key");
+};
+
+async function openIn(folder: string, geoFile: string, lists: readonly string[]): Promise<Enrichment> {
+  const enrichment = await Enrichment.open({
+    settings: {
+      geo: true,
+      geoFile,
+      lists,
+      listsEveryMinutes: 60,
+      abuseipdbKey: null,
+      abuseipdbPerDay: 1,
+      abuseipdbUrl: "http://127.0.0.1:9",
+    },
+    dataDir: folder,
+    keeper: { since: unasked, put: unasked, removeBefore: unasked, lookups: unasked, saveLookups: unasked },
+    events: { amend: unasked },
+    annotate: unasked,
+    registry: new Registry(),
+    log: pino({ level: "silent" }),
+    pollMs: 10,
+  });
+  onTestFinished(() => enrichment.close());
+  return enrichment;
+}
+
+test("what is remembered of addresses and names is forgotten when the file of places or a list changes", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tocsin-enrichment-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const put = (name: string, content: string | Buffer) => {
+    writeFileSync(join(folder, `${name}.new`), content);
+    renameSync(join(folder, `${name}.new`), join(folder, name));
+    return join(folder, name);
+  };
+  const file = put("places", makeMmdb({ "8.8.8.0/24": { country_code: "US" } }));
+  const list = put("list", "9.9.9.9");
+  const enrichment = await openIn(folder, file, [`mine=${list}`]);
+  const raw = { src_ip: "8.8.8.8", query: "www.evil.example" };
+  expect(enrichment.stored).toBeUndefined();
+  expect(enrichment.enrich(raw)).toEqual({ geo: { country: "US" } });
+  expect(enrichment.enrich({ src_ip: "10.0.0.1", dst_ip: 7, query: ["evil.example"] })).toBeUndefined();
+  put("places", makeMmdb({ "8.8.8.0/24": { country_code: "CA", city: "Toronto" } }, { kind: "Other" }));
+  await vi.waitFor(() => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" } }), 10_000);
+  put("list", "evil.example");
+  await vi.waitFor(
+    () => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" }, lists: ["mine"] }),
+    10_000,
+  );
+});
