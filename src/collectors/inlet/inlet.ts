@@ -7,11 +7,10 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
-import { unpackDraft } from "../draft.ts";
+import { fromColumns } from "../draft.ts";
 import { REFUSAL_REASONS, type ReadFlow } from "../reading.ts";
-import type { Batch } from "./batches.ts";
 import type { CollectCounts, InletStatus } from "./status.ts";
-import type { InletThreadApi, InletThreadData } from "./worker.ts";
+import type { GivenBatch, InletThreadApi, InletThreadData } from "./worker.ts";
 
 // Lines of devices on their way to the store. A thread of its own reads them; here its batches are stored, a few at a time:
 // while the store takes none, the thread reads no more from streams and files, and datagrams are dropped and counted.
@@ -120,9 +119,9 @@ class InletPart implements Inlet {
   }
 
   /** Tries until the store takes it. False where the service has to end first. */
-  async #store({ drafts, flows, token, atMs }: Batch): Promise<boolean> {
+  async #store({ drafts, flows, token, atMs }: GivenBatch): Promise<boolean> {
     const { collect, addFlows, log } = this.#options;
-    const events = drafts.map(unpackDraft);
+    const events = fromColumns(drafts);
     // A day's events are stored together or not at all: what is tried again is a whole day, and none of it is there yet.
     const parts = token === null ? [...Map.groupBy(events, dayOf).values()] : [events];
     const flowsLeft = [...flows];
