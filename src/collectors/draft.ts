@@ -1,3 +1,4 @@
+import { startOfDay } from "../lib/time.ts";
 import {
   classOfType,
   sourceName,
@@ -85,11 +86,15 @@ export function toColumns(drafts: readonly PackedDraft[]): DraftColumns {
   return { kinds, kindOf, timesMs, ends, text: drafts.map(({ rawText }) => rawText).join("") };
 }
 
-export function fromColumns({ kinds, kindOf, timesMs, ends, text }: DraftColumns): EventDraft[] {
-  return Array.from(timesMs, (timestampMs, index) => {
+/** All of them, or those of one UTC day. */
+export function fromColumns({ kinds, kindOf, timesMs, ends, text }: DraftColumns, day?: number): EventDraft[] {
+  const drafts: EventDraft[] = [];
+  for (const [index, timestampMs] of timesMs.entries()) {
+    if (day !== undefined && startOfDay(timestampMs) !== day) continue;
     const rawText = text.slice(ends[index - 1] ?? 0, ends[index]);
-    return unpackDraft({ ...kinds[kindOf[index]!]!, timestampMs, rawText });
-  });
+    drafts.push(unpackDraft({ ...kinds[kindOf[index]!]!, timestampMs, rawText }));
+  }
+  return drafts;
 }
 
 function isOfKind(draft: PackedDraft, kind: DraftKind): boolean {
