@@ -216,6 +216,22 @@ describe("CEF", () => {
     );
   });
 
+  test("a line that came before gives the same as it did then", () => {
+    const value = fc.oneof(
+      fc.constantFrom("", "null", "a b", 'q"', '"q r"', "x=y", "\\=z", "\\\\", "two  ", "10.0.0.1", "7", "\n"),
+      fc.string({ maxLength: 6 }),
+    );
+    const key = fc.constantFrom("src", "dpt", "a", "b.c", "d-e", "f[0]", "msg", "UNIFIhost");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(key, value), { maxLength: 8 }), fc.nat(), (pairs, number) => {
+        const line = `CEF:0|M|P|${number}|1|n|1|${pairs.map(([name, text]) => `${name}=${text}`).join(" ")}`;
+        const first = read(line).raw;
+        for (let times = 0; times < 3; times++) expect(read(line).raw).toEqual(first);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test("ten thousand keys: some are taken, the rest is counted, the line has them all", () => {
     const line = `CEF:0|M|UniFi Network|1|1|x|1|${Array.from({ length: 10_000 }, (_, i) => `k${i}=v${i}`).join(" ")}`;
     const { raw } = read(line);
