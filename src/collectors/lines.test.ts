@@ -53,7 +53,7 @@ describe("what stands before the message", () => {
         message: "hello",
       },
     ],
-    ["nothing at all", "hello", { message: "hello" }],
+    ["nothing at all: the device is who sent it", "hello", { device: "192.0.2.1", message: "hello" }],
   ])("%s", (_, line, expected) => {
     const event = read(line);
     expect(event).toMatchObject({ type: "unparsed", source: "network", class: "network" });

@@ -54,7 +54,7 @@ export type Reading =
 
 export interface ReadContext {
   readonly nowMs: number;
-  /** The address that it came from. */
+  /** The address that it came from; empty where there is none. */
   readonly sender: string;
   /** What a time without a zone is meant in. */
   readonly timezone: string;
