@@ -8,7 +8,7 @@ import { threadSeconds } from "./flows-decode.ts";
 // How many lines one core reads in a second. By the time that the processor spent: other work on the machine does not
 // count. Beside it the least that anybody could do with the same lines.
 
-const LINES = 300_000;
+const LINES = 60_000;
 const ROUNDS = 3;
 const PER_SECOND_MIN = 150_000;
 

@@ -51,6 +51,16 @@ test("an event of each source goes all the way and is shown with its id", async 
   expect(told[7]!.sent).toBe("POST /v1/collect/eve");
 });
 
+test("a key for a collector is shown with the address to post to, which works", async () => {
+  const args = ["keys", "create", "--name", "doors", "--scopes", "collect:talk", "--data-dir", join(folder, "data")];
+  const { stdout } = await tocsin(args);
+  const path = /http:\/\/<this service>:<port>(\/v1\/collect\/talk\/tsn_\S+)/.exec(stdout)![1]!;
+  const body = JSON.stringify({ uuid: "1", from: "100", to: "101", direction: "out", status: "answered", duration: 5 });
+  const answer = await fetch(server.address + path, { method: "POST", body: new TextEncoder().encode(body) });
+  expect(answer.status).toBe(200);
+  expect(server.output()).not.toContain(path.slice(-64));
+});
+
 test("in words; and what is wrong is told with its remedy", async () => {
   const [said, toaster, nobody, keyless] = await Promise.all([
     tocsin(["test-event", "custom"], env),

@@ -40,6 +40,14 @@ const ABOUT =
   "With `collectors.access_secret` set, bodies for `access` must be signed: the header `Signature` is `t=<unix seconds>,v1=<hex>`, " +
   `the HMAC-SHA256 of \`<t>.<body>\`, not older than ${SIGNATURE_MS_MAX / 1000} s and never sent before.`;
 
+const CALL_EXAMPLE = {
+  uuid: "0b6c4a52-6f0e-4c1c-9a51-2f3f0d8f7f11",
+  from: "100",
+  to: "101",
+  direction: "out",
+  status: "answered",
+  duration: 5,
+};
 const EXAMPLE = { accepted: 1, nothing: 0, refused: [], ids: ["evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d"] };
 
 export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions): Endpoint[] {
@@ -50,6 +58,7 @@ export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions
     scopes: [],
     body: bodySchema,
     bodyTypes: BODY_TYPES,
+    example: CALL_EXAMPLE,
     requestHeaders: z.object({ signature: z.string().optional() }),
     answers: { 200: { about: "what became of it", data: answerSchema, example: EXAMPLE } },
     problems: ["not_found"],

@@ -140,11 +140,13 @@ export function collectorEndpoints(statusOfCollectors: StatusOfCollectors): Endp
       method: "GET",
       path: "/v1/collectors",
       operationId: "getCollectors",
-      tag: "Flows",
+      tag: "Collectors",
       summary: "How collecting goes",
       about: "Each exporter and each sender with what came from it, what is missing and the last error in words.",
       scopes: ["events:read"],
-      answers: { 200: { about: "listeners, exporters and what was dropped", data: collectorsSchema } },
+      answers: {
+        200: { about: "listeners, exporters, senders and what was dropped or refused", data: collectorsSchema },
+      },
       handle: async () => data(toAnswer(await statusOfCollectors())),
     }),
   ];

@@ -41,6 +41,7 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
         { name: "Rules", description: "what makes an alert of events" },
         { name: "Stream", description: "what changes, as it changes" },
         { name: "Flows", description: "who talks to whom, minute by minute" },
+        { name: "Collectors", description: "what devices send by themselves, and how that goes" },
         { name: "Keys", description: "who may ask" },
         { name: "Service", description: "for those who run it" },
       ],

@@ -27,15 +27,10 @@ type Take =
 /** One of the words that a console has for what it tells. */
 export interface Parameter {
   readonly key: string;
-  /** As it stands behind another. */
-  readonly spelled: string;
   readonly slot: Slot;
   readonly take: Take;
   /** Where the value is kept as it is, when it cannot be taken as what it should be, or when that is there already. */
   readonly ownSlot: Slot;
-  /** Those that came after it lately. */
-  next: Parameter | undefined;
-  second: Parameter | undefined;
 }
 
 const parameter = (name: FieldNameKey, take: Take = "text") => ({ name, take });
@@ -204,12 +199,9 @@ export function parameterOf(key: string): Parameter {
     const ownName = meaning?.name === key ? `${key}_told` : key;
     known = {
       key,
-      spelled: ` ${key}=`,
       slot: slotOf(meaning?.name ?? key),
       ownSlot: slotOf(ownName),
       take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"),
-      next: undefined,
-      second: undefined,
     };
     parameters.set(key, known);
   }

@@ -42,25 +42,40 @@ export function macOf(value: unknown): string | undefined {
   return value.toLowerCase().replaceAll("-", ":");
 }
 
-const DIGITS = /^\d{1,15}$/;
+const DIGITS_MAX = 15;
 const GROUPED = /^\d{1,3}(?:[.,' \u00a0\u202f\u2019\u066c]\d{3})+$/;
 
 /** A whole number from zero, also as people of some country write it: `1,234`, `1.234`, `1 234`, `١٢٣٤`. */
 export function integerOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
   if (typeof value !== "string" || value.length > 32) return undefined;
-  if (DIGITS.test(value)) return Number(value);
+  const digits = digitsOf(value);
+  if (digits !== undefined) return digits;
   const plain = westernDigits(value);
-  if (DIGITS.test(plain)) return Number(plain);
+  if (plain !== value && digitsOf(plain) !== undefined) return digitsOf(plain);
   if (!GROUPED.test(plain)) return undefined;
   const whole = Number(plain.replaceAll(/[^\d]/g, ""));
   return Number.isSafeInteger(whole) ? whole : undefined;
+}
+
+/** Of nothing but digits. Most numbers are, and few pass here without being asked for. */
+function digitsOf(text: string): number | undefined {
+  if (text.length === 0 || text.length > DIGITS_MAX) return undefined;
+  let number = 0;
+  for (let at = 0; at < text.length; at++) {
+    const digit = text.charCodeAt(at) - 0x30;
+    if (digit < 0 || digit > 9) return undefined;
+    number = number * 10 + digit;
+  }
+  return number;
 }
 
 /** A number with or without a fraction: `62.5`, `62,5`, `1,234.5`, `1.234,5`. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
   if (typeof value !== "string" || value.length > 32) return undefined;
+  const digits = digitsOf(value);
+  if (digits !== undefined) return digits;
   const plain = westernDigits(value);
   if (/^-?\d{1,15}(?:\.\d{1,9})?$/.test(plain)) return Number(plain);
   if (/^-?\d{1,15},\d{1,9}$/.test(plain) && !/,\d{3}$/.test(plain)) return Number(plain.replace(",", "."));

@@ -53,7 +53,7 @@ describe("what stands before the message", () => {
         message: "hello",
       },
     ],
-    ["nothing at all", "hello", { message: "hello" }],
+    ["nothing at all: the device is who sent it", "hello", { device: "192.0.2.1", message: "hello" }],
   ])("%s", (_, line, expected) => {
     const event = read(line);
     expect(event).toMatchObject({ type: "unparsed", source: "network", class: "network" });
@@ -213,6 +213,22 @@ describe("CEF", () => {
         const first = new Map([...pairs].reverse().map(([key, text]) => [`o${key}`, text]));
         for (const [key, text] of first) if (key !== "out") expect(raw[key]).toBe(text);
       }),
+    );
+  });
+
+  test("a line that came before gives the same as it did then", () => {
+    const value = fc.oneof(
+      fc.constantFrom("", "null", "a b", 'q"', '"q r"', "x=y", "\\=z", "\\\\", "two  ", "10.0.0.1", "7", "\n"),
+      fc.string({ maxLength: 6 }),
+    );
+    const key = fc.constantFrom("src", "dpt", "a", "b.c", "d-e", "f[0]", "msg", "UNIFIhost");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(key, value), { maxLength: 8 }), fc.nat(), (pairs, number) => {
+        const line = `CEF:0|M|P|${number}|1|n|1|${pairs.map(([name, text]) => `${name}=${text}`).join(" ")}`;
+        const first = read(line).raw;
+        for (let times = 0; times < 3; times++) expect(read(line).raw).toEqual(first);
+      }),
+      { numRuns: 500 },
     );
   });
 

@@ -2,7 +2,7 @@ import { severityOfSyslog } from "../model/device-severity.ts";
 import type { JsonObject } from "../model/event.ts";
 import { readCef } from "./cef/cef.ts";
 import { parseRecord, readEveRecord } from "./eve/eve.ts";
-import { put } from "./fields.ts";
+import { addressOf, put } from "./fields.ts";
 import { readFirewall } from "./gateway/firewall.ts";
 import { readLease } from "./gateway/leases.ts";
 import { readLogin } from "./gateway/logins.ts";
@@ -30,9 +30,9 @@ export function readLine(line: string, context: ReadContext): Reading {
   if (header.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
   for (const read of READERS) {
     const event = read(header, context);
-    if (event) return { kind: "events", events: [withHeader(event, header, text)] };
+    if (event) return { kind: "events", events: [withHeader(event, header, text, context)] };
   }
-  return readRecord(header, text, context) ?? { kind: "events", events: [unparsed(header, text)] };
+  return readRecord(header, text, context) ?? { kind: "events", events: [unparsed(header, text, context)] };
 }
 
 /** EVE that came by way of syslog. */
@@ -42,28 +42,32 @@ function readRecord(header: SyslogHeader, line: string, context: ReadContext): R
   const reading = record && readEveRecord(record, context);
   if (!reading || reading.kind === "refused") return undefined;
   if (reading.kind !== "events") return reading;
-  return { kind: "events", events: reading.events.map((event) => withHeader(event, header, line)) };
+  return { kind: "events", events: reading.events.map((event) => withHeader(event, header, line, context)) };
 }
 
 /** What the message does not say itself, its header does. */
-function withHeader(event: ReadEvent, header: SyslogHeader, line: string): ReadEvent {
+function withHeader(event: ReadEvent, header: SyslogHeader, line: string, context: ReadContext): ReadEvent {
   const { raw } = event;
-  putHeader(raw, header);
+  putHeader(raw, header, context);
   raw["line"] = line;
   return event.timestampMs !== null || header.timeMs === null ? event : { ...event, timestampMs: header.timeMs };
 }
 
-function putHeader(raw: JsonObject, header: SyslogHeader): void {
-  if (raw["device"] === undefined && header.host !== null) raw["device"] = header.host;
+function putHeader(raw: JsonObject, header: SyslogHeader, { sender }: ReadContext): void {
+  if (raw["device"] === undefined) {
+    // Where nothing names the device, the address is what there is to know it by.
+    const device = header.host ?? addressOf(sender) ?? sender;
+    if (device !== "") raw["device"] = device;
+  }
   if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
   if (header.model !== null) put(raw, "model", header.model);
   if (header.program !== null) raw["program"] = header.program;
   if (header.structuredData !== null) put(raw, "structured_data", header.structuredData);
 }
 
-function unparsed(header: SyslogHeader, line: string): ReadEvent {
+function unparsed(header: SyslogHeader, line: string, context: ReadContext): ReadEvent {
   const raw: JsonObject = {};
-  putHeader(raw, header);
+  putHeader(raw, header, context);
   put(raw, "process_id", header.processId ?? undefined);
   put(raw, "facility", header.facility ?? undefined);
   put(raw, "event_name", header.messageId ?? undefined);

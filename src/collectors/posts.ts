@@ -61,9 +61,6 @@ export interface PostsOptions {
   readonly now: () => number;
 }
 
-/** One of the things that a body holds, or why it cannot be read. */
-type Item = { readonly reading: Reading; readonly sample: string };
-
 /** Events of some items, on their way to the store. */
 interface Slice {
   readonly drafts: EventDraft[];
@@ -150,8 +147,7 @@ export class Posts {
       slices.push(collecting.catch((error: unknown) => ({ error, indexes })));
     };
     for (let index = 0; index < things.length; index++) {
-      const { reading, sample } = this.#readThing(name, things[index]!, context);
-      const said = this.#tell(name, reading, sample, nowMs);
+      const said = this.#tell(name, things[index]!, this.#readThing(name, things[index]!, context), nowMs);
       if (said.refusal) refused.push({ index, ...said.refusal });
       if (said.flows) flows.push(...said.flows);
       if (said.isNothing) nothing++;
@@ -180,34 +176,30 @@ export class Posts {
     return { kind: "taken", accepted, nothing, refused: refused.sort((a, b) => a.index - b.index), ids };
   }
 
-  #readThing(name: CollectName, thing: Thing, context: ReadContext): Item {
+  #readThing(name: CollectName, thing: Thing, context: ReadContext): Reading {
     const { lineBytesMax } = this.#options;
-    const sample = sampleOf(typeof thing === "object" && "bytes" in thing ? thing.bytes : JSON.stringify(thing.value));
-    const refuse = (reason: RefusalReason, message: string): Item => ({
-      reading: { kind: "refused", reason, message },
-      sample,
-    });
+    const refuse = (reason: RefusalReason, message: string): Reading => ({ kind: "refused", reason, message });
     if ("bytes" in thing) {
       if (thing.bytes.length > lineBytesMax) return refuse("too_long", `it is longer than ${lineBytesMax} bytes`);
       const line = textOf(thing.bytes);
       if (!line) return refuse("not_text", "it is not text");
-      return { reading: name === "eve" ? readEve(line.text, context) : readLine(line.text, context), sample };
+      return name === "eve" ? readEve(line.text, context) : readLine(line.text, context);
     }
     const { value } = thing;
     if (isDeeperThan(value, DEPTH_MAX)) return refuse("malformed", `it is nested deeper than ${DEPTH_MAX} levels`);
     if (name === "syslog") {
       if (typeof value !== "string") return refuse("malformed", "it is not a line of text");
-      return { reading: readLine(value, context), sample };
+      return readLine(value, context);
     }
-    if (name === "eve") return { reading: readEve(JSON.stringify(value), context), sample };
-    return { reading: readBody(name, value, context, this.#open), sample };
+    if (name === "eve") return readEve(JSON.stringify(value), context);
+    return readBody(name, value, context, this.#open);
   }
 
   /** Counts what became of something, and says what is to be done with it. */
   #tell(
     name: CollectName,
+    thing: Thing,
     reading: Reading,
-    sample: string,
     nowMs: number,
   ): {
     readonly drafts: readonly EventDraft[];
@@ -228,11 +220,17 @@ export class Posts {
         this.#things.inc({ name, outcome: "flow" }, reading.flows.length);
         return { drafts: [], flows: reading.flows };
       case "refused":
-        return { drafts: [], refusal: this.#refuse(name, reading.reason, reading.message, sample, nowMs) };
+        return {
+          drafts: [],
+          refusal: this.#refuse(name, reading.reason, reading.message, sampleOfThing(thing), nowMs),
+        };
       case "events": {
         const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
         if (kept.length === 0)
-          return { drafts: [], refusal: this.#refuse(name, "unknown_kind", "no reader understands it", sample, nowMs) };
+          return {
+            drafts: [],
+            refusal: this.#refuse(name, "unknown_kind", "no reader understands it", sampleOfThing(thing), nowMs),
+          };
         tally.events += kept.length;
         this.#things.inc({ name, outcome: "event" }, kept.length);
         return { drafts: kept.map((event) => toDraft(event, platform, nowMs)) };
@@ -281,6 +279,10 @@ export class Posts {
 
 /** Something that a body holds: a line as bytes, or a value out of JSON. */
 type Thing = { readonly bytes: Buffer } | { readonly value: JsonValue };
+
+function sampleOfThing(thing: Thing): string {
+  return sampleOf("bytes" in thing ? thing.bytes : JSON.stringify(thing.value));
+}
 
 function thingsOf(name: CollectName, { isLines, bytes }: PostedBody): Thing[] | { readonly message: string } {
   if (isLines) {

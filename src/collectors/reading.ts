@@ -59,7 +59,7 @@ export const UNPARSED_TYPE = "unparsed";
 
 export interface ReadContext {
   readonly nowMs: number;
-  /** The address that it came from. */
+  /** The address that it came from; empty where there is none. */
   readonly sender: string;
   /** What a time without a zone is meant in. */
   readonly timezone: string;

@@ -22,7 +22,18 @@ export const CEF_CLIENT =
   "UNIFIclientIp=10.9.5.44 UNIFIclientMac=02:00:00:77:88:99 UNIFIwifiName=House Staff UNIFIwifiChannel=36 UNIFIWiFiRssi=-61 " +
   "UNIFIutcTime=2026-11-15T19:59:40.001Z msg=Tablet 4 connected to House Staff on AP Stairs.";
 
-export const CEF_LINES = [CEF_THREAT, CEF_CONFIG, CEF_CLIENT];
+const CEF_DEVICE =
+  "Nov 15 19:59:41 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|512|Device Offline|8|UNIFIcategory=UniFi Devices " +
+  "UNIFIhost=North Gateway UNIFIdeviceMac=02:00:00:12:34:56 UNIFIdeviceName=AP Stairs UNIFIdeviceModel=U6-Lite UNIFIdeviceIp=10.9.0.31 " +
+  "UNIFIdeviceVersion=6.7.54 UNIFIconnectedToDeviceName=Switch 2 UNIFIconnectedToDevicePort=7 UNIFIutcTime=2026-11-15T19:59:41.100Z " +
+  "msg=AP Stairs went offline.";
+
+const CEF_MOTION =
+  "CEF:0|Ubiquiti|UniFi Protect|7.2.105|2159|motion|3|UNIFIcategory=detection eventId=0b5d4d5e-7a11-4a4e-9a55-2f6f1d0c9a01 eventType=motion " +
+  'category=detection severity=3 timestamp=1795000000123 msg="Yard has recorded motion."';
+
+/** What a site tells on an ordinary day: few threats, many clients and cameras. */
+export const CEF_LINES = [CEF_THREAT, CEF_CONFIG, CEF_CLIENT, CEF_DEVICE, CEF_MOTION];
 
 export const FIREWALL_LINE =
   '<4>Nov 15 20:01:02 North-Gateway North-Gateway [WAN_LOCAL-D-2147483647] DESCR="[WAN_LOCAL]Drop the rest" IN=eth8 OUT= ' +

@@ -103,8 +103,25 @@ function scanZone(text: string, localMs: number, end: number, timezone: string):
   return { ms: toUtc(localMs, timezone), end };
 }
 
-/** `Aug  6 00:22:02`, also with a year behind the day, and with a fraction. */
-function scanBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
+interface LastTime extends TimeContext {
+  readonly text: string;
+  readonly ms: number;
+}
+
+let last: LastTime | undefined;
+
+/** `Aug  6 00:22:02`, also with a year behind the day, and with a fraction. Most lines are of the second of the one before. */
+function scanBsd(text: string, start: number, context: TimeContext): ScannedTime | undefined {
+  if (last !== undefined && last.timezone === context.timezone && Math.abs(last.nowMs - context.nowMs) < HOUR_MS) {
+    const end = start + last.text.length;
+    if (text.charCodeAt(end) === SPACE && text.slice(start, end) === last.text) return { ms: last.ms, end };
+  }
+  const scanned = scanAnyBsd(text, start, context);
+  if (scanned) last = { ...context, text: text.slice(start, scanned.end), ms: scanned.ms };
+  return scanned;
+}
+
+function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
   if (text.charCodeAt(start + 3) !== SPACE) return undefined;
   const month = MONTHS.indexOf(text.slice(start, start + 3));
   if (month < 0 || month % 3 !== 0) return undefined;

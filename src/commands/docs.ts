@@ -52,7 +52,9 @@ export function addDocs(program: Command): void {
 async function askForOpenApi(): Promise<OpenApiDocument> {
   const dataDir = mkdtempSync(join(tmpdir(), "tocsin-docs-"));
   try {
-    const flags = { data_dir: dataDir, port: "0", log_level: "silent" };
+    // It only answers: ports that a service may have on this machine are left to it.
+    const ports = { netflow_port: "off", ipfix_port: "off", sflow_port: "off", syslog_port: "off" };
+    const flags = { data_dir: dataDir, port: "0", log_level: "silent", ...ports };
     const { settings } = loadSettings({ flags, environment: {}, workingFolder: dataDir }) as LoadedSettings;
     const { startApp } = await import("../app.ts");
     const app = await startApp(settings, createLog({ level: settings.logLevel }));

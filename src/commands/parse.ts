@@ -53,7 +53,7 @@ export function addParse(program: Command): void {
       const { settings } = requireSettings(command);
       const { readAs } = await import("../collectors/format.ts");
       const { OpenEvents } = await import("../collectors/webhooks/open-events.ts");
-      const context = { nowMs: Date.now(), sender: "127.0.0.1", timezone: settings.timezone };
+      const context = { nowMs: Date.now(), sender: "", timezone: settings.timezone };
       const open = new OpenEvents();
       const read = things(readText(file)).map(({ place, text }) => ({
         place,

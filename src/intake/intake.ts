@@ -199,11 +199,20 @@ class Door implements Intake {
     if (fresh.length > 0) await this.#append(fresh);
   }
 
-  async collect(drafts: readonly EventDraft[], token?: string, atMs = this.#now()): Promise<readonly string[]> {
+  collect(drafts: readonly EventDraft[], token?: string, atMs = this.#now()): Promise<readonly string[]> {
     const { earliest, latest, now } = clockBounds(atMs, this.#retentionDays);
     const isTimely = ({ timestampMs }: EventDraft) => timestampMs >= earliest && timestampMs <= latest;
     const timely = (draft: EventDraft) => (isTimely(draft) ? draft : asOf(now, draft));
-    if (token === undefined) return idsOf(await this.#append(drafts.map((draft) => ({ draft: timely(draft) }))));
+    // Not awaited here: that would hold the drafts until they are stored.
+    if (token === undefined) return this.#append(drafts.map((draft) => ({ draft: timely(draft) }))).then(idsOf);
+    return this.#collectOnce(drafts, token, { isTimely, timely });
+  }
+
+  async #collectOnce(
+    drafts: readonly EventDraft[],
+    token: string,
+    { isTimely, timely }: { isTimely: (draft: EventDraft) => boolean; timely: (draft: EventDraft) => EventDraft },
+  ): Promise<readonly string[]> {
     // A day's events of one append are committed together: a token on the first of them tells of them all.
     const parts = Map.groupBy(drafts, (draft) => (isTimely(draft) ? startOfDay(draft.timestampMs) : "untimely"));
     const ids: string[] = [];

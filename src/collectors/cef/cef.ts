@@ -13,7 +13,8 @@ const PREFIX_CHARACTERS_MAX = 256;
 const HEADER_BARS = 7;
 const HEADER_CHARACTERS_MAX = 512;
 const HEADERS_REMEMBERED_MAX = 1000;
-const WRONG_GUESSES_MAX = 8;
+const LAYOUTS_MAX = 4;
+const LAYOUT_KEYS_MAX = 64;
 const BACKSLASH = 0x5c;
 const BAR = 0x7c;
 const QUOTE = 0x22;
@@ -27,8 +28,9 @@ export function readCef(message: string, context: TimeContext): ReadEvent | unde
   const header = extension < 0 ? undefined : headerOf(message.slice(start, extension));
   if (header === undefined) return undefined;
   const fields = new FieldList();
-  const leftOut = scanExtension(message, extension, fields);
-  const event = readAlarm(header, fields, context);
+  const isKnown = header.layouts.some((layout) => takeByLayout(layout, message, extension, fields));
+  const leftOut = isKnown ? 0 : scanExtension(message, extension, fields, header);
+  const event = readAlarm(header.alarm, fields, context);
   if (leftOut > 0) event.raw["fields_left_out"] = leftOut;
   return event;
 }
@@ -61,16 +63,23 @@ function headerEnd(message: string, start: number): number {
   return bars === HEADER_BARS - 1 ? message.length : -1;
 }
 
-const headers = new Map<string, Alarm>();
+interface Header {
+  readonly alarm: Alarm;
+  readonly layouts: Layout[];
+  /** The keys of the last line that had none of these layouts. */
+  last: readonly Parameter[];
+}
+
+const headers = new Map<string, Header>();
 
 /** A console says few things all day: what a header says is found out once. */
-function headerOf(text: string): Alarm | undefined {
+function headerOf(text: string): Header | undefined {
   const known = headers.get(text);
   if (known !== undefined) return known;
-  const parts = text.split("|");
-  const [, vendor, product, version, code, name, severity] = text.includes("\\") ? splitEscaped(text) : parts;
+  const [, vendor, product, version, code, name, severity] = text.includes("\\") ? splitEscaped(text) : text.split("|");
   if (product === undefined || name === undefined || severity === undefined) return undefined;
-  const header = { vendor, product, version, code, name, severity: severityOfCef(severity.trim()) };
+  const alarm = { vendor, product, version, code, name, severity: severityOfCef(severity.trim()) };
+  const header = { alarm, layouts: [], last: [] };
   if (text.length <= HEADER_CHARACTERS_MAX) {
     if (headers.size >= HEADERS_REMEMBERED_MAX) headers.clear();
     headers.set(text, header);
@@ -91,74 +100,62 @@ function splitEscaped(text: string): string[] {
   return parts;
 }
 
+/**
+ * The keys that lines with one header have, in their order, and a pattern that finds their values. Values in it have no
+ * equals sign, so that there is one way to match it, and none to hide another key; other lines are scanned.
+ */
+interface Layout {
+  readonly parameters: readonly Parameter[];
+  readonly pattern: RegExp;
+}
+
+function takeByLayout({ parameters, pattern }: Layout, message: string, start: number, fields: FieldList): boolean {
+  pattern.lastIndex = start;
+  const values = pattern.exec(message);
+  if (values === null) return false;
+  for (let index = 0; index < parameters.length; index++) {
+    addParameter(fields, parameters[index]!, valueOf(values[index + 1]!));
+  }
+  return true;
+}
+
+/** A layout that came twice in a row is worth a pattern, so many of them for each header. */
+function learn(header: Header, parameters: readonly Parameter[]): void {
+  const isSame = (other: readonly Parameter[]) =>
+    other.length === parameters.length && other.every((one, index) => one === parameters[index]);
+  const isKnown = header.layouts.length >= LAYOUTS_MAX || header.layouts.some((layout) => isSame(layout.parameters));
+  if (!isKnown && isSame(header.last) && parameters.length > 0 && parameters.length <= LAYOUT_KEYS_MAX) {
+    const keys = parameters.map(({ key }) => `${RegExp.escape(key)}=([^=]*?)`);
+    header.layouts.push({ parameters, pattern: new RegExp(` *${keys.join(" ")}$`, "y") });
+  }
+  header.last = parameters.length <= LAYOUT_KEYS_MAX ? parameters : [];
+}
+
 /** Gives how many fields were too many. */
-function scanExtension(message: string, start: number, fields: FieldList): number {
+function scanExtension(message: string, start: number, fields: FieldList, header: Header): number {
+  const seen: Parameter[] = [];
   let equals = nextEquals(message, start);
-  const guesses = { wrong: 0 };
   // What stands before the first key belongs to none.
-  let parameter = equals < 0 ? undefined : parameterBefore(message, equals, start, FIRST, guesses);
+  let keyStart = equals < 0 ? -1 : keyBefore(message, equals, start);
   let count = 0;
   while (equals >= 0) {
     const valueStart = equals + 1;
-    const before: Parameter = parameter ?? FIRST;
     let next = nextEquals(message, quotedEnd(message, valueStart));
-    let nextParameter: Parameter | undefined;
+    let nextKey = -1;
     // The next key is the word before an equals sign, with a space before it: `a=b=c` has one key.
-    while (
-      next >= 0 &&
-      (nextParameter = parameterBefore(message, next, valueStart + 1, before, guesses)) === undefined
-    ) {
+    while (next >= 0 && (nextKey = keyBefore(message, next, valueStart + 1)) === next) {
       next = nextEquals(message, next + 1);
     }
-    if (parameter !== undefined && count++ < FIELDS_MAX) {
-      let end = nextParameter === undefined ? message.length : next - nextParameter.key.length - 1;
-      while (end > valueStart && message.charCodeAt(end - 1) <= SPACE) end--;
-      addParameter(fields, parameter, valueOf(message, valueStart, end));
+    if (keyStart < equals && count++ < FIELDS_MAX) {
+      const parameter = parameterOf(message.slice(keyStart, equals));
+      seen.push(parameter);
+      addParameter(fields, parameter, valueOf(message.slice(valueStart, next < 0 ? message.length : nextKey - 1)));
     }
-    parameter = nextParameter;
+    keyStart = nextKey;
     equals = next;
   }
+  learn(header, seen);
   return Math.max(0, count - FIELDS_MAX);
-}
-
-/** Comes before the first. */
-const FIRST: Parameter = parameterOf("");
-
-/** What was guessed wrongly in a line: somebody who never sends the same twice is not guessed at for long. */
-interface Guesses {
-  wrong: number;
-}
-
-/** The key that ends at `equals` and begins behind a space, not before `from`; most likely the one that came here last time. */
-function parameterBefore(
-  message: string,
-  equals: number,
-  from: number,
-  before: Parameter,
-  guesses: Guesses,
-): Parameter | undefined {
-  if (guesses.wrong < WRONG_GUESSES_MAX) {
-    const { next, second } = before;
-    if (next !== undefined && isKeyAt(message, equals, from, next)) return next;
-    if (second !== undefined && isKeyAt(message, equals, from, second)) {
-      before.second = next;
-      before.next = second;
-      return second;
-    }
-    guesses.wrong++;
-  }
-  const start = keyBefore(message, equals, from);
-  if (start === equals) return undefined;
-  const parameter = parameterOf(message.slice(start, equals));
-  before.second = before.next;
-  before.next = parameter;
-  return parameter;
-}
-
-/** A search that must succeed at once is the quickest way to compare two texts. */
-function isKeyAt(message: string, equals: number, from: number, { spelled }: Parameter): boolean {
-  const start = equals + 1 - spelled.length;
-  return start + 1 >= from && message.charCodeAt(start) === SPACE && message.indexOf(spelled, start) === start;
 }
 
 /** Keys begin behind a space, and the first one where the extension begins. */
@@ -209,10 +206,12 @@ function quotedEnd(message: string, start: number): number {
   return end > 0 && (after === SPACE || end + 1 === message.length) ? end + 1 : start;
 }
 
-function valueOf(message: string, start: number, end: number): string {
-  const isQuoted = end - start >= 2 && message.charCodeAt(start) === QUOTE && message.charCodeAt(end - 1) === QUOTE;
-  const value = isQuoted ? message.slice(start + 1, end - 1) : message.slice(start, end);
-  return value.includes("\\") ? unescape(value) : value;
+function valueOf(text: string): string {
+  const isPadded = text.charCodeAt(text.length - 1) <= SPACE;
+  const value = isPadded ? text.trimEnd() : text;
+  const isQuoted = value.length >= 2 && value.charCodeAt(0) === QUOTE && value.charCodeAt(value.length - 1) === QUOTE;
+  const bare = isQuoted ? value.slice(1, -1) : value;
+  return bare.includes("\\") ? unescape(bare) : bare;
 }
 
 /** `\=`, `\|`, `\\`, `\n` and `\r`; a backslash before anything else stands for itself. */

@@ -7,11 +7,10 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
-import { unpackDraft } from "../draft.ts";
+import { fromColumns, type DraftColumns } from "../draft.ts";
 import { REFUSAL_REASONS, type ReadFlow } from "../reading.ts";
-import type { Batch } from "./batches.ts";
 import type { CollectCounts, InletStatus } from "./status.ts";
-import type { InletThreadApi, InletThreadData } from "./worker.ts";
+import type { GivenBatch, InletThreadApi, InletThreadData } from "./worker.ts";
 
 // Lines of devices on their way to the store. A thread of its own reads them; here its batches are stored, a few at a time:
 // while the store takes none, the thread reads no more from streams and files, and datagrams are dropped and counted.
@@ -120,31 +119,44 @@ class InletPart implements Inlet {
   }
 
   /** Tries until the store takes it. False where the service has to end first. */
-  async #store({ drafts, flows, token, atMs }: Batch): Promise<boolean> {
-    const { collect, addFlows, log } = this.#options;
-    const events = drafts.map(unpackDraft);
-    // A day's events are stored together or not at all: what is tried again is a whole day, and none of it is there yet.
-    const parts = token === null ? [...Map.groupBy(events, dayOf).values()] : [events];
+  async #store({ drafts, flows, token, atMs }: GivenBatch): Promise<boolean> {
+    const { addFlows, log } = this.#options;
     const flowsLeft = [...flows];
+    const daysLeft = token === null ? new Set(Array.from(drafts.timesMs, startOfDay)) : new Set([undefined]);
     for (let waitMs = RETRY_MS_MIN; ; waitMs = Math.min(2 * waitMs, RETRY_MS_MAX)) {
       try {
         while (flowsLeft.length > 0) {
           await addFlows(flowsLeft[0]!.flows, flowsLeft[0]!.sender);
           flowsLeft.shift();
         }
-        while (parts.length > 0) {
-          await collect(parts[0]!, token ?? undefined, atMs);
-          parts.shift();
-        }
+        await this.#collect(drafts, daysLeft, token, atMs);
         return true;
       } catch (error) {
+        const events = drafts.timesMs.length;
         if (this.#stop.signal.aborted) {
-          this.#lost += token === null ? events.length : 0;
+          this.#lost += token === null ? events : 0;
           return false;
         }
-        log.warn({ err: error, events: events.length }, "collected events not stored; they are kept and tried again");
+        log.warn({ err: error, events }, "collected events not stored; they are kept and tried again");
         await sleep(waitMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
       }
+    }
+  }
+
+  /**
+   * A day's events are stored together or not at all: what is tried again is a whole day, and none of it is there yet. With a
+   * token the days are the store's to tell apart. What is unpacked is not held meanwhile, which spares the collector
+   * from copying it.
+   */
+  async #collect(
+    drafts: DraftColumns,
+    daysLeft: Set<number | undefined>,
+    token: string | null,
+    atMs: number,
+  ): Promise<void> {
+    for (const day of daysLeft) {
+      await this.#options.collect(fromColumns(drafts, day), token ?? undefined, atMs);
+      daysLeft.delete(day);
     }
   }
 
@@ -232,10 +244,6 @@ class InletPart implements Inlet {
       }),
     );
   }
-}
-
-function dayOf({ timestampMs }: EventDraft): number {
-  return startOfDay(timestampMs);
 }
 
 /** What TLS needs, read once; null where it is off. */

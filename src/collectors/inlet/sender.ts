@@ -72,6 +72,11 @@ export class Sender extends Tally {
     return this.#lines.length - this.#taken;
   }
 
+  /** Whether nothing would be lost with it but its counts. */
+  get isIdle(): boolean {
+    return this.connections === 0 && this.waiting === 0 && this.address !== OTHERS;
+  }
+
   /** One more line, of a datagram: what is too much is lost. */
   offer(line: Line): "taken" | "too_fast" | "queue_full" {
     this.#earn(line.atMs);
@@ -185,6 +190,8 @@ export interface SendersOptions {
 export class Senders {
   readonly #options: SendersOptions;
   readonly #senders = new Map<string, Sender>();
+  /** Those that no event has come from, as far as anyone has looked; the one known longest first. */
+  readonly #unproven = new Set<string>();
   readonly #room: Room = { characters: 0 };
   /** What those did who are forgotten. */
   readonly #forgotten = new Tally();
@@ -206,6 +213,7 @@ export class Senders {
     const who = { collector, transport, address, isAllowed: spelling === OTHERS || this.#allows(transport, address) };
     const sender = new Sender(who, this.#options.linesPerSecondMax, this.#room, nowMs);
     this.#senders.set(name, sender);
+    if (address !== OTHERS) this.#unproven.add(name);
     return sender;
   }
 
@@ -225,14 +233,14 @@ export class Senders {
   /** The first that never sent an event and has nothing here, or else one that has been silent for long. */
   #makeRoom(nowMs: number): boolean {
     if (nowMs - this.#fullSinceMs < FULL_FOR_MS) return false;
-    let silent: [string, Sender] | undefined;
-    for (const entry of this.#senders) {
-      const [name, sender] = entry;
-      if (sender.connections > 0 || sender.waiting > 0 || sender.address === OTHERS) continue;
-      if (sender.events === 0 && sender.flows === 0) return this.#forget(name, sender);
-      if (!silent && nowMs - sender.lastSeenMs > SILENT_AFTER_MS) silent = entry;
+    for (const name of this.#unproven) {
+      const sender = this.#senders.get(name)!;
+      if (sender.events > 0 || sender.flows > 0) this.#unproven.delete(name);
+      else if (sender.isIdle) return this.#forget(name, sender);
     }
-    if (silent) return this.#forget(...silent);
+    for (const [name, sender] of this.#senders) {
+      if (sender.isIdle && nowMs - sender.lastSeenMs > SILENT_AFTER_MS) return this.#forget(name, sender);
+    }
     this.#fullSinceMs = nowMs;
     return false;
   }
@@ -240,6 +248,7 @@ export class Senders {
   #forget(name: string, sender: Sender): boolean {
     this.#forgotten.add(sender);
     this.#senders.delete(name);
+    this.#unproven.delete(name);
     return true;
   }
 

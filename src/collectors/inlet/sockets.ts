@@ -15,6 +15,7 @@ import { listenAtPath } from "./unix-socket.ts";
 /** A line that has begun must end within this time: connections are not to be held by those who never finish. */
 const UNFINISHED_MS_MAX = 30_000;
 const HANDSHAKE_MS_MAX = 10_000;
+const KEEP_ALIVE_MS = 60_000;
 /** How often streams that wait are looked at. */
 const LOOK_MS = 50;
 const UNIX_SENDER = "unix";
@@ -52,6 +53,7 @@ interface Connection {
 interface Counted {
   packets: number;
   bytes: number;
+  connections: number;
 }
 
 interface OpenListener {
@@ -100,14 +102,14 @@ export class Sockets {
   }
 
   async listenTcp(place: ListenPlace): Promise<void> {
-    const counted = { packets: 0, bytes: 0 };
+    const counted = { packets: 0, bytes: 0, connections: 0 };
     const server = createServer((socket) => this.#admit(place.name, "tcp", socket, counted));
     await this.#listen(server, place, "tcp", counted);
   }
 
   async listenTls(place: ListenPlace, tls: TlsOptions): Promise<void> {
     const { name } = place;
-    const counted = { packets: 0, bytes: 0 };
+    const counted = { packets: 0, bytes: 0, connections: 0 };
     const { handshakeMsMax: handshakeTimeout = HANDSHAKE_MS_MAX } = this.#options;
     // By address and port, which a socket that is closed no longer knows.
     const shaking = new Map<string, { fault: string }>();
@@ -137,7 +139,7 @@ export class Sockets {
   }
 
   async listenUnix(name: LineCollector, path: string): Promise<void> {
-    const counted = { packets: 0, bytes: 0 };
+    const counted = { packets: 0, bytes: 0, connections: 0 };
     const server = createServer((socket) => this.#admit(name, "unix", socket, counted));
     await listenAtPath(server, path);
     this.#keep(server, { name, transport: "unix", address: path }, counted);
@@ -159,10 +161,7 @@ export class Sockets {
       status: () => {
         const bound = server.address();
         const port = typeof bound === "object" && bound !== null ? (bound as AddressInfo).port : null;
-        const connections = [...this.#connections].filter(
-          ({ sender }) => sender.collector === place.name && sender.transport === place.transport,
-        ).length;
-        return { ...place, port, ...counted, receiveBufferBytes: null, connections };
+        return { ...place, port, receiveBufferBytes: null, ...counted };
       },
       close: () => new Promise((resolve) => server.close(() => resolve())),
     });
@@ -222,6 +221,8 @@ export class Sockets {
     } else {
       sender.connections++;
       this.#sockets.add(socket);
+      // One that is gone without a word is found out, and does not hold its place for ever.
+      socket.setKeepAlive(true, KEEP_ALIVE_MS);
       socket.on("close", () => {
         sender.connections--;
         this.#sockets.delete(socket);
@@ -264,6 +265,7 @@ export class Sockets {
       unfinishedSinceMs: undefined,
     };
     this.#connections.add(connection);
+    counted.connections++;
     let ended = false;
     let isFirst = true;
     socket.on("error", () => undefined);
@@ -292,6 +294,7 @@ export class Sockets {
     socket.on("close", () => {
       if (!ended) framing.end(false);
       this.#connections.delete(connection);
+      counted.connections--;
     });
   }
 

@@ -2,6 +2,7 @@ import { workerData } from "node:worker_threads";
 import type { TlsOptions } from "node:tls";
 import { parseCidr } from "../../lib/ip.ts";
 import { serveThread } from "../../lib/thread.ts";
+import { toColumns, type DraftColumns } from "../draft.ts";
 import { ListenFailure } from "../listener.ts";
 import { Batches, type Batch } from "./batches.ts";
 import { FollowedFile } from "./followed-file.ts";
@@ -25,6 +26,9 @@ export interface InletThreadData {
   readonly connectionsPerSenderMax: number;
   readonly reader: ReaderSettings;
 }
+
+/** A batch as it goes to the main thread. */
+export type GivenBatch = Omit<Batch, "drafts"> & { readonly drafts: DraftColumns };
 
 /** What the system is asked to hold of datagrams that are not read yet; it may give less. */
 const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024;
@@ -113,8 +117,9 @@ const api = {
     file?.start();
   },
   /** The next batch, as soon as there is one; null once all is given after a stop. */
-  take(): Promise<Batch | null> {
-    return batches.take();
+  async take(): Promise<GivenBatch | null> {
+    const batch = await batches.take();
+    return batch && { ...batch, drafts: toColumns(batch.drafts) };
   },
   /** What was given is stored. */
   stored(id: number): void {

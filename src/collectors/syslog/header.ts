@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../model/event.ts";
-import { FIELDS_MAX, macOf, putForeign } from "../fields.ts";
+import { FIELDS_MAX, integerOf, macOf, putForeign } from "../fields.ts";
 import { scanTime, type TimeContext } from "../times.ts";
 
 // What stands before the message in a syslog line: RFC 5424, RFC 3164, and what devices make of them. Nothing in it has to
@@ -244,7 +244,7 @@ function skipSpaces(line: string, place: Place): void {
 }
 
 function integer(text: string): number | null {
-  return /^\d{1,9}$/.test(text) ? Number(text) : null;
+  return text.length <= 9 ? (integerOf(text) ?? null) : null;
 }
 
 function isProgramCharacter(code: number): boolean {
