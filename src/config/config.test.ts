@@ -143,6 +143,8 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     TOCSIN_NOTIFICATIONS_WEBHOOK_URL: "https://example.com/",
     TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "secret",
     TOCSIN_ANALYSIS_MODEL: "a-model",
+    TOCSIN_COLLECTORS_TLS_CERTIFICATE: "certificate.pem",
+    TOCSIN_COLLECTORS_TLS_KEY: "key.pem",
   };
   for (const { path, variable, schema } of settingEntries()) {
     const [text, value] = texts[path] ?? (isText(schema) ? ["some text", "some text"] : ["4096", 4096]);
@@ -259,4 +261,13 @@ test("a channel that is half configured is a fault at what is missing", () => {
     ["notifications.webhook_secret", origin("WEBHOOK_URL")],
   ]);
   expect(faultsOf({ WEBHOOK_SECRET: "s" })).toEqual([["notifications.webhook_url", origin("WEBHOOK_SECRET")]]);
+});
+
+test("a port for TLS without a certificate, and two lists with one name, are faults", () => {
+  const environment = { TOCSIN_SYSLOG_TLS_PORT: "6514", TOCSIN_ENRICHMENT_LISTS: "bad=/a,tor=/b,bad=/c" };
+  expect(faultsOf({ environment }).map(({ path, origin }) => [path, origin])).toEqual([
+    ["collectors.tls_certificate", "variable TOCSIN_SYSLOG_TLS_PORT"],
+    ["collectors.tls_key", "variable TOCSIN_SYSLOG_TLS_PORT"],
+    ["enrichment.lists", "variable TOCSIN_ENRICHMENT_LISTS"],
+  ]);
 });

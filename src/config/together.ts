@@ -9,7 +9,8 @@ export interface TogetherFault {
   readonly message: string;
 }
 
-export function faultsTogether({ notifications, analysis }: Settings): TogetherFault[] {
+export function faultsTogether(settings: Settings): TogetherFault[] {
+  const { syslogTlsPort, collectors, enrichment, notifications, analysis } = settings;
   const faults: TogetherFault[] = [];
   const needs = (isMissing: boolean, path: string, because: string, why: string) => {
     if (isMissing) faults.push({ path, because, message: `is needed with ${because}: ${why}` });
@@ -37,5 +38,16 @@ export function faultsTogether({ notifications, analysis }: Settings): TogetherF
     "analysis.url",
     "it is what is asked there",
   );
+  const hasTls = syslogTlsPort !== null;
+  const { tlsCertificate, tlsKey } = collectors;
+  const tls = (name: string) => `collectors.tls_${name}`;
+  needs(hasTls && tlsCertificate === null, tls("certificate"), "syslog_tls_port", "it is shown to those who connect");
+  needs(hasTls && tlsKey === null, tls("key"), "syslog_tls_port", "it proves the certificate");
+  const names = enrichment.lists.map((item) => item.slice(0, item.indexOf("=")));
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) {
+    const message = `has two lists with the name ${twice}: events are told apart by it`;
+    faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
+  }
   return faults;
 }

@@ -94,10 +94,6 @@ describe("lists in files", () => {
     expect(await poll(lists)).toBe(true);
     expect(lists.withAddress("192.0.2.1")).toEqual(["mine"]);
   });
-
-  test("two with one name are refused", async () => {
-    await expect(open("a=x", "a=y")).rejects.toThrow("two lists with the name a");
-  });
 });
 
 describe("lists over the network", () => {

@@ -24,8 +24,6 @@ export class Lists {
   private constructor({ items, everyMs, dataDir, registry, log, now }: ListsOptions) {
     const registers = [registry];
     const names = items.map((item) => item.slice(0, item.indexOf("=")));
-    const twice = names.find((name, i) => names.indexOf(name) !== i);
-    if (twice !== undefined) throw new Error(`enrichment.lists: there are two lists with the name ${twice}`);
     const faults = new Counter({
       name: "tocsin_enrichment_list_faults_total",
       help: "Times that a list could not be read",
