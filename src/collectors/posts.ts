@@ -1,6 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Counter, type Registry } from "prom-client";
+import { canonicalAddress } from "../lib/ip.ts";
 import { isDeeperThan } from "../lib/json.ts";
 import { bodyHash } from "../lib/signature.ts";
 import type { EventDraft, JsonValue } from "../model/event.ts";
@@ -24,6 +25,8 @@ const TURN_ITEMS = 100;
 export const SIGNATURE_MS_MAX = 300_000;
 /** Signatures that are remembered for as long as they could be used again. */
 const SIGNATURES_MAX = 100_000;
+/** Of a sender that a proxy names by something else than an address. */
+const NO_ADDRESS = "::";
 const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
 
 export interface PostedBody {
@@ -101,7 +104,8 @@ export class Posts {
   }
 
   /** Resolves once what became of it is durable; rejects where the store takes none of it. */
-  async take(name: CollectName, body: PostedBody, { sender, signature }: PostContext): Promise<PostOutcome> {
+  async take(name: CollectName, body: PostedBody, { sender: spelling, signature }: PostContext): Promise<PostOutcome> {
+    const sender = canonicalAddress(spelling) ?? NO_ADDRESS;
     const nowMs = this.#options.now();
     const own = this.#names[name];
     own.requests++;

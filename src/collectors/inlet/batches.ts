@@ -86,7 +86,7 @@ export class Batches {
 
   #turnSoon(): void {
     if (this.#isTurnDue || this.#asking.length === 0) return;
-    if (!this.#stopping && this.#active.length === 0 && this.#given.length === 0 && this.#harvest.isEmpty) return;
+    if (!this.#stopping && this.#active.length === 0 && this.#given.length === 0 && this.#harvest.size === 0) return;
     this.#isTurnDue = true;
     setImmediate(() => {
       this.#isTurnDue = false;
@@ -105,19 +105,19 @@ export class Batches {
     }
     this.#readSome();
     const harvest = this.#harvest;
-    const isFull = harvest.drafts.length >= BATCH_EVENTS_MAX || harvest.characters >= BATCH_CHARACTERS_MAX;
-    if (!harvest.isEmpty && (isFull || this.#active.length === 0)) {
+    const isFull = harvest.size >= BATCH_EVENTS_MAX || harvest.characters >= BATCH_CHARACTERS_MAX;
+    if (harvest.size > 0 && (isFull || this.#active.length === 0)) {
       this.#harvest = new Harvest();
       const { drafts, flows } = harvest;
       this.#asking.shift()!({ id: ++this.#lastId, token: null, atMs: this.#now(), drafts, flows });
-    } else if (this.#stopping && harvest.isEmpty && this.#active.length === 0) {
+    } else if (this.#stopping && harvest.size === 0 && this.#active.length === 0) {
       for (const answer of this.#asking.splice(0)) answer(null);
     }
   }
 
   #readSome(): void {
     const harvest = this.#harvest;
-    let left = Math.min(TURN_LINES, BATCH_EVENTS_MAX - harvest.drafts.length);
+    let left = Math.min(TURN_LINES, BATCH_EVENTS_MAX - harvest.size);
     while (left > 0 && this.#active.length > 0 && harvest.characters < BATCH_CHARACTERS_MAX) {
       const sender = this.#active.shift()!;
       let line: Line | undefined;

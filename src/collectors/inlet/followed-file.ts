@@ -292,7 +292,7 @@ export class FollowedFile {
       return;
     }
     const text = textOf(bytes);
-    if (text) reader.read({ ...text, atMs }, sender, harvest);
+    if (text) reader.read({ ...text, atMs, from: sender.address }, sender, harvest);
     else sender.refuse("not_text", "a line is not text", sampleOf(bytes), atMs);
   }
 

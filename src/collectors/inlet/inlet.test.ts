@@ -113,7 +113,7 @@ test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, 
   expect((await stat(path)).mode & 0o777).toBe(0o660);
   const socket = connect(path);
   sockets.push(socket);
-  socket.end("not json\n");
+  socket.end(`not json\n${JSON.stringify(flowRecord())}\n`);
   const unix = await senderWhen(
     ({ refused }) => refused.malformed === 1,
     (one) => one.transport === "unix",
@@ -122,14 +122,15 @@ test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, 
   expect(unix.last_refusal).toMatchObject({ reason: "malformed", sample: "not json" });
 
   const metrics = (await server.call("GET", "/metrics")).text;
-  expect(metrics).toMatch(/tocsin_collect_lines_total 9/);
+  expect(metrics).toMatch(/tocsin_collect_lines_total 10/);
+  await expect.poll(async () => (await status()).exporters[0]?.records, { timeout: 10_000 }).toBe(4);
   expect(metrics).toMatch(/tocsin_collect_refused_total\{reason="malformed"\} 1/);
 
   server = await server.restart();
   const { body } = await server.call("GET", "/api/v1/flows?limit=10");
   expect(body.flows.map((row: any) => [row.version, row.bytes]).sort()).toEqual([
-    [106, 1000],
-    [106, 40_000],
+    [106, 2000],
+    [106, 80_000],
   ]);
   expect(new Set(body.flows.map((row: any) => row.exporter_ip))).toEqual(new Set(["127.0.0.1"]));
 });

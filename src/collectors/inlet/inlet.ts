@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import type { Logger } from "pino";
@@ -84,7 +84,7 @@ class InletPart implements Inlet {
       allowedSenders,
       tls: tlsOf(settings),
       eveSocket,
-      eveFile: eveFile === null ? null : { path: eveFile, notePath: join(dataDir, NOTE_FILE) },
+      eveFile: eveFile === null ? null : { path: resolve(eveFile), notePath: join(dataDir, NOTE_FILE) },
       linesPerSecondMax,
       lineBytesMax,
       connectionsMax,

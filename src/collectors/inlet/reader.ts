@@ -4,7 +4,7 @@ import { readLine } from "../lines.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading } from "../reading.ts";
 import type { Line, Sender } from "./sender.ts";
 import type { LineCollector, Tally } from "./status.ts";
-import { sampleOf, type LineText } from "./text.ts";
+import { sampleOf } from "./text.ts";
 
 // A line becomes what is handed on, and whoever sent it is told of it in its counts.
 
@@ -26,9 +26,11 @@ export class Harvest {
   readonly drafts: PackedDraft[] = [];
   readonly flows: { readonly sender: string; readonly flows: ReadFlow[] }[] = [];
   characters = 0;
+  flowRecords = 0;
 
-  get isEmpty(): boolean {
-    return this.drafts.length === 0 && this.flows.length === 0;
+  /** Events and flow records. */
+  get size(): number {
+    return this.drafts.length + this.flowRecords;
   }
 }
 
@@ -39,24 +41,17 @@ export class LineReader {
     this.#settings = settings;
   }
 
-  /** Reads a line of a sender. `nowMs` stands in where it has no time of its own. */
+  /** Reads a line of a sender; when it came stands in where it has no time of its own. */
   read(line: Line, sender: Sender, into: Harvest): void {
-    const reading = this.#readingOf(sender.collector, line, sender.address, line.atMs);
-    if (reading.kind === "events") sender.lastEventMs = line.atMs;
-    this.tell(reading, line, { tally: sender, sender: sender.address, atMs: line.atMs }, into);
-  }
-
-  #readingOf(collector: LineCollector, line: LineText, sender: string, nowMs: number): Reading {
-    return READERS[collector](line.text, { nowMs, sender, timezone: this.#settings.timezone });
+    const { atMs, from } = line;
+    const context = { nowMs: atMs, sender: from, timezone: this.#settings.timezone };
+    const reading = READERS[sender.collector](line.text, context);
+    if (reading.kind === "events") sender.lastEventMs = atMs;
+    this.#tell(reading, line, sender, into);
   }
 
   /** Counts what became of a line and keeps what is to be handed on. */
-  tell(
-    reading: Reading,
-    { text, isReplaced }: LineText,
-    { tally, sender, atMs }: { tally: Tally; sender: string; atMs: number },
-    into: Harvest,
-  ): void {
+  #tell(reading: Reading, { text, isReplaced, atMs, from }: Line, tally: Tally, into: Harvest): void {
     switch (reading.kind) {
       case "nothing":
         tally.nothing++;
@@ -66,8 +61,9 @@ export class LineReader {
         return;
       case "flows":
         tally.flows += reading.flows.length;
-        if (into.flows.at(-1)?.sender === sender) into.flows.at(-1)!.flows.push(...reading.flows);
-        else into.flows.push({ sender, flows: [...reading.flows] });
+        into.flowRecords += reading.flows.length;
+        if (into.flows.at(-1)?.sender === from) into.flows.at(-1)!.flows.push(...reading.flows);
+        else into.flows.push({ sender: from, flows: [...reading.flows] });
         return;
       case "events":
         for (const event of reading.events) {

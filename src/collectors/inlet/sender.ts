@@ -26,9 +26,12 @@ const SILENT_AFTER_MS = 300_000;
 /** How long to believe that nobody can be forgotten: looking at all of them for every datagram would be a way to stall us. */
 const FULL_FOR_MS = 1000;
 const OTHERS = "others";
+const THIS_MACHINE = "127.0.0.1";
 
 export interface Line extends LineText {
   readonly atMs: number;
+  /** The address that it came from, also where its sender is one of many that share a place; this machine's for a file. */
+  readonly from: string;
 }
 
 /** What all queues hold together. */
@@ -215,6 +218,12 @@ export class Senders {
     this.#senders.set(name, sender);
     if (address !== OTHERS) this.#unproven.add(name);
     return sender;
+  }
+
+  /** The address behind a sender; what is on this machine has its own. */
+  addressOf(sender: Sender, spelling: string): string {
+    if (sender.transport === "unix" || sender.transport === "file") return THIS_MACHINE;
+    return sender.address === OTHERS ? (canonicalAddress(spelling) ?? spelling) : sender.address;
   }
 
   /** Whether someone may send: `others` are many, each is looked at. */

@@ -187,7 +187,7 @@ export class Sockets {
         this.#notText(sender, message);
         continue;
       }
-      const outcome = sender.offer({ ...text, atMs });
+      const outcome = sender.offer({ ...text, atMs, from: senders.addressOf(sender, from) });
       if (outcome === "taken") this.#options.wake(sender);
       else this.#refuse(sender, outcome, DROPPED[outcome], message);
     }
@@ -234,7 +234,8 @@ export class Sockets {
   }
 
   #read(socket: Socket, sender: Sender, counted: Counted): void {
-    const { lineBytesMax, now, wake } = this.#options;
+    const { lineBytesMax, now, wake, senders } = this.#options;
+    const from = senders.addressOf(sender, socket.remoteAddress ?? "");
     const framing = new Framing(
       { bytesMax: lineBytesMax, counted: sender.collector !== "eve" },
       {
@@ -244,7 +245,7 @@ export class Sockets {
           const text = textOf(message);
           if (!text) this.#notText(sender, message);
           else {
-            sender.put({ ...text, atMs: now() });
+            sender.put({ ...text, atMs: now(), from });
             wake(sender);
           }
         },
