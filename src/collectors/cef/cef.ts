@@ -1,7 +1,8 @@
 import { severityOfCef } from "../../model/device-severity.ts";
-import { addParameter, parameterOf, readAlarm, type Alarm, type Parameter } from "../alarm.ts";
+import { readAlarm, type Alarm } from "../alarm.ts";
 import { FieldList } from "../field-list.ts";
 import { FIELDS_MAX } from "../fields.ts";
+import { addParameter, parameterOf, type Parameter } from "../parameters.ts";
 import type { ReadEvent } from "../reading.ts";
 import type { TimeContext } from "../times.ts";
 
