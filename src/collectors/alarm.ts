@@ -2,13 +2,16 @@ import type { Severity } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
 import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import type { FieldList, Slot } from "./field-list.ts";
-import { addressOf, typeOf } from "./fields.ts";
+import { addressOf, ownText, typeOf } from "./fields.ts";
 import { fixedSlot } from "./parameters.ts";
 import type { ReadEvent } from "./reading.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
 import { readAnyTime, type TimeContext } from "./times.ts";
 
 // What a console tells in a CEF line or in a webhook: a product, a name, and parameters. The same, whichever way it comes.
+
+/** A longer one is read, but not remembered. */
+const CATEGORY_CHARACTERS_MAX = 200;
 
 const field = (name: FieldNameKey): Slot => fixedSlot(name);
 
@@ -93,11 +96,10 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
 }
 
 function meaningOf(alarm: Alarm, category: string): NonNullable<Alarm["meaning"]> {
-  if (alarm.meaning?.category !== category) {
-    const kind = alarmKind(alarm.product, alarm.name, category);
-    alarm.meaning = { category, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") };
-  }
-  return alarm.meaning!;
+  if (alarm.meaning?.category === category) return alarm.meaning;
+  const kind = alarmKind(alarm.product, alarm.name, category);
+  const short = ownText(category.slice(0, CATEGORY_CHARACTERS_MAX));
+  return (alarm.meaning = { category: short, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") });
 }
 
 function copy(fields: FieldList, to: Slot, from: Slot): void {

@@ -1,6 +1,6 @@
 import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
 import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
-import { actionOf, addressOf, integerOf, macOf, numberOf, portOf, secondsOf } from "./fields.ts";
+import { actionOf, addressOf, integerOf, macOf, numberOf, ownText, portOf, secondsOf } from "./fields.ts";
 
 // The words that consoles have for what they tell, in CEF lines and in webhooks, and what each of them means.
 
@@ -135,27 +135,29 @@ export function fixedSlot(name: string): Slot {
 
 /** Words that are remembered; with more of them, which only somebody who makes them up has, it begins anew. */
 const PARAMETERS_MAX = 2000;
+/** A longer word is read, but not remembered. */
+const KEY_CHARACTERS_MAX = 64;
 const parameters = new Map<string, Parameter>();
 const slots = new Map<string, Slot>();
 
 export function parameterOf(key: string): Parameter {
-  let known = parameters.get(key);
-  if (known === undefined) {
-    if (parameters.size >= PARAMETERS_MAX) {
-      parameters.clear();
-      slots.clear();
-    }
-    const meaning = MEANINGS.get(key);
-    const ownName = meaning?.name === key ? `${key}_told` : key;
-    known = {
-      key,
-      slot: slotOf(meaning?.name ?? key),
-      ownSlot: slotOf(ownName),
-      take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"),
-    };
-    parameters.set(key, known);
+  const known = parameters.get(key);
+  if (known !== undefined) return known;
+  if (key.length > KEY_CHARACTERS_MAX) return makeParameter(key, makeSlot);
+  if (parameters.size >= PARAMETERS_MAX) {
+    parameters.clear();
+    slots.clear();
   }
-  return known;
+  const made = makeParameter(ownText(key), slotOf);
+  parameters.set(made.key, made);
+  return made;
+}
+
+function makeParameter(key: string, slotFor: (name: string) => Slot): Parameter {
+  const meaning = MEANINGS.get(key);
+  const slot = slotFor(meaning?.name ?? key);
+  const ownSlot = meaning === undefined ? slot : slotFor(meaning.name === key ? `${key}_told` : key);
+  return { key, slot, ownSlot, take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own") };
 }
 
 function slotOf(name: string): Slot {

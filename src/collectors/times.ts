@@ -1,4 +1,5 @@
 import { zoneOffset } from "../model/hours.ts";
+import { ownText } from "./fields.ts";
 
 // Times as devices write them. A time without a zone is meant in the site's; one without a year, in the year in which it
 // is nearest to now, though nothing is told of long before it happens.
@@ -117,7 +118,10 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
     if (text.charCodeAt(end) === SPACE && text.slice(start, end) === last.text) return { ms: last.ms, end };
   }
   const scanned = scanAnyBsd(text, start, context);
-  if (scanned) last = { ...context, text: text.slice(start, scanned.end), ms: scanned.ms };
+  if (scanned) {
+    const { nowMs, timezone } = context;
+    last = { nowMs, timezone, text: ownText(text.slice(start, scanned.end)), ms: scanned.ms };
+  }
   return scanned;
 }
 
