@@ -1,5 +1,4 @@
 import { zoneOffset } from "../model/hours.ts";
-import { ownText } from "./fields.ts";
 
 // Times as devices write them. A time without a zone is meant in the site's; one without a year, in the year in which it
 // is nearest to now, though nothing is told of long before it happens.
@@ -120,7 +119,7 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
   const scanned = scanAnyBsd(text, start, context);
   if (scanned) {
     const { nowMs, timezone } = context;
-    last = { nowMs, timezone, text: ownText(text.slice(start, scanned.end)), ms: scanned.ms };
+    last = { nowMs, timezone, text: text.slice(start, scanned.end), ms: scanned.ms };
   }
   return scanned;
 }

@@ -122,8 +122,10 @@ function takeByLayout({ parameters, pattern }: Layout, message: string, start: n
   pattern.lastIndex = start;
   const values = pattern.exec(message);
   if (values === null) return false;
+  const isPlain = !message.includes("\\", start) && !message.includes('"', start);
   for (let index = 0; index < parameters.length; index++) {
-    addParameter(fields, parameters[index]!, valueOf(values[index + 1]!));
+    const value = withoutPadding(values[index + 1]!);
+    addParameter(fields, parameters[index]!, isPlain ? value : valueOf(value));
   }
   return true;
 }
@@ -220,9 +222,12 @@ function quotedEnd(message: string, start: number): number {
   return end > 0 && (after === SPACE || end + 1 === message.length) ? end + 1 : start;
 }
 
+function withoutPadding(text: string): string {
+  return text.charCodeAt(text.length - 1) === SPACE ? text.trimEnd() : text;
+}
+
 function valueOf(text: string): string {
-  const isPadded = text.charCodeAt(text.length - 1) <= SPACE;
-  const value = isPadded ? text.trimEnd() : text;
+  const value = withoutPadding(text);
   const isQuoted = value.length >= 2 && value.charCodeAt(0) === QUOTE && value.charCodeAt(value.length - 1) === QUOTE;
   const bare = isQuoted ? value.slice(1, -1) : value;
   return bare.includes("\\") ? unescape(bare) : bare;
