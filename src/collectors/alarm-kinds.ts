@@ -125,7 +125,8 @@ export function alarmKind(product: string, name: string, category: string): Alar
 }
 
 export function sourceOfProduct(product: string): Exclude<SourceKind, "custom"> {
-  const words = product.slice(0, NAME_CHARACTERS_MAX).toLowerCase();
+  // An access point has nothing to do with doors.
+  const words = product.slice(0, NAME_CHARACTERS_MAX).toLowerCase().replace("access point", "");
   return (["protect", "access", "talk"] as const).find((source) => words.includes(source)) ?? "network";
 }
 

@@ -1,142 +1,19 @@
 import type { Severity } from "../model/event.ts";
-import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
-import { actionOf, addressOf, integerOf, macOf, numberOf, portOf, secondsOf, typeOf } from "./fields.ts";
+import type { FieldNameKey } from "../model/field-names.ts";
 import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
-import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
+import type { FieldList, Slot } from "./field-list.ts";
+import { addressOf, ownText, typeOf } from "./fields.ts";
+import { fixedSlot } from "./parameters.ts";
+import type { ReadEvent } from "./reading.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
 import { readAnyTime, type TimeContext } from "./times.ts";
-import type { ReadEvent } from "./reading.ts";
 
 // What a console tells in a CEF line or in a webhook: a product, a name, and parameters. The same, whichever way it comes.
 
-type Take =
-  | "text"
-  | "lower"
-  | "source"
-  | "destination"
-  | "port"
-  | "integer"
-  | "number"
-  | "mac"
-  | "action"
-  | "seconds"
-  | "own"
-  | "own number"
-  | "never";
+/** A longer one is read, but not remembered. */
+const CATEGORY_CHARACTERS_MAX = 200;
 
-/** One of the words that a console has for what it tells. */
-export interface Parameter {
-  readonly key: string;
-  readonly slot: Slot;
-  readonly take: Take;
-  /** Where the value is kept as it is, when it cannot be taken as what it should be, or when that is there already. */
-  readonly ownSlot: Slot;
-}
-
-const parameter = (name: FieldNameKey, take: Take = "text") => ({ name, take });
-
-/** What is meant by each parameter. One that is not here is kept under its own name. */
-const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take: Take }> = new Map([
-  ...ownNames(),
-  ...Object.entries({
-    src: parameter("src_ip", "source"),
-    dst: parameter("dst_ip", "destination"),
-    spt: parameter("src_port", "port"),
-    dpt: parameter("dst_port", "port"),
-    smac: parameter("src_mac", "mac"),
-    dmac: parameter("dst_mac", "mac"),
-    shost: parameter("src_host"),
-    dhost: parameter("dst_host"),
-    proto: parameter("protocol", "lower"),
-    app: parameter("app_protocol", "lower"),
-    act: parameter("action", "action"),
-    suser: parameter("user"),
-    dvchost: parameter("device"),
-    dvc: parameter("device_ip", "text"),
-    request: parameter("url"),
-    requestClientApplication: parameter("user_agent"),
-    fname: parameter("file"),
-    reason: parameter("reason"),
-    cat: parameter("category"),
-    msg: parameter("message"),
-    deviceInboundInterface: parameter("in_interface"),
-    deviceOutboundInterface: parameter("out_interface"),
-    eventId: parameter("event_id"),
-    UNIFIcategory: parameter("category"),
-    UNIFIdeviceName: parameter("device"),
-    UNIFIdeviceIp: parameter("device_ip"),
-    UNIFIdeviceMac: parameter("device_mac", "mac"),
-    UNIFIdeviceModel: parameter("model"),
-    UNIFIsrcClientMac: parameter("src_mac", "mac"),
-    UNIFIdstClientMac: parameter("dst_mac", "mac"),
-    UNIFIclientMac: parameter("src_mac", "mac"),
-    UNIFIclientIp: parameter("src_ip", "source"),
-    UNIFIadmin: parameter("user"),
-    UNIFIaccessMethod: parameter("service", "lower"),
-    UNIFIipsSignature: parameter("signature"),
-    UNIFIipsSignatureId: parameter("signature_id", "integer"),
-    UNIFIpolicyName: parameter("rule"),
-    UNIFIrisk: parameter("risk", "lower"),
-    UNIFIdirection: parameter("direction", "lower"),
-    UNIFIwifiName: parameter("network"),
-    UNIFIwanId: parameter("link"),
-    UNIFIsiteName: parameter("site"),
-    UNIFIduration: parameter("duration_s", "seconds"),
-    UNIFIreportedDuration: parameter("duration_s", "seconds"),
-    UNIFItotalBytes: parameter("bytes", "integer"),
-    UNIFItotalPackets: parameter("packets", "integer"),
-    UNIFIdoorName: parameter("door"),
-    UNIFIcameraName: parameter("camera"),
-  }),
-]);
-
-/** A device that uses one of our names means what we mean, if it is of that type. */
-function ownNames(): [string, { name: FieldNameKey; take: Take }][] {
-  const own: Partial<Record<FieldNameKey, Take>> = {
-    src_ip: "source",
-    dst_ip: "destination",
-    src_port: "port",
-    dst_port: "port",
-    src_mac: "mac",
-    dst_mac: "mac",
-    device_mac: "mac",
-    action: "action",
-    protocol: "lower",
-  };
-  const plain = { text: "text", number: "number", "yes or no": "never", list: "never", object: "never" } as const;
-  return (Object.keys(FIELD_NAMES) as FieldNameKey[]).map((name) => [
-    name,
-    parameter(name, own[name] ?? plain[FIELD_NAMES[name].type]),
-  ]);
-}
-
-/** Parameters that are kept under their own names as numbers. */
-const NUMBERS: ReadonlySet<string> = new Set([
-  "UNIFIpacketsReceived",
-  "UNIFIpacketsSent",
-  "UNIFIbytesReceived",
-  "UNIFIbytesSent",
-  "UNIFIflowCount",
-  "UNIFIwanLatency",
-  "UNIFIWiFiRssi",
-  "UNIFIwifiRssi",
-  "UNIFIwifiChannel",
-  "UNIFIcurrentChannel",
-  "UNIFIpriorChannel",
-  "UNIFInetworkVlan",
-  "in",
-  "out",
-  "cnt",
-]);
-
-/** What is asked for by name has a slot for good. */
-const FIXED = new Map<string, Slot>();
-const fixed = (name: string): Slot => {
-  let slot = FIXED.get(name);
-  if (slot === undefined) FIXED.set(name, (slot = makeSlot(name)));
-  return slot;
-};
-const field = (name: FieldNameKey): Slot => fixed(name);
+const field = (name: FieldNameKey): Slot => fixedSlot(name);
 
 const SLOTS = {
   action: field("action"),
@@ -148,11 +25,11 @@ const SLOTS = {
   eventName: field("event_name"),
   host: field("host"),
   message: field("message"),
-  product: fixed("product"),
+  product: fixedSlot("product"),
   setting: field("setting"),
   signature: field("signature"),
   srcIp: field("src_ip"),
-  threatCategory: fixed("UNIFIthreatCategory"),
+  threatCategory: fixedSlot("UNIFIthreatCategory"),
   user: field("user"),
   version: field("version"),
 };
@@ -178,77 +55,10 @@ const SECOND_CHOICES: readonly (readonly [Slot, Slot])[] = (
     ["src_host", "src"],
     ["dst_host", "dst"],
   ] as const
-).map(([name, key]) => [field(name), fixed(key)]);
+).map(([name, key]) => [field(name), fixedSlot(key)]);
 
 /** In this order: the first that can be a time is the time. The console's own language and zone come last. */
-const TIMES = ["UNIFIutcTime", "rt", "timestamp", "end", "start", "UNIFIflowStartTime"].map(fixed);
-
-/** Words that are remembered; with more of them, which only somebody who makes them up has, it begins anew. */
-const PARAMETERS_MAX = 2000;
-const parameters = new Map<string, Parameter>();
-const slots = new Map<string, Slot>();
-
-export function parameterOf(key: string): Parameter {
-  let known = parameters.get(key);
-  if (known === undefined) {
-    if (parameters.size >= PARAMETERS_MAX) {
-      parameters.clear();
-      slots.clear();
-    }
-    const meaning = MEANINGS.get(key);
-    const ownName = meaning?.name === key ? `${key}_told` : key;
-    known = {
-      key,
-      slot: slotOf(meaning?.name ?? key),
-      ownSlot: slotOf(ownName),
-      take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"),
-    };
-    parameters.set(key, known);
-  }
-  return known;
-}
-
-function slotOf(name: string): Slot {
-  let slot = FIXED.get(name) ?? slots.get(name);
-  if (slot === undefined) slots.set(name, (slot = makeSlot(name)));
-  return slot;
-}
-
-/** Takes one parameter. Of two that say the same thing, the first that does so in a way that can be used. */
-export function addParameter(fields: FieldList, { slot, ownSlot, take }: Parameter, value: string): void {
-  if (value === "" || value === "null") return;
-  const taken = fields.has(slot) ? undefined : takeAs(take, value);
-  if (taken !== undefined) fields.add(slot, taken);
-  else if (!fields.has(ownSlot)) fields.add(ownSlot, value);
-}
-
-function takeAs(take: Take, value: string): string | number | undefined {
-  switch (take) {
-    case "own":
-    case "text":
-      return value;
-    case "own number":
-    case "number":
-      return numberOf(value);
-    case "lower":
-      return value.toLowerCase();
-    case "source":
-    case "destination":
-      return addressOf(value);
-    case "port":
-      return portOf(value);
-    case "integer":
-      return integerOf(value);
-    case "mac":
-      return macOf(value);
-    case "action":
-      return actionOf(value);
-    case "seconds":
-      return secondsOf(value);
-    case "never":
-      return undefined;
-  }
-}
+const TIMES = ["UNIFIutcTime", "rt", "timestamp", "end", "start", "UNIFIflowStartTime"].map(fixedSlot);
 
 export interface Alarm {
   readonly vendor: string | undefined;
@@ -286,11 +96,10 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
 }
 
 function meaningOf(alarm: Alarm, category: string): NonNullable<Alarm["meaning"]> {
-  if (alarm.meaning?.category !== category) {
-    const kind = alarmKind(alarm.product, alarm.name, category);
-    alarm.meaning = { category, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") };
-  }
-  return alarm.meaning!;
+  if (alarm.meaning?.category === category) return alarm.meaning;
+  const kind = alarmKind(alarm.product, alarm.name, category);
+  const short = ownText(category.slice(0, CATEGORY_CHARACTERS_MAX));
+  return (alarm.meaning = { category: short, kind, type: kind.type ?? typeOf(alarm.name, "unnamed") });
 }
 
 function copy(fields: FieldList, to: Slot, from: Slot): void {

@@ -4,7 +4,7 @@ import type { JsonObject } from "../model/event.ts";
 // order: an object of that shape is copied and filled, which takes a third of the time of making it field by field.
 
 /** Shapes that are remembered; with more of them, which only somebody who makes them up has, it begins anew. */
-const SHAPES_MAX = 20_000;
+const SHAPES_MAX = 8000;
 
 /** A name that fields have: one object for each, so that names are compared without looking at their letters. */
 export interface Slot {

@@ -148,6 +148,11 @@ export function actionOf(value: unknown): string | undefined {
   return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
 }
 
+/** The same text by itself, to be remembered: a part of a line would keep the whole line in memory with it. */
+export function ownText(text: string): string {
+  return Buffer.from(text).toString();
+}
+
 const TYPE_CHARACTERS_MAX = 100;
 
 /** A device's own name for something as a type of ours: `AP Channel Change` is `ap_channel_change`. */

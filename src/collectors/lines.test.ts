@@ -246,6 +246,7 @@ describe("CEF", () => {
     ["UniFi Access", "access"],
     ["UniFi Talk", "talk"],
     ["Some Firewall", "network"],
+    ["Access Point", "network"],
   ])("%s is of the source %s", (product, source) =>
     expect(read(`CEF:0|M|${product}|1|1|Anything|1|a=1`).source).toBe(source),
   );

@@ -17,15 +17,15 @@ export const CEF_CONFIG =
   'UNIFIdeviceIp=10.9.0.1 UNIFIdeviceMac=02:00:00:11:22:33 msg=Robin K. changed Remote Access setting from "off" to "on". Source IP: 10.9.1.7';
 
 export const CEF_CLIENT =
-  "Nov 15 19:59:40 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|400|WiFi Client Connected|1|UNIFIcategory=Client Devices " +
+  "Nov 15 19:58:12 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|400|WiFi Client Connected|1|UNIFIcategory=Client Devices " +
   "UNIFIhost=North Gateway UNIFIconnectedToDeviceName=AP Stairs UNIFIclientAlias=Tablet 4 UNIFIclientHostname=tablet-4 " +
   "UNIFIclientIp=10.9.5.44 UNIFIclientMac=02:00:00:77:88:99 UNIFIwifiName=House Staff UNIFIwifiChannel=36 UNIFIWiFiRssi=-61 " +
-  "UNIFIutcTime=2026-11-15T19:59:40.001Z msg=Tablet 4 connected to House Staff on AP Stairs.";
+  "UNIFIutcTime=2026-11-15T19:58:12.301Z msg=Tablet 4 connected to House Staff on AP Stairs.";
 
 const CEF_DEVICE =
-  "Nov 15 19:59:41 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|512|Device Offline|8|UNIFIcategory=UniFi Devices " +
+  "Nov 15 19:58:12 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|512|Device Offline|8|UNIFIcategory=UniFi Devices " +
   "UNIFIhost=North Gateway UNIFIdeviceMac=02:00:00:12:34:56 UNIFIdeviceName=AP Stairs UNIFIdeviceModel=U6-Lite UNIFIdeviceIp=10.9.0.31 " +
-  "UNIFIdeviceVersion=6.7.54 UNIFIconnectedToDeviceName=Switch 2 UNIFIconnectedToDevicePort=7 UNIFIutcTime=2026-11-15T19:59:41.100Z " +
+  "UNIFIdeviceVersion=6.7.54 UNIFIconnectedToDeviceName=Switch 2 UNIFIconnectedToDevicePort=7 UNIFIutcTime=2026-11-15T19:58:12.400Z " +
   "msg=AP Stairs went offline.";
 
 const CEF_MOTION =

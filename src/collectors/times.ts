@@ -117,7 +117,10 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
     if (text.charCodeAt(end) === SPACE && text.slice(start, end) === last.text) return { ms: last.ms, end };
   }
   const scanned = scanAnyBsd(text, start, context);
-  if (scanned) last = { ...context, text: text.slice(start, scanned.end), ms: scanned.ms };
+  if (scanned) {
+    const { nowMs, timezone } = context;
+    last = { nowMs, timezone, text: text.slice(start, scanned.end), ms: scanned.ms };
+  }
   return scanned;
 }
 

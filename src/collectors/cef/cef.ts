@@ -1,7 +1,8 @@
 import { severityOfCef } from "../../model/device-severity.ts";
-import { addParameter, parameterOf, readAlarm, type Alarm, type Parameter } from "../alarm.ts";
+import { readAlarm, type Alarm } from "../alarm.ts";
 import { FieldList } from "../field-list.ts";
-import { FIELDS_MAX } from "../fields.ts";
+import { FIELDS_MAX, ownText } from "../fields.ts";
+import { addParameter, parameterOf, type Parameter } from "../parameters.ts";
 import type { ReadEvent } from "../reading.ts";
 import type { TimeContext } from "../times.ts";
 
@@ -13,7 +14,9 @@ const PREFIX_CHARACTERS_MAX = 256;
 const HEADER_BARS = 7;
 const HEADER_CHARACTERS_MAX = 512;
 const HEADERS_REMEMBERED_MAX = 1000;
-const LAYOUTS_MAX = 4;
+const HEADER_LAYOUTS_MAX = 4;
+/** Of all headers together; with more of them, which only somebody who makes them up has, it begins anew. */
+const LAYOUTS_MAX = 1000;
 const LAYOUT_KEYS_MAX = 64;
 const BACKSLASH = 0x5c;
 const BAR = 0x7c;
@@ -71,20 +74,26 @@ interface Header {
 }
 
 const headers = new Map<string, Header>();
+let layouts = 0;
 
 /** A console says few things all day: what a header says is found out once. */
 function headerOf(text: string): Header | undefined {
   const known = headers.get(text);
   if (known !== undefined) return known;
+  if (text.length > HEADER_CHARACTERS_MAX) return makeHeader(text);
+  const own = ownText(text);
+  const header = makeHeader(own);
+  if (header === undefined) return undefined;
+  if (headers.size >= HEADERS_REMEMBERED_MAX) headers.clear();
+  headers.set(own, header);
+  return header;
+}
+
+function makeHeader(text: string): Header | undefined {
   const [, vendor, product, version, code, name, severity] = text.includes("\\") ? splitEscaped(text) : text.split("|");
   if (product === undefined || name === undefined || severity === undefined) return undefined;
   const alarm = { vendor, product, version, code, name, severity: severityOfCef(severity.trim()) };
-  const header = { alarm, layouts: [], last: [] };
-  if (text.length <= HEADER_CHARACTERS_MAX) {
-    if (headers.size >= HEADERS_REMEMBERED_MAX) headers.clear();
-    headers.set(text, header);
-  }
-  return header;
+  return { alarm, layouts: [], last: [] };
 }
 
 function splitEscaped(text: string): string[] {
@@ -113,8 +122,10 @@ function takeByLayout({ parameters, pattern }: Layout, message: string, start: n
   pattern.lastIndex = start;
   const values = pattern.exec(message);
   if (values === null) return false;
+  const isPlain = !message.includes("\\", start) && !message.includes('"', start);
   for (let index = 0; index < parameters.length; index++) {
-    addParameter(fields, parameters[index]!, valueOf(values[index + 1]!));
+    const value = withoutPadding(values[index + 1]!);
+    addParameter(fields, parameters[index]!, isPlain ? value : valueOf(value));
   }
   return true;
 }
@@ -123,8 +134,13 @@ function takeByLayout({ parameters, pattern }: Layout, message: string, start: n
 function learn(header: Header, parameters: readonly Parameter[]): void {
   const isSame = (other: readonly Parameter[]) =>
     other.length === parameters.length && other.every((one, index) => one === parameters[index]);
-  const isKnown = header.layouts.length >= LAYOUTS_MAX || header.layouts.some((layout) => isSame(layout.parameters));
+  const isKnown =
+    header.layouts.length >= HEADER_LAYOUTS_MAX || header.layouts.some((layout) => isSame(layout.parameters));
   if (!isKnown && isSame(header.last) && parameters.length > 0 && parameters.length <= LAYOUT_KEYS_MAX) {
+    if (++layouts > LAYOUTS_MAX) {
+      headers.clear();
+      layouts = 0;
+    }
     const keys = parameters.map(({ key }) => `${RegExp.escape(key)}=([^=]*?)`);
     header.layouts.push({ parameters, pattern: new RegExp(` *${keys.join(" ")}$`, "y") });
   }
@@ -206,9 +222,12 @@ function quotedEnd(message: string, start: number): number {
   return end > 0 && (after === SPACE || end + 1 === message.length) ? end + 1 : start;
 }
 
+function withoutPadding(text: string): string {
+  return text.charCodeAt(text.length - 1) === SPACE ? text.trimEnd() : text;
+}
+
 function valueOf(text: string): string {
-  const isPadded = text.charCodeAt(text.length - 1) <= SPACE;
-  const value = isPadded ? text.trimEnd() : text;
+  const value = withoutPadding(text);
   const isQuoted = value.length >= 2 && value.charCodeAt(0) === QUOTE && value.charCodeAt(value.length - 1) === QUOTE;
   const bare = isQuoted ? value.slice(1, -1) : value;
   return bare.includes("\\") ? unescape(bare) : bare;

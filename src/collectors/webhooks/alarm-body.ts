@@ -1,9 +1,10 @@
 import { severityOfCef } from "../../model/device-severity.ts";
 import type { JsonObject, SourceKind } from "../../model/event.ts";
 import { FIELD_NAMES } from "../../model/field-names.ts";
-import { addParameter, parameterOf, readAlarm } from "../alarm.ts";
+import { readAlarm } from "../alarm.ts";
 import { FieldList } from "../field-list.ts";
 import { FIELDS_MAX, objectOf, textOf } from "../fields.ts";
+import { addParameter, parameterOf } from "../parameters.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 
 /**

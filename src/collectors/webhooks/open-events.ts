@@ -1,8 +1,9 @@
 /** Things that have begun, or have ended lately. The one known longest makes room for the next. */
 const OPEN_EVENTS_MAX = 10_000;
 const NAMES_MAX = 10_000;
-/** A longer id is not remembered: what is not known to a device's maker is not worth our memory. */
+/** What has a longer word in it, or more of them, is read but not remembered: no device says that. */
 const ID_CHARACTERS_MAX = 128;
+const WORDS_MAX = 64;
 const NAME_CHARACTERS_MAX = 256;
 
 /** What is remembered of something that a sender tells of in parts. */
@@ -22,6 +23,12 @@ export interface OpenEvent {
 export class OpenEvents {
   readonly #open = new Map<string, OpenEvent>();
   readonly #names = new Map<string, string>();
+  #forgotten = 0;
+
+  /** How many made room for others before their end was heard of. */
+  get forgotten(): number {
+    return this.#forgotten;
+  }
 
   get size(): number {
     return this.#open.size;
@@ -32,9 +39,10 @@ export class OpenEvents {
   }
 
   set(id: string, event: OpenEvent): void {
-    if (id.length > ID_CHARACTERS_MAX) return;
-    const device = event.device?.slice(0, ID_CHARACTERS_MAX);
-    remember(this.#open, id, { ...event, device, type: event.type?.slice(0, ID_CHARACTERS_MAX) }, OPEN_EVENTS_MAX);
+    const words = [id, event.device ?? "", event.type ?? "", ...event.types];
+    if (words.length > WORDS_MAX || words.some((word) => word.length > ID_CHARACTERS_MAX)) return;
+    const oldest = remember(this.#open, id, event, OPEN_EVENTS_MAX);
+    if (oldest !== undefined && !oldest.hasEnded) this.#forgotten++;
   }
 
   nameOf(id: string): string | undefined {
@@ -47,8 +55,15 @@ export class OpenEvents {
   }
 }
 
-function remember<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
+/** Gives what had to make room. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value, max: number): Value | undefined {
+  let oldest: Value | undefined;
   map.delete(key);
-  if (map.size >= max) map.delete(map.keys().next().value!);
+  if (map.size >= max) {
+    const [first] = map;
+    oldest = first![1];
+    map.delete(first![0]);
+  }
   map.set(key, value);
+  return oldest;
 }

@@ -289,8 +289,12 @@ describe("the cameras' console", () => {
     const open = new OpenEvents();
     for (let index = 0; index < 12_000; index++)
       read("protect", { id: `d${index}`, modelKey: "event", type: "motion", start: 1, camera: "c" }, open);
-    read("protect", { id: "y".repeat(1000), modelKey: "event", type: "motion", start: 1 }, open);
-    expect(open.size).toBe(10_000);
+    expect([open.size, open.forgotten]).toEqual([10_000, 2000]);
+    const long = "y".repeat(1000);
+    for (const item of [{ id: long }, { id: "z", camera: long }, { id: "z", type: long }]) {
+      expect(types("protect", { modelKey: "event", type: "motion", start: 1, ...item }, open)).toHaveLength(1);
+    }
+    expect(open.get("z")).toBeUndefined();
   });
 });
 
