@@ -1,6 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { Counter, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import { canonicalAddress } from "../lib/ip.ts";
 import { isDeeperThan } from "../lib/json.ts";
 import { bodyHash } from "../lib/signature.ts";
@@ -100,6 +100,23 @@ export class Posts {
       help: "posted things that did not become events, by reason",
       labelNames: ["name", "reason"],
       registers,
+    });
+    const open = this.#open;
+    new Gauge({
+      name: "tocsin_collect_open_events",
+      help: "things told of in parts that are remembered until their end, and for a while after",
+      registers,
+      collect() {
+        this.set(open.size);
+      },
+    });
+    new Gauge({
+      name: "tocsin_collect_open_events_forgotten",
+      help: "those of them that made room for others before their end was heard of, since the start",
+      registers,
+      collect() {
+        this.set(open.forgotten);
+      },
     });
   }
 

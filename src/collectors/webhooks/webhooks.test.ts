@@ -465,6 +465,16 @@ describe("the telephones' console", () => {
 });
 
 describe("whatever comes", () => {
+  test("what lets somebody in somewhere is not kept, however deep it stands", () => {
+    const body = {
+      event: "access.remote_view",
+      data: { token: "t0ken", rooms: [{ PIN: 4711, name: "Hall" }], secret: "" },
+    };
+    const { raw } = event("access", body);
+    expect(JSON.stringify(raw)).not.toMatch(/t0ken|4711/);
+    expect(JSON.stringify(raw)).toContain('"PIN":"(hidden)","name":"Hall"');
+  });
+
   test.each(BODY_NAMES)("%s: what nobody knows is kept as it is", (name) => {
     expect(event(name, { some: "thing" })).toMatchObject({ type: "unparsed", source: name, raw: { some: "thing" } });
     expect(event(name, ["text"])).toMatchObject({ type: "unparsed", raw: { body: "text" } });

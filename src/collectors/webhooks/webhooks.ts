@@ -48,8 +48,25 @@ export function readBody(name: BodyName, body: JsonValue, context: ReadContext, 
     if (!object) return [unparsed(name, { body: one })];
     return readAlarmBody(name, object, context) ?? READERS[name](object, context, open) ?? [unparsed(name, object)];
   });
-  for (const { raw } of events) keepTypes(raw);
+  for (const { raw } of events) {
+    hideSecrets(raw);
+    keepTypes(raw);
+  }
   return events.length > 0 ? { kind: "events", events } : { kind: "nothing" };
+}
+
+const SECRETS = new Set(["token", "password", "passcode", "secret", "pin", "pin_code"]);
+const HIDDEN = "(hidden)";
+
+/** What lets somebody in somewhere is for nobody who reads events. */
+function hideSecrets(value: JsonValue): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) return value.forEach(hideSecrets);
+  for (const key of Object.keys(value)) {
+    const inner = value[key]!;
+    if (typeof inner === "object") hideSecrets(inner);
+    else if (inner !== "" && SECRETS.has(key.toLowerCase())) value[key] = HIDDEN;
+  }
 }
 
 /** A body's own field that has one of our names but not its type stands beside it. */
