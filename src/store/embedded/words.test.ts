@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { WORDS_TABLE } from "./journal/day-file.ts";
@@ -90,4 +91,32 @@ describe("a search does not find", () => {
 
 test("a search without a word is refused in words", () => {
   for (const search of ["", "  ", "***", '""', "..."]) expect(parseSearch(search, {})).toHaveProperty("fault");
+});
+
+/** The words as the index has them. */
+function wordsOf(event: EventDraft): Set<string> {
+  const db = new DatabaseSync(":memory:");
+  db.exec(WORDS_TABLE);
+  db.exec("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)");
+  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event).text);
+  const rows = db.prepare("SELECT term FROM vocabulary").all() as { term: string }[];
+  db.close();
+  return new Set(rows.map(({ term }) => term));
+}
+
+test("what stands in the line of an event is left out only where its words are words of the line", () => {
+  const piece = fc.oneof(
+    fc.constantFrom("10.0.0.1", "0.0.0.1", "login_failure", "fail", "a-b", "-b", "AA:BB:CC:00:11:22", "ж", "1", "é.x"),
+    fc.string({ maxLength: 6 }),
+  );
+  const pieces = fc.array(fc.tuple(piece, fc.constantFrom(" ", "=", "|", "", ".", "\u2003")), { maxLength: 8 });
+  fc.assert(
+    fc.property(pieces, piece, fc.nat(9), (parts, other, at) => {
+      const line = parts.map(([text, between]) => text + between).join("");
+      const value = parts[at]?.[0] ?? other;
+      const apart = [draft({ line }), draft({ value })].flatMap((event) => [...wordsOf(event)]);
+      expect(wordsOf(draft({ line, value }))).toEqual(new Set(apart));
+    }),
+    { numRuns: 500 },
+  );
 });

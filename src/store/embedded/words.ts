@@ -172,10 +172,15 @@ function runWords(run: string): RunWords {
  * places as visitRuns and folds it, so only runs with connectors, and text beyond ASCII, are taken apart here.
  */
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
+  const { line } = event.raw;
   return gatherWords(filterWords(event.type, event.source, event.severity, event.class), (addText) => {
+    // Most of what a reader has found in a line stands there as it is, and would be the same words again.
+    const add = (value: string) => {
+      if (typeof line !== "string" || value === line || !standsIn(line, value)) addText(value);
+    };
     const walk = (value: JsonValue | undefined): void => {
-      if (typeof value === "string") addText(value);
-      else if (typeof value === "number" || typeof value === "boolean") addText(String(value));
+      if (typeof value === "string") add(value);
+      else if (typeof value === "number" || typeof value === "boolean") add(String(value));
       else if (Array.isArray(value)) for (const element of value) walk(element);
       else if (value) for (const key of Object.keys(value)) walk(value[key]);
     };
@@ -186,6 +191,22 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
     walk(event.raw);
     walk(event.enrichment);
   });
+}
+
+const OCCURRENCES_MAX = 4;
+
+/** Whether the text stands in the line between separators, so that its words are words of the line. Rather no than long. */
+function standsIn(line: string, text: string): boolean {
+  let at = line.indexOf(text);
+  for (let n = 0; at >= 0 && n < OCCURRENCES_MAX; n++) {
+    if (isSeparator(line, at - 1) && isSeparator(line, at + text.length)) return true;
+    at = line.indexOf(text, at + 1);
+  }
+  return false;
+}
+
+function isSeparator(text: string, at: number): boolean {
+  return at < 0 || at >= text.length || kindOf(text.charCodeAt(at)) === SEPARATOR;
 }
 
 /** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */
