@@ -38,6 +38,7 @@ export class Framing {
   #skipBytes = 0;
   #skipsLine = false;
   #wasCounted = false;
+  #ended = 0;
 
   constructor(options: FramingOptions, messages: FramedMessages) {
     this.#options = options;
@@ -49,6 +50,11 @@ export class Framing {
     return this.#heldBytes > 0 || this.#count !== undefined || this.#skipBytes > 0 || this.#skipsLine;
   }
 
+  /** How many messages have ended, taken or not. */
+  get ended(): number {
+    return this.#ended;
+  }
+
   push(chunk: Buffer): void {
     let at = 0;
     const nul = new NextNul(chunk);
@@ -56,11 +62,13 @@ export class Framing {
       if (this.#skipBytes > 0) {
         const skipped = Math.min(this.#skipBytes, chunk.length - at);
         this.#skipBytes -= skipped;
+        if (this.#skipBytes === 0) this.#ended++;
         at += skipped;
       } else if (this.#skipsLine) {
         const end = nul.orLineFeed(at);
         if (end < 0) return;
         this.#skipsLine = false;
+        this.#ended++;
         at = end + 1;
       } else if (this.#count !== undefined) at = this.#readCounted(chunk, at, this.#count);
       else if (this.#heldBytes > 0 && !this.#isUndecided) at = this.#readLine(chunk, at, nul);
@@ -145,6 +153,7 @@ export class Framing {
       else this.#messages.refuse("too_long", this.#held.subarray(0, this.#heldBytes));
       this.#heldBytes = 0;
       this.#skipsLine = end < 0;
+      if (end >= 0) this.#ended++;
       return end < 0 ? stop : end + 1;
     }
     if (end < 0) {
@@ -198,6 +207,7 @@ export class Framing {
   }
 
   #take(message: Buffer): void {
+    this.#ended++;
     const trimmed = withoutEnd(message);
     if (trimmed.length > 0) this.#messages.take(trimmed);
   }

@@ -208,6 +208,24 @@ describe("bad input costs its sender and nobody else", () => {
     await inlet.linesWhen([LINE, LINE]);
   });
 
+  test("a sender whose writes end within a line is not cut as long as lines end", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, unfinishedMsMax: 30_000 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const busy = await connected(inlet.portOf("tcp"));
+    busy.write("<13>0\n<13>1");
+    const expected = ["<13>0"];
+    await inlet.linesWhen(expected);
+    for (let n = 1; n <= 4; n++) {
+      nowMs += 20_000;
+      busy.write(`\n<13>${n + 1}`);
+      expected.push(`<13>${n}`);
+      await inlet.linesWhen(expected);
+    }
+    const { refused } = await inlet.senderWhen(({ lastSeenMs }) => lastSeenMs === nowMs);
+    expect(refused.cut_off).toBe(0);
+  });
+
   test("with unparsed lines off, one that nobody understands is refused with its sample", async () => {
     const inlet = openSockets({ keepsUnparsed: false });
     await inlet.sockets.listenUdp(inlet.place);

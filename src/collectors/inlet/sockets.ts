@@ -280,8 +280,12 @@ export class Sockets {
       isFirst = false;
       counted.bytes += chunk.length;
       sender.lastSeenMs = now();
+      const { ended: before } = framing;
       framing.push(chunk);
-      connection.unfinishedSinceMs = framing.isUnfinished ? (connection.unfinishedSinceMs ?? now()) : undefined;
+      // What is under way now has begun in this chunk, where anything has ended in it.
+      if (!framing.isUnfinished) connection.unfinishedSinceMs = undefined;
+      else if (framing.ended > before || connection.unfinishedSinceMs === undefined)
+        connection.unfinishedSinceMs = now();
       if (!connection.isWaiting && sender.mustWait(now())) {
         connection.isWaiting = true;
         socket.pause();
