@@ -20,6 +20,7 @@ import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
+import { SEVERITIES, type Severity } from "./model/event.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -82,10 +83,11 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
     const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
 
-    const builtins = loadBuiltinRules({ platform, timezone });
-    const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
     const channels = openChannels(settings.notifications);
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
+    const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? telling.channels : []);
+    const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
+    const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
     const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
     const hear = (alert: AlertSummary) => analyst.hear(alert);
     const onCreated = (alert: Alert) => {
@@ -224,6 +226,11 @@ function inletSettings({
 }: Settings): InletSettings {
   const ports = { syslog: syslogPort, syslog_tls: syslogTlsPort, eve: evePort };
   return { ...collectors, ports, eveFile, eveSocket };
+}
+
+/** Of built-in rules, whose actions nobody can edit. */
+function isToldOf(severity: Severity, { notifications: { builtinFrom } }: Settings): boolean {
+  return builtinFrom !== "off" && SEVERITIES.indexOf(severity) <= SEVERITIES.indexOf(builtinFrom);
 }
 
 /** A client that stops in the middle of its request, or reads its answer too slowly, does not keep the service up. */

@@ -145,7 +145,8 @@ describe("who may post", () => {
 
   test("a key that can do more, a wrong one and a revoked one may not: not even with a good one in the header", async () => {
     const strong = withScopes("collect:eve", "events:read");
-    expect((await post(`eve/${strong}`, ALERT, { key: null })).status).toBe(401);
+    const refused = await post(`eve/${strong}`, ALERT, { key: null });
+    expect([refused.status, refused.body.error.message]).toEqual([401, expect.stringContaining("collect: scopes")]);
     expect((await post(`eve/${server.key.secret}`, ALERT)).status).toBe(401);
     expect((await post("eve/wrong", ALERT)).status).toBe(401);
     const long = await post(`eve/${strong}${"0".repeat(100)}`, ALERT);
@@ -192,12 +193,14 @@ describe("with a secret, what the access controller posts must be signed", () =>
     ["one that is too old", (body: string) => signBody(SECRET, body, nowMs - 301_000)],
     ["one from the future", (body: string) => signBody(SECRET, body, nowMs + 302_000)],
     ["garbage", () => "t=1,v1=zz"],
-  ])("refused: %s", async (_, signatureOf) => {
-    const body = text("refused");
+  ])("refused: %s, and what it lets in is not shown in the sample", async (_, signatureOf) => {
+    const body = text("refused").replace("{", '{"nfc_token":"t0ken","pin_codes":["4711"],');
     const before = (await webhook("access")).refused.bad_signature;
     const answer = await signed(body, signatureOf(body));
     expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthorized" } } });
-    expect((await webhook("access")).refused.bad_signature).toBe(before + 1);
+    const { refused, last_refusal } = await webhook("access");
+    expect(refused.bad_signature).toBe(before + 1);
+    expect(last_refusal.sample).toContain('"nfc_token":"(hidden)","pin_codes":"(hidden)",');
     expect(answer.text).not.toContain(SECRET);
   });
 

@@ -132,3 +132,23 @@ test("neither the address nor the secret is in the log or in an answer", async (
   expect(seen).not.toContain("secret-path");
   expect(seen).not.toContain("the-secret");
 });
+
+test("alerts of built-in rules are told of from a severity on, though nobody can write that into them", async () => {
+  answer = 200;
+  const { data: builtins } = (await server.call("GET", "/v1/rules?per_page=100")).body;
+  const channelsOf = (severity: string) =>
+    builtins
+      .filter((rule: any) => rule.builtin && rule.severity === severity)
+      .map((rule: any) => rule.actions[0].alert.channels);
+  for (const severity of ["critical", "high"])
+    expect(new Set(channelsOf(severity).flat()), severity).toEqual(new Set(["webhook"]));
+  for (const severity of ["medium", "low", "info"]) expect(channelsOf(severity).flat(), severity).toEqual([]);
+  const event = { type: "anything", source: "custom", severity: "critical", data: {} };
+  await server.call("POST", "/v1/events", { body: event });
+  const alertId = await vi.waitFor(async () => {
+    const { body } = await server.call("GET", "/v1/alerts?rule_name=custom.critical_event");
+    expect(body.data).toHaveLength(1);
+    return body.data[0].id as string;
+  }, PATIENCE);
+  expect(await settled(alertId, "sent")).toMatchObject({ channel: "webhook", reason: "created" });
+});

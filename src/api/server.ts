@@ -221,7 +221,8 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (isOpen(request)) return done();
     const authorization = authorizationOf(request);
     const known = identify(authorization, now());
-    const key = known && request.routeOptions.config.keyInPath && !mayStandInPath(known) ? undefined : known;
+    const isTooStrong = known !== undefined && request.routeOptions.config.keyInPath && !mayStandInPath(known);
+    const key = isTooStrong ? undefined : known;
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
     tellLimits(reply, verdict);
@@ -231,6 +232,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
       if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
         throw invalid([{ field: "Host", message: "is required" }]);
       }
+      if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
       if (scopes) requireScopes(key, scopes, authorization);
       done();
     } catch (problem) {

@@ -63,7 +63,7 @@ Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use
       if (options.json) return printJson({ source, sent, took_ms: tookMs, event, rules });
       print(`Sent by ${sent}, found after ${tookMs} ms: ${event.id}`);
       print(
-        `It is a ${plain(event.type)} of ${plain(event.source)}, severity ${event.severity}, at ${event.timestamp}.`,
+        `It is of the type ${plain(event.type)}, source ${plain(event.source)}, severity ${event.severity}, at ${event.timestamp}.`,
       );
       if (rules === null) print("Whether rules matched it was not looked at: the key lacks alerts:read.");
       else print(rules.length === 0 ? "No rule made an alert of it." : `Alerts by ${rules.map(plain).join(", ")}.`);

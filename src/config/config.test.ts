@@ -116,6 +116,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "enrichment.lists_every_minutes": ["5", 5],
     "notifications.console_url": ["https://tocsin.example", "https://tocsin.example"],
     "notifications.on_resolve": ["on", true],
+    "notifications.builtin_from": ["low", "low"],
     "notifications.per_minute_max": ["1", 1],
     "notifications.retry_hours": ["2", 2],
     "notifications.private_addresses": ["on", true],

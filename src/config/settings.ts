@@ -202,6 +202,11 @@ export const settingsSchema = z.strictObject({
   notifications: z.strictObject({
     consoleUrl: urlOr("automatic", "address at which people reach this service, for links in messages"),
     onResolve: onOff("whether the channels hear of an alert that was resolved", "off"),
+    builtinFrom: choice(
+      "least severity of built-in rules of whose alerts every configured channel is told; other rules name their channels",
+      "high",
+      [...SEVERITIES, "off"],
+    ),
     perMinuteMax: integer("messages a minute to one channel; what comes faster is gathered into one", 10, 1, 1000),
     retryHours: integer("how long a message that cannot be delivered is tried again", 24, 1, 168),
     privateAddresses: onOff("whether slack and webhook may be at private or link-local addresses", "off"),

@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Rule } from "../model/rule.ts";
+import type { Severity } from "../model/event.ts";
+import type { Channel, Rule } from "../model/rule.ts";
 import { describeFault, ruleFileParser, toRule, type RuleDocument, type RuleFileSettings } from "./rule-file.ts";
 
 // The rules that every installation begins with: one YAML file each, in builtin/.
@@ -25,12 +26,18 @@ function readFiles(settings: RuleFileSettings, shorten: (content: string) => str
     });
 }
 
-export function loadBuiltinRules(settings: RuleFileSettings): Rule[] {
+export interface BuiltinSettings extends RuleFileSettings {
+  /** Who is told of alerts of a built-in rule of this severity, since nobody can write that into the rule; default: nobody. */
+  readonly channelsOf?: (severity: Severity) => readonly Channel[];
+}
+
+export function loadBuiltinRules({ channelsOf = () => [], ...settings }: BuiltinSettings): Rule[] {
   return readFiles(settings, withoutTests).map((document) => {
     if (document.id === null || document.createdMs === null) {
       throw new Error(`${document.file}:${document.line}: a built-in rule needs id and created`);
     }
-    return toRule(document, { builtin: true });
+    const rule = toRule(document, { builtin: true });
+    return { ...rule, actions: [{ alert: { channels: channelsOf(rule.severity) } }] };
   });
 }
 

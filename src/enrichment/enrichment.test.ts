@@ -4,7 +4,8 @@ import { join } from "node:path";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Enrichment } from "./enrichment.ts";
+import { FIELD_NAMES } from "../model/field-names.ts";
+import { Enrichment, NAME_FIELDS } from "./enrichment.ts";
 import { makeMmdb } from "./mmdb.fixture.ts";
 
 const unasked = () => {
@@ -56,4 +57,17 @@ test("what is remembered of addresses and names is forgotten when the file of pl
     () => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" }, lists: ["mine"] }),
     10_000,
   );
+});
+
+test("names are looked for on lists under every name that readers give them", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tocsin-enrichment-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const geoFile = join(folder, "geo.mmdb");
+  writeFileSync(geoFile, makeMmdb({}));
+  writeFileSync(join(folder, "bad.txt"), "evil.example\n");
+  const enrichment = await openIn(folder, geoFile, [`bad=${join(folder, "bad.txt")}`]);
+  for (const field of NAME_FIELDS)
+    expect(enrichment.enrich({ [field]: "www.evil.example" }), field).toEqual({ lists: ["bad"] });
+  const named = Object.keys(FIELD_NAMES).filter((name) => /(^|_)(host|query|domain|server_name)$/.test(name));
+  expect(named.filter((name) => !(NAME_FIELDS as readonly string[]).includes(name))).toEqual([]);
 });

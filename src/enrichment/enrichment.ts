@@ -21,7 +21,7 @@ const NAME_CHARACTERS_MAX = 255;
 /** The outside address of an event is the first of these that is one of the internet. */
 const ADDRESS_FIELDS = ["src_ip", "dst_ip"] as const;
 /** Where names of hosts stand that lists are asked for. */
-const NAME_FIELDS = ["query", "host", "domain", "hostname", "sni"] as const;
+export const NAME_FIELDS = ["query", "host", "domain", "hostname", "server_name", "src_host", "dst_host"] as const;
 
 export interface EnrichmentOptions {
   readonly settings: {

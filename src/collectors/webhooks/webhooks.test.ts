@@ -466,12 +466,16 @@ describe("the telephones' console", () => {
 
 describe("whatever comes", () => {
   test("what lets somebody in somewhere is not kept, however deep it stands", () => {
-    const body = {
-      event: "access.remote_view",
-      data: { token: "t0ken", rooms: [{ PIN: 4711, name: "Hall" }], secret: "" },
+    const keys = {
+      nfc_token: "s1",
+      pinCode: "s2",
+      api_key: "s3",
+      Authorization: "s4",
+      pin_codes: ["s5", { code: "s6" }],
     };
+    const body = { event: "access.remote_view", data: { token: "s7", rooms: [{ PIN: 4711, name: "Hall" }], keys } };
     const { raw } = event("access", body);
-    expect(JSON.stringify(raw)).not.toMatch(/t0ken|4711/);
+    expect(JSON.stringify(raw)).not.toMatch(/s[1-7]"|4711/);
     expect(JSON.stringify(raw)).toContain('"PIN":"(hidden)","name":"Hall"');
   });
 

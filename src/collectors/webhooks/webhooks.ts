@@ -2,6 +2,7 @@ import { isDeeperThan } from "../../lib/json.ts";
 import type { JsonObject, JsonValue, SourceKind } from "../../model/event.ts";
 import { FIELD_NAMES, type FieldType } from "../../model/field-names.ts";
 import { objectOf } from "../fields.ts";
+import { hideSecrets } from "../secrets.ts";
 import type { ReadContext, ReadEvent, Reading } from "../reading.ts";
 import { wellFormed } from "../well-formed.ts";
 import { readAccess } from "./access.ts";
@@ -53,20 +54,6 @@ export function readBody(name: BodyName, body: JsonValue, context: ReadContext, 
     keepTypes(raw);
   }
   return events.length > 0 ? { kind: "events", events } : { kind: "nothing" };
-}
-
-const SECRETS = new Set(["token", "password", "passcode", "secret", "pin", "pin_code"]);
-const HIDDEN = "(hidden)";
-
-/** What lets somebody in somewhere is for nobody who reads events. */
-function hideSecrets(value: JsonValue): void {
-  if (typeof value !== "object" || value === null) return;
-  if (Array.isArray(value)) return value.forEach(hideSecrets);
-  for (const key of Object.keys(value)) {
-    const inner = value[key]!;
-    if (typeof inner === "object") hideSecrets(inner);
-    else if (inner !== "" && SECRETS.has(key.toLowerCase())) value[key] = HIDDEN;
-  }
 }
 
 /** A body's own field that has one of our names but not its type stands beside it. */
