@@ -62,6 +62,17 @@ test("a name that leads inside is not reached, even where another of its address
   }
 });
 
+test("what can be done about it is said where the caller knows, and nothing is hinted at where not", async () => {
+  const remedy = "some.setting allows private ones";
+  const named = { lookup: answering("10.0.0.1") };
+  await expect(ask("http://10.0.0.1:9/", { remedy })).rejects.toThrow(
+    /^10\.0\.0\.1 is not an address of the internet; some\.setting allows private ones$/,
+  );
+  await expect(ask("http://some.example:9/", { ...named, remedy })).rejects.toThrow(/; some\.setting allows/);
+  await expect(ask("http://10.0.0.1:9/")).rejects.toThrow(/^10\.0\.0\.1 is not an address of the internet$/);
+  await expect(ask("http://some.example:9/", named)).rejects.toThrow(/is not an address of the internet$/);
+});
+
 test("the address that was checked is the one that is connected to: a name that changes its mind in between gains nothing", async () => {
   let asked = 0;
   const port = await serve((_request, response) => response.end("inside"));

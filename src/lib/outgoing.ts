@@ -7,6 +7,8 @@ import { reachOf } from "./reach.ts";
 // Requests to addresses that somebody has given us. The address that is connected to is the one that was checked, so
 // that a name cannot point elsewhere in between; redirects are not followed; everything has an end.
 
+const RETRY_AFTER_MS_MAX = 3_600_000;
+
 export interface OutgoingRequest {
   readonly method: "GET" | "POST";
   readonly url: string;
@@ -18,6 +20,8 @@ export interface OutgoingRequest {
   readonly answerBytesMax: number;
   /** Whether it may lead to a private, link-local or reserved address. */
   readonly allowsPrivate: boolean;
+  /** What an operator can do where that is refused, to end the message with. */
+  readonly remedy?: string | undefined;
   readonly signal?: AbortSignal;
   /** How names become addresses, where it is not the system's way. */
   readonly lookup?: typeof systemLookup;
@@ -32,20 +36,20 @@ export interface OutgoingAnswer {
 
 /** Nothing was sent: it would have gone to where it may not. */
 export class AddressRefused extends Error {
-  constructor(host: string, address: string) {
+  constructor(host: string, address: string, remedy?: string) {
     const where = host === address ? address : `${host} is at ${address}, which`;
-    super(`${where} is not an address of the internet; a setting may allow private ones`);
+    super(`${where} is not an address of the internet${remedy === undefined ? "" : `; ${remedy}`}`);
     this.name = "AddressRefused";
   }
 }
 
 /** Rejects when there is no answer: with AddressRefused, or with what went wrong on the way. */
 export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
-  const { method, headers, body, timeoutMs, allowsPrivate, lookup = systemLookup } = request;
+  const { method, headers, body, timeoutMs, allowsPrivate, remedy, lookup = systemLookup } = request;
   const url = new URL(request.url);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   // The system is not asked for the address of an address.
-  if (!allowsPrivate && isIP(host) !== 0 && reachOf(host) !== "public") throw new AddressRefused(host, host);
+  if (!allowsPrivate && isIP(host) !== 0 && reachOf(host) !== "public") throw new AddressRefused(host, host, remedy);
   // Taken down with the answer: a signal of the system's would be held, with all that hangs on it, until it is due.
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timeoutMs);
@@ -58,7 +62,7 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
         {
           method,
           headers: { ...headers, ...(body !== undefined && { "Content-Length": Buffer.byteLength(body) }) },
-          lookup: allowsPrivate ? lookup : guarded(lookup),
+          lookup: allowsPrivate ? lookup : guarded(lookup, remedy),
           // A connection that is kept was checked for another name, perhaps.
           agent: false,
           signal,
@@ -81,13 +85,21 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   }
 }
 
-function guarded(lookup: typeof systemLookup): LookupFunction {
+/** How long the other side asks to be left alone, up to an hour: seconds or a date. What cannot be read is as if it were not there. */
+export function readRetryAfter(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
+  const text = headers["retry-after"];
+  if (text === undefined) return undefined;
+  const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - nowMs;
+  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), RETRY_AFTER_MS_MAX);
+}
+
+function guarded(lookup: typeof systemLookup, remedy: string | undefined): LookupFunction {
   return (host, options, done) => {
     lookup(host, { ...options, all: true }, (error, found) => {
       const addresses = found as LookupAddress[] | undefined;
       if (error || !addresses) return done(error, []);
       const wrong = addresses.find(({ address }) => reachOf(address) !== "public");
-      if (wrong) return done(new AddressRefused(host, wrong.address), []);
+      if (wrong) return done(new AddressRefused(host, wrong.address, remedy), []);
       if (options.all) return done(null, addresses);
       const [first] = addresses;
       done(null, first!.address, first!.family);

@@ -1,7 +1,11 @@
 import { afterEach, expect, test } from "vitest";
 import type { lookup as systemLookup } from "node:dns";
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { createServer, type AddressInfo } from "node:net";
 import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "./peers.fixture.ts";
 import { openSlack } from "./channels/slack.ts";
+import { openWebhook } from "./channels/webhook.ts";
 import type { Surroundings } from "./channel.ts";
 
 const peers: HttpPeer[] = [];
@@ -73,7 +77,10 @@ test("nobody there, or one that hangs up without an answer, is worth another try
 test("a private address is refused without a connection, also where a name only leads there", async () => {
   const peer = await startPeer();
   const { port } = new URL(peer.url);
-  expect(await send(peer.url, { privateAddresses: false })).toMatchObject({ kind: "refused" });
+  expect(await send(peer.url, { privateAddresses: false })).toEqual({
+    kind: "refused",
+    error: "127.0.0.1 is not an address of the internet; notifications.private_addresses allows private ones",
+  });
   // Rebinding: the name was harmless when it was configured.
   let asked = 0;
   const lookup = ((_host: string, _options: object, done: (error: null, found: object[]) => void) => {
@@ -88,4 +95,89 @@ test("a private address is refused without a connection, also where a name only 
   expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining("127.0.0.1") });
   expect(JSON.stringify(outcome)).not.toContain("secret-path");
   expect([asked, peer.received.length]).toEqual([1, 0]);
+});
+
+const SECRET_PATH = "/services/T0/B0/Xk29vQm7LpZ4?token=s3cr%2Ft%20value&x=1";
+const SECRETS = /Xk29vQm7LpZ4|xk29vqm7lpz4|s3cr|T0.B0/;
+
+/** Says back what it was asked for, as servers do. */
+async function startEcho(status: number, say: (path: string) => string) {
+  const server = createHttpServer((request, response) => {
+    request.resume();
+    response.writeHead(status).end(say(request.url!));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  peers.push({
+    url: "",
+    received: [],
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const WAYS: [string, (path: string) => string][] = [
+  ["as it is", (path) => path],
+  ["in capitals", (path) => path.toUpperCase()],
+  ["decoded", (path) => decodeURIComponent(path)],
+  ["encoded", (path) => encodeURIComponent(path)],
+  [
+    "encoded letter by letter",
+    (path) => `%${Buffer.from(decodeURIComponent(path)).toString("hex").match(/../g)!.join("%")}`,
+  ],
+  ["in HTML", (path) => path.replaceAll("&", "&amp;").replaceAll("/", "&#x2F;")],
+  ["in JSON as PHP writes it", (path) => JSON.stringify({ path }).replaceAll("/", "\\/")],
+  ["in JSON as Go writes it", (path) => JSON.stringify({ path }).replaceAll("&", "\\u0026")],
+  ["without the query", (path) => path.split("?")[0]!],
+  ["where the text is cut to be shown", (path) => `${"word ".repeat(36)}${path}`],
+  ["where the answer is cut", (path) => `${" ".repeat(4070)}${path}${"x".repeat(5000)}`],
+];
+test.each(WAYS)("a peer that says back its address %s does not make it known", async (_, written) => {
+  for (const status of [500, 404, 429, 302]) {
+    const origin = await startEcho(status, (path) => `Cannot POST ${written(path)}`);
+    const outcome = await send(origin + SECRET_PATH);
+    const error = outcome.kind === "sent" ? "" : (outcome.error ?? "");
+    expect(error).toContain(`answered ${status}: `);
+    expect(decodeURIComponent(error.replaceAll("…", ""))).not.toMatch(SECRETS);
+    expect(error.length).toBeLessThan(300);
+  }
+});
+
+test("what is hidden is hidden only: the rest of the sentence is shown", async () => {
+  const origin = await startEcho(500, (path) => `Cannot POST ${path} today, and /hook is a word`);
+  expect(await send(origin + SECRET_PATH)).toMatchObject({
+    error: "answered 500: Cannot POST (hidden) today, and /hook is a word",
+  });
+});
+
+test("one that says back its address and is no HTTP server does not make it known either", async () => {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", (data) => socket.end(data));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const outcome = await send(`http://127.0.0.1:${(server.address() as AddressInfo).port}${SECRET_PATH}`);
+  server.close();
+  expect(outcome.kind).toBe("failed");
+  expect(JSON.stringify(outcome)).not.toMatch(SECRETS);
+});
+
+test("user, password and the secret that signs are hidden as well", async () => {
+  const basic = Buffer.from("operator:pass word").toString("base64");
+  const said = `user operator, pass%20word, Basic ${basic}, signed with KEY/of+the webhook`;
+  const origin = await startEcho(400, () => said);
+  const channel = openWebhook(
+    {
+      ...NO_CHANNELS,
+      webhookUrl: `${origin.replace("//", "//operator:pass%20word@")}/`,
+      webhookSecret: "key/of+the webhook",
+    },
+    {},
+  )!;
+  expect(await channel.send(messageOf([someAlert()]), new AbortController().signal)).toEqual({
+    kind: "refused",
+    error: "answered 400: user (hidden), (hidden), Basic (hidden), signed with (hidden)",
+  });
 });

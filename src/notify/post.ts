@@ -1,13 +1,14 @@
-import { AddressRefused, send, type OutgoingAnswer } from "../lib/outgoing.ts";
+import { AddressRefused, readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { oneLine } from "../lib/text.ts";
 import type { ChannelSettings, Outcome, Surroundings } from "./channel.ts";
+import { secretsOfAddress, withoutSecrets } from "./hiding.ts";
 
 // A message by HTTP, and what the answer to it means.
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_BYTES_MAX = 4096;
 const ANSWER_CHARACTERS_SHOWN_MAX = 200;
-const RETRY_AFTER_MS_MAX = 3_600_000;
+const REMEDY = "notifications.private_addresses allows private ones";
 /** Errors of a connection that never stood: nothing can have arrived. */
 const NOT_CONNECTED = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
@@ -15,14 +16,17 @@ export interface Post {
   readonly url: string;
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Besides the address, what must not be shown whatever the other side says. */
+  readonly secrets?: readonly string[];
 }
 
 export async function post(
-  { url, body, headers }: Post,
+  { url, body, headers, secrets = [] }: Post,
   { privateAddresses }: Pick<ChannelSettings, "privateAddresses">,
   { lookup }: Surroundings,
   signal: AbortSignal,
 ): Promise<Outcome> {
+  const shown = (text: string) => presentable(text, [...secretsOfAddress(url), ...secrets]);
   try {
     const answer = await send({
       method: "POST",
@@ -32,37 +36,34 @@ export async function post(
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
       allowsPrivate: privateAddresses,
+      remedy: REMEDY,
       signal,
       ...(lookup && { lookup }),
     });
-    return outcomeOf(answer);
+    return outcomeOf(answer, shown);
   } catch (error) {
-    if (error instanceof AddressRefused) return { kind: "refused", error: error.message };
+    if (error instanceof AddressRefused) return { kind: "refused", error: shown(error.message) };
     const { code, message } = error as NodeJS.ErrnoException;
     const mayHaveArrived = !NOT_CONNECTED.has(code ?? "");
-    return {
-      kind: "failed",
-      error: oneLine(message || code || "no connection", ANSWER_CHARACTERS_SHOWN_MAX),
-      mayHaveArrived,
-    };
+    return { kind: "failed", error: shown(message || code || "no connection"), mayHaveArrived };
   }
 }
 
-function outcomeOf({ status, headers, body }: OutgoingAnswer): Outcome {
+function outcomeOf({ status, headers, body, isCut }: OutgoingAnswer, shown: (text: string) => string): Outcome {
   if (status >= 200 && status < 300) return { kind: "sent" };
-  const said = oneLine(body.toString(), ANSWER_CHARACTERS_SHOWN_MAX);
+  // Where it was cut may be in the middle of a secret, which would not be found.
+  const said = shown(isCut ? body.toString().replace(/\S+$/, "") : body.toString());
   const error = `answered ${status}${said === "" ? "" : `: ${said}`}`;
   if (status >= 300 && status < 400) return { kind: "refused", error: `${error}; redirects are not followed` };
   if (status >= 500 || status === 408 || status === 429) {
-    const retryAfterMs = readRetryAfter(headers["retry-after"]);
+    const retryAfterMs = readRetryAfter(headers, Date.now());
     return { kind: "failed", error, mayHaveArrived: false, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   }
   return { kind: "refused", error };
 }
 
-/** Seconds or a date; what cannot be read is as if it were not there. */
-function readRetryAfter(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - Date.now();
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(ms, 0), RETRY_AFTER_MS_MAX);
+/** Secrets are looked for before it is cut to what is shown: half of one would not be found. */
+function presentable(text: string, secrets: readonly string[]): string {
+  const line = oneLine(text, ANSWER_BYTES_MAX);
+  return oneLine(withoutSecrets(line, secrets), ANSWER_CHARACTERS_SHOWN_MAX);
 }

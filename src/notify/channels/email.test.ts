@@ -162,3 +162,14 @@ test("many alerts are one mail with counts, links and how many more", async () =
   expect(text).toContain("60 x site.failed_logins");
   expect(text).toContain("And 10 more.");
 });
+
+test("a server that says back the password, as it is or as it was sent, does not make it known", async () => {
+  const sent = Buffer.from(`\0${LOGIN.user}\0${LOGIN.password}`).toString("base64");
+  const peer = await startPeer({
+    ...STRICT,
+    onAuth: ({ username, password }, _, done) => done(new Error(`no ${password} for ${username}, not ${sent} either`)),
+  });
+  const outcome = await send(settingsOf(peer));
+  expect(outcome).toMatchObject({ kind: "refused" });
+  expect(outcome.kind === "refused" && outcome.error).toContain("no (hidden) for tocsin, not (hidden) either");
+});

@@ -3,6 +3,7 @@ import { createTransport } from "nodemailer";
 import { formatTime } from "../../lib/time.ts";
 import type { ChannelSettings, OpenChannel, Outcome, Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
+import { secretsOfLogin, withoutSecrets } from "../hiding.ts";
 import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
@@ -60,7 +61,7 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
     if (rejected.length === 0) return { kind: "sent" };
     return { kind: "sent", error: `refused for ${rejected.length} of ${emailTo.length} addresses` };
   } catch (error) {
-    return outcomeOf(error as SmtpError);
+    return outcomeOf(error as SmtpError, secretsOfLogin(emailUser ?? "", emailPassword ?? ""));
   } finally {
     transport.close();
   }
@@ -72,8 +73,8 @@ interface SmtpError extends Error {
   readonly command?: string;
 }
 
-function outcomeOf({ code, message, responseCode, command }: SmtpError): Outcome {
-  const error = oneLine(message, ERROR_CHARACTERS_MAX);
+function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): Outcome {
+  const error = oneLine(withoutSecrets(message, secrets), ERROR_CHARACTERS_MAX);
   if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
   // Once the text of the mail is on its way, no answer is not a no.
   const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";

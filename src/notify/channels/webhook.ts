@@ -23,7 +23,7 @@ export const openWebhook: OpenChannel = (settings, surroundings) => {
         "X-Tocsin-Delivery": message.deliveryId,
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       };
-      return post({ url, body, headers }, settings, surroundings, signal);
+      return post({ url, body, headers, secrets: [secret] }, settings, surroundings, signal);
     },
   };
 };
