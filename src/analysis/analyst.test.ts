@@ -48,7 +48,10 @@ interface Asked {
 }
 
 /** What a service answers: a status and a body, or nothing ever. */
-type Service = (asked: Asked, before: number) => { status?: number; body: string } | undefined;
+type Service = (
+  asked: Asked,
+  before: number,
+) => { status?: number; body: string; headers?: Record<string, string> } | undefined;
 
 async function startService(answer: Service) {
   const asked: Asked[] = [];
@@ -57,7 +60,8 @@ async function startService(answer: Service) {
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const each = { headers: request.headers, path: request.url!, body: JSON.parse(Buffer.concat(chunks).toString()) };
     const said = answer(each, asked.push(each) - 1);
-    if (said) response.writeHead(said.status ?? 200, { "content-type": "application/json" }).end(said.body);
+    if (said)
+      response.writeHead(said.status ?? 200, { "content-type": "application/json", ...said.headers }).end(said.body);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   closing.push(async () => {
@@ -174,7 +178,17 @@ const WRONG: [string, Service, RegExp][] = [
   ],
   ["is huge", () => ({ body: completion({ ...GOOD, summary: "x".repeat(2_000_000) }) }), /longer than/],
   ["is an error", () => ({ status: 500, body: `{"error":"bad key ${KEY}"}` }), /^answered 500$/],
-  ["is that the key is wrong", () => ({ status: 401, body: `{"error":"bad key ${KEY}"}` }), /^answered 401$/],
+  [
+    "is that the key is wrong",
+    () => ({ status: 401, body: `{"error":"bad key ${KEY}"}` }),
+    /^answered 401 \(is analysis\.key right\?\)$/,
+  ],
+  ["is that it may not be asked", () => ({ status: 403, body: "" }), /^answered 403 \(is analysis\.key right\?\)$/],
+  [
+    "is that it is not there",
+    () => ({ status: 404, body: "" }),
+    /^answered 404 \(are analysis\.url and analysis\.model right\?\)$/,
+  ],
 ];
 test.each(WRONG)("where the answer %s, the built-in scorer answers and says why", async (_, service, reason) => {
   const { analysis, analysed, alert } = await analyseWith(service);
@@ -240,7 +254,7 @@ test("it looks at reputation, spread and history of what is stored", async () =>
   expect(reasoning).toEqual([
     "+24: severity medium (up to 50)",
     "+20: reputation: an address has an abuse score of 75 of 100; on the list bad (up to 20)",
-    "+2: spread: 4 senders, 1 targets, 1 sources of events in the newest events (up to 10)",
+    "+2: spread: 4 senders, 1 target, 1 source of events in the newest events (up to 10)",
     "+0: novelty: 3 alerts of the rule in the 30 days before",
     "+10: history: earlier alerts of the rule were resolved as 3 true, 0 false, 0 benign, 0 duplicates",
   ]);
@@ -307,4 +321,99 @@ test("of a flood some are left out, counted, and analysed afterwards", async () 
   expect(await registry.metrics()).toContain("tocsin_analysis_dropped_total 3");
   const ids = made.map(({ id }) => id);
   await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 20_000 });
+});
+
+test("a model that does not answer is left alone by what runs by itself, for longer each time, until it answers", async () => {
+  let isThere = false;
+  const { url, asked } = await startService(() => (isThere ? { body: completion(GOOD) } : { status: 500, body: "" }));
+  let nowMs = Date.UTC(2032, 0, 1);
+  const { analyst } = await openAnalyst({ url }, { now: () => nowMs });
+  const analyse = async (actor = "system") => {
+    const { id } = await makeAlert();
+    return (await analyst.analyse(id, actor))!.aiAnalysis!;
+  };
+  for (let i = 0; i < 3; i++) expect((await analyse()).provider_error).toBe("answered 500");
+  const paused = await analyse();
+  expect(paused.provider).toBe("builtin");
+  expect(paused.provider_error).toBe("not asked: answered 500; it is asked again from 2032-01-01T00:01:00.000Z on");
+  expect(asked).toHaveLength(3);
+  // One question shows whether it is back.
+  nowMs += 60_000;
+  expect((await analyse()).provider_error).toBe("answered 500");
+  expect((await analyse()).provider_error).toContain("from 2032-01-01T00:03:00.000Z on");
+  // A person may ask, and does not make the pause longer.
+  expect((await analyse("anna")).provider_error).toBe("answered 500");
+  expect((await analyse()).provider_error).toContain("from 2032-01-01T00:03:00.000Z on");
+  expect(asked).toHaveLength(5);
+  isThere = true;
+  expect((await analyse("anna")).provider).not.toBe("builtin");
+  expect((await analyse()).provider).not.toBe("builtin");
+  isThere = false;
+  for (let i = 0; i < 2; i++) expect((await analyse()).provider_error).toBe("answered 500");
+  isThere = true;
+  expect((await analyse()).provider).not.toBe("builtin");
+});
+
+test.each([401, 403, 429])(
+  "after one answer with %i the model is left alone, for as long as it asks",
+  async (status) => {
+    const { url, asked } = await startService(() => ({ status, body: "", headers: { "retry-after": "600" } }));
+    let nowMs = Date.UTC(2032, 1, 1);
+    const { analyst } = await openAnalyst({ url }, { now: () => nowMs });
+    const { id } = await makeAlert();
+    const errorFor = async (actor: string) => (await analyst.analyse(id, actor))!.aiAnalysis!.provider_error;
+    expect(await errorFor("system")).toContain(`answered ${status}`);
+    nowMs += 599_000;
+    // What the service asks for counts for a person as well.
+    for (const actor of ["system", "anna"]) expect(await errorFor(actor)).toContain("from 2032-02-01T00:10:00.000Z on");
+    expect(asked).toHaveLength(1);
+    nowMs += 1000;
+    expect(await errorFor("system")).toContain(`answered ${status}`);
+    expect(asked).toHaveLength(2);
+  },
+);
+
+test("one that is silent holds up three alerts and no more", async () => {
+  const { url, asked } = await startService(() => undefined);
+  const { analyst } = await openAnalyst({ url, timeoutSeconds: 0.2, automaticFrom: "critical" });
+  const made: Alert[] = [];
+  for (let i = 0; i < 6; i++) made.push(await makeAlert({ severity: "critical" }));
+  for (const alert of made) analyst.hear(alert);
+  const ids = made.map(({ id }) => id);
+  await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 10_000 });
+  expect(asked).toHaveLength(3);
+  const errors = (await store.alerts.getMany(ids)).map((alert) => alert!.aiAnalysis!.provider_error);
+  expect(errors[0]).toBe("no answer within 0.2 s");
+  expect(errors[5]).toMatch(/^not asked: no answer within 0\.2 s; it is asked again from /);
+});
+
+test("bad answers to some alerts do not keep the model from judging the others: who sends events could arrange them", async () => {
+  const { url, asked } = await startService((_, before) => ({ body: completion(before < 5 ? "I will not." : GOOD) }));
+  const { analyst } = await openAnalyst({ url });
+  const providers: string[] = [];
+  for (let i = 0; i < 6; i++) {
+    const { id } = await makeAlert();
+    providers.push((await analyst.analyse(id, "system"))!.aiAnalysis!.provider);
+  }
+  expect(providers.map((name) => name === "builtin")).toEqual([true, true, true, true, true, false]);
+  expect(asked).toHaveLength(6);
+});
+
+test("a group that is not among the newest alerts of a noisy rule is not said to be new", async () => {
+  const rule = { id: "rule_n", name: "site.noisy", description: "", tags: [] };
+  const groupOf = (value: string) => ({ field: "raw.src_ip", value });
+  const nowMs = Date.now();
+  await makeAlert({ rule, group: groupOf("192.0.2.1"), createdAt: nowMs - 5000 });
+  for (let i = 0; i < 99; i++) await makeAlert({ rule, group: groupOf("192.0.2.2"), createdAt: nowMs - 4000 + i });
+  const { analyst } = await openAnalyst({});
+  const noveltyFor = async (value: string) => {
+    const { id } = await makeAlert({ rule, group: groupOf(value), createdAt: nowMs });
+    return (await analyst.analyse(id, "anna"))!.aiAnalysis!.reasoning[3];
+  };
+  // All hundred were searched.
+  expect(await noveltyFor("192.0.2.3")).toBe("+5: novelty: the rule's first alert for 192.0.2.3 in 30 days");
+  await makeAlert({ rule, group: groupOf("192.0.2.2"), createdAt: nowMs - 1 });
+  expect(await noveltyFor("192.0.2.1")).toMatch(
+    /^\+0: novelty: 192\.0\.2\.1 is not among the last 100 of 10[12] alerts of the rule in the 30 days before/,
+  );
 });

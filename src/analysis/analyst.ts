@@ -6,7 +6,8 @@ import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { gatherEvidence, type Evidence } from "./evidence.ts";
-import { Provider } from "./provider.ts";
+import { Pause } from "./pause.ts";
+import { Provider, type ProviderOutcome } from "./provider.ts";
 import { askAbout } from "./question.ts";
 import { judge } from "./scorer.ts";
 
@@ -55,6 +56,7 @@ export class Analyst {
   readonly #options: AnalystOptions;
   readonly #now: () => number;
   readonly #provider: Provider | undefined;
+  readonly #pause = new Pause();
   readonly #severities: readonly Severity[];
   readonly #analyses: Counter<"provider">;
   readonly #failures: Counter;
@@ -71,7 +73,7 @@ export class Analyst {
     this.#options = options;
     this.#now = now;
     if (url !== null && model !== null)
-      this.#provider = new Provider({ url, model, key, timeoutMs: timeoutSeconds * 1000 });
+      this.#provider = new Provider({ url, model, key, timeoutMs: timeoutSeconds * 1000, now });
     this.#severities = automaticFrom === "off" ? [] : SEVERITIES.slice(0, SEVERITIES.indexOf(automaticFrom) + 1);
     this.#analyses = new Counter({
       name: "tocsin_analyses_total",
@@ -113,12 +115,15 @@ export class Analyst {
     this.#start();
   }
 
-  /** The alert with its analysis; undefined where there is no such alert. */
+  /**
+   * The alert with its analysis; undefined where there is no such alert. A model that is left alone is asked all the same when a
+   * person wants it: they wait for their own answer only, and it is how they see that what was wrong is right again.
+   */
   async analyse(id: string, actor: string): Promise<AlertSummary | undefined> {
     const alert = await this.#options.store.alerts.get(id);
     if (!alert) return undefined;
     const evidence = await gatherEvidence(this.#options.store, alert);
-    const aiAnalysis = await this.#judge(evidence);
+    const aiAnalysis = await this.#judge(evidence, actor !== SYSTEM);
     this.#analyses.inc({ provider: aiAnalysis.provider === BUILTIN ? BUILTIN : "model" });
     const entry = { kind: "analysed", provider: aiAnalysis.provider, actor } as const;
     return this.#options.annotate(id, () => ({ aiAnalysis, entry }));
@@ -130,8 +135,8 @@ export class Analyst {
     await this.#running;
   }
 
-  async #judge(evidence: Evidence): Promise<AiAnalysis> {
-    const asked = this.#provider ? await this.#ask(this.#provider, evidence) : undefined;
+  async #judge(evidence: Evidence, isWanted: boolean): Promise<AiAnalysis> {
+    const asked = this.#provider ? await this.#ask(this.#provider, evidence, isWanted) : undefined;
     const analysed_at = formatTime(this.#now());
     if (this.#provider && asked && "judgement" in asked) {
       return { ...asked.judgement, provider: this.#provider.name, model: this.#provider.model, analysed_at };
@@ -140,14 +145,34 @@ export class Analyst {
     return { ...judge(evidence), provider: BUILTIN, analysed_at, ...failure };
   }
 
-  async #ask(provider: Provider, evidence: Evidence) {
+  async #ask(provider: Provider, evidence: Evidence, isWanted: boolean) {
     const { log } = this.#options;
-    const outcome = await this.#askWithinBudget(provider, evidence);
+    const pausedFor = this.#pausedFor(isWanted);
+    const outcome = pausedFor === undefined ? await this.#askWithinBudget(provider, evidence) : { error: pausedFor };
     if ("error" in outcome) {
       this.#failures.inc();
-      log.warn({ alert: evidence.alert.id, reason: outcome.error }, "the built-in scorer answers instead of the model");
+      // What led to a pause was said when it began; a flood of alerts during it says nothing new.
+      const level = pausedFor === undefined ? "warn" : "debug";
+      const about = { alert: evidence.alert.id, reason: outcome.error };
+      log[level](about, "the built-in scorer answers instead of the model");
     }
     return outcome;
+  }
+
+  /** Why the model is not asked now; undefined where it is. How long it asked to be left alone counts for everybody. */
+  #pausedFor(isWanted: boolean): string | undefined {
+    const now = this.#now();
+    const paused = this.#pause.at(now);
+    if (!paused) return undefined;
+    const until = isWanted ? paused.askedForUntil : paused.until;
+    return now < until ? `not asked: ${paused.reason}; it is asked again from ${formatTime(until)} on` : undefined;
+  }
+
+  #learn(outcome: ProviderOutcome): void {
+    // An end of the service is no failure of the model.
+    if (this.#stop.signal.aborted) return;
+    if ("failure" in outcome && outcome.failure) this.#pause.failed(outcome.failure, this.#now());
+    else this.#pause.succeeded();
   }
 
   /** The most that it may cost is written down before, so that a crash never leaves the budget larger than it is. */
@@ -163,6 +188,7 @@ export class Analyst {
       if (used + most > settings.monthlyTokensMax) return { error: "the tokens of this month are used up" };
       await store.analysis.addTokens(month, most);
       const outcome = await provider.ask(question, this.#stop.signal);
+      this.#learn(outcome);
       await store.analysis.addTokens(month, outcome.tokens - most);
       return outcome;
     } finally {

@@ -43,6 +43,7 @@ export function someEvidence(more: Partial<Evidence> = {}, alert: Partial<Alert>
     noveltyDays: 30,
     earlierOfRule: 2,
     earlierOfGroup: 1,
+    earlierSearched: more.earlierOfRule ?? 2,
     resolutions: { true_positive: 0, false_positive: 0, benign: 0, duplicate: 0 },
     ...more,
   };

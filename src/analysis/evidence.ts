@@ -28,6 +28,8 @@ export interface Evidence {
   /** Alerts of the rule in those days before it, and how many of them were of the same group. */
   readonly earlierOfRule: number;
   readonly earlierOfGroup: number;
+  /** How many of those of the rule, the newest, were searched for the group. */
+  readonly earlierSearched: number;
   readonly resolutions: Readonly<Record<(typeof RESOLUTIONS)[number], number>>;
 }
 
@@ -59,6 +61,7 @@ export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, al
     noveltyDays: NOVELTY_DAYS,
     earlierOfRule: before.total,
     earlierOfGroup: before.items.filter(({ group }) => group?.value === alert.group?.value).length,
+    earlierSearched: before.items.length,
     resolutions,
   };
 }

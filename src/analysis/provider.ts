@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { send, type OutgoingAnswer } from "../lib/outgoing.ts";
+import { readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { lines, oneLine } from "../lib/text.ts";
 import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
+import type { ServiceFailure } from "./pause.ts";
 import type { Question } from "./question.ts";
 import type { Judgement } from "./scorer.ts";
 
@@ -14,18 +15,30 @@ const POINT_CHARACTERS_MAX = 500;
 /** What a token is worth at least, in characters, where nobody says. */
 const CHARACTERS_PER_TOKEN = 3;
 const ERROR_CHARACTERS_MAX = 200;
+/** Answers that will be the same for the next question. */
+const FINAL_STATUSES = new Set([401, 403, 429]);
+/** What an operator should look at. */
+const REMEDIES: Readonly<Record<number, string>> = {
+  401: " (is analysis.key right?)",
+  403: " (is analysis.key right?)",
+  404: " (are analysis.url and analysis.model right?)",
+};
 
 export interface ProviderSettings {
   readonly url: string;
   readonly model: string;
   readonly key: string | null;
   readonly timeoutMs: number;
+  readonly now: () => number;
 }
 
-/** `tokens`: what it has cost, as far as is known. */
+/**
+ * `tokens`: what it has cost, as far as is known. `failure`: it was the service that failed, whatever the question was. A model that
+ * answers this one question badly is none: otherwise whoever writes the events could have it left alone.
+ */
 export type ProviderOutcome =
   | { readonly judgement: Judgement; readonly tokens: number }
-  | { readonly error: string; readonly tokens: number };
+  | { readonly error: string; readonly tokens: number; readonly failure?: ServiceFailure };
 
 const pointSchema = z.string().min(1).max(POINT_CHARACTERS_MAX);
 const judgementSchema = z.strictObject({
@@ -94,12 +107,16 @@ export class Provider {
       }
     } catch (error) {
       // It may have been read, and be charged for.
-      return { error: oneLine((error as Error).message, ERROR_CHARACTERS_MAX), tokens: this.estimate(question) };
+      return failed(oneLine((error as Error).message, ERROR_CHARACTERS_MAX), this.estimate(question));
     }
     // Its body is not passed on: some services repeat the key in it.
-    if (answer.status !== 200) return { error: `answered ${answer.status}`, tokens: 0 };
-    if (answer.isCut)
-      return { error: `its answer is longer than ${ANSWER_BYTES_MAX} bytes`, tokens: this.estimate(question) };
+    const { status, headers } = answer;
+    if (status !== 200) {
+      const isFinal = FINAL_STATUSES.has(status);
+      const retryAfterMs = readRetryAfter(headers, this.#settings.now());
+      return failed(`answered ${status}${REMEDIES[status] ?? ""}`, 0, { isFinal, retryAfterMs });
+    }
+    if (answer.isCut) return failed(`its answer is longer than ${ANSWER_BYTES_MAX} bytes`, this.estimate(question));
     return readCompletion(answer.body.toString(), this.estimate(question));
   }
 
@@ -135,9 +152,17 @@ export class Provider {
   }
 }
 
+function failed(
+  error: string,
+  tokens: number,
+  more: Omit<ServiceFailure, "error"> = { isFinal: false },
+): ProviderOutcome {
+  return { error, tokens, failure: { error, ...more } };
+}
+
 function readCompletion(text: string, estimate: number): ProviderOutcome {
   const completion = completionSchema.safeParse(parseJson(text));
-  if (!completion.success) return { error: "its answer is not a chat completion", tokens: estimate };
+  if (!completion.success) return failed("its answer is not a chat completion", estimate);
   const { choices, usage } = completion.data;
   const tokens = usage?.total_tokens ?? estimate;
   const { message, finish_reason: ending } = choices[0]!;

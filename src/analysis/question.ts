@@ -2,15 +2,17 @@ import { randomBytes } from "node:crypto";
 import { lines } from "../lib/text.ts";
 import { formatTime } from "../lib/time.ts";
 import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
-import type { JsonValue } from "../model/event.ts";
+import type { JsonObject, JsonValue } from "../model/event.ts";
 import type { Evidence } from "./evidence.ts";
 
 // What a model is asked. Everything that comes out of alerts and events is data between two lines that nobody can foresee.
 
+/** Of all of it, as JSON. */
 const DATA_CHARACTERS_MAX = 24_000;
-const TEXT_CHARACTERS_MAX = 1000;
-const ITEMS_MAX = 50;
-const DEPTH_MAX = 6;
+/** Of what is said of the alert itself. */
+const HEAD_CHARACTERS_MAX = 8000;
+/** So many of the newest events have an equal share of what is left: one that is large leaves room for the others. */
+const SHARES_MAX = 5;
 const BOUNDARY_BYTES = 16;
 
 export interface Question {
@@ -32,45 +34,86 @@ export function askAbout(evidence: Evidence): Question {
   return { system, user: `data ${boundary}\n${dataOf(evidence)}\ndata ${boundary}` };
 }
 
+/** How much of a value is kept. What does not fit with one is tried with the next; the last is the least that says anything. */
+interface Bounds {
+  readonly textMax: number;
+  readonly itemsMax: number;
+  readonly depthMax: number;
+}
+const BOUNDS: readonly Bounds[] = [
+  { textMax: 1000, itemsMax: 50, depthMax: 6 },
+  { textMax: 300, itemsMax: 50, depthMax: 6 },
+  { textMax: 100, itemsMax: 50, depthMax: 6 },
+  { textMax: 100, itemsMax: 20, depthMax: 4 },
+  { textMax: 60, itemsMax: 12, depthMax: 3 },
+  { textMax: 40, itemsMax: 8, depthMax: 2 },
+  { textMax: 30, itemsMax: 3, depthMax: 1 },
+];
+
 function dataOf(evidence: Evidence): string {
-  const { alert, events, abuseScore, lists, earlierOfRule, earlierOfGroup, noveltyDays, resolutions } = evidence;
-  const head = bounded({
-    title: alert.title,
-    description: alert.description,
-    rule: { name: alert.rule.name, description: alert.rule.description, tags: [...alert.rule.tags] },
+  const { alert, events, abuseScore, lists, noveltyDays, resolutions } = evidence;
+  const { earlierOfRule, earlierOfGroup, earlierSearched } = evidence;
+  // Its texts may be anybody's; the numbers after them are ours and have their own end.
+  const texts = fitted(
+    {
+      title: alert.title,
+      description: alert.description,
+      rule: { name: alert.rule.name, description: alert.rule.description, tags: [...alert.rule.tags] },
+      source: alert.source,
+      group: alert.group && { ...alert.group },
+      enrichment: alert.enrichment,
+      lists: [...lists],
+    },
+    HEAD_CHARACTERS_MAX,
+  );
+  const head = {
+    ...texts,
     severity: alert.severity,
-    source: alert.source,
-    group: alert.group && { ...alert.group },
     event_count: alert.eventCount,
     first_event_at: formatTime(alert.firstEventAt),
     last_event_at: formatTime(alert.lastEventAt),
-    enrichment: alert.enrichment,
     abuse_score: abuseScore,
-    lists: [...lists],
-    earlier_alerts: { days: noveltyDays, of_rule: earlierOfRule, of_group: earlierOfGroup },
+    earlier_alerts: {
+      days: noveltyDays,
+      of_rule: earlierOfRule,
+      of_group: earlierOfGroup,
+      searched_for_group: earlierSearched,
+    },
     earlier_resolutions: { ...resolutions },
-  }) as object;
-  const shown: JsonValue[] = [];
-  let characters = JSON.stringify(head).length;
-  for (const { type, severity, timestamp, source, raw, enrichment } of events) {
-    const event = bounded({ type, severity, timestamp, source, raw, enrichment });
-    characters += JSON.stringify(event).length;
-    if (characters > DATA_CHARACTERS_MAX) break;
+  };
+  const shown: JsonObject[] = [];
+  const data = () => JSON.stringify({ alert: head, newest_events: shown });
+  let room = DATA_CHARACTERS_MAX - data().length;
+  for (const [place, { type, severity, timestamp, source, raw, enrichment }] of events.entries()) {
+    const shares = Math.max(1, Math.min(SHARES_MAX, events.length) - place);
+    const event = fitted({ type, severity, timestamp, source, raw, enrichment }, Math.floor(room / shares) - 1);
+    if (event === undefined) break;
     shown.push(event);
+    // And the comma after it.
+    room -= JSON.stringify(event).length + 1;
   }
-  const text = JSON.stringify({ alert: head, newest_events: shown });
-  // Only an alert that is itself too long gets here without fitting.
-  return text.length <= DATA_CHARACTERS_MAX * 2
-    ? text
-    : JSON.stringify({ alert: { title: (head as { title: string }).title } });
+  return data();
+}
+
+/** The same fields, each with an end that lets all of it fit; undefined where there is no room for the least of it. */
+function fitted(fields: JsonObject, charactersMax: number): JsonObject | undefined {
+  for (const bounds of BOUNDS) {
+    const entries = Object.entries(fields).map(([key, value]) => [key, bounded(value, bounds)] as const);
+    const kept = Object.fromEntries(entries);
+    if (JSON.stringify(kept).length <= charactersMax) return kept;
+  }
+  return undefined;
 }
 
 /** The same with an end to every text, list and depth, and without what cannot be seen. */
-function bounded(value: JsonValue, depth = 0): JsonValue {
-  if (typeof value === "string") return lines(value, TEXT_CHARACTERS_MAX);
+function bounded(value: JsonValue, bounds: Bounds, depth = 0): JsonValue {
+  const { textMax, itemsMax, depthMax } = bounds;
+  // Half a character would be written as six.
+  const text = (words: string) => lines(words, textMax).toWellFormed();
+  if (typeof value === "string") return text(value);
   if (typeof value !== "object" || value === null) return value;
-  if (depth >= DEPTH_MAX) return "(more)";
-  if (Array.isArray(value)) return value.slice(0, ITEMS_MAX).map((item) => bounded(item, depth + 1));
-  const entries = Object.entries(value).slice(0, ITEMS_MAX);
-  return Object.fromEntries(entries.map(([key, item]) => [lines(key, TEXT_CHARACTERS_MAX), bounded(item, depth + 1)]));
+  if (depth >= depthMax) return "(more)";
+  if (Array.isArray(value)) return value.slice(0, itemsMax).map((item) => bounded(item, bounds, depth + 1));
+  const entries = Object.entries(value).slice(0, itemsMax);
+  return Object.fromEntries(entries.map(([key, item]) => [text(key), bounded(item, bounds, depth + 1)]));
 }

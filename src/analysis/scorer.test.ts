@@ -71,3 +71,15 @@ test("what to do comes from the rule, from the reputation and from what was deci
   expect(judge(someEvidence(resolved(0, 5))).suggested_actions.join()).toContain("exception");
   expect(judge(someEvidence({})).suggested_actions).toHaveLength(1);
 });
+
+test("nothing is said to be new that was not searched for, and one of a thing is said as one", () => {
+  const { reasoning, threat_score } = judge(
+    someEvidence({ earlierOfRule: 250, earlierOfGroup: 0, earlierSearched: 100, senders: 0, targets: 2 }),
+  );
+  expect(reasoning.slice(2, 4)).toEqual([
+    "+1: spread: 0 senders, 2 targets, 1 source of events in the newest events (up to 10)",
+    "+0: novelty: 192.0.2.17 is not among the last 100 of 250 alerts of the rule in the 30 days before; the others were not searched",
+  ]);
+  expect(threat_score).toBe(scoreOf({ earlierOfRule: 250, earlierOfGroup: 3, targets: 2 }));
+  expect(judge(someEvidence({ earlierOfRule: 1, earlierOfGroup: 1 })).reasoning[3]).toContain("1 alert of the rule");
+});

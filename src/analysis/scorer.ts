@@ -63,30 +63,45 @@ function reputation({ abuseScore, lists }: Evidence): Part {
 function spread({ senders, targets, sources }: Evidence): Part {
   const doublings = (count: number) => (count < 2 ? 0 : Math.min(4, Math.floor(Math.log2(count))));
   const points = Math.min(SPREAD_POINTS_MAX, doublings(senders) + doublings(targets) + (sources > 1 ? 2 : 0));
-  const counts = `${senders} senders, ${targets} targets, ${sources} sources of events`;
+  const counts = [
+    counted(senders, "sender"),
+    counted(targets, "target"),
+    `${counted(sources, "source")} of events`,
+  ].join(", ");
   return { points, reason: `spread: ${counts} in the newest events (up to ${SPREAD_POINTS_MAX})` };
 }
 
-function novelty({ alert, noveltyDays, earlierOfRule, earlierOfGroup }: Evidence): Part {
+function novelty({ alert, noveltyDays, earlierOfRule, earlierOfGroup, earlierSearched }: Evidence): Part {
   if (earlierOfRule === 0) {
     return { points: NEW_RULE_POINTS, reason: `novelty: the rule's first alert in ${noveltyDays} days` };
   }
   if (alert.group && earlierOfGroup === 0) {
     const value = oneLine(alert.group.value, 100);
+    if (earlierSearched < earlierOfRule) {
+      const among = `the last ${earlierSearched} of ${earlierOfRule} alerts of the rule in the ${noveltyDays} days before`;
+      return { points: 0, reason: `novelty: ${value} is not among ${among}; the others were not searched` };
+    }
     return { points: NEW_GROUP_POINTS, reason: `novelty: the rule's first alert for ${value} in ${noveltyDays} days` };
   }
-  return { points: 0, reason: `novelty: ${earlierOfRule} alerts of the rule in the ${noveltyDays} days before` };
+  return {
+    points: 0,
+    reason: `novelty: ${counted(earlierOfRule, "alert")} of the rule in the ${noveltyDays} days before`,
+  };
 }
 
 function history({ resolutions }: Evidence): Part {
   const { true_positive: right, false_positive: wrong, benign, duplicate } = resolutions;
   const judged = right + wrong + benign;
   if (judged < RESOLUTIONS_MIN) {
-    return { points: 0, reason: `history: ${judged} alerts of the rule were judged, too few to tell` };
+    return { points: 0, reason: `history: ${counted(judged, "alert")} of the rule judged, too few to tell` };
   }
   const points = Math.round((HISTORY_POINTS_MAX * right + HISTORY_POINTS_MIN * (wrong + benign)) / judged);
   const counts = `${right} true, ${wrong} false, ${benign} benign, ${duplicate} duplicates`;
   return { points, reason: `history: earlier alerts of the rule were resolved as ${counts}` };
+}
+
+function counted(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
 
 function summaryOf({ alert }: Evidence, score: number): string {
