@@ -23,6 +23,8 @@ export interface Unit {
 // Each writing leaves columns that are not filled: twice as often, and a row takes a twelfth more room.
 const WRITE_AFTER_BATCHES = 120;
 const WRITE_AFTER_ROWS = 500_000;
+/** A column's part of a row group begins a block of its own: with a quarter of what the engine takes by itself, less is left empty. */
+const BLOCK_BYTES = 65_536;
 /** Nothing comes any more: the day is over. */
 const WRITE_AFTER_QUIET_MS = 600_000;
 
@@ -135,11 +137,12 @@ export class Units {
     const name = `day${day / DAY_MS}`;
     const isNew = !existsSync(file);
     const hasLog = existsSync(`${file}.wal`);
-    await this.#connection.run(`ATTACH '${file.replaceAll("'", "''")}' AS ${name}`);
+    const form = isNew ? ` (BLOCK_SIZE ${BLOCK_BYTES})` : "";
+    await this.#connection.run(`ATTACH '${file.replaceAll("'", "''")}' AS ${name}${form}`);
     try {
       await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.facts AS SELECT '${UNIT_FORM}' AS form`);
-      const [[form]] = await this.#read(`SELECT form FROM ${name}.facts`);
-      if (form !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
+      const [[written]] = await this.#read(`SELECT form FROM ${name}.facts`);
+      if (written !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
       for (const [table, columns] of Object.entries(UNIT_TEMPLATE))
         await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.${table}(${columns})`);
       const [[lastFour, lastSix, mixed]] = await this.#read(
