@@ -11,7 +11,15 @@ export interface AlarmKind {
   readonly known?: boolean | undefined;
 }
 
-type Row = readonly [words: RegExp, kind: Omit<AlarmKind, "source">];
+/**
+ * What a name must say, and what it then means. `unless`: words that turn it into something else. `category`: words that its
+ * category must say as well, where the name alone does not say enough; a category alone decides about nothing.
+ */
+type Row = readonly [
+  words: RegExp,
+  kind: Omit<AlarmKind, "source">,
+  only?: { readonly unless?: RegExp; readonly category?: RegExp },
+];
 
 const type = (name: string, severity: Severity = "info", more: Omit<AlarmKind, "source" | "type"> = {}) => ({
   type: name,
@@ -19,89 +27,220 @@ const type = (name: string, severity: Severity = "info", more: Omit<AlarmKind, "
   ...more,
 });
 
-/** The first row whose words are found in the name, or in the name and category where they say so, decides. */
+// All of them are whole words, or beginnings of words: `Disconnected` is not `connected`, and `Monitoring` does not ring.
+
+/** What is told of did not come about. */
+const FAILED =
+  /\b(not|never|no longer|unable|cannot|fail(s|ed|ing|ure)?|denied|rejected|refused|unsuccessful|unauthori[sz]ed)\b/;
+/** A fault that is told of is over. */
+const MENDED = /\b(cleared|ended|resolved|restored|recovered|normal)\b/;
+/** Of what has a type of its own for its end. Doors that were released are no end: that is what an emergency does to them. */
+const ended = (what: string, name: string): Row => [
+  new RegExp(
+    `\\b${what}\\b.*\\b(end(s|ed|ing)?|clear(s|ed)?|off|deactivat(ed|ion)|disabled|lift(s|ed)?|cancel(s|l?ed|lation)?|over|(?<!(door|lock|exit|gate)s? )released|stopped|resolved)\\b` +
+      `|\\b(end(ed)?( of)?|cleared|lifted|cancell?ed|deactivated|stopped) (the )?${what}\\b`,
+  ),
+  type(name),
+  { unless: FAILED },
+];
+/** Of what a console can do it also tells when somebody has changed how it does it. */
+const CHANGED: Row = [
+  /\b(re)?config(s|ured|urations?)?\b|\b(settings?|set ?up) (was |were )?(changed|updated|modified)\b|\bmade\b.*\bchanges\b/,
+  type("config_changed", "low"),
+];
+const CAME_IN: Row = [/\baccessed\b|\blogged in\b|^admin activity$/, type("admin_login"), { unless: FAILED }];
+/** The cameras' console has but one word for it, and the category says who. */
+const ADMIN_CAME_IN: Row = [/^access$/, type("admin_login"), { category: /\badmin activity\b/ }];
+const RINGS: Row = [
+  /\b(ring(s|ing)?|rang)\b|\bdoorbells?\b/,
+  type("doorbell"),
+  // Then it is about the thing at the door, not about somebody who stands there.
+  { unless: /\b(adopted|updated?|rebooted|restarted|removed|renamed|connected|firmware|battery|settings?|error)\b/ },
+];
+const GONE: Row = [/\b(offline|disconnect(s|ed|ion)?)\b/, type("device_offline", "medium", { class: "network" })];
+
+/** The first row that fits decides. */
 const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
   network: [
-    [/honeypot/, type("honeypot_triggered", "high")],
-    [/rogue.*dhcp|dhcp.*rogue/, type("rogue_dhcp", "high")],
-    [/rogue|evil twin/, type("rogue_access_point", "high")],
     [
-      /blocked by (firewall|region|country|policy|ad|content)|firewall.*block|traffic.*blocked/,
+      /\b(honeypot|threat|intrusion|ips|ids|malware|firewall)\b.*\b(enabled|disabled|settings?)\b/,
+      type("config_changed", "low"),
+      { unless: /\b(detected|triggered|blocked|prevented)\b/ },
+    ],
+    [/\bhoneypot/, type("honeypot_triggered", "high")],
+    [/\brogue\b.*\bdhcp|\bdhcp.*\brogue\b/, type("rogue_dhcp", "high")],
+    [/\brogue\b|\bevil twin\b/, type("rogue_access_point", "high")],
+    [
+      /\b(log|sign) ?ins?\b.*\b(fail|denied|reject|refused|blocked)|\b(fail|unsuccessful|invalid|unauthori[sz]ed|denied|rejected|refused).*\b(log|sign) ?ins?\b|\bauthentication fail|\binvalid credentials\b/,
+      type("login_failure", "medium"),
+    ],
+    // The admin must be the one who was made, not the one who has made something.
+    [
+      /\badmin(istrator)?s?( (account|user)s?)? (was |were |has been )?(added|created|invited)( (to|by|on|in|for|at|via|from)\b.*)?$|\b(added|created|invited|new) ((an?|as|new|super|local|site) )*admin|\b(added|created|invited)\b.*\bas (an? )?(new |super |local |site )?admin/,
+      type("admin_created", "medium"),
+      { unless: /\b(log ?in|sign ?in|logged in|signed in|session|accessed|passwords?|settings?|policy)\b/ },
+    ],
+    [
+      /\badmin(istrator)? (added|created|changed|modified|updated|edited|removed|deleted|enabled|disabled) \w|\b(created|changed|modified|edited|removed|deleted) by (an )?admin/,
+      type("config_changed", "low"),
+      { unless: /\b(backups?|vouchers?|reports?|firmware)\b/ },
+    ],
+    [
+      /\bblocked by (firewall|region|country|policy|ads?|content)\b|\bfirewall\b.*\bblock(s|ed|ing)?\b|\btraffic\b.*\bblocked\b/,
       type("firewall_blocked", "low"),
     ],
-    [/threat|intrusion|\bips\b|\bids\b|malware|botnet/, type("ids_alert", "high")],
-    [/login.*fail|fail.*(login|log in)|authentication fail|invalid credentials/, type("login_failure", "medium")],
-    [/admin.*(added|created|invited)|(added|created|invited|new).*admin/, type("admin_created", "medium")],
-    [/accessed|logged in|admin login|signed in/, type("admin_login")],
-    [/config|settings? (changed|updated)|made.*changes/, type("config_changed", "low")],
-    [/vpn.*disconnect/, type("vpn_disconnected")],
-    [/vpn.*connect/, type("vpn_connected")],
-    [/new (client|device)/, type("client_connected", "low", { known: false })],
-    [/client.*disconnect/, type("client_disconnected")],
-    [/client.*roam/, type("client_roamed")],
-    [/client.*connect/, type("client_connected")],
-    [/failover/, type("wan_failover", "medium")],
-    [/latency/, type("wan_latency_high", "low")],
-    [/packet loss/, type("wan_packet_loss", "low")],
-    [/(internet|wan).*(restored|up|online|connected\b)/, type("wan_link_up")],
-    [/(internet|wan).*(down|disconnect|offline|lost)/, type("wan_link_down", "high")],
-    [/device.*(offline|disconnect|lost)|lost contact/, type("device_offline", "medium", { class: "network" })],
-    [/device.*(online|reconnect|connected)/, type("device_online", "info", { class: "network" })],
-    [/device.*adopted/, type("device_adopted", "low", { class: "audit" })],
-    [/firmware|device.*updated|updated.*device/, type("firmware_updated", "low")],
-    [/updated.*software updates|\bupdated?\b.*application/, type("software_updated", "low", { class: "audit" })],
-    [/backup.*fail/, type("backup_failed", "medium")],
+    [
+      /\b(threats?|intrusions?|ips|ids|malware|botnets?)\b/,
+      type("ids_alert", "high"),
+      { unless: /\b(signatures?|rules?|database) updated?\b/ },
+    ],
+    [
+      /\b(detected|blocked|prevented|attack|attempt|alert|signature)\b/,
+      type("ids_alert", "high"),
+      { category: /\b(threats?|intrusions?|ips|ids|malware|botnets?)\b/, unless: /\bupdated?\b/ },
+    ],
+    [
+      /\baccessed\b|\b(logged|signed) in\b|\badmin(istrator)? (log|sign) ?in\b/,
+      type("admin_login"),
+      { unless: FAILED },
+    ],
+    [/\bbackups?\b.*\bfail/, type("backup_failed", "medium")],
+    CHANGED,
+    [/\bvpn\b.*\b(disconnect|down\b|lost\b|dropped\b)/, type("vpn_disconnected")],
+    [
+      /\bvpn\b.*\b((re)?connect(s|ed)?|connection (established|restored|up))\b/,
+      type("vpn_connected"),
+      { unless: FAILED },
+    ],
+    [
+      /\bnew (client|device)s?\b/,
+      type("client_connected", "low", { known: false }),
+      { unless: /\b(adopted|firmware|updated?|available|disconnect(s|ed)?|blocked)\b/ },
+    ],
+    [/\bclients?\b.*\bdisconnect/, type("client_disconnected")],
+    [/\bclients?\b.*\broam/, type("client_roamed")],
+    [/\bclients?\b.*\b(re)?connect(s|ed)?\b/, type("client_connected"), { unless: FAILED }],
+    [/\bfail ?over\b/, type("wan_failover", "medium")],
+    [/\blatency\b/, type("wan_latency_high", "low"), { unless: MENDED }],
+    [/\bpacket loss\b/, type("wan_packet_loss", "low"), { unless: MENDED }],
+    // An outage that is over is told in the words for an outage; after that, what is down must not pass for up.
+    [
+      /\b(internet|wan\d*)\b.*\b(restored|recovered|reconnect(s|ed)?|resolved|back (up|online)|(outage|interruption) (is |has )?(ended|over|cleared))\b/,
+      type("wan_link_up"),
+      { unless: FAILED },
+    ],
+    [
+      /\b(internet|wan\d*)\b.*\b(down|disconnect(s|ed|ion)?|offline|lost|interrupt(s|ed|ions?)?|outages?|not (connected|online|up))\b|^(lost|disconnected|outage) .*\b(internet|wan\d*)\b|^no (internet|wan\d*)\b/,
+      type("wan_link_down", "high"),
+    ],
+    [/\b(internet|wan\d*)\b.*\b(up|online|connected)\b/, type("wan_link_up"), { unless: FAILED }],
+    [
+      /\bdevices?\b.*\b(offline|disconnect(s|ed|ion)?|lost)\b|\blost contact\b/,
+      type("device_offline", "medium", { class: "network" }),
+    ],
+    [
+      /\bdevices?\b.*\b(online|connected|reconnect(s|ed)?)\b/,
+      type("device_online", "info", { class: "network" }),
+      { unless: FAILED },
+    ],
+    [/\bdevices?\b.*\badopted\b/, type("device_adopted", "low", { class: "audit" }), { unless: FAILED }],
+    [
+      /\bfirmware\b|\bdevices?\b.*\bupdated\b|\bupdated\b.*\bdevices?\b/,
+      type("firmware_updated", "low"),
+      { unless: /\b(available|scheduled|pending|required|recommended|not|unable|fail(s|ed|ing|ure)?)\b/ },
+    ],
+    [/\bupdated?\b.*\bapplications?\b/, type("software_updated", "low", { class: "audit" }), { unless: FAILED }],
+    [
+      /\bupdated\b/,
+      type("software_updated", "low", { class: "audit" }),
+      { category: /\bsoftware updates?\b|\bapplications?\b/, unless: FAILED },
+    ],
   ],
   protect: [
-    [/tamper/, type("tamper", "high")],
-    [/(disk|drive).*fail/, type("disk_failed", "high")],
-    [/storage.*(full|fail)/, type("storage_full", "high")],
-    [/recording.*(stop|fail|paus)/, type("recording_stopped", "high")],
-    [/sensor.*open/, type("sensor_opened", "low")],
-    [/sensor.*clos/, type("sensor_closed")],
-    [/sensor.*motion/, type("sensor_motion")],
-    [/leak/, type("water_leak", "high")],
-    [/offline|disconnect|connection lost|lost connection/, type("camera_offline", "medium", { class: "security" })],
-    [/reconnect|\bonline\b|device connected|camera connected/, type("camera_online")],
-    [/licen[cs]e.?plate/, type("license_plate")],
-    [/person|people/, type("person", "low")],
-    [/vehicle|car\b/, type("vehicle")],
-    [/animal|pet\b/, type("animal")],
-    [/package/, type("package")],
-    [/face/, type("face")],
-    [/loiter/, type("loitering", "low")],
-    [/ring|doorbell/, type("doorbell")],
-    [/motion/, type("motion")],
-    [/accessed|logged in|admin activity/, type("admin_login")],
-    [/config|settings? changed|made.*changes/, type("config_changed", "low")],
+    // Before what is seen: a setting of the motion detection is no motion.
+    CHANGED,
+    ADMIN_CAME_IN,
+    [/\btamper/, type("tamper", "high"), { unless: MENDED }],
+    [/\b(disk|drive)s?\b.*\bfail/, type("disk_failed", "high")],
+    [/\bstorage\b.*\b(full\b|fail)/, type("storage_full", "high")],
+    [/\brecordings?\b.*\b(stop|fail|paus)/, type("recording_stopped", "high")],
+    CAME_IN,
+    [/\bsensors?\b.*\bopen/, type("sensor_opened", "low")],
+    [/\bsensors?\b.*\bclos/, type("sensor_closed")],
+    [/\bsensors?\b.*\bmotion\b/, type("sensor_motion")],
+    [/\bleak/, type("water_leak", "high"), { unless: MENDED }],
+    [
+      /\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/,
+      type("camera_offline", "medium", { class: "security" }),
+    ],
+    [
+      /\breconnect(s|ed)?\b|\bonline\b|\b(device|camera|doorbell|sensor) connected\b/,
+      type("camera_online"),
+      { unless: FAILED },
+    ],
+    [/\blicen[cs]e.?plates?\b/, type("license_plate")],
+    [/\b(persons?|people)\b/, type("person", "low")],
+    [/\b(vehicle|car)s?\b/, type("vehicle")],
+    [/\b(animal|pet)s?\b/, type("animal")],
+    [/\bpackages?\b/, type("package")],
+    [/\bfaces?\b/, type("face")],
+    [/\bloiter/, type("loitering", "low")],
+    RINGS,
+    [/\bmotion\b/, type("motion")],
   ],
   access: [
-    [/lockdown.*(end|clear|off|deactiv)/, type("lockdown_ended")],
-    [/lockdown/, type("lockdown", "critical")],
-    [/evacuation.*(end|clear|off|deactiv)/, type("evacuation_ended")],
-    [/evacuation/, type("evacuation", "critical")],
-    [/emergency/, type("emergency", "critical")],
-    [/forced|break.?in/, type("door_forced", "high")],
-    [/held|left open|ajar/, type("door_held", "medium")],
-    [/denied|blocked|refused|rejected/, type("access_denied", "medium")],
-    [/doorbell|ring/, type("doorbell")],
-    [/granted|door unlock|entry|unlocked/, type("access_granted")],
-    [/visitor.*(in|arriv)/, type("visitor_checked_in")],
-    [/visitor.*(out|left)/, type("visitor_checked_out")],
-    [/offline|disconnect/, type("device_offline", "medium", { class: "network" })],
-    [/accessed|logged in/, type("admin_login")],
-    [/config|settings? changed|made.*changes/, type("config_changed", "low")],
+    CHANGED,
+    ADMIN_CAME_IN,
+    ended("lock ?down", "lockdown_ended"),
+    [/\block ?down\b/, type("lockdown", "critical")],
+    ended("evacuation", "evacuation_ended"),
+    [/\bevacuation\b/, type("evacuation", "critical")],
+    ended("emergency", "emergency_ended"),
+    [/\bemergency\b/, type("emergency", "critical")],
+    [/\bforced\b|\bbreak ?in\b/, type("door_forced", "high")],
+    [/\b(held|left open|ajar)\b/, type("door_held", "medium")],
+    [
+      /\b(denied|blocked|refused|rejected|unauthori[sz]ed)\b|\bnot (granted|allowed|permitted|authori[sz]ed)\b|\bno (access|entry)\b/,
+      type("access_denied", "medium"),
+    ],
+    CAME_IN,
+    RINGS,
+    [
+      /\b(granted|unlocked|entry)\b|\bdoor unlock(s|ed)?\b/,
+      type("access_granted"),
+      { unless: new RegExp(`${FAILED.source}|\\b(schedule|rule|policy)\\b`) },
+    ],
+    [/\bvisitors?\b.*\b((check|sign)(ed|s)?.?in\b|arriv)/, type("visitor_checked_in"), { unless: FAILED }],
+    [
+      /\bvisitors?\b.*\b((check|sign)(ed|s)?.?out\b|left\b|depart|leaves\b)/,
+      type("visitor_checked_out"),
+      { unless: FAILED },
+    ],
+    GONE,
   ],
   talk: [
-    [/regist.*fail|fail.*regist|authentication fail/, type("sip_registration_failed", "medium")],
-    [/regist/, type("sip_registered")],
-    [/scan/, type("sip_scan", "low")],
-    [/missed/, type("call_missed")],
-    [/call.*(end|hang)/, type("call_ended")],
-    [/call.*(start|made|placed|initiated)|(outgoing|incoming) call/, type("call_started")],
-    [/offline|disconnect/, type("device_offline", "medium", { class: "network" })],
-    [/accessed|logged in/, type("admin_login")],
-    [/config|settings? changed|made.*changes/, type("config_changed", "low")],
+    CHANGED,
+    ADMIN_CAME_IN,
+    [
+      /\b(un|de).?regist|\bnot registered\b|\bregist.*\b(expire|lost\b)|\bexpire.*\bregist/,
+      type("sip_unregistered", "low"),
+      { unless: /\bfail/ },
+    ],
+    [
+      /\bregist.*\b(fail|reject|denied|refused|unauthori[sz]ed|forbidden|time(d )?.?out)|\b(fail|reject|denied|refused|unauthori[sz]ed|forbidden|unable).*\bregist|\bauthentication fail/,
+      type("sip_registration_failed", "medium"),
+    ],
+    [/\bregist(er|ers|ered|ration|rations)\b/, type("sip_registered"), { unless: FAILED }],
+    [/\bscan(s|ned|ner|ning)?\b/, type("sip_scan", "low")],
+    [/\bmissed\b/, type("call_missed")],
+    CAME_IN,
+    [/\bcalls?\b.*\b(end(s|ed)?|hang(s|ing)?|hung)\b/, type("call_ended")],
+    [
+      /\bcalls?\b.*\b(start(s|ed)?|made|placed|initiated)\b|\b(outgoing|incoming) calls?\b/,
+      type("call_started"),
+      { unless: new RegExp(`${FAILED.source}|\\b(blocked|declined|recording)\\b`) },
+    ],
+    GONE,
   ],
 };
 
@@ -109,30 +248,34 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
 const NAME_CHARACTERS_MAX = 200;
 export function alarmKind(product: string, name: string, category: string): AlarmKind {
   const source = sourceOfProduct(product);
-  // `motionDetected` and `sensor_opened` are words too.
-  const words = (text: string) =>
-    text
-      .slice(0, NAME_CHARACTERS_MAX)
-      .replaceAll(/([a-z])([A-Z])/g, "$1 $2")
-      .replaceAll(/[_.-]/g, " ")
-      .toLowerCase();
-  const spoken = words(name);
-  const rows = KINDS[source];
-  const row =
-    rows.find(([pattern]) => pattern.test(spoken)) ??
-    rows.find(([pattern]) => pattern.test(`${spoken} ${words(category)}`));
-  return row ? { source, ...row[1] } : { source, severity: "info", class: classOfCategory(words(category)) };
+  const spoken = wordsOf(name);
+  const group = wordsOf(category);
+  const row = KINDS[source].find(
+    ([words, , only]) =>
+      words.test(spoken) && !only?.unless?.test(spoken) && (only?.category === undefined || only.category.test(group)),
+  );
+  return row ? { source, ...row[1] } : { source, severity: "info", class: classOfCategory(group) };
+}
+
+/** `motionDetected` and `sensor_opened` are words too. */
+function wordsOf(text: string): string {
+  return text
+    .slice(0, NAME_CHARACTERS_MAX)
+    .replaceAll(/\b(Wi|Uni)-?Fi/g, (word) => word.toLowerCase())
+    .replaceAll(/([a-z])([A-Z])/g, "$1 $2")
+    .replaceAll(/[_.-]/g, " ")
+    .toLowerCase();
 }
 
 export function sourceOfProduct(product: string): Exclude<SourceKind, "custom"> {
   // An access point has nothing to do with doors.
-  const words = product.slice(0, NAME_CHARACTERS_MAX).toLowerCase().replace("access point", "");
+  const words = wordsOf(product).replace("access point", "").split(/\W+/);
   return (["protect", "access", "talk"] as const).find((source) => words.includes(source)) ?? "network";
 }
 
 /** Of what has no row: what the category says, so that a new name is not taken for an attack. */
 function classOfCategory(category: string): EventClass | undefined {
-  if (/audit|admin|update|system/.test(category)) return "audit";
-  if (/client|device|internet|wan|monitoring|wifi|network/.test(category)) return "network";
+  if (/\b(audit|admins?|updates?|system)\b/.test(category)) return "audit";
+  if (/\b(clients?|devices?|internet|wan\d*|monitoring|wi ?fi|networks?)\b/.test(category)) return "network";
   return undefined;
 }

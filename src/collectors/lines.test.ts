@@ -411,6 +411,22 @@ describe("lines of gateways", () => {
     expect(read(`<30>Nov 15 20:00:00 gw ${message}`)).toMatchObject({ type, raw: { ...expected, device: "gw" } }),
   );
 
+  test.each([
+    ["sshd[123]: Failed password for root from 192.0.2.9 port 1 ssh2", "login_failure", 123],
+    ["dnsmasq-dhcp[99]: DHCPACK(br0) 10.9.5.44 02:00:00:77:88:99 tablet-4", "dhcp_lease", 99],
+    ["app[7]: hello", "unparsed", 7],
+  ])("%s says which process has written it, and as what", (message, type, processId) =>
+    expect(read(`<86>Nov 15 20:00:00 gw ${message}`)).toMatchObject({
+      type,
+      raw: { process_id: processId, facility: 10 },
+    }),
+  );
+
+  test("what the message says of its process counts before what the header says", () => {
+    const line = "<134>Nov 15 20:00:00 gw app[7]: CEF:0|M|UniFi Network|1|1|x|1|process_id=8 a=1";
+    expect(read(line).raw).toMatchObject({ process_id: 8, facility: 16 });
+  });
+
   test("EVE by way of syslog keeps the line too", () => {
     const line = `<134>Nov 15 20:00:00 ids suricata[3]: ${JSON.stringify(EVE_RECORDS.alert)}`;
     expect(read(line)).toMatchObject({

@@ -62,14 +62,14 @@ function putHeader(raw: JsonObject, header: SyslogHeader, { sender }: ReadContex
   if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
   if (header.model !== null) put(raw, "model", header.model);
   if (header.program !== null) raw["program"] = header.program;
+  if (header.processId !== null && raw["process_id"] === undefined) raw["process_id"] = header.processId;
+  if (header.facility !== null && raw["facility"] === undefined) raw["facility"] = header.facility;
   if (header.structuredData !== null) put(raw, "structured_data", header.structuredData);
 }
 
 function unparsed(header: SyslogHeader, line: string, context: ReadContext): ReadEvent {
   const raw: JsonObject = {};
   putHeader(raw, header, context);
-  put(raw, "process_id", header.processId ?? undefined);
-  put(raw, "facility", header.facility ?? undefined);
   put(raw, "event_name", header.messageId ?? undefined);
   put(raw, "message", header.message);
   raw["line"] = line;

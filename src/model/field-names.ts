@@ -45,7 +45,9 @@ export const FIELD_NAMES = {
   target: text("whom or what it was done to: the account that was made, the rule that was changed"),
   role: text("role that was given"),
   service: text("what was logged in to: `ssh`, `web`..."),
-  method: text("how: `password`, `publickey`; at a door `badge`, `phone`, `code`, `face`, `plate`, `remote`..."),
+  method: text(
+    "how: `password`, `publickey`; at a door `badge`, `phone`, `code`, `face`, `plate`, `remote`...; of a web request `GET`, `POST`...",
+  ),
   setting: text("setting that was changed, in lower case with `_`"),
   automatic: { type: "yes or no", about: "true: the device did it by itself, on its schedule" },
   reason: text("why, in the device's words"),
