@@ -98,7 +98,7 @@ test("a private address is refused without a connection, also where a name only 
 });
 
 const SECRET_PATH = "/services/T0/B0/Xk29vQm7LpZ4?token=s3cr%2Ft%20value&x=1";
-const SECRETS = /Xk29vQm7LpZ4|xk29vqm7lpz4|s3cr|T0.B0/;
+const SECRETS = /Xk29|s3cr|T0.B0/i;
 
 /** Says back what it was asked for, as servers do. */
 async function startEcho(status: number, say: (path: string) => string) {
@@ -131,8 +131,8 @@ const WAYS: [string, (path: string) => string][] = [
   ["in JSON as PHP writes it", (path) => JSON.stringify({ path }).replaceAll("/", "\\/")],
   ["in JSON as Go writes it", (path) => JSON.stringify({ path }).replaceAll("&", "\\u0026")],
   ["without the query", (path) => path.split("?")[0]!],
-  ["where the text is cut to be shown", (path) => `${"word ".repeat(36)}${path}`],
-  ["where the answer is cut", (path) => `${" ".repeat(4070)}${path}${"x".repeat(5000)}`],
+  ["where the text is cut to be shown", (path) => `${"word ".repeat(33)}${path}`],
+  ["where the answer is cut", (path) => `${" ".repeat(4060)}${path}${"x".repeat(5000)}`],
 ];
 test.each(WAYS)("a peer that says back its address %s does not make it known", async (_, written) => {
   for (const status of [500, 404, 429, 302]) {
