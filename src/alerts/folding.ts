@@ -1,4 +1,4 @@
-import { SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { isSameAttack, newestEvents, type Finding } from "../model/finding.ts";
 import type { AlertChanges, UnresolvedQuestion } from "../store/store.ts";
@@ -109,6 +109,7 @@ function add(touched: Touched, finding: Finding): void {
 function newAlert(finding: Finding, maker: Maker): Alert {
   const { rule } = finding;
   return {
+    ...UNTOUCHED,
     id: maker.newAlertId(),
     rule: { id: rule.id, name: rule.name, description: rule.description, tags: rule.tags },
     foldKey: finding.foldKey,
@@ -116,24 +117,14 @@ function newAlert(finding: Finding, maker: Maker): Alert {
     title: finding.title,
     description: finding.description,
     severity: finding.severity,
-    status: "open",
     source: finding.source,
     eventCount: finding.eventCount,
     firstEventAt: finding.firstEventMs,
     lastEventAt: finding.lastEventMs,
     createdAt: maker.at,
     enrichment: finding.enrichment,
-    aiAnalysis: null,
-    assignee: null,
-    resolution: null,
-    actionsTaken: [],
-    acknowledgedAt: null,
-    resolvedAt: null,
-    firstAcknowledgedAt: null,
-    commentCount: 0,
     channels: rule.channels,
     relatedEvents: newestEvents([], finding.events),
-    version: 1,
   };
 }
 

@@ -1,8 +1,9 @@
-import type { Alert } from "../model/alert.ts";
+import { UNTOUCHED, type Alert } from "../model/alert.ts";
 import type { Evidence } from "./evidence.ts";
 
 export function someAlert(more: Partial<Alert> = {}): Alert {
   return {
+    ...UNTOUCHED,
     id: "alt_1",
     rule: { id: "rule_1", name: "site.failed_logins", description: "Described.", tags: [] },
     foldKey: "[]",
@@ -10,23 +11,13 @@ export function someAlert(more: Partial<Alert> = {}): Alert {
     title: "Failed logins from 192.0.2.17",
     description: "Five failed logins from one address.",
     severity: "medium",
-    status: "open",
     source: "custom",
     eventCount: 5,
     firstEventAt: 1_700_000_000_000,
     lastEventAt: 1_700_000_060_000,
     createdAt: 1_700_000_061_000,
     enrichment: {},
-    aiAnalysis: null,
-    assignee: null,
-    resolution: null,
-    actionsTaken: [],
-    acknowledgedAt: null,
-    resolvedAt: null,
-    firstAcknowledgedAt: null,
-    commentCount: 0,
     relatedEvents: [],
-    version: 1,
     ...more,
   };
 }

@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import { clientAddress } from "../config/config.ts";
 import { idMaker } from "../lib/id.ts";
-import type { AlertSummary } from "../model/alert.ts";
+import { UNTOUCHED, type AlertSummary } from "../model/alert.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
 import { addSettingFlags, requireSettings } from "./settings.ts";
@@ -50,6 +50,7 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
 
 function testAlert(now: number): AlertSummary {
   return {
+    ...UNTOUCHED,
     id: "alt_test",
     rule: { id: "rule_test", name: "tocsin.notify_test", description: "", tags: [] },
     foldKey: "",
@@ -57,21 +58,11 @@ function testAlert(now: number): AlertSummary {
     title: "Test message: this channel works",
     description: "Somebody ran `tocsin notify test`. There is no alert behind it, and nothing to do.",
     severity: "info",
-    status: "open",
     source: "custom",
     eventCount: 0,
     firstEventAt: now,
     lastEventAt: now,
     createdAt: now,
     enrichment: {},
-    aiAnalysis: null,
-    assignee: null,
-    resolution: null,
-    actionsTaken: [],
-    acknowledgedAt: null,
-    resolvedAt: null,
-    firstAcknowledgedAt: null,
-    commentCount: 0,
-    version: 1,
   };
 }

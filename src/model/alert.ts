@@ -87,6 +87,20 @@ export interface Alert {
   readonly version: number;
 }
 
+/** An alert that nobody has touched. */
+export const UNTOUCHED = {
+  status: "open",
+  aiAnalysis: null,
+  assignee: null,
+  resolution: null,
+  actionsTaken: [],
+  acknowledgedAt: null,
+  resolvedAt: null,
+  firstAcknowledgedAt: null,
+  commentCount: 0,
+  version: 1,
+} as const satisfies Partial<Alert>;
+
 /** All that a list or a move needs to know of it. */
 export type AlertSummary = Omit<Alert, "relatedEvents">;
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
-import type { AlertSummary } from "../model/alert.ts";
+import { UNTOUCHED, type AlertSummary } from "../model/alert.ts";
 import type { ChannelSettings } from "./channel.ts";
 import type { Message } from "./message.ts";
 
@@ -109,6 +109,7 @@ let made = 0;
 
 export function someAlert(more: Partial<AlertSummary> = {}): AlertSummary {
   return {
+    ...UNTOUCHED,
     id: `alt_${++made}`,
     rule: { id: "rule_1", name: "site.failed_logins", description: "Described.", tags: [] },
     foldKey: `["${made}"]`,
@@ -116,22 +117,12 @@ export function someAlert(more: Partial<AlertSummary> = {}): AlertSummary {
     title: "Failed logins from 192.0.2.17",
     description: "Five failed logins from one address.",
     severity: "high",
-    status: "open",
     source: "custom",
     eventCount: 5,
     firstEventAt: 1_700_000_000_000,
     lastEventAt: 1_700_000_060_000,
     createdAt: 1_700_000_061_000,
     enrichment: { geo: { country: "AT" } },
-    aiAnalysis: null,
-    assignee: null,
-    resolution: null,
-    actionsTaken: [],
-    acknowledgedAt: null,
-    resolvedAt: null,
-    firstAcknowledgedAt: null,
-    commentCount: 0,
-    version: 1,
     ...more,
   };
 }

@@ -2,7 +2,15 @@ import * as fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { idMaker } from "../lib/id.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { RESOLUTIONS, STATUSES, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } from "../model/alert.ts";
+import {
+  UNTOUCHED,
+  RESOLUTIONS,
+  STATUSES,
+  SYSTEM,
+  type Alert,
+  type AlertSummary,
+  type TimelineEntry,
+} from "../model/alert.ts";
 import { SEVERITIES } from "../model/event.ts";
 import type { Position } from "../model/page.ts";
 import type { Rule } from "../model/rule.ts";
@@ -16,6 +24,7 @@ const newEntryId = idMaker("tln_");
 
 export function newAlert(more: Partial<Alert> = {}): Alert {
   return {
+    ...UNTOUCHED,
     id: newId(),
     rule: { id: "rule_1", name: "site.one", description: "One.", tags: ["a"] },
     foldKey: '["192.0.2.1"]',
@@ -23,23 +32,13 @@ export function newAlert(more: Partial<Alert> = {}): Alert {
     title: "Failed logins from 192.0.2.1",
     description: "Somebody tries passwords.",
     severity: "high",
-    status: "open",
     source: "custom",
     eventCount: 5,
     firstEventAt: 1000,
     lastEventAt: 2000,
     createdAt: 3000,
     enrichment: { geo: { country: "AT" } },
-    aiAnalysis: null,
-    assignee: null,
-    resolution: null,
-    actionsTaken: [],
-    acknowledgedAt: null,
-    resolvedAt: null,
-    firstAcknowledgedAt: null,
-    commentCount: 0,
     relatedEvents: [{ id: "evt_1", timestampMs: 2000 }],
-    version: 1,
     ...more,
   };
 }

@@ -1,5 +1,5 @@
-import { createHmac } from "node:crypto";
 import { formatTime } from "../../lib/time.ts";
+import { bodyHash } from "../../lib/signature.ts";
 import { alertView } from "../../model/alert.ts";
 import type { OpenChannel } from "../channel.ts";
 import { digestOf, type Message } from "../message.ts";
@@ -19,7 +19,7 @@ export const openWebhook: OpenChannel = (settings, surroundings) => {
       const timestamp = String(Math.floor(message.at / 1000));
       const headers = {
         "X-Tocsin-Timestamp": timestamp,
-        "X-Tocsin-Signature": `v1=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`,
+        "X-Tocsin-Signature": `v1=${bodyHash(secret, body, timestamp).toString("hex")}`,
         "X-Tocsin-Delivery": message.deliveryId,
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       };
