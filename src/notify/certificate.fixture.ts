@@ -34,10 +34,13 @@ export function makeCertificate(): { readonly key: string; readonly certificate:
     der(0xa3, extensions),
   );
   const signature = der(0x03, Buffer.from([0]), sign("sha256", body, privateKey));
-  const base64 = der(0x30, body, algorithm, signature).toString("base64").replace(/.{64}/g, "$&\n");
+  // Signatures are not all of one length, and a last line without anything on it is not taken.
+  const lines = der(0x30, body, algorithm, signature)
+    .toString("base64")
+    .match(/.{1,64}/g)!;
   return {
     key: privateKey.export({ type: "pkcs8", format: "pem" }) as string,
-    certificate: `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`,
+    certificate: `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`,
   };
 }
 

@@ -19,6 +19,7 @@ test("whatever the address is, its path is not left in a text, encoded or not", 
       }
       expect(hide(`a ${encodeURIComponent(segment)} b ${value} c`, address.href)).toBe("a (hidden) b (hidden) c");
     }),
+    { examples: [["!!!!!ᚁ!!!", "!!!!!!¡!%"]] },
   );
 });
 

@@ -64,9 +64,9 @@ function patternOf(character: string): string {
   const code = character.codePointAt(0)!;
   const bytes = [...Buffer.from(character)].map((byte) => byte.toString(16).padStart(2, "0"));
   const ways = [
-    character === " " ? "\\s+|\\+" : RegExp.escape(character),
-    // Once, or once more by a proxy on the way.
+    // Once, or once more by a proxy on the way; before the character itself, or of an encoded percent sign the rest is left.
     bytes.map((byte) => `%(?:25)?${byte}`).join(""),
+    character === " " ? "\\s+|\\+" : RegExp.escape(character),
   ];
   if (!/[\p{L}\p{N}]/u.test(character)) {
     const name = ENTITIES[character];
