@@ -11,7 +11,7 @@ import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
 import { sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
-import { withoutSecrets } from "./secrets.ts";
+import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
 import { BODY_NAMES, readBody } from "./webhooks/webhooks.ts";
@@ -274,7 +274,7 @@ export class Posts {
     { bytes }: PostedBody,
     kind: "malformed" | "unsigned",
   ): PostOutcome {
-    this.#refuse(name, reason, message, withoutSecrets(sampleOf(bytes)), this.#options.now());
+    this.#refuse(name, reason, message, hideSecretsInText(sampleOf(bytes)), this.#options.now());
     return { kind, message };
   }
 
@@ -303,7 +303,7 @@ export class Posts {
 type Thing = { readonly bytes: Buffer } | { readonly value: JsonValue };
 
 function sampleOfThing(thing: Thing): string {
-  return withoutSecrets(sampleOf("bytes" in thing ? thing.bytes : JSON.stringify(thing.value)));
+  return hideSecretsInText(sampleOf("bytes" in thing ? thing.bytes : JSON.stringify(thing.value)));
 }
 
 function thingsOf(name: CollectName, { isLines, bytes }: PostedBody): Thing[] | { readonly message: string } {

@@ -24,6 +24,6 @@ export function hideSecrets(value: JsonValue, isBelow = false): void {
 }
 
 /** The same for the text of a body, whole or not, that could not be read. */
-export function withoutSecrets(text: string): string {
+export function hideSecretsInText(text: string): string {
   return text.replaceAll(SECRET_TEXT, `$1"${HIDDEN}"`);
 }

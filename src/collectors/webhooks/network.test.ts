@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { event } from "./bodies.fixture.ts";
+
+describe("the network's console", () => {
+  const alarm = {
+    app: "network",
+    name: "WiFi Client Connected",
+    deviceEventClassId: "400",
+    message: "Tablet 4 connected to House Staff.",
+    severity: 1,
+    version: "10.6.101",
+    parameters: {
+      UNIFIcategory: "Monitoring",
+      UNIFIclientIp: "10.9.5.44",
+      UNIFIclientMac: "02:00:00:77:88:99",
+      UNIFIclientHostname: "tablet-4",
+      UNIFIwifiName: "House Staff",
+      UNIFIconnectedToDeviceName: "AP Stairs",
+      UNIFIutcTime: "2026-11-15T19:59:40.001Z",
+    },
+  };
+  const expected = {
+    src_ip: "10.9.5.44",
+    src_mac: "02:00:00:77:88:99",
+    host: "tablet-4",
+    network: "House Staff",
+    device: "AP Stairs",
+  };
+
+  test("an alarm is what the same alarm in CEF is, and keeps its body", () => {
+    const read = event("network", alarm);
+    expect(read).toMatchObject({
+      type: "client_connected",
+      source: "network",
+      severity: "info",
+      raw: { ...alarm, ...expected },
+    });
+    expect(new Date(read.timestampMs!).toISOString()).toBe("2026-11-15T19:59:40.001Z");
+  });
+
+  test("parameters may stand beside the name", () => {
+    const { parameters, ...rest } = alarm;
+    expect(event("network", { ...rest, ...parameters })).toMatchObject({ type: "client_connected", raw: expected });
+  });
+
+  test("the app in the body says whose it is", () => {
+    const body = { app: "protect", name: "Camera Disconnected", severity: 6, parameters: { UNIFIdeviceName: "Yard" } };
+    expect(event("network", body)).toMatchObject({
+      source: "protect",
+      type: "camera_offline",
+      severity: "medium",
+      raw: { camera: "Yard" },
+    });
+  });
+
+  test("an event of the controller", () => {
+    const body = {
+      key: "EVT_WU_Disconnected",
+      user: "02:00:00:77:88:99",
+      hostname: "tablet-4",
+      ap_name: "AP Stairs",
+      ssid: "House Staff",
+      duration: 61,
+      time: 1_795_000_000_000,
+      msg: "gone",
+    };
+    const { raw, ...rest } = event("network", body);
+    expect(rest).toMatchObject({ type: "client_disconnected", timestampMs: 1_795_000_000_000 });
+    expect(raw).toMatchObject({
+      src_mac: "02:00:00:77:88:99",
+      host: "tablet-4",
+      device: "AP Stairs",
+      network: "House Staff",
+      duration_s: 61,
+      message: "gone",
+    });
+    expect(raw).not.toHaveProperty("user");
+  });
+
+  test.each([
+    ["EVT_AD_LoginFailed", "login_failure"],
+    ["EVT_AD_Login", "admin_login"],
+    ["EVT_AP_DetectRogueAP", "rogue_access_point"],
+    ["EVT_SW_DetectRogueDHCP", "rogue_dhcp"],
+    ["EVT_AP_Lost_Contact", "device_offline"],
+    ["EVT_SW_Connected", "device_online"],
+    ["EVT_XX_SomethingNew", "xx_something_new"],
+  ])("%s is %s", (key, type) =>
+    expect(event("network", { key, admin: "robin" })).toMatchObject({ type, raw: { user: "robin" } }),
+  );
+
+  test("what its intrusion detection says, in a list as the controller answers", () => {
+    const threat = {
+      key: "EVT_IPS_IpsAlert",
+      src_ip: "192.0.2.8",
+      src_port: 1,
+      dest_ip: "10.9.3.20",
+      dest_port: 80,
+      proto: "TCP",
+      host: "gw",
+      inner_alert_signature: "ET MALWARE x",
+      inner_alert_signature_id: 9,
+      inner_alert_category: "A Network Trojan was Detected",
+      inner_alert_severity: 1,
+      inner_alert_action: "allowed",
+      time: 1_795_000_000_000,
+    };
+    expect(event("network", { meta: { rc: "ok" }, data: [threat] })).toMatchObject({
+      type: "ids_alert",
+      severity: "critical",
+      raw: {
+        src_ip: "192.0.2.8",
+        dst_ip: "10.9.3.20",
+        dst_port: 80,
+        protocol: "tcp",
+        signature_id: 9,
+        category: "trojan-activity",
+        action: "allow",
+        device: "gw",
+      },
+    });
+  });
+
+  test("an alarm in the older shape", () => {
+    expect(event("network", { alarm: { name: "Link down" }, timestamp: 1_795_000_000_000 })).toMatchObject({
+      type: "link_down",
+      timestampMs: 1_795_000_000_000,
+    });
+  });
+});
