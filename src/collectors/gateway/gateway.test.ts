@@ -1,0 +1,168 @@
+import { describe, expect, test } from "vitest";
+import { CONTEXT, onlyEvent } from "../context.fixture.ts";
+import { readLine } from "../lines.ts";
+import { EVE_RECORDS, FIREWALL_LINE } from "../samples.fixture.ts";
+
+const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
+
+describe("lines of gateways", () => {
+  test("a packet that was dropped", () => {
+    expect(read(FIREWALL_LINE)).toMatchObject({
+      type: "firewall_blocked",
+      severity: "low",
+      raw: {
+        src_ip: "192.0.2.80",
+        src_port: 40_112,
+        src_mac: "02:00:00:aa:bb:cc",
+        dst_ip: "198.51.100.4",
+        dst_port: 23,
+        dst_mac: "02:00:00:11:22:33",
+        protocol: "tcp",
+        action: "block",
+        rule: "[WAN_LOCAL]Drop the rest",
+        chain: "WAN_LOCAL",
+        in_interface: "eth8",
+        bytes: 60,
+        tcp_flags: "SYN",
+        device: "North-Gateway",
+        line: FIREWALL_LINE,
+      },
+    });
+  });
+
+  test.each([
+    ["[WAN_LOCAL-D-2147483647] ", "firewall_blocked", "block"],
+    ["[WAN_LOCAL-A-2147483647] ", "firewall_allowed", "allow"],
+    ["[WAN_IN-R-2000] ", "firewall_blocked", "reject"],
+    ["[WAN_IN-B-4000000003-D]", "firewall_blocked", "block"],
+    ["[WAN_IN-B-4000000003-A]", "firewall_allowed", "allow"],
+    ["[LAN_IN-2001-A]", "firewall_allowed", "allow"],
+    ["[12345.678901] [UFW BLOCK] ", "firewall_blocked", "block"],
+    ["", "firewall_logged", undefined],
+  ])("%j is %s", (prefix, type, action) => {
+    const event = read(
+      `<4>Nov 15 20:00:00 gw kernel: ${prefix}IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2 LEN=40 PROTO=ICMP TYPE=8 CODE=0`,
+    );
+    expect(event.type).toBe(type);
+    expect(event.raw["action"]).toBe(action);
+    expect(event.raw).toMatchObject({ src_ip: "192.0.2.1", protocol: "icmp", icmp_type: 8, program: "kernel" });
+  });
+
+  test.each<[string, string, Record<string, unknown>]>([
+    [
+      "Failed password for root from 192.0.2.9 port 4711 ssh2",
+      "login_failure",
+      { user: "root", src_ip: "192.0.2.9", src_port: 4711, method: "password" },
+    ],
+    [
+      "Failed password for invalid user admin from 192.0.2.9 port 1 ssh2",
+      "login_failure",
+      { user: "admin", reason: "unknown user" },
+    ],
+    [
+      "Failed none for invalid user a from b from 192.0.2.9 port 1 ssh2",
+      "login_failure",
+      { user: "a from b", src_ip: "192.0.2.9" },
+    ],
+    ["Invalid user oracle from 2001:DB8::9 port 4711", "login_failure", { user: "oracle", src_ip: "2001:db8::9" }],
+    ["Invalid user  from 192.0.2.9 port 4711", "login_failure", { src_ip: "192.0.2.9" }],
+    [
+      "Accepted publickey for robin from 10.9.1.7 port 5000 ssh2: ED25519 SHA256:abc",
+      "login_success",
+      { user: "robin", method: "publickey", src_port: 5000 },
+    ],
+    ["Disconnected from user robin 10.9.1.7 port 5000", "session_closed", { user: "robin", src_ip: "10.9.1.7" }],
+    [
+      "Disconnected from authenticating user root 192.0.2.9 port 22 [preauth]",
+      "session_closed",
+      { user: "root", reason: "before logging in" },
+    ],
+    [
+      "Received disconnect from 192.0.2.9 port 22:11: Bye Bye [preauth]",
+      "session_closed",
+      { src_ip: "192.0.2.9", src_port: 22 },
+    ],
+    ["Connection closed by 192.0.2.9 port 4000", "session_closed", { src_ip: "192.0.2.9" }],
+    [
+      "message repeated 3 times: [ Failed password for root from 192.0.2.9 port 1 ssh2]",
+      "login_failure",
+      { user: "root", repeated: 3 },
+    ],
+    [
+      "Bad password attempt for 'ubnt' from 192.0.2.9:4711",
+      "login_failure",
+      { user: "ubnt", src_ip: "192.0.2.9", src_port: 4711 },
+    ],
+    ["Server listening on 0.0.0.0 port 22.", "unparsed", {}],
+  ])("sshd: %s", (message, type, expected) => {
+    const line = `<38>Nov 15 20:00:00 gw sshd[99]: ${message}`;
+    expect(read(line)).toMatchObject({ type, source: "network", raw: { ...expected, device: "gw", line } });
+  });
+
+  test.each<[string, string, Record<string, unknown>]>([
+    [
+      "dnsmasq-dhcp[1]: DHCPACK(br0) 10.9.5.44 02:00:00:77:88:99 tablet-4",
+      "dhcp_lease",
+      { src_ip: "10.9.5.44", src_mac: "02:00:00:77:88:99", host: "tablet-4", in_interface: "br0" },
+    ],
+    ["dnsmasq-dhcp[1]: DHCPOFFER(br0) 10.9.5.44 02:00:00:77:88:99", "dhcp_offer", { src_ip: "10.9.5.44" }],
+    [
+      "dnsmasq-dhcp[1]: DHCPNAK(br0) 10.9.5.44 02:00:00:77:88:99 wrong network",
+      "dhcp_refused",
+      { src_ip: "10.9.5.44" },
+    ],
+    [
+      "dhcpd: DHCPACK on 10.9.5.44 to 02:00:00:77:88:99 (tablet-4) via eth1",
+      "dhcp_lease",
+      { src_ip: "10.9.5.44", src_mac: "02:00:00:77:88:99", host: "tablet-4", in_interface: "eth1" },
+    ],
+    [
+      "dhcpd: DHCPREQUEST for 10.9.5.44 from 02:00:00:77:88:99 via eth1: unknown lease 10.9.5.44.",
+      "dhcp_request",
+      { reason: "unknown lease 10.9.5.44." },
+    ],
+    [
+      "dhcpd: DHCPDISCOVER from 02:00:00:77:88:99 via eth1: network 10.9.0.0/16: no free leases",
+      "dhcp_discover",
+      { src_mac: "02:00:00:77:88:99", reason: "no free leases" },
+    ],
+    [
+      "switch: Rogue DHCP server detected: 10.9.5.99 02:00:00:de:ad:01 on port 7",
+      "rogue_dhcp",
+      { src_ip: "10.9.5.99", src_mac: "02:00:00:de:ad:01" },
+    ],
+    ["dnsmasq[1]: using nameserver 192.0.2.53#53", "unparsed", {}],
+  ])("%s", (message, type, expected) =>
+    expect(read(`<30>Nov 15 20:00:00 gw ${message}`)).toMatchObject({ type, raw: { ...expected, device: "gw" } }),
+  );
+
+  test.each([
+    ["sshd[123]: Failed password for root from 192.0.2.9 port 1 ssh2", "login_failure", 123],
+    ["dnsmasq-dhcp[99]: DHCPACK(br0) 10.9.5.44 02:00:00:77:88:99 tablet-4", "dhcp_lease", 99],
+    ["app[7]: hello", "unparsed", 7],
+  ])("%s says which process has written it, and as what", (message, type, processId) =>
+    expect(read(`<86>Nov 15 20:00:00 gw ${message}`)).toMatchObject({
+      type,
+      raw: { process_id: processId, facility: 10 },
+    }),
+  );
+
+  test("what the message says of its process counts before what the header says", () => {
+    const line = "<134>Nov 15 20:00:00 gw app[7]: CEF:0|M|UniFi Network|1|1|x|1|process_id=8 a=1";
+    expect(read(line).raw).toMatchObject({ process_id: 8, facility: 16 });
+  });
+
+  test("EVE by way of syslog keeps the line too", () => {
+    const line = `<134>Nov 15 20:00:00 ids suricata[3]: ${JSON.stringify(EVE_RECORDS.alert)}`;
+    expect(read(line)).toMatchObject({
+      type: "ids_alert",
+      severity: "critical",
+      raw: { signature_id: 2_900_002, device: "ids", line },
+    });
+    expect(readLine(`<134>Nov 15 20:00:00 ids suricata: ${JSON.stringify(EVE_RECORDS.flow)}`, CONTEXT)).toMatchObject({
+      kind: "flows",
+      flows: [{}, {}],
+    });
+    expect(read('<134>Nov 15 20:00:00 ids app: {"event_type": broken').type).toBe("unparsed");
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, test } from "vitest";
+import { CONTEXT, onlyEvent } from "../context.fixture.ts";
+import { readLine } from "../lines.ts";
+
+const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
+const timeOf = (line: string) => {
+  const { timestampMs } = read(line);
+  return timestampMs === null ? null : new Date(timestampMs).toISOString();
+};
+
+describe("what stands before the message", () => {
+  test.each<[string, string, Record<string, unknown>]>([
+    [
+      "RFC 5424",
+      '<165>1 2026-11-15T19:00:00.003Z gw-1 app 4711 ID47 [a@1 x="1 \\"two\\" \\]" y="z"][b@1] \ufeffhello there',
+      {
+        device: "gw-1",
+        program: "app",
+        process_id: 4711,
+        facility: 20,
+        structured_data: { "a@1": { x: '1 "two" ]', y: "z" }, "b@1": {} },
+        message: "hello there",
+      },
+    ],
+    ["RFC 5424 with nothing in it", "<13>1 - - - - - - hello", { facility: 1, message: "hello" }],
+    ["RFC 5424 without a message", "<13>1 2026-11-15T19:00:00Z gw app - - -", { device: "gw", program: "app" }],
+    [
+      "RFC 3164",
+      "<13>Nov 15 19:00:00 gw app[12]: hello",
+      { device: "gw", program: "app", process_id: 12, message: "hello" },
+    ],
+    ["no priority", "Nov 15 19:00:00 gw app: hello", { device: "gw", program: "app", message: "hello" }],
+    ["the host twice", "<13>Nov 15 19:00:00 gw gw app: hello", { device: "gw", program: "app", message: "hello" }],
+    ["no host", "<13>Nov 15 19:00:00 app[7]: hello", { program: "app", process_id: 7, message: "hello" }],
+    ["a stray space in the time", "<13>2026-11-15 T19:00:00Z gw app: hello", { device: "gw", program: "app" }],
+    [
+      "a stray space before the zone",
+      "<13>1 2026-11-15T19:00:00 +0000 gw app - - - hello",
+      { device: "gw", message: "hello" },
+    ],
+    ["a mark at the beginning", "\ufeff<13>Nov 15 19:00:00 gw app: hello", { device: "gw", message: "hello" }],
+    ["a priority that cannot be", "<999>hello", { message: "<999>hello" }],
+    [
+      "a device where the program should be",
+      "<13>Nov 15 19:00:00 ap-7 0200000a0b0c,U6-Lite-6.7.54: hostapd[9]: hello",
+      {
+        device: "ap-7",
+        device_mac: "02:00:00:0a:0b:0c",
+        model: "U6-Lite-6.7.54",
+        program: "hostapd",
+        message: "hello",
+      },
+    ],
+    ["nothing at all: the device is who sent it", "hello", { device: "192.0.2.1", message: "hello" }],
+  ])("%s", (_, line, expected) => {
+    const event = read(line);
+    expect(event).toMatchObject({ type: "unparsed", source: "network", class: "network" });
+    expect(event.raw).toMatchObject({ ...expected, line });
+  });
+
+  test("a time in the header is the time, where the message has none", () => {
+    expect(timeOf("<13>Nov 15 19:00:00 gw app: hello")).toBe("2026-11-15T19:00:00.000Z");
+    expect(timeOf("<13>2026-11-15 T19:00:00+02:00 gw app: hello")).toBe("2026-11-15T17:00:00.000Z");
+    expect(timeOf("hello")).toBeNull();
+  });
+
+  test.each([
+    ["<8>x", "critical"],
+    ["<10>x", "high"],
+    ["<11>x", "medium"],
+    ["<12>x", "low"],
+    ["<14>x", "info"],
+    ["x", "info"],
+  ])("the severity of %s is %s", (line, severity) => expect(read(line).severity).toBe(severity));
+
+  test.each(["", "   ", "<13>"])("%j says nothing", (line) => {
+    const reading = readLine(line, CONTEXT);
+    expect(line.trim() === "" ? reading.kind : onlyEvent(reading).type).toBe(
+      line.trim() === "" ? "nothing" : "unparsed",
+    );
+  });
+});
