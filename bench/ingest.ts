@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { startOfDay } from "../src/lib/time.ts";
 import { openDayForWriting, WordsMerger } from "../src/store/embedded/journal/day-file.ts";
 import { dayFile, eventsFolder } from "../src/store/embedded/layout.ts";
-import { eventWords } from "../src/store/embedded/words.ts";
+import { eventWords } from "../src/store/embedded/indexed-words.ts";
 import { timed, watchMemory, withServer, type Bench } from "./bench.ts";
 import { benchEvents, INDEX_PREFIX } from "./dataset.ts";
 import { DATA_FOLDER, megabytes, ms, perSecond, type Answer } from "./figures.ts";

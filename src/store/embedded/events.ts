@@ -23,7 +23,7 @@ import { idOfText, type Journal } from "./journal/journal.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
-import { holdsPhrases, parseSearch, type TextSearch } from "./words.ts";
+import { holdsPhrases, parseSearch, type TextSearch } from "./text-search.ts";
 
 // Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
 // lists, totals and aggregations, and say where the rows lie; their texts always come from the journal.

@@ -3,7 +3,10 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { WORDS_TABLE } from "./journal/day-file.ts";
-import { eventWords, holdsPhrases, matchOf, parseSearch } from "./words.ts";
+import { foldCase } from "../../lib/text.ts";
+import { eventWords } from "./indexed-words.ts";
+import { holdsPhrases, matchOf, parseSearch } from "./text-search.ts";
+import { CONNECTORS, visitRuns, wordsOfRun } from "./words.ts";
 
 function draft(raw: JsonObject, type = "login_failure"): EventDraft {
   return {
@@ -116,6 +119,36 @@ test("what stands in the line of an event is left out only where its words are w
       const value = parts[at]?.[0] ?? other;
       const apart = [draft({ line }), draft({ value })].flatMap((event) => [...wordsOf(event)]);
       expect(wordsOf(draft({ line, value }))).toEqual(new Set(apart));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("what goes to the index as it is, is found by the same words as when it is taken apart", () => {
+  const run = fc.oneof(
+    fc.stringMatching(/^[0-9tTzZ._\-:/]{1,20}$/),
+    fc.stringMatching(/^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$/),
+    fc.stringMatching(/^[0-9]{4}\.[0-9]{4}\.[0-9]{4}$/),
+    fc.stringMatching(/^[0-9]{1,3}(\.[0-9]{1,3}){2,4}$/),
+    fc.stringMatching(/^[0-9a-f:]{2,20}$/),
+    fc.stringMatching(/^[a-cé\x01\0._@\\/-]{1,50}$/),
+    fc.ipV4(),
+    fc.ipV6(),
+    fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+  );
+  fc.assert(
+    fc.property(fc.array(run, { minLength: 1, maxLength: 4 }), (values) => {
+      const apart = new Set<string>();
+      for (const value of values) {
+        visitRuns(foldCase(value), (text) => {
+          const hasConnector = [...CONNECTORS].some((connector) => text.includes(connector));
+          for (const word of hasConnector ? wordsOfRun(text) : [text]) apart.add(word);
+        });
+      }
+      const own = (event: EventDraft) => [...wordsOf(event)].filter((word) => !word.startsWith("\x01"));
+      const others = new Set(own(draft({})));
+      const found = own(draft({ values })).filter((word) => !others.has(word) || apart.has(word));
+      expect(new Set(found)).toEqual(apart);
     }),
     { numRuns: 500 },
   );

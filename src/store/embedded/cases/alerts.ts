@@ -13,7 +13,8 @@ import {
   type NewTimelineEntry,
   type UnresolvedQuestion,
 } from "../../store.ts";
-import { holdsPhrases, parseSearch, textWords, type TextSearch } from "../words.ts";
+import { textWords } from "../indexed-words.ts";
+import { holdsPhrases, parseSearch, type TextSearch } from "../text-search.ts";
 import { AlertColumns, type AlertCells } from "./alert-columns.ts";
 import { Statements } from "./statements.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";

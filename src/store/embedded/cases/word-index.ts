@@ -1,4 +1,4 @@
-import type { Term } from "../words.ts";
+import type { Term } from "../text-search.ts";
 import type { Statements } from "./statements.ts";
 
 // Which alerts have a word. A row stands for a word in a thousand alerts, so that a word that every alert has takes a hundred

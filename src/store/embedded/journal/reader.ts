@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
 import type { Layout } from "../layout.ts";
-import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../words.ts";
+import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.

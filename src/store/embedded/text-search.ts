@@ -1,0 +1,155 @@
+import { foldCase } from "../../lib/text.ts";
+import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
+import { readEventId } from "./event-id.ts";
+import {
+  filterWord,
+  kindOf,
+  LETTER,
+  START_MARKS,
+  trimEnd,
+  visitRuns,
+  wholeWord,
+  WORD_CHARACTERS_MAX,
+  wordsOfRun,
+} from "./words.ts";
+
+// What a typed search asks for: words of the index, and what only the event's own text can tell.
+
+const SEARCH_CHARACTERS_MAX = 1000;
+const SEARCH_TERMS_MAX = 32;
+
+/** A word of a search; one that goes on stands for every word that begins with it. */
+export interface Term {
+  readonly word: string;
+  readonly goesOn: boolean;
+}
+
+export interface TextSearch {
+  /** Every one must be found: the words of the search, and of the filters. */
+  readonly terms: readonly Term[];
+  /** What the index cannot decide alone: the event's own text must hold these. */
+  readonly phrases: readonly Phrase[];
+  /** An event id among the words. */
+  readonly ids: readonly string[];
+}
+
+interface Phrase {
+  readonly text: string;
+  /** Ends where a word ends; otherwise it may go on. */
+  readonly whole: boolean;
+}
+
+export function parseSearch(
+  search: string,
+  filter: {
+    source?: string | undefined;
+    severity?: Severity | undefined;
+    class?: EventClass | undefined;
+    type?: string | undefined;
+  },
+): TextSearch | { fault: string } {
+  if (search.length > SEARCH_CHARACTERS_MAX) return { fault: `at most ${SEARCH_CHARACTERS_MAX} characters` };
+  const terms: Term[] = [];
+  const phrases: Phrase[] = [];
+  const ids: string[] = [];
+  for (const [, quoted, bare] of search.matchAll(/"([^"]*)"?|([^\s"]+)/g)) {
+    if (bare !== undefined && readEventId(bare)) ids.push(bare);
+    else if (bare !== undefined) addBareTerm(foldCase(bare), terms, phrases);
+    else addPhrase(foldCase(quoted!), terms, phrases);
+  }
+  if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
+  if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
+  for (const field of ["type", "source", "severity", "class"] as const) {
+    if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), goesOn: false });
+  }
+  return { terms, phrases, ids };
+}
+
+function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
+  visitRuns(word, (run) => {
+    const whole = wholeWord(run);
+    if (whole !== undefined) return void terms.push({ word: whole, goesOn: false });
+    const trimmed = trimEnd(run.slice(firstLetter(run)));
+    if (trimmed === "") return;
+    const code = trimmed.charCodeAt(0);
+    if (trimmed.length === 1 && code < 128) return void terms.push({ word: START_MARKS[code]!, goesOn: false });
+    terms.push(beginningOf(trimmed));
+    if (trimmed.length > WORD_CHARACTERS_MAX) phrases.push({ text: trimmed, whole: false });
+  });
+}
+
+function beginningOf(run: string): Term {
+  return { word: trimEnd(run.slice(0, WORD_CHARACTERS_MAX)), goesOn: true };
+}
+
+function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
+  const runs: string[] = [];
+  visitRuns(phrase, (run) => runs.push(run));
+  for (const run of runs) {
+    const whole = wholeWord(run);
+    const trimmed = trimEnd(run.slice(firstLetter(run)));
+    if (whole !== undefined) terms.push({ word: whole, goesOn: false });
+    else if (trimmed !== "") {
+      const isWord = !/[^\p{L}\p{N}]/u.test(trimmed) && trimmed.length <= WORD_CHARACTERS_MAX;
+      terms.push(isWord ? { word: trimmed, goesOn: false } : beginningOf(trimmed));
+      if (runs.length === 1 && !isWord) phrases.push({ text: trimmed, whole: true });
+    }
+  }
+  if (runs.length > 1) phrases.push({ text: collapse(phrase), whole: true });
+}
+
+/** The index's own words for a search. A word has no quote in it: text is cut at them. */
+export function matchOf(terms: readonly (readonly Term[])[]): string {
+  const one = ({ word, goesOn }: Term) => `"${word}"${goesOn ? "*" : ""}`;
+  return terms
+    .map((choices) => (choices.length === 1 ? one(choices[0]!) : `(${choices.map(one).join(" OR ")})`))
+    .join(" AND ");
+}
+
+/**
+ * Of the words in the index that a beginning stands for, those that are not found by another one of them anyway: a run
+ * is never there without its first part.
+ */
+export function independentWords(words: readonly string[]): string[] {
+  const all = new Set(words);
+  return words.filter((word) => {
+    const end = FIRST_CONNECTOR.exec(word)?.index ?? 0;
+    return end === 0 || !all.has(word.slice(0, end)) || wordsOfRun(word).length === 1;
+  });
+}
+const FIRST_CONNECTOR = /[._\-:@/\\]/;
+
+function firstLetter(run: string): number {
+  let i = 0;
+  while (i < run.length && kindOf(run.charCodeAt(i)) !== LETTER) i++;
+  return i;
+}
+
+function collapse(text: string): string {
+  return text.trim().replace(/\s+/g, " ");
+}
+
+/** Whether an event's own values hold every phrase. */
+export function holdsPhrases(event: EventDraft | { [key: string]: unknown }, phrases: readonly Phrase[]): boolean {
+  const missing = new Set(phrases);
+  const walk = (value: unknown): void => {
+    if (missing.size === 0 || value === null) return;
+    if (typeof value === "string") {
+      const text = collapse(foldCase(value));
+      for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
+    } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
+  };
+  walk(event);
+  return missing.size === 0;
+}
+
+function holdsPhrase(text: string, phrase: Phrase): boolean {
+  const isLetterAt = (i: number) => i >= 0 && i < text.length && kindOf(text.charCodeAt(i)) === LETTER;
+  for (let at = text.indexOf(phrase.text); at >= 0; at = text.indexOf(phrase.text, at + 1)) {
+    const end = at + phrase.text.length;
+    const startsWord = !isLetterAt(at) || !isLetterAt(at - 1);
+    const endsWord = !phrase.whole || !isLetterAt(end - 1) || !isLetterAt(end);
+    if (startsWord && endsWord) return true;
+  }
+  return false;
+}
