@@ -234,7 +234,7 @@ const CISCO_MAC_CHARACTERS = 14;
  * Whether a run with connectors is found by itself alone and is spelled as the index has it: an IPv4 address, a MAC address,
  * numbers such as a date. Rather no than long: then it is taken apart, and comes to the same.
  */
-export function isOneWord(text: Uint8Array, start: number, end: number): boolean {
+function isOneWord(text: Uint8Array, start: number, end: number): boolean {
   const characters = end - start;
   if (characters > WORD_CHARACTERS_MAX) return false;
   if (characters === MAC_CHARACTERS && text[start + 2] === COLON) return isMac(text, start);

@@ -131,7 +131,7 @@ test("what goes to the index as it is, is found by the same words as when it is 
     fc.stringMatching(/^[0-9]{4}\.[0-9]{4}\.[0-9]{4}$/),
     fc.stringMatching(/^[0-9]{1,3}(\.[0-9]{1,3}){2,4}$/),
     fc.stringMatching(/^[0-9a-f:]{2,20}$/),
-    fc.stringMatching(/^[a-cé\x01\0._@\\/-]{1,50}$/),
+    fc.string({ unit: fc.constantFrom(..."abcé\x01\0._@\\/-"), maxLength: 50 }),
     fc.ipV4(),
     fc.ipV6(),
     fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
