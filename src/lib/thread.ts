@@ -52,11 +52,20 @@ export class Thread<T extends Api> {
   }
 
   call<M extends keyof T & string>(method: M, ...args: Parameters<T[M]>): Promise<Awaited<ReturnType<T[M]>>> {
+    return this.callWith([], method, ...args);
+  }
+
+  /** These buffers among the arguments go over to the thread, instead of copies of them. */
+  callWith<M extends keyof T & string>(
+    buffers: readonly ArrayBuffer[],
+    method: M,
+    ...args: Parameters<T[M]>
+  ): Promise<Awaited<ReturnType<T[M]>>> {
     if (this.#dead) return Promise.reject(this.#dead);
     return new Promise((resolve, reject) => {
       const call = this.#next++;
       this.#waiting.set(call, { resolve, reject });
-      this.#worker.postMessage({ call, method, args } satisfies Call);
+      this.#worker.postMessage({ call, method, args } satisfies Call, buffers);
     });
   }
 

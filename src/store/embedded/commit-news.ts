@@ -1,6 +1,8 @@
 import type { Thread } from "../../lib/thread.ts";
-import type { CommittedGroup } from "./columns/follower.ts";
+import type { CommittedRows } from "./columns/follower.ts";
+import { RowsPacker } from "./columns/rows.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
+import type { Prepared } from "./journal/group.ts";
 
 /** Rows that may be on their way to the columns; beyond that they are told only how far the journal goes, and read it. */
 const ROWS_ON_THEIR_WAY_MAX = 20_000;
@@ -12,7 +14,11 @@ const TELL_MS = 20;
  */
 export class CommitNews {
   readonly #columns: Thread<ColumnsApi>;
-  #groups: CommittedGroup[] = [];
+  readonly #packer = new RowsPacker();
+  readonly #ready: CommittedRows[] = [];
+  /** The day of the rows that are being packed, and the last of them. */
+  #day = 0;
+  #lastSeq = 0;
   #timer: NodeJS.Timeout | undefined;
   #onTheirWay = 0;
 
@@ -20,10 +26,27 @@ export class CommitNews {
     this.#columns = columns;
   }
 
-  add(group: CommittedGroup): void {
-    this.#onTheirWay += group.rows;
-    this.#groups.push(this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX ? { ...group, cells: undefined } : group);
+  add(day: number, events: readonly Prepared[]): void {
+    this.#onTheirWay += events.length;
+    if (this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX) {
+      this.#seal();
+      this.#ready.push({ day, lastSeq: events.at(-1)!.seq, rows: events.length, packed: undefined });
+    } else {
+      if (day !== this.#day) this.#seal();
+      this.#day = day;
+      for (const { seq, ts, draft } of events) {
+        if (this.#packer.isFull) this.#seal();
+        this.#packer.add(seq, ts, draft);
+        this.#lastSeq = seq;
+      }
+    }
     this.#timer ??= setTimeout(() => this.tell(), TELL_MS);
+  }
+
+  #seal(): void {
+    if (this.#packer.length === 0) return;
+    const packed = this.#packer.take();
+    this.#ready.push({ day: this.#day, lastSeq: this.#lastSeq, rows: packed.length, packed });
   }
 
   /** What it was told to change it must have been told of before. */
@@ -35,11 +58,12 @@ export class CommitNews {
   tell(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#groups.length === 0) return;
-    const groups = this.#groups;
-    this.#groups = [];
-    const rows = groups.reduce((sum, group) => sum + group.rows, 0);
-    void this.#columns.call("committed", groups).finally(() => {
+    this.#seal();
+    if (this.#ready.length === 0) return;
+    const told = this.#ready.splice(0);
+    const rows = told.reduce((sum, part) => sum + part.rows, 0);
+    const buffers = told.flatMap(({ packed }) => (packed ? [packed.fixed, packed.texts.buffer] : []));
+    void this.#columns.callWith(buffers, "committed", told).finally(() => {
       this.#onTheirWay -= rows;
     });
   }

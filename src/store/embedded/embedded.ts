@@ -118,7 +118,7 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     registry,
     now,
     used: state.used,
-    onCommit: (group) => news.add(group),
+    onCommit: (day, events) => news.add(day, events),
     onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);

@@ -1,8 +1,9 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Event } from "../../../model/event.ts";
 import type { DayReader } from "../journal/day-file.ts";
-import { appendRows, CHUNK_ROWS } from "./chunk.ts";
-import { columnList, COLUMNS, HOT_FIELDS, toCells, TS, type Cell } from "./table.ts";
+import { appendRows } from "./chunk.ts";
+import { CHUNK_ROWS, RowsPacker, type PackedRows } from "./rows.ts";
+import { columnList, COLUMNS, HOT_FIELDS } from "./table.ts";
 
 // Rows of events whose enrichment has grown. They are changed where they lie: a question that is under way finds each of
 // them once, with what it had or with what it has.
@@ -19,7 +20,7 @@ const CHANGING = COLUMNS.map(({ name }) => name).filter(
 );
 
 export interface AmendedRows {
-  readonly rows: readonly Cell[][];
+  readonly rows: PackedRows;
   /** The number of the last change that they have. */
   readonly number: number;
 }
@@ -32,17 +33,18 @@ export function readAmended(reader: DayReader, after: number, upTo: number): Ame
     )
     .all(after, upTo) as { number: number; seq: number }[];
   const select = reader.sql("SELECT ts, body FROM events WHERE seq = ?");
-  const rows = [...new Set(numbers.map(({ seq }) => seq))].flatMap((seq) => {
+  const packer = new RowsPacker();
+  for (const seq of new Set(numbers.map((amendment) => amendment.seq))) {
     const row = select.get(seq) as { ts: number; body: string } | undefined;
-    return row ? [toCells(seq, row.ts, JSON.parse(row.body) as Event)] : [];
-  });
-  return { rows, number: numbers.length < AMENDMENTS_PER_TURN ? upTo : numbers.at(-1)!.number };
+    if (row) packer.add(seq, row.ts, JSON.parse(row.body) as Event);
+  }
+  return { rows: packer.take(), number: numbers.length < AMENDMENTS_PER_TURN ? upTo : numbers.at(-1)!.number };
 }
 
 /** The rows lie in a table of their own for as long as the work takes: a thousand bound values cost more than the change. */
 export async function withChanges(
   connection: DuckDBConnection,
-  rows: readonly Cell[][],
+  rows: PackedRows,
   work: () => Promise<void>,
 ): Promise<void> {
   await connection.run(`CREATE OR REPLACE TABLE ${CHANGES}(${columnList})`);
@@ -55,11 +57,10 @@ export async function withChanges(
 const CHANGES = "tail.changes";
 
 /** Changes the rows that the table has of them. */
-export async function amendTable(connection: DuckDBConnection, table: string, rows: readonly Cell[][]): Promise<void> {
-  const times = rows.map((row) => row[TS] as number);
+export async function amendTable(connection: DuckDBConnection, table: string, rows: PackedRows): Promise<void> {
   await connection.run(
     `UPDATE ${table} AS kept SET ${CHANGING.map((name) => `${name} = changed.${name}`).join(", ")}
      FROM ${CHANGES} AS changed
-     WHERE kept.seq = changed.seq AND kept.ts BETWEEN ${Math.min(...times)} AND ${Math.max(...times)}`,
+     WHERE kept.seq = changed.seq AND kept.ts BETWEEN ${rows.earliestMs} AND ${rows.latestMs}`,
   );
 }

@@ -3,9 +3,10 @@ import { DAY_MS } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
 import type { DayReaders } from "../journal/day-file.ts";
 import { amendTable, readAmended, withChanges } from "./amend.ts";
-import { appendRows, CHUNK_ROWS } from "./chunk.ts";
+import { appendRows } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
-import { columnList, ODD, toCells, TS, type Cell } from "./table.ts";
+import { CHUNK_ROWS, RowsPacker, type PackedRows } from "./rows.ts";
+import { columnList } from "./table.ts";
 
 // Brings what the journal has committed into the columns. New rows go into a table in memory, the tail. A full tail
 // becomes a lot: it moves to disk in one transaction with the marks that say how far each day of the journal is in,
@@ -48,12 +49,13 @@ export interface Snapshot {
   release(): void;
 }
 
-/** Events of one day that the journal has committed together. */
-export interface CommittedGroup {
+/** Events of one day that the journal has committed one after the other. */
+export interface CommittedRows {
   readonly day: number;
   readonly lastSeq: number;
   readonly rows: number;
-  readonly cells: Cell[][] | undefined;
+  /** Those of one or several groups of the day; undefined where they are to be read from the journal. */
+  readonly packed: PackedRows | undefined;
 }
 
 /** How far a day of the journal goes. */
@@ -74,7 +76,8 @@ export class Follower {
   /** The last change to events of each day that is known of, and the last that the rows have. */
   readonly #amendedNoted = new Map<number, number>();
   readonly #amended = new Map<number, number>();
-  readonly #given = new Map<number, { after: number; lastSeq: number; cells: Cell[][] }[]>();
+  readonly #given = new Map<number, { after: number; lastSeq: number; rows: PackedRows }[]>();
+  readonly #packer = new RowsPacker();
   readonly #tails: Tail[] = [];
   readonly #tailRowsMax: number;
   #lotsOnDisk: number;
@@ -141,16 +144,16 @@ export class Follower {
     }
   }
 
-  /** The journal has committed more events; where their cells come along they need not be read from it. */
-  note(groups: readonly CommittedGroup[]): void {
-    for (const { day, lastSeq, rows, cells } of groups) {
+  /** The journal has committed more events; where their rows come along they need not be read from it. */
+  note(committed: readonly CommittedRows[]): void {
+    for (const { day, lastSeq, rows, packed } of committed) {
       const before = this.#noted.get(day) ?? 0;
       this.#noted.set(day, lastSeq);
       this.lag += rows;
-      if (!cells) continue;
+      if (!packed) continue;
       const given = this.#given.get(day);
-      if (given) given.push({ after: before, lastSeq, cells });
-      else this.#given.set(day, [{ after: before, lastSeq, cells }]);
+      if (given) given.push({ after: before, lastSeq, rows: packed });
+      else this.#given.set(day, [{ after: before, lastSeq, rows: packed }]);
     }
   }
 
@@ -197,13 +200,13 @@ export class Follower {
     // Retention has removed it meanwhile.
     if (!reader) return void this.#amended.set(day, upTo);
     const { rows, number } = readAmended(reader, this.#amended.get(day) ?? 0, upTo);
-    for (const row of rows) this.oddBits |= row[ODD] as number;
+    this.oddBits |= rows.oddBits;
     if (rows.length > 0) await withChanges(this.#mover, rows, () => this.#changeRows(rows, day, number));
     this.#amended.set(day, number);
     this.#amendments += rows.length;
   }
 
-  async #changeRows(rows: readonly Cell[][], day: number, number: number): Promise<void> {
+  async #changeRows(rows: PackedRows, day: number, number: number): Promise<void> {
     for (const { lot, isOnDisk, marks } of this.#tails)
       if (!isOnDisk && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
     await this.#transact(async () => {
@@ -213,39 +216,29 @@ export class Follower {
   }
 
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
-  #nextRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
+  #nextRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
     const given = this.#given.get(day) ?? [];
     while (given.length > 0 && given[0]!.lastSeq <= after) given.shift();
     if (given[0]?.after !== after) return this.#readRows(day, after, Math.min(upTo, given[0]?.after ?? upTo));
-    const rows: Cell[][] = [];
-    let last = after;
-    while (given[0]?.after === last && rows.length < CHUNK_ROWS) {
-      const part = given[0].cells.splice(0, CHUNK_ROWS - rows.length);
-      for (const row of part) rows.push(row);
-      last = given[0].cells.length > 0 ? (part.at(-1)![0] as number) : given[0].lastSeq;
-      if (given[0].cells.length > 0) given[0].after = last;
-      else given.shift();
-    }
-    return { rows, last };
+    const { rows, lastSeq } = given.shift()!;
+    return { rows, last: lastSeq };
   }
 
-  #readRows(day: number, after: number, upTo: number): { rows: Cell[][]; last: number } {
+  #readRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
     const select = this.#journal
       .get(day)
       ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
     select?.setReturnArrays(true);
     const read = (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
-    const rows = read.map(([seq, ts, body]) => toCells(seq, ts, JSON.parse(body) as Event));
-    return { rows, last: rows.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
+    for (const [seq, ts, body] of read) this.#packer.add(seq, ts, JSON.parse(body) as Event);
+    return { rows: this.#packer.take(), last: read.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
   }
 
-  async #append(rows: readonly Cell[][], day: number, last: number): Promise<void> {
+  async #append(rows: PackedRows, day: number, last: number): Promise<void> {
     const tail = this.#tails.at(-1)!;
     appendRows(tail.appender, rows);
-    for (const row of rows) {
-      this.oddBits |= row[ODD] as number;
-      tail.latest = Math.max(tail.latest, row[TS] as number);
-    }
+    this.oddBits |= rows.oddBits;
+    tail.latest = Math.max(tail.latest, rows.latestMs);
     tail.rows += rows.length;
     tail.marks.set(day, last);
     if (tail.rows < this.#tailRowsMax) return;

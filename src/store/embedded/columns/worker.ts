@@ -11,7 +11,7 @@ import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
-import { Follower, TAIL_ROWS_MAX, type CommittedGroup, type DayEnd, type Snapshot } from "./follower.ts";
+import { Follower, TAIL_ROWS_MAX, type CommittedRows, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
@@ -254,13 +254,13 @@ const api = {
     return { dropped };
   },
 
-  committed(groups: readonly CommittedGroup[]): void {
-    for (const { day, lastSeq } of groups) {
+  committed(rows: readonly CommittedRows[]): void {
+    for (const { day, lastSeq } of rows) {
       const known = dayEnds.findIndex((end) => end.day === day);
       if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastSeq };
       else dayEnds.push({ day, lastSeq, lastAmendment: 0 });
     }
-    follower.note(groups);
+    follower.note(rows);
     scheduleFollow();
   },
 

@@ -1,7 +1,6 @@
 import { formatTime } from "../../../lib/time.ts";
 import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
 import type { StoredEvent } from "../../store.ts";
-import type { Cell } from "../columns/table.ts";
 import type { DayGroup } from "./writer.ts";
 
 // What is committed together.
@@ -21,7 +20,8 @@ export interface Prepared extends StoredEvent {
   readonly ts: number;
   readonly words: string;
   readonly token: string | null;
-  readonly cells: Cell[];
+  /** For those who hear of its commit. */
+  readonly draft: EventDraft;
 }
 
 let formattedMs = Number.NaN;
@@ -51,10 +51,11 @@ export function amendedText(text: string, added: JsonObject): string {
   return `${text.slice(0, -end.length)},"enrichment":${JSON.stringify({ ...enrichment, ...added })}}`;
 }
 
-/** A group for the writer, and the same events for the columns. */
+/** Events of one day that are committed together. */
 export interface DayEvents {
+  readonly events: readonly Prepared[];
+  /** The same for the writer. */
   readonly group: DayGroup;
-  readonly cells: Cell[][];
 }
 
 export function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
@@ -62,6 +63,7 @@ export function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
   const isOneDay = events.every(({ day }) => day === events[0]!.day);
   const days = isOneDay ? [events] : [...Map.groupBy(events, ({ day }) => day).values()];
   return days.map((part) => ({
+    events: part,
     group: {
       day: part[0]!.day,
       seqs: part.map(({ seq }) => seq),
@@ -70,6 +72,5 @@ export function groupByDay(waiting: readonly Waiting[]): DayEvents[] {
       words: part.map(({ words }) => words),
       tokens: part.map(({ token }) => token),
     },
-    cells: part.map(({ cells }) => cells),
   }));
 }

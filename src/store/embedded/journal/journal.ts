@@ -3,8 +3,7 @@ import type { Registry } from "prom-client";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import { QuestionRefused, StoreUnavailable, type Amendment, type NewEvent, type StoredEvent } from "../../store.ts";
-import type { CommittedGroup, DayEnd } from "../columns/follower.ts";
-import { toCells } from "../columns/table.ts";
+import type { DayEnd } from "../columns/follower.ts";
 import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
@@ -45,7 +44,7 @@ export interface JournalOptions {
   /** Ids up to here have been used, even where their events are gone. */
   readonly used: Used;
   /** Hears of each committed group, in order, before its senders do. */
-  readonly onCommit: (group: CommittedGroup) => void;
+  readonly onCommit: (day: number, events: readonly Prepared[]) => void;
   /** Hears of each day whose events were changed, before whoever changed them does. */
   readonly onAmend: (day: number, lastAmendment: number) => void;
 }
@@ -247,8 +246,7 @@ export class Journal {
     const { text: words, truncated } = eventWords(draft);
     if (truncated) this.#metrics.truncated.inc();
     const text = eventText(id, draft);
-    const cells = toCells(seq, draft.timestampMs, draft);
-    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, cells };
+    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, draft };
   }
 
   #pump(): void {
@@ -302,7 +300,7 @@ export class Journal {
   }
 
   /** Why the day's events could not be stored, if they could not. */
-  async #commitDay({ group, cells }: DayEvents): Promise<StoreUnavailable | undefined> {
+  async #commitDay({ group, events }: DayEvents): Promise<StoreUnavailable | undefined> {
     const { day, seqs } = group;
     try {
       const ms = await this.#writer.call("commit", group);
@@ -316,7 +314,7 @@ export class Journal {
     this.#lastSeqs.set(day, seqs.at(-1)!);
     this.#lastWrite.set(day, this.#options.now());
     this.#logs.grew(day, seqs.length);
-    this.#options.onCommit({ day, lastSeq: seqs.at(-1)!, rows: seqs.length, cells });
+    this.#options.onCommit(day, events);
     return undefined;
   }
 
