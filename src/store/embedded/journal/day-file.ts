@@ -13,7 +13,7 @@ export const WORDS_TABLE = `CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
   tokenize="ascii tokenchars '${CONNECTORS}${FILTER_MARK}'")`;
 
 /** So many segments of one size become one of the next: fewer make searches faster and writing slower. */
-const SEGMENTS_PER_LEVEL = 8;
+const SEGMENTS_PER_LEVEL = 16;
 /** Words that call for one page of merging; measured, about twice what keeps up. */
 const CHARACTERS_PER_PAGE = 8192;
 const MERGE_PAGES_MIN = 8;
