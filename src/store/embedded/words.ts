@@ -1,9 +1,10 @@
 import { isIP } from "node:net";
 import { canonicalAddress } from "../../lib/ip.ts";
 
-// How text is cut into words, the same way in an event (indexed-words.ts) and in a search (text-search.ts): a *run* is letters, digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its
-// *parts* are what stands between connectors. A run is findable from the beginning of each of its parts. An
-// address or a MAC address is one word, in one spelling; so are numbers with connectors between them, such as dates.
+// How text is cut into words, the same way in an event (indexed-words.ts) and in a search (text-search.ts): a *run* is letters,
+// digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its *parts* are what stands
+// between connectors. A run is findable from the beginning of each of its parts. An address or a MAC address is one word,
+// in one spelling; so are numbers with connectors between them, such as dates.
 
 /** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
