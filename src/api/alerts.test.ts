@@ -256,6 +256,7 @@ describe("moves", () => {
     ["reopen", { resolution: "benign" }, "resolution"],
     ["comments", {}, "body"],
     ["comments", { body: "" }, "body"],
+    ["comments", { body: " \n" }, "body"],
     ["comments", { body: "x".repeat(COMMENT_BYTES_MAX + 1) }, "body"],
     ["comments", { body: "é".repeat(COMMENT_BYTES_MAX / 2) + "x" }, "body"],
     ["comments", { body: null }, "body"],

@@ -48,6 +48,7 @@ const resolutionSchema = z.enum(RESOLUTIONS);
 const commentText = z
   .string()
   .min(1)
+  .refine((text) => text === "" || text.trim() !== "", "must not be blank")
   .refine((text) => Buffer.byteLength(text) <= COMMENT_BYTES_MAX, `must be at most ${COMMENT_BYTES_MAX} bytes of UTF-8`)
   .describe("Markdown; kept as it is sent");
 const assigneeSchema = z
@@ -137,7 +138,6 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         z.strictObject({
           ...pagingParameters("alert"),
           ...alertFilters(sources),
-          assignee: commaListParameter(z.string().max(ADDRESS_CHARACTERS_MAX), "e-mail address"),
           from: timeSchema.optional().describe("of created_at, inclusive"),
           to: timeSchema.optional().describe("of created_at, exclusive"),
           search: z
@@ -336,6 +336,7 @@ export function alertFilters(sources: readonly string[]) {
     severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
     rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule that matched"),
     source: commaListParameter(sourceSchema(sources), sources.join(", ")),
+    assignee: commaListParameter(z.string().max(ADDRESS_CHARACTERS_MAX), "e-mail address"),
   };
 }
 

@@ -136,11 +136,11 @@ export class Feed {
 }
 
 export function alertNews(change: number, alert: AlertSummary): AlertNews {
-  const { severity, source, status, rule } = alert;
+  const { severity, source, status, rule, assignee } = alert;
   const data = JSON.stringify({ ...alertView(alert), change });
   return {
     place: change,
-    fields: { severity, source, status, rule_name: rule.name },
+    fields: { severity, source, status, rule_name: rule.name, assignee: assignee ?? "" },
     message: `event: alert\ndata: ${data}\n\n`,
   };
 }

@@ -144,6 +144,35 @@ describe("what is wrong with a rule is named by its exact place", () => {
     "window",
   ]);
 
+  test1(
+    "what fields say together, beside a field that is wrong alone",
+    { severity: "urgent", threshold: { count: 2 } },
+    ["severity", "window"],
+  );
+  test1(
+    "a source that is none, beside a field that is wrong alone",
+    { severity: "urgent", conditions: [{ field: "source", equals: "x" }] },
+    ["severity", "conditions[0].equals"],
+  );
+  test1("a value beside a field that is none", { conditions: [{ field: "row.x", regex: "(" }] }, [
+    "conditions[0].field",
+    "conditions[0].regex",
+  ]);
+  test1(
+    "an exception that is over already",
+    { exceptions: [{ conditions: [type], reason: "x", expires_at: "2020-01-01T00:00:00Z" }] },
+    ["exceptions[0].expires_at"],
+  );
+
+  test.each([
+    [{ conditions: [{ field: "raw.a", contains: 5 }] }, "a text, or a list of 1 to 1000 texts"],
+    [{ conditions: [{ keyword: 5 }] }, "a text, or a list of 1 to 1000 texts"],
+    [{ window: "5m", threshold: { count: 2, group_by: 5 } }, "a field path, or a list of 1 to 5 of them"],
+  ])("a value of another type is told what it may be: %j", async (more, message) => {
+    const answer = await server.call("POST", "/v1/rules", { body: rule(more) });
+    expect(answer.body.error.details).toEqual([expect.objectContaining({ message })]);
+  });
+
   test("conditions nest to depth 8 and no deeper", async () => {
     const nest = (depth: number): object => (depth === 0 ? type : { any: [nest(depth - 1)] });
     await create({ conditions: [nest(8)] });
@@ -197,6 +226,8 @@ describe("a rule is replaced", () => {
     expect(data.tags).toEqual([data.description]);
     const late = await server.call("PUT", `/v1/rules/${id}`, { body: edits[0], headers: { "if-match": etag! } });
     expect(late.status).toBe(409);
+    const gone = await server.call("DELETE", `/v1/rules/${id}`, { headers: { "if-match": etag! } });
+    expect(gone.status).toBe(409);
     const wrong = await server.call("PATCH", `/v1/rules/${id}`, {
       body: { enabled: false },
       headers: { "if-match": "yesterday" },
@@ -233,6 +264,7 @@ describe("a built-in rule", () => {
     const answers = [
       await server.call("DELETE", `/v1/rules/${id}`),
       await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), name, enabled: true } }),
+      await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), enabled: true } }),
       await server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "info" } }),
     ];
     for (const { status, body } of answers) {

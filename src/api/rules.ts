@@ -149,6 +149,10 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       answers: { 201: { about: "the rule; Location says where it is", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["conflict"],
       handle: async ({ body, key }) => {
+        const faults = body.exceptions.flatMap((exception, i) =>
+          exceptionFaults(exception, { sources, now: now(), above: ["exceptions", i] }),
+        );
+        if (faults.length > 0) throw invalid(faults);
         const rule = await rulebook.create(body, key.name);
         return answer(rule, 201, { Location: `/v1/rules/${rule.id}` });
       },
@@ -170,8 +174,9 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found", "builtin_rule", "conflict"],
       handle: async ({ params, body, key, request }) => {
-        const { name } = rulebook.get(params.id);
-        if (body.name !== name) throw invalid([{ field: "name", message: `cannot change: it is ${name}` }]);
+        const { name, builtin } = rulebook.get(params.id);
+        // Of a built-in rule nothing can be replaced, whatever its name is to be.
+        if (!builtin && body.name !== name) throw invalid([{ field: "name", message: `cannot change: it is ${name}` }]);
         return answer(await rulebook.replace(params.id, body, key.name, revisionOf(request.headers["if-match"])));
       },
     }),
@@ -205,6 +210,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       about: "Its alerts stay. A built-in rule can only be disabled.",
       scopes: ["rules:write"],
       params: idParams,
+      requestHeaders: revisionHeader,
       answers: {
         200: {
           about: "it is gone",
@@ -212,9 +218,9 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
           example: { id: RULE_EXAMPLE.id, deleted: true },
         },
       },
-      problems: ["not_found", "builtin_rule"],
-      handle: async ({ params }) => {
-        await rulebook.remove(params.id);
+      problems: ["not_found", "builtin_rule", "conflict"],
+      handle: async ({ params, request }) => {
+        await rulebook.remove(params.id, revisionOf(request.headers["if-match"]));
         return data({ id: params.id, deleted: true });
       },
     }),

@@ -160,11 +160,14 @@ describe("a stream", () => {
   test("shows only what its filters let through", async () => {
     const high = await listen("?severity=high,critical&rule_name=stream.rule,stream.else");
     const typed = await listen("?kinds=events&type=stream_one,stream_two&class=security");
+    const annas = await listen("?kinds=alerts&assignee=anna@example.com");
     const cases = await listen("?kinds=alerts&status=resolved&rule_name=stream.rule,stream.other&source=custom");
     await submit({ severity: "low", type: "stream_one" });
     const event = await submit({ severity: "critical" });
     const two = await submit({ severity: "high", type: "stream_two" });
     await raise({ severity: "low" });
+    const mine = await raise({ severity: "low" });
+    await server.call("POST", `/v1/alerts/${mine}/acknowledge`, { body: { assignee: "anna@example.com" } });
     const alert = await raise();
     await server.call("POST", `/v1/alerts/${alert}/resolve`, { body: { resolution: "benign" } });
     const other = await raise({ rule: { id: "rule_t", name: "stream.else", description: "", tags: [], channels: [] } });
@@ -174,6 +177,7 @@ describe("a stream", () => {
     expect(ids(await typed.count(2))).toHaveLength(2);
     expect(typed.messages.map(({ data }) => data.type)).toEqual(["stream_one", "stream_two"]);
     expect(ids(await cases.count(1))).toEqual([alert]);
+    expect(ids(await annas.count(1))).toEqual([mine]);
   });
 
   test("goes on where it was left, by header and by parameter, without a gap and without repeating", async () => {

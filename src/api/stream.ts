@@ -29,7 +29,7 @@ const KINDS = ["alerts", "events"] as const;
 type Kind = (typeof KINDS)[number];
 const SCOPE_OF = { alerts: "alerts:read", events: "events:read" } as const satisfies Record<Kind, Scope>;
 const FIELDS_OF = {
-  alerts: ["severity", "source", "status", "rule_name"],
+  alerts: ["severity", "source", "status", "rule_name", "assignee"],
   events: ["severity", "source", "type", "class"],
 } as const;
 
@@ -333,7 +333,7 @@ export function streamEndpoint(streams: Streams, sources: readonly string[]): En
     about:
       "Server-sent events. `event: alert` is an alert of a list with the number of its `change`: sent when it is made and " +
       "whenever it changes, as it is then; of several changes in a row the last may stand for all. `event: event` is an event. " +
-      "Filters say what is sent: `status` and `rule_name` are about alerts, `type` and `class` about events, `severity` and " +
+      "Filters say what is sent: `status`, `rule_name` and `assignee` are about alerts, `type` and `class` about events, `severity` and " +
       "`source` about both. The `id` of each message is a place to go on from: send it back as the header `Last-Event-ID`, " +
       "as browsers do by themselves, or as `last_event_id`, and nothing is missed. A reader who is too slow is sent away and may " +
       "come back.\n\nScope: `alerts:read` for alerts, `events:read` for events. The stream ends when the key does.",

@@ -185,10 +185,11 @@ export class Rulebook {
     });
   }
 
-  async remove(id: string): Promise<void> {
+  /** `revision` is the one that was seen, where somebody says so. */
+  async remove(id: string, revision?: number): Promise<void> {
     await this.#inTurn(() =>
       this.#change(async () => {
-        const rule = this.get(id);
+        const rule = this.#seen(id, revision);
         if (rule.builtin) throw builtinRefusal(rule, "deleted");
         await this.#store.remove(id);
         this.#rules.delete(id);
@@ -224,13 +225,16 @@ export class Rulebook {
     edit: (rule: Rule, position: string | null) => Rule,
   ): Promise<Rule> {
     const [edited] = await this.#edit((position) => {
-      const rule = this.get(id);
-      if (revision !== undefined && revision !== rule.revision) {
-        throw new RuleConflict("changed", `the rule ${id} has been changed meanwhile: read it again`);
-      }
+      const rule = this.#seen(id, revision);
       return [{ ...edit(rule, position), revision: rule.revision + 1, updatedAt: this.#now() }];
     });
     return edited!;
+  }
+
+  #seen(id: string, revision: number | undefined): Rule {
+    const rule = this.get(id);
+    if (revision === undefined || revision === rule.revision) return rule;
+    throw new RuleConflict("changed", `the rule ${id} has been changed meanwhile: read it again`);
   }
 
   async #edit(edit: (position: string | null) => Rule[]): Promise<Rule[]> {

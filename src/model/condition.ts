@@ -40,7 +40,7 @@ const TIME_WORDS = "an ISO 8601 time with an offset or Z";
 
 /** One value, or a list of which any may hold. */
 function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
-  return z.union([item, z.array(item).min(1).max(itemsMax)]);
+  return z.union([item, z.array(item).min(1).max(itemsMax)], { error: `a text, or a list of 1 to ${itemsMax} texts` });
 }
 
 function listed<Item>(value: Item | readonly Item[]): readonly Item[] {
@@ -276,35 +276,41 @@ const operatorFields = Object.fromEntries(
 ) as { [Name in OperatorName]: z.ZodOptional<(typeof OPERATORS)[Name]["value"]> };
 
 /** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
-export const fieldTestSchema = z
-  .strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() })
-  .superRefine((input, context) => {
-    const fault = input.field === ANY_FIELD ? undefined : pathFault(input.field);
-    if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
-    const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
-    if (given.length !== 1) {
-      const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
-      context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
-      return;
-    }
-    const name = given[0]!;
-    if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
-      const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
-      context.addIssue({ code: "custom", path: [name], message });
-    }
-    if (input.field === "id" && !ID_OPERATORS.includes(name)) {
-      context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
-    }
-    const operator = OPERATORS[name] as Operator;
-    const valueFault = fault ? undefined : operator.fault?.(input[name], input.field);
-    if (valueFault) context.addIssue({ code: "custom", path: [name], message: valueFault });
-    if (input.ignore_case && !operator.ignoresCase) {
-      context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
-    }
-  })
+const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
+type FieldTestInput = z.infer<typeof fieldTestShape>;
+
+export const fieldTestSchema = fieldTestShape
+  .superRefine(refuseTest, { when: ({ value }) => typeof value === "object" && value !== null })
   .meta({ id: "FieldTest" });
 
-export function toFieldTest(input: z.infer<typeof fieldTestSchema>): FieldTest {
+/** All faults at once: also what is wrong beside something of the wrong type. */
+function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
+  const isOfType = (field: string) => !context.issues.some(({ path }) => path?.[0] === field);
+  const fault = !isOfType("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
+  if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
+  const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
+  if (given.length !== 1) {
+    const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
+    context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
+    return;
+  }
+  const name = given[0]!;
+  if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
+    const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
+    context.addIssue({ code: "custom", path: [name], message });
+  }
+  if (input.field === "id" && !ID_OPERATORS.includes(name)) {
+    context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
+  }
+  const operator = OPERATORS[name] as Operator;
+  const valueFault = isOfType(name) ? operator.fault?.(input[name], input.field) : undefined;
+  if (valueFault) context.addIssue({ code: "custom", path: [name], message: valueFault });
+  if (input.ignore_case && !operator.ignoresCase) {
+    context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
+  }
+}
+
+export function toFieldTest(input: FieldTestInput): FieldTest {
   const operator = OPERATOR_NAMES.find((name) => input[name] !== undefined)!;
   const value = input[operator] as Scalar | Scalar[];
   return {

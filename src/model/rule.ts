@@ -101,7 +101,9 @@ const pathSchema = z.string().superRefine((path, context) => {
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
 export const pathsSchema = z
-  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)])
+  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)], {
+    error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
+  })
   .describe("a field path, or a list of them");
 
 export function pathList(paths: string | readonly string[] | null | undefined): readonly string[] {
@@ -302,8 +304,8 @@ export function ruleInputSchema(sources: readonly string[]): ReturnType<typeof n
 function newRuleInputSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures)
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context))
+    .superRefine(refuseMixtures, { when: isShaped })
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
     .meta({ id: "NewRule" });
 }
 
@@ -311,9 +313,17 @@ function newRuleInputSchema(sources: readonly string[]) {
 export function ruleReplacementSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures)
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context))
+    .superRefine(refuseMixtures, { when: isShaped })
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
     .meta({ id: "RuleReplacement" });
+}
+
+const LOOKED_INTO: ReadonlySet<PropertyKey> = new Set(["conditions", "sequence", "exceptions", "group_by"]);
+
+/** All faults at once: what fields say together is looked at unless one of those that are looked into has another shape. */
+function isShaped({ value, issues }: z.core.ParsePayload): boolean {
+  const isLooked = ([first]: readonly PropertyKey[] = []) => first === undefined || LOOKED_INTO.has(first);
+  return typeof value === "object" && value !== null && !issues.some(({ path }) => isLooked(path));
 }
 
 function sourceSchema(sources: readonly string[]) {
