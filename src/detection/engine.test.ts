@@ -191,6 +191,15 @@ test("what patterns were not tried on is no match, not even of their opposite", 
   expect(engine.metrics()["patterns_skipped"]).toBe(1);
 });
 
+test("a long field on which patterns are given up switches off no rule about another field", () => {
+  for (let i = 0; i < 8; i++)
+    engine.setRule(rule({ id: `rule_${i}`, conditions: [{ field: "raw.text", regex: `(?:.*[a${i}]){20}c$` }] }));
+  engine.setRule(rule({ id: "rule_short", conditions: [{ field: "raw.note", regex: "^h[ae]llo [0-9]+$" }] }));
+  const { matches } = engine.process([failure({ text: `c${"ab".repeat(32_000)}`, note: "hello 7" })]);
+  expect(matches.map(({ ruleId }) => ruleId)).toEqual(["rule_short"]);
+  expect(engine.metrics()["patterns_skipped"]).toBe(8);
+});
+
 const silence = rule({ absence: "5m", groupBy: "raw.camera", title: "{{raw.camera}} is silent" });
 
 test("what was seen once and is then missed is told once, until it is seen again", () => {

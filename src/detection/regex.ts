@@ -6,17 +6,45 @@ import { guardText } from "./letters.ts";
 
 // Patterns of users: what they may cost an event is bounded, however many there are.
 
-/** Steps that patterns take for one event, all rules together: less than ten milliseconds. */
-const STEPS_PER_EVENT_MAX = 5_500_000;
+/** Steps that one test may take: less than ten milliseconds. */
+const STEPS_PER_TEST_MAX = 5_500_000;
+/** Steps that all of an event may take. */
+const STEPS_PER_EVENT_MAX = 4 * STEPS_PER_TEST_MAX;
+/** Besides, for short texts alone: whoever sends one long field must not switch off the rules about all the others. */
+const STEPS_FOR_SHORT_MAX = 2_000_000;
+const SHORT_CHARACTERS_MAX = 1024;
 
-export class PatternBudget implements Purse {
-  steps = STEPS_PER_EVENT_MAX;
+/** What an event's patterns may still cost. */
+export class PatternBudget {
   /** Tests that were given up. */
   skipped = 0;
+  readonly #purse: Purse = { steps: 0 };
+  #steps = STEPS_PER_EVENT_MAX;
+  #stepsForShort = STEPS_FOR_SHORT_MAX;
 
   /** For the next event. */
   renew(): void {
-    this.steps = STEPS_PER_EVENT_MAX;
+    this.#steps = STEPS_PER_EVENT_MAX;
+    this.#stepsForShort = STEPS_FOR_SHORT_MAX;
+  }
+
+  /** Whether the pattern is found; a test that is given up has not found it, and is counted. */
+  test(automaton: Automaton, text: string): boolean {
+    const purse = this.#purse;
+    let isFound: boolean | undefined;
+    if (text.length <= SHORT_CHARACTERS_MAX && this.#stepsForShort > 0) {
+      purse.steps = this.#stepsForShort;
+      isFound = automaton.test(text, purse);
+      this.#stepsForShort = purse.steps;
+    }
+    if (isFound === undefined && this.#steps > 0) {
+      const allowed = Math.min(this.#steps, STEPS_PER_TEST_MAX);
+      purse.steps = allowed;
+      isFound = automaton.test(text, purse);
+      this.#steps -= allowed - purse.steps;
+    }
+    if (isFound === undefined) this.skipped++;
+    return isFound === true;
   }
 }
 
@@ -36,9 +64,7 @@ export function compileRegex(patterns: readonly string[], ignoreCase: boolean, s
       if (required !== undefined && !plain.includes(required)) return false;
       // Made when it is first needed: most rules never get here, and loading thousands of rules must not take long.
       automaton ??= new Automaton(compilePattern(pattern, ignoreCase));
-      const isFound = automaton.test(patternSubject(text), budget);
-      if (isFound === undefined) budget.skipped++;
-      return isFound === true;
+      return budget.test(automaton, patternSubject(text));
     };
   });
   return () => {
