@@ -66,7 +66,8 @@ export class Playback {
 
   constructor(rule: Rule) {
     this.#rule = rule;
-    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room: new Room({ groupsMax: GROUPS_MAX }) });
+    const room = new Room({ groupsMax: GROUPS_MAX });
+    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true });
     this.#silences = rule.absence === null ? undefined : new Silences(rule);
     this.#absenceMs = rule.absence === null ? 0 : parseDuration(rule.absence)!;
     this.#foldMs = parseDuration(rule.dedup.period)!;

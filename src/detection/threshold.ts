@@ -102,6 +102,8 @@ export class ThresholdWindow implements Window {
     if (length < count) return undefined;
     const from = groups.begin(group);
     const lastStart = Math.min(place, length - count);
+    // Says no for almost every match, with a single look.
+    if (groups.time(from + lastStart) <= timestampMs - windowMs - 1) return undefined;
     const isEnough = (start: number) => groups.time(from + start + count - 1) - groups.time(from + start) <= windowMs;
     let first = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     while (first <= lastStart && !isEnough(first)) first++;
