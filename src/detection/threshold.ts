@@ -119,6 +119,8 @@ export class ThresholdWindow implements Window {
     const length = groups.length(group);
     if (length < count) return undefined;
     const from = groups.begin(group);
+    // Not even as many entries as values are asked for: so it is for almost every match.
+    if (groups.time(from + length - count) <= timestampMs - windowMs - 1) return undefined;
     let span: { first: number; end: number } | undefined;
     let end = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     this.#different.clear();
