@@ -2,7 +2,7 @@ import type { DuckDBDataChunk } from "@duckdb/node-api";
 import duckdb from "@duckdb/node-bindings";
 
 // Reads a vector of the engine as it lies in memory. The binding's own way costs a quarter of a microsecond for every
-// value. What is given here is the engine's memory itself: it goes with the chunk.
+// value. What is given here is the engine's memory itself: it goes with the chunk, which the caller has to hold on to.
 
 /** Of a column without nulls. */
 export function doublesOf(chunk: DuckDBDataChunk, column: number): Float64Array {

@@ -77,7 +77,8 @@ test("texts are read from the engine's memory as they are stored", async () => {
         eachText(chunk, 0, (row, bytes, from, length) => {
           read[row] = decoder.decode(bytes.subarray(from, from + length));
         });
-        found.push(...read);
+        // The memory is there for as long as the chunk is in use.
+        found.push(...read.slice(0, chunk.rowCount));
       }
       expect(found).toEqual(order === "i" ? texts : texts.toReversed());
     }
