@@ -1,13 +1,12 @@
 import { parseDuration } from "../lib/duration.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
-import type { Scalar } from "../model/condition.ts";
 import { isSameAttack } from "../model/finding.ts";
 import { foldPaths, groupPaths, type Rule } from "../model/rule.ts";
 import { foldKeyOf } from "./fold.ts";
 import { randomSeed } from "./hash.ts";
 import { Room } from "./room.ts";
 import { Silences } from "./silence.ts";
-import { Tracker } from "./tracker.ts";
+import { Tracker, type Match } from "./tracker.ts";
 
 // Plays stored matches of one rule, oldest first, through the same memory that live detection has, and counts the alerts
 // that they would have made. The clock is that of the events.
@@ -24,14 +23,8 @@ export interface DayOfPlay {
   alerts: number;
 }
 
-export interface PlayedEvent {
-  readonly seq: number;
-  readonly timestampMs: number;
-  /** Of the playback's fields. */
-  readonly values: readonly (readonly Scalar[])[];
-  /** For a sequence, a bit for each step that the event is. */
-  readonly steps: number;
-}
+/** Known by its number in the order of arrival. It brings the values of the playback's fields, maybe more of them. */
+export type PlayedEvent = Match<number>;
 
 interface Attack {
   firstEventMs: number;
@@ -66,7 +59,8 @@ export class Playback {
 
   constructor(rule: Rule) {
     this.#rule = rule;
-    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room: new Room({ groupsMax: GROUPS_MAX }) });
+    const room = new Room({ groupsMax: GROUPS_MAX });
+    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true });
     this.#silences = rule.absence === null ? undefined : new Silences(rule);
     this.#absenceMs = rule.absence === null ? 0 : parseDuration(rule.absence)!;
     this.#foldMs = parseDuration(rule.dedup.period)!;
@@ -75,7 +69,8 @@ export class Playback {
     this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
   }
 
-  take({ seq, timestampMs, values, steps }: PlayedEvent): void {
+  take(event: PlayedEvent): void {
+    const { timestampMs, values } = event;
     this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
     this.matches++;
     this.#dayOf(timestampMs).matches++;
@@ -84,7 +79,7 @@ export class Playback {
       this.#silences.see(values.slice(0, this.#silences.paths.length), "", timestampMs);
       return;
     }
-    const firings = this.#tracker.add({ key: seq, timestampMs, values, steps }, timestampMs);
+    const firings = this.#tracker.add(event, timestampMs);
     if (firings.length === 0) return;
     // What one event fires in several groups, with one key, is one finding.
     const found = new Map<string, Attack>();

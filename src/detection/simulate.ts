@@ -93,7 +93,7 @@ export async function simulate(
     for await (const part of store.events.project(question, stop)) {
       for (let at = 0; at < part.length; at++) {
         const values = part.valuesOf(at);
-        playback.take({ seq: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
+        playback.take({ key: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
         if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
         if (at % SLICE_EVENTS === SLICE_EVENTS - 1) await breathe();
       }

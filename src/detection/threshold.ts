@@ -102,6 +102,8 @@ export class ThresholdWindow implements Window {
     if (length < count) return undefined;
     const from = groups.begin(group);
     const lastStart = Math.min(place, length - count);
+    // Says no for almost every match, with a single look.
+    if (groups.time(from + lastStart) <= timestampMs - windowMs - 1) return undefined;
     const isEnough = (start: number) => groups.time(from + start + count - 1) - groups.time(from + start) <= windowMs;
     let first = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     while (first <= lastStart && !isEnough(first)) first++;
@@ -117,6 +119,8 @@ export class ThresholdWindow implements Window {
     const length = groups.length(group);
     if (length < count) return undefined;
     const from = groups.begin(group);
+    // Not even as many entries as values are asked for: so it is for almost every match.
+    if (groups.time(from + length - count) <= timestampMs - windowMs - 1) return undefined;
     let span: { first: number; end: number } | undefined;
     let end = firstAbove(groups, from, length, timestampMs - windowMs - 1);
     this.#different.clear();

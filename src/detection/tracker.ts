@@ -56,6 +56,8 @@ export interface Window {
 export interface TrackerOptions {
   readonly seed: Seed;
   readonly room: Room;
+  /** Matches come in the order of their times. */
+  readonly inOrder?: boolean;
 }
 
 export class Tracker<Key extends EventKey = string> {
@@ -75,7 +77,7 @@ export class Tracker<Key extends EventKey = string> {
   readonly keptSeconds: number;
   #hand = 0;
 
-  constructor(rule: TrackedRule, { seed, room }: TrackerOptions) {
+  constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false }: TrackerOptions) {
     this.#room = room;
     this.#hash = new Hash(seed);
     const shared = groupPaths(rule);
@@ -90,7 +92,9 @@ export class Tracker<Key extends EventKey = string> {
     this.#onlyPlace = !perStep && shared.length === 1 ? 0 : -1;
     this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
     const windowMs = windowMsOf(rule);
-    const lateMs = latenessOf(windowMs);
+    // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
+    const isPlainCount = rule.threshold !== null && distinct === undefined;
+    const lateMs = comeInOrder && isPlainCount ? 0 : latenessOf(windowMs);
     this.keptSeconds = Math.ceil((windowMs + lateMs) / 1000);
     if (rule.sequence) {
       this.groups = new Groups(1, room.totals);

@@ -33,11 +33,7 @@ export function projectedEvents(): (rows: ProjectedRows) => ProjectedEvents {
       seqs,
       timesMs: times,
       passed,
-      valuesOf: (place) => {
-        const values: (readonly Scalar[])[] = [];
-        for (const read of readers) values.push(read(place));
-        return values;
-      },
+      valuesOf: (place) => readers.map((read) => read(place)),
     };
   };
 }

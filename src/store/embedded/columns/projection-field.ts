@@ -1,8 +1,8 @@
 import type { Scalar } from "../../../model/condition.ts";
 import { QuestionRefused } from "../../store.ts";
-import { notNull } from "./sql.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
+import { TextNumbers } from "./text-numbers.ts";
 import { codedNames, isCoded, restValuesSql } from "./where.ts";
 
 // How the values of a field come out of a projection.
@@ -19,46 +19,37 @@ export type ProjectedColumn =
 interface ChunkColumns {
   doubles(column: number): Float64Array;
   integers(column: number): Int32Array;
-  texts(column: number): { row: number; text: string }[];
+  texts(column: number, show: (row: number, bytes: Uint8Array, from: number, length: number) => void): void;
 }
 
-/** The parts of a projection's SQL that are about one field, and how its columns are read. */
+/** The columns of a projection's SQL that are about one field, and how they are read. */
 export interface FieldColumn {
-  /** Columns of the matching rows. */
-  readonly matched: readonly string[];
-  /** A table of its different values with their numbers, and how rows find theirs. */
-  readonly numbered: readonly string[];
-  readonly joined: readonly string[];
-  /** Columns of the answer. */
   readonly given: readonly string[];
+  /** For the next part, of so many rows. */
   start(rows: number): ProjectedColumn;
   /** Puts a chunk in, from this row on. */
   read(into: ProjectedColumn, at: number, chunk: ChunkColumns): void;
 }
 
-const NOTHING = { matched: [], numbered: [], joined: [], given: [] } as const;
-
-export function fieldColumn(field: string, index: number, platform: string, parameters: Parameters): FieldColumn {
+export function fieldColumn(field: string, platform: string, parameters: Parameters): FieldColumn {
   if (field === "id") throw new QuestionRefused("query", "every id is different");
-  if (field === "raw" || field === "enrichment") return { ...NOTHING, start: () => ({ kind: "none" }), read: () => {} };
-  if (field === "timestamp") return { ...NOTHING, start: () => ({ kind: "times" }), read: () => {} };
-  if (isCoded(field)) return codedColumn(field, index, platform);
-  if (field === "type") return numberedColumn("type", index, (text) => [text]);
+  if (field === "raw" || field === "enrichment") return { given: [], start: () => ({ kind: "none" }), read: () => {} };
+  if (field === "timestamp") return { given: [], start: () => ({ kind: "times" }), read: () => {} };
+  if (isCoded(field)) return codedColumn(field, platform);
+  if (field === "type") return numberedColumn("type", (text) => [text]);
   const hot = hotField(field);
-  if (!hot) return numberedColumn(restValuesSql(field, parameters), index, fromJson);
+  if (!hot) return numberedColumn(restValuesSql(field, parameters), fromJson);
   if ((parameters.facts.oddBits & hot.bit) !== 0) {
     const odd = `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${restValuesSql(field, parameters)} END`;
-    return numberedColumn(`coalesce(to_json(${hot.column}), ${odd})`, index, fromJson);
+    return numberedColumn(`coalesce(to_json(${hot.column}), ${odd})`, fromJson);
   }
-  return hot.type === "string" ? numberedColumn(hot.column, index, (text) => [text]) : numberColumn(hot.column, index);
+  return hot.type === "string" ? numberedColumn(hot.column, (text) => [text]) : numberColumn(hot.column);
 }
 
-function codedColumn(field: "source" | "severity" | "class", index: number, platform: string): FieldColumn {
+function codedColumn(field: "source" | "severity" | "class", platform: string): FieldColumn {
   const names = codedNames(field, platform);
   return {
-    ...NOTHING,
-    matched: [`CAST(${field} AS INTEGER) + 1 AS v${index}`],
-    given: [`v${index}`],
+    given: [`CAST(${field} AS INTEGER) + 1`],
     start: (rows) => ({
       kind: "codes",
       codes: new Int32Array(rows),
@@ -70,11 +61,9 @@ function codedColumn(field: "source" | "severity" | "class", index: number, plat
   };
 }
 
-function numberColumn(column: string, index: number): FieldColumn {
+function numberColumn(column: string): FieldColumn {
   return {
-    ...NOTHING,
-    matched: [`coalesce(${column}, CAST('NaN' AS DOUBLE)) AS v${index}`],
-    given: [`v${index}`],
+    given: [`coalesce(${column}, CAST('NaN' AS DOUBLE))`],
     start: (rows) => ({ kind: "numbers", numbers: new Float64Array(rows) }),
     read: (into, at, chunk) => {
       if (into.kind === "numbers") into.numbers.set(chunk.doubles(0), at);
@@ -82,22 +71,25 @@ function numberColumn(column: string, index: number): FieldColumn {
   };
 }
 
-/** Each different text is given with the first row that has it. */
-function numberedColumn(sql: string, index: number, parse: (text: string) => Scalar[]): FieldColumn {
-  const [value, table] = [`v${index}`, `d${index}`];
+/** Texts are numbered, so that each crosses over once, or seldom, and rows are numbers alone. */
+function numberedColumn(sql: string, parse: (text: string) => Scalar[]): FieldColumn {
+  const numbers = new TextNumbers();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return {
-    matched: [`CAST(${sql} AS VARCHAR) AS ${value}`],
-    numbered: [
-      `${table} AS MATERIALIZED (SELECT ${value}, first, CAST(row_number() OVER () AS INTEGER) AS code
-         FROM (SELECT ${value}, min(place) AS first FROM m WHERE ${value} IS NOT NULL GROUP BY ${value}))`,
-    ],
-    joined: [`LEFT JOIN ${table} ON m.${value} = ${table}.${value}`],
-    given: [`coalesce(${table}.code, 0)`, `CASE WHEN ${notNull(`m.place = ${table}.first`)} THEN m.${value} END`],
-    start: (rows) => ({ kind: "codes", codes: new Int32Array(rows), values: [] }),
+    given: [`CAST(${sql} AS VARCHAR)`],
+    start: (rows) => {
+      numbers.expect(rows);
+      return { kind: "codes", codes: new Int32Array(rows), values: [] };
+    },
     read: (into, at, chunk) => {
       if (into.kind !== "codes") return;
-      into.codes.set(chunk.integers(0), at);
-      for (const { row, text } of chunk.texts(1)) into.values.push([into.codes[at + row]!, parse(text)]);
+      const { codes, values } = into;
+      chunk.texts(0, (row, bytes, from, length) => {
+        const { last } = numbers;
+        const code = numbers.of(bytes, from, length);
+        codes[at + row] = code;
+        if (code > last) values.push([code, parse(decoder.decode(bytes.subarray(from, from + length)))]);
+      });
     },
   };
 }

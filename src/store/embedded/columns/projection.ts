@@ -3,15 +3,15 @@ import type { TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
 import { tookTooLong } from "./engine.ts";
 import type { Patterns } from "./patterns.ts";
-import { doublesOf, integersOf, textsOf } from "./chunk-reader.ts";
+import { doublesOf, eachText, integersOf } from "./chunk-reader.ts";
 import { fieldColumn, type FieldColumn, type ProjectedColumn } from "./projection-field.ts";
 import { Parameters } from "./sql.ts";
 import { conditionSql } from "./where.ts";
 
-// A few fields of many events, in the order of their times, handed over in parts. The engine numbers the different
-// texts, so that each crosses over once and rows are numbers alone: reading every text would cost more than all the rest.
-// It looks at slices of time one after the other, so that it never has much to sort or to number, and at the next one
-// while the rows of this one are being taken.
+// A few fields of many events, in the order of their times, handed over in parts. Rows are numbers alone: each different
+// text crosses over once, since a string for every row would cost more than all the rest. The engine looks at slices of
+// time one after the other, so that it never has much to sort, and at the next one while the rows of this one are
+// being taken.
 
 const PART_ROWS = 10_000;
 const PROJECTIONS_MAX = 4;
@@ -214,29 +214,20 @@ async function planOf(question: Projection, scope: ProjectionScope, limits: Proj
   const { condition, tests = [] } = question;
   const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
   const parameters = new Parameters({ foreignPatterns, oddBits });
-  const fields = question.fields.map((field, i) => fieldColumn(field, i, platform, parameters));
+  const fields = question.fields.map((field) => fieldColumn(field, platform, parameters));
   const passed = tests.map(
     (test, i) => `CASE WHEN ${conditionSql(test, platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
   );
   const where = conditionSql(condition, platform, parameters);
-  const matched = [
-    "seq",
-    "ts",
-    // The place in the order, as one number.
-    "(CAST(ts AS HUGEINT) * 1099511627776 + seq) AS place",
-    `CAST(${passed.length === 0 ? "0" : passed.join(" + ")} AS INTEGER) AS passed`,
-    ...fields.flatMap(({ matched: sql }) => sql),
+  const given = [
+    "CAST(seq AS DOUBLE)",
+    "CAST(ts AS DOUBLE)",
+    `CAST(${passed.length === 0 ? "0" : passed.join(" + ")} AS INTEGER)`,
+    ...fields.flatMap(({ given: sql }) => sql),
   ].join(", ");
-  const numbered = fields.flatMap(({ numbered: sql }) => sql);
-  const joined = fields.flatMap(({ joined: sql }) => sql);
-  const given = ["CAST(seq AS DOUBLE)", "CAST(ts AS DOUBLE)", "passed", ...fields.flatMap(({ given: sql }) => sql)];
   const sqlOf = ({ fromMs, toMs }: Slice) =>
     parameters.settle(
-      `WITH ${[
-        `m AS MATERIALIZED (SELECT ${matched} FROM ${rows} WHERE ts >= ${fromMs} AND ts < ${toMs} AND ${where})`,
-        ...numbered,
-      ].join(", ")}
-       SELECT ${given.join(", ")} FROM m ${joined.join(" ")} ORDER BY ts, seq`,
+      `SELECT ${given} FROM ${rows} WHERE ts >= ${fromMs} AND ts < ${toMs} AND ${where} ORDER BY ts, seq`,
     );
   return { fields, slices: await slicesOf(scope, limits), sqlOf };
 }
@@ -270,7 +261,7 @@ function toRows(chunks: readonly DuckDBDataChunk[], count: number, fields: reado
       field.read(columns[i]!, at, {
         doubles: (column) => doublesOf(chunk, place + column),
         integers: (column) => integersOf(chunk, place + column),
-        texts: (column) => textsOf(chunk, place + column),
+        texts: (column, show) => eachText(chunk, place + column, show),
       });
       place += field.given.length;
     }
