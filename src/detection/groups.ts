@@ -12,6 +12,7 @@ const GROUP_ENTRIES_MAX = 1 << (LEVELS - 1);
 const FREE = 255;
 const LOAD_MAX = 0.7;
 const SLOTS_MIN = 16;
+const SLOT_WORDS = 2;
 
 /** The words of a group; the hash that it is found by is the first two. */
 const GROUP_WORDS = 8;
@@ -44,7 +45,8 @@ export class Groups {
   readonly #freeBlocks = new Int32Array(LEVELS).fill(-1);
   #groupsTop = 0;
   #freeGroup = -1;
-  #slots = new Int32Array(SLOTS_MIN).fill(-1);
+  /** For each slot the number of its group, plus one, and the low word of its hash: other groups are not looked at. */
+  #slots = new Uint32Array(SLOTS_MIN * SLOT_WORDS);
   readonly #totals: Totals;
   live = 0;
   entries = 0;
@@ -129,18 +131,16 @@ export class Groups {
   find(high: number, low: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const group = slots[slot]!;
+    for (let slot = homeOf(low, mask); ; slot = (slot + SLOT_WORDS) & mask) {
+      const group = slots[slot]! - 1;
       if (group < 0) return -1;
-      const words = this.#groups.page(group);
-      const at = this.#groups.offset(group);
-      if (words[at + LOW] === low && words[at + HIGH] === high) return group;
+      if (slots[slot + 1] === low && this.#groups.get(group, HIGH) === high) return group;
     }
   }
 
   /** A new group, without entries. The caller has seen that there is none. */
   insert(high: number, low: number): number {
-    if (this.live + 1 > this.#slots.length * LOAD_MAX) this.#growSlots();
+    if ((this.live + 1) * SLOT_WORDS > this.#slots.length * LOAD_MAX) this.#growSlots();
     let group = this.#freeGroup;
     if (group >= 0) this.#freeGroup = this.#groups.get(group, BLOCK) - 1;
     else {
@@ -273,30 +273,39 @@ export class Groups {
   }
 
   #growSlots(): void {
-    this.#slots = new Int32Array(this.#slots.length * 2).fill(-1);
-    for (let group = 0; group < this.#groupsTop; group++) {
-      if (this.isLive(group)) this.#place(group, this.#groups.get(group, LOW));
+    const old = this.#slots;
+    this.#slots = new Uint32Array(old.length * 2);
+    for (let slot = 0; slot < old.length; slot += SLOT_WORDS) {
+      if (old[slot]! > 0) this.#place(old[slot]! - 1, old[slot + 1]!);
     }
   }
 
   #place(group: number, low: number): void {
-    const mask = this.#slots.length - 1;
-    let slot = low & mask;
-    while (this.#slots[slot]! >= 0) slot = (slot + 1) & mask;
-    this.#slots[slot] = group;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let slot = homeOf(low, mask);
+    while (slots[slot]! > 0) slot = (slot + SLOT_WORDS) & mask;
+    slots[slot] = group + 1;
+    slots[slot + 1] = low;
   }
 
   /** Closes the gap by moving what had to give way back: no tombstones, however many groups come and go. */
   #unplace(group: number, low: number): void {
-    const mask = this.#slots.length - 1;
-    let gap = low & mask;
-    while (this.#slots[gap] !== group) gap = (gap + 1) & mask;
-    for (let slot = (gap + 1) & mask; this.#slots[slot]! >= 0; slot = (slot + 1) & mask) {
-      const home = this.#groups.get(this.#slots[slot]!, LOW) & mask;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let gap = homeOf(low, mask);
+    while (slots[gap] !== group + 1) gap = (gap + SLOT_WORDS) & mask;
+    for (let slot = (gap + SLOT_WORDS) & mask; slots[slot]! > 0; slot = (slot + SLOT_WORDS) & mask) {
+      const home = homeOf(slots[slot + 1]!, mask);
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      this.#slots[gap] = this.#slots[slot]!;
+      slots[gap] = slots[slot]!;
+      slots[gap + 1] = slots[slot + 1]!;
       gap = slot;
     }
-    this.#slots[gap] = -1;
+    slots[gap] = 0;
   }
+}
+
+function homeOf(low: number, mask: number): number {
+  return (low << 1) & mask;
 }
