@@ -5,6 +5,7 @@ const PAGE_BITS = 15;
 const PAGE_RECORDS = 1 << PAGE_BITS;
 const PLACE_MASK = PAGE_RECORDS - 1;
 const RECORDS_MIN = 16;
+const FEW_RECORDS = 4;
 
 export class Pages {
   readonly #recordWords: number;
@@ -64,8 +65,10 @@ export class Pages {
     const target = this.page(to);
     const start = this.offset(from);
     const end = this.offset(to);
-    if (count === 1) for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
-    else if (source === target) source.copyWithin(end, start, start + words);
+    // The ways to copy many take longer to begin than a few take.
+    if (count <= FEW_RECORDS && (source !== target || end < start || end >= start + words)) {
+      for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
+    } else if (source === target) source.copyWithin(end, start, start + words);
     else target.set(source.subarray(start, start + words), end);
   }
 }
