@@ -143,6 +143,14 @@ function amongTest(read: () => readonly FieldValue[], value: FieldTest["value"],
   const set = new Set<FieldValue>(
     items.map((item) => (ignoreCase && typeof item === "string" ? foldCase(item) : item)),
   );
+  const [only] = set;
+  if (set.size === 1) {
+    return () => {
+      const values = read();
+      for (let i = 0; i < values.length; i++) if (values[i] === only) return true;
+      return false;
+    };
+  }
   return () => {
     const values = read();
     for (let i = 0; i < values.length; i++) if (set.has(values[i]!)) return true;

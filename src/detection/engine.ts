@@ -1,4 +1,5 @@
 import { parseDuration } from "../lib/duration.ts";
+import type { Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import { ANY_SOURCE, foldPaths, groupPaths, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
@@ -51,6 +52,7 @@ interface Active {
   readonly foldMs: number;
   /** Numbers of the paths that the tracker (or the silences) and the folding need. */
   readonly valueSlots: readonly number[];
+  readonly values: (readonly Scalar[])[];
   readonly foldSlots: ReadonlyMap<string, number>;
   readonly slots: readonly number[];
   /** Matches of this batch, by minute, and those of the minute that came last. */
@@ -113,6 +115,7 @@ export class Engine {
       })),
       foldMs: parseDuration(rule.dedup.period)!,
       valueSlots: (rule.absence === null ? tracker.paths : groupPaths(rule)).map(slotOf),
+      values: [],
       foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
       slots,
       counted: new Map(),
@@ -138,19 +141,18 @@ export class Engine {
   process(events: readonly Event[]): Outcome {
     const now = this.#now();
     const attacks = new Attacks<Beginning>();
-    const matched = new Set<Active>();
+    const matched: Active[] = [];
     for (const event of events) {
       this.#facts.turnTo(event);
       this.#budget.renew();
       for (const active of this.#matcher.match()) {
-        if (this.#isCounted(active, now)) {
-          matched.add(active);
-          this.#take(active, now, attacks);
-        }
+        if (!this.#isCounted(active, now)) continue;
+        if (active.minute === undefined) matched.push(active);
+        this.#take(active, now, attacks);
       }
     }
     const findings = attacks.all.map(findingOf);
-    return { findings, matches: [...matched].flatMap(takeMatches), seen: [...matched].flatMap(takeSeen) };
+    return { findings, matches: matched.flatMap(takeMatches), seen: matched.flatMap(takeSeen) };
   }
 
   /**
@@ -227,6 +229,7 @@ export class Engine {
   /** Of an event that the rule's conditions hold for. */
   #isCounted({ rule, exceptions }: Active, now: number): boolean {
     if (rule.activeAfter !== null && this.#facts.event.id <= rule.activeAfter) return false;
+    if (exceptions.length === 0) return true;
     return !exceptions.some(({ expiresAt, holds }) => (expiresAt === null || expiresAt > now) && holds());
   }
 
@@ -234,8 +237,7 @@ export class Engine {
     const facts = this.#facts;
     countMinute(active, facts.timestampMs);
     if (active.silences) {
-      const values = active.valueSlots.map((slot) => facts.scalars(slot));
-      active.silences.see(values, facts.event.source, now);
+      active.silences.see(this.#valuesOf(active), facts.event.source, now);
       return;
     }
     for (const firing of this.#count(active, now)) {
@@ -254,8 +256,14 @@ export class Engine {
     const facts = this.#facts;
     let steps = 0;
     for (let i = 0; i < active.steps.length; i++) if (active.steps[i]!()) steps |= 1 << i;
-    const values = active.valueSlots.map((slot) => facts.scalars(slot));
+    const values = this.#valuesOf(active);
     return active.tracker.add({ key: facts.event.id, timestampMs: facts.timestampMs, values, steps }, now);
+  }
+
+  /** In a list that is used again for the next match. */
+  #valuesOf({ valueSlots, values }: Active): readonly (readonly Scalar[])[] {
+    for (let i = 0; i < valueSlots.length; i++) values[i] = this.#facts.scalars(valueSlots[i]!);
+    return values;
   }
 }
 

@@ -9,58 +9,72 @@ import { guardValue } from "./guard.ts";
 
 const TIMESTAMP_CHARACTERS = "2026-11-15T12:00:00.000Z".length;
 const MINUTE_CHARACTERS = "2026-11-15T12:00:".length;
+/** Texts up to here are looked at here; longer ones by the engine's own means, which take longer to begin. */
+const SHORT_CHARACTERS_MAX = 24;
 
-interface Path {
+/** A path and what is known of it; what is of an earlier round is out of date. */
+interface Slot {
   readonly path: string;
   readonly read: FieldReader;
   users: number;
+  round: number;
+  values: readonly FieldValue[];
+  foldedRound: number;
+  /** Undefined where it is the same as what it is made of: mostly. */
+  folded: readonly FieldValue[] | undefined;
+  guarded: readonly FieldValue[] | undefined;
+  addressesRound: number;
+  addresses: readonly bigint[];
 }
 
 export class Facts {
-  readonly #slots = new Map<string, number>();
-  readonly #paths: (Path | undefined)[] = [];
+  readonly #numbers = new Map<string, number>();
+  readonly #slots: (Slot | undefined)[] = [];
   readonly #free: number[] = [];
   #event: Event | undefined;
   #round = 0;
-  #timestampMs: number | undefined;
+  /** Of the event before, as long as nobody has asked for this one's. */
+  #timestamp = "";
+  #timestampMs = NaN;
   #minute = "-";
-  #minuteMs = 0;
-
-  readonly #values: (readonly FieldValue[])[] = [];
-  readonly #valuesRound: number[] = [];
-  readonly #folded: (readonly FieldValue[])[] = [];
-  readonly #foldedRound: number[] = [];
-  readonly #addresses: (readonly bigint[])[] = [];
-  readonly #addressesRound: number[] = [];
+  #minuteMs = NaN;
 
   /** The number under which the path's values are asked for. */
   acquire(path: string): number {
-    const known = this.#slots.get(path);
+    const known = this.#numbers.get(path);
     if (known !== undefined) {
-      this.#paths[known]!.users++;
+      this.#slots[known]!.users++;
       return known;
     }
-    const slot = this.#free.pop() ?? this.#paths.length;
-    this.#slots.set(path, slot);
-    this.#paths[slot] = { path, read: quickReader(path), users: 1 };
-    this.#valuesRound[slot] = this.#foldedRound[slot] = this.#addressesRound[slot] = -1;
-    return slot;
+    const number = this.#free.pop() ?? this.#slots.length;
+    this.#numbers.set(path, number);
+    this.#slots[number] = {
+      path,
+      read: quickReader(path),
+      users: 1,
+      round: -1,
+      values: NOTHING,
+      foldedRound: -1,
+      folded: undefined,
+      guarded: undefined,
+      addressesRound: -1,
+      addresses: [],
+    };
+    return number;
   }
 
-  release(slot: number): void {
-    const path = this.#paths[slot]!;
-    if (--path.users > 0) return;
-    this.#slots.delete(path.path);
-    this.#paths[slot] = undefined;
-    this.#values[slot] = this.#folded[slot] = [];
-    this.#free.push(slot);
+  release(number: number): void {
+    const slot = this.#slots[number]!;
+    if (--slot.users > 0) return;
+    this.#numbers.delete(slot.path);
+    this.#slots[number] = undefined;
+    this.#free.push(number);
   }
 
   /** From here on everything is about this event. */
   turnTo(event: Event): void {
     this.#event = event;
     this.#round++;
-    this.#timestampMs = undefined;
   }
 
   get event(): Event {
@@ -68,7 +82,12 @@ export class Facts {
   }
 
   get timestampMs(): number {
-    return (this.#timestampMs ??= this.#parse(this.#event!.timestamp));
+    const { timestamp } = this.#event!;
+    if (timestamp !== this.#timestamp) {
+      this.#timestampMs = this.#parse(timestamp);
+      this.#timestamp = timestamp;
+    }
+    return this.#timestampMs;
   }
 
   /** Events that come together are mostly of the same minute: what differs are five digits. */
@@ -84,54 +103,63 @@ export class Facts {
     return this.#minuteMs + seconds * 1000 + ms;
   }
 
-  values(slot: number): readonly FieldValue[] {
-    if (this.#valuesRound[slot] === this.#round) return this.#values[slot]!;
-    this.#valuesRound[slot] = this.#round;
-    return (this.#values[slot] = this.#paths[slot]!.read(this.#event!));
+  values(number: number): readonly FieldValue[] {
+    return this.#read(this.#slots[number]!).values;
   }
 
   /** The same with texts in one case. */
-  folded(slot: number): readonly FieldValue[] {
-    if (this.#foldedRound[slot] === this.#round) return this.#folded[slot]!;
-    this.#foldedRound[slot] = this.#round;
-    const values = this.values(slot);
-    let folded = values;
-    for (let i = 0; i < values.length; i++) {
-      const value = values[i]!;
-      if (typeof value !== "string") continue;
-      const text = foldCase(value);
-      if (text === value) continue;
-      if (folded === values) folded = [...values];
-      (folded as FieldValue[])[i] = text;
-    }
-    return (this.#folded[slot] = folded);
+  folded(number: number): readonly FieldValue[] {
+    const slot = this.#fold(this.#slots[number]!);
+    return slot.folded ?? slot.values;
   }
 
   /** The values as guards compare them. */
-  guarded(slot: number): readonly FieldValue[] {
-    const folded = this.folded(slot);
-    for (let i = 0; i < folded.length; i++) {
-      const value = folded[i]!;
-      if (typeof value === "string" && value.includes("ſ")) return folded.map(guardValue);
+  guarded(number: number): readonly FieldValue[] {
+    const slot = this.#fold(this.#slots[number]!);
+    return slot.guarded ?? slot.folded ?? slot.values;
+  }
+
+  #read(slot: Slot): Slot {
+    if (slot.round === this.#round) return slot;
+    slot.round = this.#round;
+    slot.values = slot.read(this.#event!);
+    return slot;
+  }
+
+  #fold(slot: Slot): Slot {
+    if (slot.foldedRound === this.#round) return slot;
+    slot.foldedRound = this.#round;
+    const { values } = this.#read(slot);
+    let folded: FieldValue[] | undefined;
+    let hasLongS = false;
+    for (let i = 0; i < values.length; i++) {
+      const value = values[i]!;
+      if (typeof value !== "string" || isShortAndFolded(value)) continue;
+      const text = foldCase(value);
+      if (text !== value) (folded ??= [...values])[i] = text;
+      if (text.includes("ſ")) hasLongS = true;
     }
-    return folded;
+    slot.folded = folded;
+    slot.guarded = hasLongS ? (folded ?? values).map(guardValue) : undefined;
+    return slot;
   }
 
   /** Those values that are addresses. */
-  addresses(slot: number): readonly bigint[] {
-    if (this.#addressesRound[slot] === this.#round) return this.#addresses[slot]!;
-    this.#addressesRound[slot] = this.#round;
+  addresses(number: number): readonly bigint[] {
+    const slot = this.#slots[number]!;
+    if (slot.addressesRound === this.#round) return slot.addresses;
+    slot.addressesRound = this.#round;
     const addresses: bigint[] = [];
-    for (const value of this.values(slot)) {
+    for (const value of this.#read(slot).values) {
       const address = typeof value === "string" ? parseAddress(value) : undefined;
       if (address !== undefined) addresses.push(address);
     }
-    return (this.#addresses[slot] = addresses);
+    return (slot.addresses = addresses);
   }
 
   /** The different values that can be named. */
-  scalars(slot: number): readonly Scalar[] {
-    return differentScalars(this.values(slot));
+  scalars(number: number): readonly Scalar[] {
+    return differentScalars(this.values(number));
   }
 }
 
@@ -140,6 +168,16 @@ function digitAt(text: string, at: number): number {
 }
 
 const NOTHING: FieldValue[] = [];
+
+/** Names and addresses are in small letters, and most values are one of these. */
+function isShortAndFolded(text: string): boolean {
+  if (text.length > SHORT_CHARACTERS_MAX) return false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code >= 128 || (code >= 65 && code <= 90)) return false;
+  }
+  return true;
+}
 
 /** Most paths lead to one plain value right under `raw`. */
 function quickReader(path: string): FieldReader {

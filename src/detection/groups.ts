@@ -3,8 +3,8 @@ import { Pages } from "./pages.ts";
 // The memory of a rule: groups found by a 64-bit hash, and for each the matches that may still count, sorted by time.
 // Everything lies in typed arrays, since a million small objects would cost ten times the room and stall the collector.
 // All of a group lies side by side, and so does all of an entry: with a million of them each look is a wait for memory,
-// and one wait is less than eight. A group's entries lie in a block of 1, 2, 4, ... entries; a block that is given back
-// serves the next one.
+// and one wait is less than eight. A group that has one entry, as most have, has it with itself, and its number is below 0;
+// more lie in a block of 2, 4, ... entries. A block that is given back serves the next one.
 
 const LEVELS = 15;
 /** Entries that one group can hold at all. */
@@ -12,8 +12,9 @@ const GROUP_ENTRIES_MAX = 1 << (LEVELS - 1);
 const FREE = 255;
 const LOAD_MAX = 0.7;
 const SLOTS_MIN = 16;
+const SLOT_WORDS = 2;
 
-/** The words of a group; the hash that it is found by is the first two. */
+/** The words of a group; the hash that it is found by is the first two. Those of its only entry come after them. */
 const GROUP_WORDS = 8;
 const LOW = 0;
 const HIGH = 1;
@@ -37,14 +38,14 @@ export interface Totals {
 }
 
 export class Groups {
-  readonly #groups = new Pages(GROUP_WORDS);
+  readonly #groups: Pages;
   readonly #entries: Pages;
-  readonly #entryWords: number;
   #entriesTop = 0;
   readonly #freeBlocks = new Int32Array(LEVELS).fill(-1);
   #groupsTop = 0;
   #freeGroup = -1;
-  #slots = new Int32Array(SLOTS_MIN).fill(-1);
+  /** For each slot the number of its group, plus one, and the low word of its hash: other groups are not looked at. */
+  #slots = new Uint32Array(SLOTS_MIN * SLOT_WORDS);
   readonly #totals: Totals;
   live = 0;
   entries = 0;
@@ -52,8 +53,9 @@ export class Groups {
   /** `extraWords`: what the user keeps of an entry beside its time and its event. */
   constructor(extraWords: number, totals: Totals) {
     // Times are eight bytes and must lie on a multiple of them.
-    this.#entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
-    this.#entries = new Pages(this.#entryWords);
+    const entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
+    this.#groups = new Pages(GROUP_WORDS + entryWords);
+    this.#entries = new Pages(entryWords);
     this.#totals = totals;
   }
 
@@ -88,40 +90,52 @@ export class Groups {
   begin(group: number): number {
     const words = this.#groups.page(group);
     const at = this.#groups.offset(group);
-    return words[at + BLOCK]! + words[at + START]!;
+    return words[at + LEVEL] === 0 ? ~group : words[at + BLOCK]! + words[at + START]!;
   }
 
   time(entry: number): number {
-    return this.#entries.float(entry);
+    return entry < 0 ? this.#groups.float(~entry, GROUP_WORDS) : this.#entries.float(entry, 0);
   }
 
   extra(entry: number, word = 0): number {
-    return this.#entries.get(entry, EXTRA + word);
+    return this.#word(entry, EXTRA + word);
   }
 
   setExtra(entry: number, value: number, word = 0): void {
-    this.#entries.set(entry, EXTRA + word, value);
+    this.#setWord(entry, EXTRA + word, value);
   }
 
   isCounted(entry: number): boolean {
-    return this.#entries.get(entry, COUNTED) === 1;
+    return this.#word(entry, COUNTED) === 1;
   }
 
   count(group: number, entry: number): void {
-    this.#entries.set(entry, COUNTED, 1);
+    this.#setWord(entry, COUNTED, 1);
     this.#groups.set(group, UNCOUNTED, this.uncounted(group) - 1);
   }
 
   /** One of the four words of the event's id. */
   idWord(entry: number, word: number): number {
-    return this.#entries.get(entry, ID + word);
+    return this.#word(entry, ID + word);
+  }
+
+  #word(entry: number, word: number): number {
+    return entry < 0 ? this.#groups.get(~entry, GROUP_WORDS + word) : this.#entries.get(entry, word);
+  }
+
+  #setWord(entry: number, word: number, value: number): void {
+    if (entry < 0) this.#groups.set(~entry, GROUP_WORDS + word, value);
+    else this.#entries.set(entry, word, value);
   }
 
   /** Writes an entry in the room that was made for it. */
   write(entry: number, timestampMs: number, id: Uint32Array): void {
-    this.#entries.setFloat(entry, timestampMs);
-    const words = this.#entries.page(entry);
-    const at = this.#entries.offset(entry);
+    const pages = entry < 0 ? this.#groups : this.#entries;
+    const record = entry < 0 ? ~entry : entry;
+    const first = entry < 0 ? GROUP_WORDS : 0;
+    pages.setFloat(record, first, timestampMs);
+    const words = pages.page(record);
+    const at = pages.offset(record) + first;
     for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
     words[at + COUNTED] = 0;
   }
@@ -129,32 +143,29 @@ export class Groups {
   find(high: number, low: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const group = slots[slot]!;
+    for (let slot = homeOf(low, mask); ; slot = (slot + SLOT_WORDS) & mask) {
+      const group = slots[slot]! - 1;
       if (group < 0) return -1;
-      const words = this.#groups.page(group);
-      const at = this.#groups.offset(group);
-      if (words[at + LOW] === low && words[at + HIGH] === high) return group;
+      if (slots[slot + 1] === low && this.#groups.get(group, HIGH) === high) return group;
     }
   }
 
   /** A new group, without entries. The caller has seen that there is none. */
   insert(high: number, low: number): number {
-    if (this.live + 1 > this.#slots.length * LOAD_MAX) this.#growSlots();
+    if ((this.live + 1) * SLOT_WORDS > this.#slots.length * LOAD_MAX) this.#growSlots();
     let group = this.#freeGroup;
     if (group >= 0) this.#freeGroup = this.#groups.get(group, BLOCK) - 1;
     else {
       group = this.#groupsTop++;
       this.#groups.reach(this.#groupsTop);
     }
-    const block = this.#allocate(0);
     const words = this.#groups.page(group);
     const at = this.#groups.offset(group);
     words[at + LOW] = low;
     words[at + HIGH] = high;
-    words[at + BLOCK] = block;
     words[at + START] = words[at + LENGTH] = words[at + UNCOUNTED] = words[at + LEVEL] = 0;
     this.#place(group, low);
+    this.#resize(1);
     this.live++;
     this.#totals.groups++;
     return group;
@@ -163,7 +174,7 @@ export class Groups {
   remove(group: number): void {
     const words = this.#groups.page(group);
     const at = this.#groups.offset(group);
-    this.#release(words[at + BLOCK]!, words[at + LEVEL]!);
+    this.#release(words, at);
     this.#unplace(group, words[at + LOW]!);
     words[at + LEVEL] = FREE;
     words[at + BLOCK] = this.#freeGroup + 1;
@@ -184,7 +195,7 @@ export class Groups {
         words[at + START] = 0;
       } else this.#growBlock(group);
     }
-    const entry = words[at + BLOCK]! + words[at + START]! + offset;
+    const entry = this.begin(group) + offset;
     if (offset < length) this.#entries.move(entry, entry + 1, length - offset);
     words[at + LENGTH] = length + 1;
     words[at + UNCOUNTED]!++;
@@ -226,10 +237,10 @@ export class Groups {
     const at = this.#groups.offset(group);
     const level = words[at + LEVEL]!;
     if (level + 1 >= LEVELS) throw new Error(`a group of more than ${GROUP_ENTRIES_MAX} entries`);
-    const old = words[at + BLOCK]!;
     const block = this.#allocate(level + 1);
-    this.#entries.move(old + words[at + START]!, block, words[at + LENGTH]!);
-    this.#release(old, level);
+    if (level > 0) this.#entries.move(words[at + BLOCK]! + words[at + START]!, block, words[at + LENGTH]!);
+    else this.#entries.take(block, words, at + GROUP_WORDS);
+    this.#release(words, at);
     words[at + BLOCK] = block;
     words[at + START] = 0;
     words[at + LEVEL] = level + 1;
@@ -237,8 +248,7 @@ export class Groups {
 
   #allocate(level: number): number {
     const size = 1 << level;
-    this.entries += size;
-    this.#totals.entries += size;
+    this.#resize(size);
     for (let larger = level; larger < LEVELS; larger++) {
       const block = this.#freeBlocks[larger]!;
       if (block < 0) continue;
@@ -260,10 +270,16 @@ export class Groups {
     return block;
   }
 
-  #release(block: number, level: number): void {
-    this.entries -= 1 << level;
-    this.#totals.entries -= 1 << level;
-    this.#giveBack(block, level);
+  /** Gives up the room of the entries of the group whose words these are. */
+  #release(words: Uint32Array, at: number): void {
+    const level = words[at + LEVEL]!;
+    this.#resize(-(1 << level));
+    if (level > 0) this.#giveBack(words[at + BLOCK]!, level);
+  }
+
+  #resize(entries: number): void {
+    this.entries += entries;
+    this.#totals.entries += entries;
   }
 
   /** Free blocks are a list that runs through their own words. */
@@ -273,30 +289,39 @@ export class Groups {
   }
 
   #growSlots(): void {
-    this.#slots = new Int32Array(this.#slots.length * 2).fill(-1);
-    for (let group = 0; group < this.#groupsTop; group++) {
-      if (this.isLive(group)) this.#place(group, this.#groups.get(group, LOW));
+    const old = this.#slots;
+    this.#slots = new Uint32Array(old.length * 2);
+    for (let slot = 0; slot < old.length; slot += SLOT_WORDS) {
+      if (old[slot]! > 0) this.#place(old[slot]! - 1, old[slot + 1]!);
     }
   }
 
   #place(group: number, low: number): void {
-    const mask = this.#slots.length - 1;
-    let slot = low & mask;
-    while (this.#slots[slot]! >= 0) slot = (slot + 1) & mask;
-    this.#slots[slot] = group;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let slot = homeOf(low, mask);
+    while (slots[slot]! > 0) slot = (slot + SLOT_WORDS) & mask;
+    slots[slot] = group + 1;
+    slots[slot + 1] = low;
   }
 
   /** Closes the gap by moving what had to give way back: no tombstones, however many groups come and go. */
   #unplace(group: number, low: number): void {
-    const mask = this.#slots.length - 1;
-    let gap = low & mask;
-    while (this.#slots[gap] !== group) gap = (gap + 1) & mask;
-    for (let slot = (gap + 1) & mask; this.#slots[slot]! >= 0; slot = (slot + 1) & mask) {
-      const home = this.#groups.get(this.#slots[slot]!, LOW) & mask;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let gap = homeOf(low, mask);
+    while (slots[gap] !== group + 1) gap = (gap + SLOT_WORDS) & mask;
+    for (let slot = (gap + SLOT_WORDS) & mask; slots[slot]! > 0; slot = (slot + SLOT_WORDS) & mask) {
+      const home = homeOf(slots[slot + 1]!, mask);
       if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
-      this.#slots[gap] = this.#slots[slot]!;
+      slots[gap] = slots[slot]!;
+      slots[gap + 1] = slots[slot + 1]!;
       gap = slot;
     }
-    this.#slots[gap] = -1;
+    slots[gap] = 0;
   }
+}
+
+function homeOf(low: number, mask: number): number {
+  return (low << 1) & mask;
 }

@@ -1,3 +1,4 @@
+import type { Scalar } from "../model/condition.ts";
 import type { FieldValue } from "../model/field.ts";
 import type { Guard } from "./guard.ts";
 
@@ -11,6 +12,13 @@ const END_SLOTS = 1 << 10;
 /** Beginnings and ends are hashed over the longest of these that fits: many share their last few characters. */
 const END_LENGTHS = [4, 8, 12, 16] as const;
 const LENGTHS_TOLD_APART = 256;
+/** Texts of a length up to which a value is compared with each: looking up a text that was just read takes longer. */
+const COMPARED_MAX = 4;
+
+interface Equal<Owner> {
+  readonly text: string;
+  readonly owners: Owner[];
+}
 
 /** A text and whoever waits for it. */
 interface Literal<Owner> {
@@ -23,7 +31,8 @@ interface Literal<Owner> {
 
 export class GuardIndex<Owner> {
   readonly #equals = new Map<FieldValue, Owner[]>();
-  readonly #equalsLengths = new Uint32Array(LENGTHS_TOLD_APART);
+  /** Those of texts once more, by their length. */
+  readonly #equalTexts: (Equal<Owner>[] | undefined)[] = Array.from({ length: LENGTHS_TOLD_APART }, () => undefined);
   readonly #present: Owner[] = [];
   readonly #prefixes = new Map<number, TextTable<Owner>>();
   readonly #suffixes = new Map<number, TextTable<Owner>>();
@@ -42,10 +51,7 @@ export class GuardIndex<Owner> {
     else if (guard.kind === "equals") {
       const owners = this.#equals.get(guard.value);
       if (owners) owners.push(owner);
-      else {
-        this.#equals.set(guard.value, [owner]);
-        if (typeof guard.value === "string") this.#equalsLengths[lengthOf(guard.value)]!++;
-      }
+      else this.#addEqual(guard.value, [owner]);
     } else if (guard.kind === "contains") {
       if (guard.text.length < GRAM) addShort(this.#short, guard.text, owner);
       else (this.#grams ??= new TextTable(GRAM, PART_SLOTS)).add(guard.text, owner, "anywhere");
@@ -59,8 +65,7 @@ export class GuardIndex<Owner> {
       const owners = this.#equals.get(guard.value)!;
       drop(owners, owner);
       if (owners.length > 0) return;
-      this.#equals.delete(guard.value);
-      if (typeof guard.value === "string") this.#equalsLengths[lengthOf(guard.value)]!--;
+      this.#removeEqual(guard.value);
     } else if (guard.kind === "contains") {
       if (guard.text.length < GRAM) removeShort(this.#short, guard.text, owner);
       else if (this.#grams!.remove(guard.text, owner)) this.#grams = undefined;
@@ -69,6 +74,22 @@ export class GuardIndex<Owner> {
       const tables = guard.kind === "prefix" ? this.#prefixes : this.#suffixes;
       if (table.remove(guard.text, owner)) tables.delete(table.length);
     }
+  }
+
+  #addEqual(value: Scalar, owners: Owner[]): void {
+    this.#equals.set(value, owners);
+    if (typeof value === "string") (this.#equalTexts[lengthOf(value)] ??= []).push({ text: value, owners });
+  }
+
+  #removeEqual(value: Scalar): void {
+    this.#equals.delete(value);
+    if (typeof value !== "string") return;
+    const texts = this.#equalTexts[lengthOf(value)]!;
+    drop(
+      texts,
+      texts.find(({ text }) => text === value)!,
+    );
+    if (texts.length === 0) this.#equalTexts[lengthOf(value)] = undefined;
   }
 
   #end(kind: "prefix" | "suffix", text: string): TextTable<Owner> {
@@ -94,9 +115,12 @@ export class GuardIndex<Owner> {
   }
 
   #visitText(text: string, found: (owners: readonly Owner[]) => void): void {
-    if (this.#equalsLengths[lengthOf(text)]! > 0) {
+    const equals = this.#equalTexts[lengthOf(text)];
+    if (equals !== undefined && equals.length > COMPARED_MAX) {
       const owners = this.#equals.get(text);
       if (owners) found(owners);
+    } else if (equals !== undefined) {
+      for (let i = 0; i < equals.length; i++) if (equals[i]!.text === text) found(equals[i]!.owners);
     }
     for (const table of this.#prefixes.values()) table.visitAt(text, 0, found);
     for (const table of this.#suffixes.values()) table.visitAt(text, text.length - table.length, found);

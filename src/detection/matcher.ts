@@ -90,16 +90,16 @@ export class Matcher<Item> {
     this.#round++;
     this.#learn(event);
     const candidates = this.#candidates;
-    candidates.length = 0;
+    empty(candidates);
     const indexes = this.#indexList;
     for (let i = 0; i < indexes.length; i++) {
       const { slot, guards } = indexes[i]!;
       guards.visit(this.#facts.guarded(slot), this.#meet);
     }
     const found = this.#found;
-    found.length = 0;
+    empty(found);
     for (let i = 0; i < candidates.length; i++) this.#ask(candidates[i]!, event, found);
-    for (const entry of this.#unguarded) this.#ask(entry, event, found);
+    if (this.#unguarded.size > 0) for (const entry of this.#unguarded) this.#ask(entry, event, found);
     return found;
   }
 
@@ -187,4 +187,9 @@ export class Matcher<Item> {
     this.#guard(entry, choice?.guards);
     return true;
   }
+}
+
+/** Setting the length would give back the room that the next event needs again. */
+function empty(list: unknown[]): void {
+  while (list.length > 0) list.pop();
 }

@@ -5,6 +5,7 @@ const PAGE_BITS = 15;
 const PAGE_RECORDS = 1 << PAGE_BITS;
 const PLACE_MASK = PAGE_RECORDS - 1;
 const RECORDS_MIN = 16;
+const FEW_RECORDS = 4;
 
 export class Pages {
   readonly #recordWords: number;
@@ -12,7 +13,7 @@ export class Pages {
   readonly #floats: Float64Array[] = [];
   #capacity = 0;
 
-  /** The words of a record: an even number where it has a float in its first two. */
+  /** The words of a record: an even number where it has a float. */
   constructor(recordWords: number) {
     this.#recordWords = recordWords;
   }
@@ -48,13 +49,20 @@ export class Pages {
     this.page(record)[this.offset(record) + word] = value;
   }
 
-  /** The float in the first two words. */
-  float(record: number): number {
-    return this.#floats[record >> PAGE_BITS]![this.offset(record) >> 1]!;
+  /** The float in two words, of which the first is an even one. */
+  float(record: number, word: number): number {
+    return this.#floats[record >> PAGE_BITS]![(this.offset(record) + word) >> 1]!;
   }
 
-  setFloat(record: number, value: number): void {
-    this.#floats[record >> PAGE_BITS]![this.offset(record) >> 1] = value;
+  setFloat(record: number, word: number, value: number): void {
+    this.#floats[record >> PAGE_BITS]![(this.offset(record) + word) >> 1] = value;
+  }
+
+  /** Fills a record with words from elsewhere. */
+  take(record: number, words: Uint32Array, from: number): void {
+    const page = this.page(record);
+    const at = this.offset(record);
+    for (let i = 0; i < this.#recordWords; i++) page[at + i] = words[from + i]!;
   }
 
   /** Neither the records nor the place that they go to may reach over the end of a page. */
@@ -64,8 +72,10 @@ export class Pages {
     const target = this.page(to);
     const start = this.offset(from);
     const end = this.offset(to);
-    if (count === 1) for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
-    else if (source === target) source.copyWithin(end, start, start + words);
+    // The ways to copy many take longer to begin than a few take.
+    if (count <= FEW_RECORDS && (source !== target || end < start || end >= start + words)) {
+      for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
+    } else if (source === target) source.copyWithin(end, start, start + words);
     else target.set(source.subarray(start, start + words), end);
   }
 }

@@ -62,6 +62,18 @@ test("groups that nothing more is heard of go by themselves", () => {
   expect(room.evicted).toEqual({ expired: 100, single: 0, several: 0 });
 });
 
+test("they go each time that some have expired, those of a clock that was set back among them", () => {
+  const { makeTracker, add } = open({});
+  const tracker = makeTracker();
+  for (const hour of [10, 20, 5]) {
+    for (let i = 0; i < 100; i++) add(tracker, `${hour} ${i}`, hour * HOUR_MS);
+    for (let i = 0; i < 100; i++) add(tracker, "other", (hour + 1) * HOUR_MS);
+    const before = tracker.groups.live;
+    for (let i = 0; i < 200; i++) add(tracker, "other", (hour + 3) * HOUR_MS + i);
+    expect(tracker.groups.live, `${hour}`).toBe(before - 100);
+  }
+});
+
 test("a value that comes again and again does not push out the different ones", () => {
   const { room } = open({});
   const seed = { first: 1, second: 2 };

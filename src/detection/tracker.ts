@@ -76,6 +76,9 @@ export class Tracker<Key extends EventKey = string> {
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
   #hand = 0;
+  /** No group expires before this second; and the one touched longest ago of those that the hand has passed. */
+  #restUntil = 0;
+  #oldest = Infinity;
 
   constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false }: TrackerOptions) {
     this.#room = room;
@@ -188,13 +191,27 @@ export class Tracker<Key extends EventKey = string> {
     return group;
   }
 
-  /** Looks at two groups for each match, so that what has expired goes before it is in the way. */
+  /**
+   * Looks at two groups for each match, so that what has expired goes before it is in the way. When the hand has gone
+   * round it is known how long nothing will.
+   */
   #sweep(seconds: number): void {
-    for (let i = 0; i < 2 && this.groups.top > 0; i++) {
-      this.#hand = this.#hand + 1 < this.groups.top ? this.#hand + 1 : 0;
-      if (!this.groups.isLive(this.#hand) || !this.isExpired(this.#hand, seconds)) continue;
-      this.groups.remove(this.#hand);
-      this.#room.evicted.expired++;
+    // A clock that goes back makes groups that are older than any.
+    this.#oldest = Math.min(this.#oldest, seconds);
+    this.#restUntil = Math.min(this.#restUntil, seconds + this.keptSeconds);
+    if (seconds <= this.#restUntil) return;
+    for (let i = 0; i < 2; i++) {
+      if (++this.#hand >= this.groups.top) {
+        this.#hand = 0;
+        this.#restUntil = this.#oldest + this.keptSeconds;
+        this.#oldest = seconds;
+        if (this.groups.top === 0) return;
+      }
+      if (!this.groups.isLive(this.#hand)) continue;
+      if (this.isExpired(this.#hand, seconds)) {
+        this.groups.remove(this.#hand);
+        this.#room.evicted.expired++;
+      } else this.#oldest = Math.min(this.#oldest, this.groups.touched(this.#hand));
     }
   }
 
