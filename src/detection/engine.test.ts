@@ -138,10 +138,20 @@ test("an exception stops a match until it expires", () => {
   expect(engine.process([failure({ user: "scanner" })]).matches).toHaveLength(1);
 });
 
+test("what is sent in hours later fires as it would have, also where newer events came before and in between", () => {
+  engine.setRule(bruteForce);
+  const old = () => failure({ src_ip: "192.0.2.7" }, -5 * HOUR_MS);
+  engine.process(attempts(1));
+  expect(engine.process([old(), old(), old()]).findings).toMatchObject([{ eventCount: 3 }]);
+  engine.setRule(bruteForce);
+  engine.process([old(), old(), ...attempts(1)]);
+  expect(engine.process([old()]).findings).toMatchObject([{ eventCount: 3 }]);
+});
+
 test("an event that comes far too late is counted as late, not with what is new", () => {
   engine.setRule(bruteForce);
   engine.process(attempts(2));
-  engine.process([failure({ src_ip: "192.0.2.7" }, -2 * HOUR_MS)]);
+  engine.process([failure({ src_ip: "192.0.2.7" }, -8 * 24 * HOUR_MS)]);
   expect(engine.metrics()["late"]).toBe(1);
   expect(engine.process(attempts(1, 10_000)).findings).toMatchObject([{ eventCount: 3 }]);
 });

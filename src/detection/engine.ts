@@ -12,7 +12,7 @@ import { Matcher } from "./matcher.ts";
 import { PatternBudget } from "./regex.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { latenessOf, Tracker, windowMsOf } from "./tracker.ts";
+import { silenceOf, Tracker, windowMsOf } from "./tracker.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
@@ -199,7 +199,7 @@ export class Engine {
     if (!active || active.rule.window === null) return 0;
     const windowMs = windowMsOf(active.rule);
     // Whether a match was counted is known by those one window before it.
-    return 2 * windowMs + Math.min(latenessOf(windowMs), latenessOf(0));
+    return 2 * windowMs + Math.min(silenceOf(windowMs), silenceOf(0));
   }
 
   metrics(): Record<string, number> {

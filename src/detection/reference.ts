@@ -7,6 +7,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { describeFinding, type Found } from "./describe.ts";
 import type { Matches } from "./engine.ts";
 import { foldKeyOf } from "./fold.ts";
+import { LATE_MS } from "./tracker.ts";
 
 // What detection means, written down plainly: every rule asked of every event, every match remembered in a list. The
 // measure for the engine, never used by the service. Absence is not in it: that is about the clock, not about events.
@@ -19,7 +20,6 @@ interface Entry {
   isCounted: boolean;
 }
 
-const HOUR_MS = 3_600_000;
 const COMBINATIONS_MAX = 16;
 
 export class Reference {
@@ -109,7 +109,7 @@ class PlainRule {
     const entries = this.#groups.get(key) ?? [];
     const windowMs = parseDuration(this.#rule.window!)!;
     const newest = Math.max(...[...entries, entry].map(({ mark }) => mark.timestampMs));
-    const horizon = newest - windowMs - Math.max(windowMs, HOUR_MS);
+    const horizon = newest - windowMs - LATE_MS;
     if (entry.mark.timestampMs < horizon) return undefined;
     const kept = [...entries, entry].filter(({ mark }) => mark.timestampMs >= horizon).sort(compareEntries);
     this.#groups.set(key, kept);

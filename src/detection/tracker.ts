@@ -1,4 +1,5 @@
 import { parseDuration } from "../lib/duration.ts";
+import { DAY_MS } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
 import { groupPaths, pathList, type Rule } from "../model/rule.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
@@ -97,8 +98,9 @@ export class Tracker<Key extends EventKey = string> {
     const windowMs = windowMsOf(rule);
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
     const isPlainCount = rule.threshold !== null && distinct === undefined;
-    const lateMs = comeInOrder && isPlainCount ? 0 : latenessOf(windowMs);
-    this.keptSeconds = Math.ceil((windowMs + lateMs) / 1000);
+    const neverLooksBack = comeInOrder && isPlainCount;
+    const lateMs = neverLooksBack ? 0 : LATE_MS;
+    this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : silenceOf(windowMs))) / 1000);
     if (rule.sequence) {
       this.groups = new Groups(1, room.totals);
       const counts = rule.sequence.map(({ count }) => count);
@@ -227,8 +229,14 @@ export function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
 }
 
-/** How much older than the window before a group's newest match a match may be and still count. */
-export function latenessOf(windowMs: number): number {
+/**
+ * How much older than the window before a group's newest match a match may be and still count: as far back as rules are
+ * tried on stored events, so that what is sent in afterwards is found by both.
+ */
+export const LATE_MS = 7 * DAY_MS;
+
+/** For how long a group that nothing more is heard of is remembered, beyond its window. */
+export function silenceOf(windowMs: number): number {
   return Math.max(windowMs, HOUR_MS);
 }
 
