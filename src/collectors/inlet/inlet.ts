@@ -16,7 +16,7 @@ import type { GivenBatch, InletThreadApi, InletThreadData } from "./worker.ts";
 // while the store takes none, the thread reads no more from streams and files, and datagrams are dropped and counted.
 
 /** Batches that are being stored at once. */
-const BATCHES_MAX = 8;
+const BATCHES_MAX = 16;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5000;
 /** How long a stop waits for a store that takes nothing. */
