@@ -32,7 +32,7 @@ export function ensureInstalled() {
   if (npm.status !== 0) throw new Error("npm ci failed; the lines above say why. Mend that, then try again.");
   if (!existsSync(pinnedNode)) {
     throw new Error(
-      `No pinned Node 26 for ${process.platform} ${process.arch}. Install Node 26 and run: node src/main.ts serve`,
+      `No pinned Node 26 for ${process.platform} ${process.arch}. Install Node 26 and run: node src/main.mjs serve`,
     );
   }
   writeFileSync(mark, wanted());

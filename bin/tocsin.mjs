@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { ensureInstalled, isInstalled, pinnedNode, root } from "./install.mjs";
 
 if (Number(process.versions.node.split(".")[0]) >= 26 && isInstalled()) {
-  await import("../src/main.ts");
+  await import("../src/main.mjs");
 } else {
   try {
     ensureInstalled();
@@ -12,7 +12,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26 && isInstalled()) {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);
   }
-  const child = spawn(pinnedNode, [`${root}src/main.ts`, ...process.argv.slice(2)], { stdio: "inherit" });
+  const child = spawn(pinnedNode, [`${root}src/main.mjs`, ...process.argv.slice(2)], { stdio: "inherit" });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("exit", (code, signal) => process.exit(code ?? (signal === "SIGINT" ? 130 : 143)));
 }

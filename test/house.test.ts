@@ -58,10 +58,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 };
 
 const root = fileURLToPath(new URL("../src/", import.meta.url));
-const sources = globSync("**/*.ts", { cwd: root }).filter((file) => !/\.test\.ts$|(^|\/)contract\.ts$/.test(file));
+const sources = globSync("**/*.{ts,mjs}", { cwd: root }).filter(
+  (file) => !/\.test\.ts$|(^|\/)contract\.ts$/.test(file),
+);
 
 /** The part of the house that a file belongs to: its folder under src, or its own name. */
-const partOf = (file: string) => file.split("/")[0]!.replace(/\.ts$/, "");
+const partOf = (file: string) => file.split("/")[0]!.replace(/\.(ts|mjs)$/, "");
 
 const imports = sources.flatMap((file) =>
   [...readFileSync(join(root, file), "utf8").matchAll(/(?:from|import\(|import)\s*"(\.[^"]+)"/g)].map((match) => ({
@@ -97,11 +99,11 @@ test("the engines of the embedded store are known to nobody but the store", () =
   expect(wrong, "ask for it through src/store/store.ts").toEqual([]);
 });
 
-test("importing a file does nothing: only main.ts and the code of a thread act by themselves", () => {
+test("importing a file does nothing: only main.mjs and the code of a thread act by themselves", () => {
   const wrong = sources.filter((file) => {
     const text = readFileSync(join(root, file), "utf8");
     const acts = /^(await |void |process\.|[a-zA-Z.]+\(.*\);$)/m.test(text);
-    return acts && file !== "main.ts" && !/^serveThread\(/m.test(text);
+    return acts && file !== "main.mjs" && !/^serveThread\(/m.test(text);
   });
   expect(wrong, "put it in a function that app.ts or a command calls").toEqual([]);
 });

@@ -10,7 +10,7 @@ import { COLLECTORS_OFF } from "./tocsin.ts";
 
 // The real server in a process of its own, for tests that kill it and for measurements.
 
-const MAIN = join(import.meta.dirname, "..", "src", "main.ts");
+const MAIN = join(import.meta.dirname, "..", "src", "main.mjs");
 const START_MS_MAX = 120_000;
 
 export interface ServerProcess {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 // The program as people run it: processes of its own, on data folders of their own.
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-export const main = join(root, "src/main.ts");
+export const main = join(root, "src/main.mjs");
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 export const makeFolder = () => mkdtempSync(join(tmpdir(), "tocsin-test-"));

@@ -1,11 +1,5 @@
-import {
-  COMMENTS_MAX,
-  type AlertSummary,
-  type Comment,
-  type Resolution,
-  type Status,
-  type TimelineEntry,
-} from "../model/alert.ts";
+import { COMMENTS_MAX, type AlertSummary, type Comment, type TimelineEntry } from "../model/alert.ts";
+import type { Resolution, Status } from "../model/alert-state.ts";
 
 // What people do with an alert: which moves there are from where, and what each leaves behind.
 

@@ -1,7 +1,8 @@
 import { parseAddress } from "../lib/ip.ts";
 import { reachOf } from "../lib/reach.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { RESOLUTIONS, type Alert } from "../model/alert.ts";
+import type { Alert } from "../model/alert.ts";
+import { RESOLUTIONS } from "../model/alert-state.ts";
 import type { Event, JsonObject, JsonValue } from "../model/event.ts";
 import type { Store } from "../store/store.ts";
 

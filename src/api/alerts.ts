@@ -12,12 +12,12 @@ import {
   COMMENT_BYTES_MAX,
   commentSchema,
   commentView,
-  RESOLUTIONS,
-  STATUSES,
   type Alert,
   type AlertSummary,
 } from "../model/alert.ts";
-import { SEVERITIES, severitySchema } from "../model/event.ts";
+import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
+import { SEVERITIES } from "../model/event.ts";
+import { severitySchema } from "../model/event-schema.ts";
 import { refuseBackwards, timeSchema } from "../model/query.ts";
 import { exceptionFaults, exceptionInputSchema } from "../model/rule.ts";
 import type { AlertTotals, Store } from "../store/store.ts";

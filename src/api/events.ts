@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BATCH_ITEMS_MAX, type Intake } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
-import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event.ts";
+import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems } from "./batch.ts";

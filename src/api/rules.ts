@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Rulebook } from "../detection/rulebook.ts";
-import { severitySchema } from "../model/event.ts";
+import { severitySchema } from "../model/event-schema.ts";
 import type { Position } from "../model/page.ts";
 import {
   ANY_SOURCE,

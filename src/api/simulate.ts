@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simulate.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { eventSchema } from "../model/event.ts";
+import { eventSchema } from "../model/event-schema.ts";
 import { timeSchema } from "../model/query.ts";
 import { ruleInputSchema } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
 import { createLog } from "../lib/log.ts";
+import { saveMemoryAtRest } from "../lib/rest.ts";
 import { readVersion } from "../lib/version.ts";
 import { createKey, SCOPES } from "../model/key.ts";
 import { EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
@@ -30,6 +31,7 @@ Exit codes: 0 stopped as told, ${EXIT_FAILED} could not start or go on, ${EXIT_W
       const { settings, file } = requireSettings(command);
       const log = createLog({ level: settings.logLevel });
       const stop = watchProcess(log);
+      saveMemoryAtRest();
       const { startApp } = await import("../app.ts");
       let app: App;
       try {

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect, test } from "vitest";
 import { DAY_MS } from "../lib/time.ts";
-import { CLASSES, SEVERITIES, sourceNames, typeSchema, type EventDraft } from "../model/event.ts";
+import { CLASSES, SEVERITIES, sourceNames, type EventDraft } from "../model/event.ts";
+import { typeSchema } from "../model/event-schema.ts";
 import { demoEvents, type DemoQuestion } from "./demo.ts";
 
 const to = Date.UTC(2026, 10, 15, 14, 30);

@@ -5,15 +5,13 @@ import { formatTime, parseTime } from "../lib/time.ts";
 import { parseYaml } from "../lib/yaml.ts";
 import {
   classOfType,
-  classSchema,
   CUSTOM_SOURCE,
-  severitySchema,
   sourceNames,
-  typeSchema,
   type Event,
   type JsonObject,
   type JsonValue,
 } from "../model/event.ts";
+import { classSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { ANY_SOURCE, ruleInputSchema, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
 
 // Rules in files: YAML, one or several documents, each a rule as the API takes it, with tests beside it. In every text

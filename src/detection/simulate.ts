@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { DAY_MS, formatTime, startOfDay } from "../lib/time.ts";
-import type { Resolution } from "../model/alert.ts";
+import type { Resolution } from "../model/alert-state.ts";
 import type { Condition } from "../model/condition.ts";
 import { ruleCondition, toConditions, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
 import { QuestionRefused, type Store } from "../store/store.ts";

@@ -6,14 +6,16 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { ReadFlow } from "../collectors/reading.ts";
 import { Receiver, type ReceiverSettings } from "../collectors/receiver.ts";
 import { makeRing } from "../collectors/ring.ts";
-import { DROP_REASONS, type CollectorsStatus } from "../collectors/status.ts";
+import { DROP_REASONS, noDrops, type CollectorsStatus } from "../collectors/status.ts";
 import { Thread } from "../lib/thread.ts";
 import type { FlowRows } from "../model/flow.ts";
+import { hasWindows } from "./journal.ts";
 import type { RaisedEvent, SummarySettings } from "./summary.ts";
 import type { WindowSettings } from "./windows.ts";
-import type { FlowsThreadApi, FlowsThreadData, WindowPart } from "./worker.ts";
+import type { FlowsThreadApi, FlowsThreadData, ThreadStatus, WindowPart } from "./worker.ts";
 
-// From an exporter's packet to rows of closed windows. Sockets are read here; a thread of its own decodes and adds up.
+// From an exporter's packet to rows of closed windows. Sockets are read here; a thread of its own decodes and adds up. It is
+// started by the first thing there is for it: a site without exporters has no memory to spend on it.
 
 const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 30_000;
@@ -61,10 +63,18 @@ export async function openFlows(options: FlowsOptions): Promise<Flows> {
   return flows;
 }
 
+/** What the thread would say before anything came. */
+const nothingYet = (): ThreadStatus => ({
+  exporters: [],
+  drops: noDrops(),
+  windows: { openTuples: 0, waitingRows: 0, writtenRows: 0, foldedRecords: 0, lateRecords: 0, earlyFlushes: 0 },
+});
+
 class FlowsPart implements Flows {
   readonly #options: FlowsOptions;
   readonly #ring;
-  readonly #thread: Thread<FlowsThreadApi>;
+  #thread: Thread<FlowsThreadApi> | undefined;
+  #starting: Promise<Thread<FlowsThreadApi>> | undefined;
   #receiver: Receiver | undefined;
   #delivering: Promise<void> = Promise.resolve();
   #stopping = false;
@@ -72,39 +82,25 @@ class FlowsPart implements Flows {
 
   constructor(options: FlowsOptions) {
     this.#options = options;
-    const { settings, dataDir, platform } = options;
-    this.#ring = makeRing(settings.ringBytes);
-    const data: FlowsThreadData = {
-      ring: this.#ring,
-      journalFolder: join(dataDir, JOURNAL_FOLDER),
-      journalMs: settings.journalMs,
-      platform,
-      clockSkewMaxMs: settings.clockSkewMaxMs,
-      windows: settings.windows,
-      summary: settings.summary,
-      run: randomUUID().slice(0, 8),
-    };
-    this.#thread = new Thread(new URL("./worker.ts", import.meta.url), data, (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread of the collectors died", { cause: error });
-      }),
-    );
+    this.#ring = makeRing(options.settings.ringBytes);
     this.#register(options.registry);
+  }
+
+  get #journalFolder(): string {
+    return join(this.#options.dataDir, JOURNAL_FOLDER);
   }
 
   async open(): Promise<void> {
     const { settings, log, now = Date.now } = this.#options;
     try {
-      const rows = await this.#thread.call("start");
-      if (rows > 0) log.info({ rows }, "flow windows of the last run are taken up");
-      this.#delivering = this.#deliverAll();
+      if (hasWindows(this.#journalFolder)) await this.#started();
       this.#receiver = await Receiver.open({
         settings: settings.receiver,
         ring: this.#ring,
         now,
         log,
-        wake: () => void this.#thread.call("drain"),
-        meet: (address) => void this.#thread.call("meet", address),
+        wake: () => void this.#started().then((thread) => thread.call("drain")),
+        meet: (address) => void this.#started().then((thread) => thread.call("meet", address)),
       });
     } catch (error) {
       await this.close();
@@ -112,16 +108,44 @@ class FlowsPart implements Flows {
     }
   }
 
-  async #deliverAll(): Promise<void> {
+  #started(): Promise<Thread<FlowsThreadApi>> {
+    return (this.#starting ??= this.#start());
+  }
+
+  async #start(): Promise<Thread<FlowsThreadApi>> {
+    const { settings, platform, log } = this.#options;
+    const data: FlowsThreadData = {
+      ring: this.#ring,
+      journalFolder: this.#journalFolder,
+      journalMs: settings.journalMs,
+      platform,
+      clockSkewMaxMs: settings.clockSkewMaxMs,
+      windows: settings.windows,
+      summary: settings.summary,
+      run: randomUUID().slice(0, 8),
+    };
+    const thread = new Thread<FlowsThreadApi>(new URL("./worker.ts", import.meta.url), data, (error) =>
+      queueMicrotask(() => {
+        throw new Error("the thread of the collectors died", { cause: error });
+      }),
+    );
+    this.#thread = thread;
+    const rows = await thread.call("start");
+    if (rows > 0) log.info({ rows }, "flow windows of the last run are taken up");
+    this.#delivering = this.#deliverAll(thread);
+    return thread;
+  }
+
+  async #deliverAll(thread: Thread<FlowsThreadApi>): Promise<void> {
     for (;;) {
-      const part = await this.#thread.call("take");
+      const part = await thread.call("take");
       if (!part) return;
       const { log } = this.#options;
       for (const trouble of part.troubles) log.error(trouble);
       if (part.hostsLeft > 0)
         log.warn({ hosts: part.hostsLeft }, "more busy hosts in one window than events are made for");
       if (!(await this.#store(part))) return;
-      await this.#thread.call("stored");
+      await thread.call("stored");
     }
   }
 
@@ -142,20 +166,23 @@ class FlowsPart implements Flows {
     }
   }
 
-  add(flows: readonly ReadFlow[], sender: string): Promise<void> {
-    return this.#thread.call("add", flows, sender);
+  async add(flows: readonly ReadFlow[], sender: string): Promise<void> {
+    const thread = await this.#started();
+    return thread.call("add", flows, sender);
   }
 
   async flush(): Promise<void> {
-    await this.#thread.call("flush");
-    while ((await this.#thread.call("status", [])).windows.waitingRows > 0) await sleep(10);
+    const thread = await this.#starting;
+    if (!thread) return;
+    await thread.call("flush");
+    while ((await thread.call("status", [])).windows.waitingRows > 0) await sleep(10);
   }
 
   async status(): Promise<CollectorsStatus> {
     const receiver = this.#receiver;
     if (!receiver) throw new Error("the collectors are not open");
     const { ringFull, drops, ...received } = receiver.status();
-    const thread = await this.#thread.call("status", receiver.connected());
+    const thread = (await this.#thread?.call("status", receiver.connected())) ?? nothingYet();
     return {
       ...received,
       exporters: thread.exporters.map((exporter) => {
@@ -171,6 +198,8 @@ class FlowsPart implements Flows {
     await this.#receiver?.close();
     this.#stopping = true;
     this.#stop.abort();
+    if (!this.#thread) return;
+    await Promise.allSettled([this.#starting]);
     await this.#thread.call("stop");
     await this.#delivering;
     await this.#thread.call("end");

@@ -1,5 +1,5 @@
 import { open, readdir, readFile, rm, type FileHandle } from "node:fs/promises";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { ADDRESS_BYTES } from "../model/flow.ts";
@@ -33,6 +33,12 @@ export interface Recovered {
   readonly table: FlowTable;
   /** Whether it had been closed, so that parts of it may be in the store. */
   readonly closed: boolean;
+}
+
+/** Whether the last run has left anything. A folder that cannot be made shows itself here. */
+export function hasWindows(folder: string): boolean {
+  mkdirSync(folder, { recursive: true });
+  return readdirSync(folder).some((name) => name.endsWith(SUFFIX));
 }
 
 export class WindowJournal {

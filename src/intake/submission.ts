@@ -3,16 +3,14 @@ import { faultsOf, type Fault } from "../lib/fault.ts";
 import { DAY_MS, formatTime, parseTime, startOfDay } from "../lib/time.ts";
 import {
   CLASSES,
-  classSchema,
   CUSTOM_SOURCE,
   SEVERITIES,
-  severitySchema,
-  typeSchema,
   type EventClass,
   type EventDraft,
   type JsonObject,
   type Severity,
 } from "../model/event.ts";
+import { classSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { timeSchema } from "../model/query.ts";
 
 // An event as a client submits it, and what becomes of it. The schema is the law and words the faults; the

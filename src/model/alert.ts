@@ -1,16 +1,13 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
-import { eventSchema, severitySchema, type JsonObject, type Severity } from "./event.ts";
+import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "./alert-state.ts";
+import type { JsonObject, Severity } from "./event.ts";
+import { eventSchema, severitySchema } from "./event-schema.ts";
 import type { EventMark, Group } from "./finding.ts";
 import { NOTIFICATION_REASONS, type NotificationReason } from "./notification.ts";
 import type { Channel } from "./rule.ts";
 
 // What a person handles: findings of one attack, from the moment a rule matched until somebody closes the case.
-
-export const STATUSES = ["open", "acknowledged", "resolved"] as const;
-export type Status = (typeof STATUSES)[number];
-export const RESOLUTIONS = ["true_positive", "false_positive", "benign", "duplicate"] as const;
-export type Resolution = (typeof RESOLUTIONS)[number];
 
 export const COMMENT_BYTES_MAX = 64 * 1024;
 export const COMMENTS_MAX = 1000;

@@ -1,5 +1,3 @@
-import { z } from "zod";
-
 // What happened. The shape here is the shape in the API, in the store and in rules.
 
 export const SEVERITIES = ["critical", "high", "medium", "low", "info"] as const;
@@ -53,35 +51,6 @@ export interface Event {
   readonly raw: JsonObject;
   readonly enrichment: JsonObject;
 }
-
-const EVENT_TYPE_CHARACTERS_MAX = 128;
-
-export const severitySchema = z.enum(SEVERITIES);
-export const classSchema = z.enum(CLASSES);
-export const typeSchema = z
-  .string()
-  .min(1)
-  .max(EVENT_TYPE_CHARACTERS_MAX)
-  .regex(/^[\p{L}\p{N}][\p{L}\p{N}_.:/ -]*$/u, "letters, digits and _ . : / - only, beginning with a letter or digit");
-
-export const eventSchema = z
-  .object({
-    id: z.string().describe("evt_ and a time-ordered id"),
-    type: z.string(),
-    source: z.string(),
-    class: classSchema,
-    severity: severitySchema,
-    timestamp: z.string().describe("ISO 8601, UTC"),
-    raw: z.record(z.string(), z.unknown()).describe("what the source said"),
-    enrichment: z
-      .looseObject({
-        geo: z.looseObject({ country: z.string().optional(), city: z.string().optional() }).optional(),
-        abuse_ipdb: z.looseObject({ score: z.number().int().optional() }).optional(),
-        lists: z.array(z.string()).optional().describe("names of the lists that have an address or a domain of it"),
-      })
-      .describe("what the service added"),
-  })
-  .meta({ id: "Event" });
 
 // The first entry whose words occur in a type decides; a word counts at a word's beginning.
 const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
-import { severitySchema } from "./event.ts";
+import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, pathsSchema, type Rule, type RuleException, type RuleStats } from "./rule.ts";
 
 // A rule as the API gives it.

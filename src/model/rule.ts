@@ -12,7 +12,8 @@ import {
   toKeywordTest,
   type Condition,
 } from "./condition.ts";
-import { severitySchema, type Severity } from "./event.ts";
+import type { Severity } from "./event.ts";
+import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./query.ts";
 

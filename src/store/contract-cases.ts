@@ -2,15 +2,8 @@ import * as fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { idMaker } from "../lib/id.ts";
 import { DAY_MS } from "../lib/time.ts";
-import {
-  UNTOUCHED,
-  RESOLUTIONS,
-  STATUSES,
-  SYSTEM,
-  type Alert,
-  type AlertSummary,
-  type TimelineEntry,
-} from "../model/alert.ts";
+import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } from "../model/alert.ts";
+import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
 import type { Position } from "../model/page.ts";
 import type { Rule } from "../model/rule.ts";

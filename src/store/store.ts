@@ -1,4 +1,5 @@
-import type { Alert, AlertSummary, Resolution, Status, TimelineEntry } from "../model/alert.ts";
+import type { Alert, AlertSummary, TimelineEntry } from "../model/alert.ts";
+import type { Resolution, Status } from "../model/alert-state.ts";
 import type { EventClass, EventDraft, JsonObject, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type {

@@ -9,7 +9,7 @@ import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { fromColumns, type DraftColumns } from "../draft.ts";
 import { REFUSAL_REASONS, type ReadFlow } from "../reading.ts";
-import type { CollectCounts, InletStatus } from "./status.ts";
+import { Tally, type CollectCounts, type InletStatus } from "./status.ts";
 import type { GivenBatch, InletThreadApi, InletThreadData } from "./worker.ts";
 
 // Lines of devices on their way to the store. A thread of its own reads them; here its batches are stored, a few at a time:
@@ -60,6 +60,7 @@ export interface Inlet {
 
 /** Rejects with a ListenFailure where something cannot be opened. */
 export async function openInlet(options: InletOptions): Promise<Inlet> {
+  if (!hasPlaces(options.settings)) return closedInlet(options.registry);
   const inlet = new InletPart(options);
   await inlet.open();
   return inlet;
@@ -96,7 +97,7 @@ class InletPart implements Inlet {
         throw new Error("the thread that reads lines died", { cause: error });
       }),
     );
-    this.#register(options.registry);
+    registerMetrics(options.registry, () => (this.#isOpen ? this.status() : undefined));
   }
 
   async open(): Promise<void> {
@@ -184,66 +185,75 @@ class InletPart implements Inlet {
     this.#storing.catch(() => undefined);
     await this.#thread.end();
   }
+}
 
-  #register(registry: Registry): void {
-    // One look for all that are read at the same time.
-    let reading: Promise<InletStatus> | undefined;
-    const read = () => {
-      if (!this.#isOpen) return undefined;
-      return (reading ??= this.status().finally(() => (reading = undefined)));
-    };
-    const total = (name: string, help: string, value: (counts: CollectCounts) => number) =>
-      registry.registerMetric(
-        new Counter({
-          name,
-          help,
-          registers: [],
-          async collect() {
-            const status = await read();
-            this.reset();
-            if (status) this.inc(value(status.total));
-          },
-        }),
-      );
-    const level = (name: string, help: string, value: (status: InletStatus) => number) =>
-      registry.registerMetric(
-        new Gauge({
-          name,
-          help,
-          registers: [],
-          async collect() {
-            const status = await read();
-            if (status) this.set(value(status));
-          },
-        }),
-      );
-    total("tocsin_collect_lines_total", "lines that came by syslog and EVE", ({ lines }) => lines);
-    total("tocsin_collect_events_total", "events that they became", ({ events }) => events);
-    total("tocsin_collect_flows_total", "flow records that they became", ({ flows }) => flows);
-    total("tocsin_collect_nothing_total", "lines that were understood and say nothing new", ({ nothing }) => nothing);
-    level("tocsin_collect_waiting_lines", "lines that are read and not handed on yet", ({ waiting }) => waiting);
-    level("tocsin_collect_connections", "open connections of senders", ({ senders }) =>
-      senders.reduce((sum, { connections }) => sum + connections, 0),
-    );
-    level(
-      "tocsin_collect_file_lag_bytes",
-      "bytes of the followed file that are not stored yet",
-      ({ file }) => file?.lagBytes ?? 0,
-    );
+/** Whether anything is to be read at all. */
+function hasPlaces({ ports, eveSocket, eveFile }: InletSettings): boolean {
+  return Object.values(ports).some((port) => port !== null) || eveSocket !== null || eveFile !== null;
+}
+
+/** Nobody can send anything: no thread waits for it. */
+function closedInlet(registry: Registry): Inlet {
+  const status = async () => ({ listeners: [], senders: [], total: new Tally().counts(), waiting: 0, file: null });
+  registerMetrics(registry, status);
+  return { status, close: () => Promise.resolve() };
+}
+
+function registerMetrics(registry: Registry, look: () => Promise<InletStatus> | undefined): void {
+  // One look for all that are read at the same time.
+  let reading: Promise<InletStatus> | undefined;
+  const read = () => (reading ??= look()?.finally(() => (reading = undefined)));
+  const total = (name: string, help: string, value: (counts: CollectCounts) => number) =>
     registry.registerMetric(
       new Counter({
-        name: "tocsin_collect_refused_total",
-        help: "lines, messages and connections that did not become events, by reason",
-        labelNames: ["reason"],
+        name,
+        help,
         registers: [],
         async collect() {
           const status = await read();
           this.reset();
-          for (const reason of REFUSAL_REASONS) this.inc({ reason }, status?.total.refused[reason] ?? 0);
+          if (status) this.inc(value(status.total));
         },
       }),
     );
-  }
+  const level = (name: string, help: string, value: (status: InletStatus) => number) =>
+    registry.registerMetric(
+      new Gauge({
+        name,
+        help,
+        registers: [],
+        async collect() {
+          const status = await read();
+          if (status) this.set(value(status));
+        },
+      }),
+    );
+  total("tocsin_collect_lines_total", "lines that came by syslog and EVE", ({ lines }) => lines);
+  total("tocsin_collect_events_total", "events that they became", ({ events }) => events);
+  total("tocsin_collect_flows_total", "flow records that they became", ({ flows }) => flows);
+  total("tocsin_collect_nothing_total", "lines that were understood and say nothing new", ({ nothing }) => nothing);
+  level("tocsin_collect_waiting_lines", "lines that are read and not handed on yet", ({ waiting }) => waiting);
+  level("tocsin_collect_connections", "open connections of senders", ({ senders }) =>
+    senders.reduce((sum, { connections }) => sum + connections, 0),
+  );
+  level(
+    "tocsin_collect_file_lag_bytes",
+    "bytes of the followed file that are not stored yet",
+    ({ file }) => file?.lagBytes ?? 0,
+  );
+  registry.registerMetric(
+    new Counter({
+      name: "tocsin_collect_refused_total",
+      help: "lines, messages and connections that did not become events, by reason",
+      labelNames: ["reason"],
+      registers: [],
+      async collect() {
+        const status = await read();
+        this.reset();
+        for (const reason of REFUSAL_REASONS) this.inc({ reason }, status?.total.refused[reason] ?? 0);
+      },
+    }),
+  );
 }
 
 /** What TLS needs, read once; null where it is off. */

@@ -1,5 +1,5 @@
 import { SEVERITIES, type Severity } from "../../../model/event.ts";
-import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert.ts";
+import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert-state.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import type { AlertFilter, AlertSort, AlertTotals } from "../../store.ts";
 import { sliceInOrder } from "./slice-in-order.ts";

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import type { AlertSummary, Resolution, TimelineEntry } from "../../../model/alert.ts";
+import type { AlertSummary, TimelineEntry } from "../../../model/alert.ts";
+import type { Resolution } from "../../../model/alert-state.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import {

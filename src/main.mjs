@@ -1,0 +1,21 @@
+import { enableCompileCache } from "node:module";
+import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+
+// JavaScript, and nothing imported before the cache is on: what takes types out of a file stays in memory once it was
+// needed, 12 MB of it, and the cache has every other file without them.
+
+// What lib/rest.ts asks for is done within seconds of the rest, and from the start on, not half a minute later.
+setFlagsFromString("--memory-reducer-delay-ms=4000");
+setFlagsFromString("--gc-memory-reducer-start-delay-ms=0");
+// V8's own default, said aloud: lib/rest.ts says it again after each rest, and it would else be another set of flags.
+setFlagsFromString("--no-memory-saver-mode");
+
+// Every thread of the service loads its code for itself; from this cache that takes half the time and a third less memory.
+// The variable is what the threads go by. It keeps code apart by the flags above, which is why they come first.
+const cache = fileURLToPath(new URL("../node_modules/.cache/tocsin", import.meta.url));
+process.env.NODE_COMPILE_CACHE ??= cache;
+enableCompileCache(process.env.NODE_COMPILE_CACHE);
+
+const { runCommandLine } = await import("./commands/program.ts");
+process.exitCode = await runCommandLine(process.argv.slice(2));
