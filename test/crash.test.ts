@@ -268,11 +268,28 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
   while (reply.status === 200) reply = await submitBatch();
   expect(reply).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
   expect(Number(reply.retryAfter)).toBeGreaterThan(0);
-  const single = await ask("/v1/events", submission(sent++));
-  if (single.status === 201) acknowledged.push(single.body.data.id);
-  else expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
-  // Reading goes on all the while.
+  let single = await ask("/v1/events", submission(sent++));
+  for (; single.status === 201; single = await ask("/v1/events", submission(sent++)))
+    acknowledged.push(single.body.data.id);
+  expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+  // Reading goes on all the while, also of what detection would have to write first.
   expect((await ask("/v1/events?per_page=5")).body.data).toHaveLength(5);
+  expect((await ask("/v1/rules?per_page=5")).body.data).toHaveLength(5);
+  // Whatever else writes finds room for a little, or says that there is none.
+  const rule = {
+    name: "crash.rule",
+    description: "A rule",
+    severity: "low",
+    conditions: [{ field: "type", equals: "x" }],
+    actions: [{ alert: { channels: [] } }],
+  };
+  const week = { from: "2026-01-01", to: "2026-01-08" };
+  for (const [path, body] of [
+    ["/v1/rules", rule],
+    ["/v1/keys", { name: "another", scopes: ["events:read"] }],
+    ["/v1/events/export", { format: "ndjson", time_range: week }],
+  ] as const)
+    expect([201, 202, 503], path).toContain((await ask(path, body)).status);
 
   await disk.makeRoom(server);
   const until = performance.now() + REBUILD_MS_MAX;

@@ -340,6 +340,11 @@ describe("a search", () => {
       ["aggs.a", "aggs.b.terms.size", "aggs.c.sum", "aggs.c"],
     ],
     [
+      "a name within a bucket that the bucket has already",
+      { query: {}, aggs: { a: { terms: { field: "type" }, aggs: { count: { count: {} }, key: { count: {} } } } } },
+      ["aggs.a.aggs.count", "aggs.a.aggs.key"],
+    ],
+    [
       "a limit too large, a sort that is none",
       { query: {}, limit: 1001, sort: { type: "up", "no.where": "asc" } },
       ["sort.type", "sort.no.where", "limit"],

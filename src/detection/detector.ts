@@ -57,6 +57,8 @@ export class Detector {
   #lagSince: number | undefined;
   #isReady = false;
   #turn: Promise<unknown> = Promise.resolve();
+  /** Resolves with the reason while what was found cannot be stored. */
+  #stuck = Promise.withResolvers<StoreUnavailable>();
   #advanced: (() => void)[] = [];
   #running: Promise<void> = Promise.resolve();
   #ticker: NodeJS.Timeout | undefined;
@@ -139,9 +141,11 @@ export class Detector {
         if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
         this.#counters.retries.inc();
         if (attempt === 0) this.#options.log.warn({ err: error }, "findings cannot be stored; trying again");
+        this.#stuck.resolve(error);
         await delay(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]);
       }
     }
+    this.#stuck = Promise.withResolvers();
     this.#durable = this.#position;
     this.#matches.clear();
     this.#seen.clear();
@@ -156,16 +160,30 @@ export class Detector {
     await this.#commit(findings);
   }
 
-  /** What has been looked at is in every answer from now on. */
+  /** What has been looked at is in every answer from now on, unless the store takes nothing: reads go on. */
   async flush(): Promise<void> {
     if (this.#durable === this.#position) return;
-    await this.#inTurn(() => this.#commit([]));
+    await Promise.race([this.#inTurn(() => this.#commit([])), this.#stuck.promise]);
   }
 
+  /** Rejects where the store takes nothing: whoever wants a change is told, and the change is not made behind their back. */
   async #changeRules(work: (position: string | null) => Promise<RuleChange>): Promise<void> {
-    await this.#settle(this.#options.events.lastArrival());
+    let isRefused = false;
+    const refused = this.#stuck.promise.then((error) => {
+      isRefused = true;
+      throw error;
+    });
+    const changed = this.#settle(this.#options.events.lastArrival()).then(() =>
+      this.#changeInTurn(work, () => isRefused),
+    );
+    changed.catch(() => undefined);
+    await Promise.race([changed, refused]);
+  }
+
+  async #changeInTurn(work: (position: string | null) => Promise<RuleChange>, isRefused: () => boolean): Promise<void> {
     await this.#inTurn(async () => {
       await this.#commit([]);
+      if (isRefused()) return;
       const { set, removed } = await work(this.#position);
       await this.#thread.call("removeRules", removed);
       await this.#setRules(set);

@@ -148,8 +148,15 @@ function refuseSeveralKinds(input: object, context: z.RefinementCtx): void {
 }
 
 const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds);
+/** What a bucket has of its own. */
+const BUCKET_NAMES: ReadonlySet<string> = new Set(["key", "count"]);
+const innerName = z
+  .string()
+  .min(1)
+  .max(64)
+  .refine((name) => !BUCKET_NAMES.has(name), "is what a bucket has already: choose another name");
 const namedLeaves = z
-  .record(z.string().min(1).max(64), leafAggregation)
+  .record(innerName, leafAggregation)
   .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
 
 const aggregationSchema = z

@@ -184,6 +184,21 @@ describe("the data folder", () => {
     expect(await sum()).toBe(3250);
   });
 
+  test("with events under another prefix says so, and keeps them", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(3));
+    await close(store);
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const other = await openEmbedded({ ...options(folder), indexPrefix: "other", log });
+    stores.push(other);
+    expect(await other.events.count()).toBe(0);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ index_prefix: "other", others: ["tocsin"] }]);
+    await close(other);
+    expect(await (await open(folder)).events.count()).toBe(3);
+  });
+
   test("is held by one store at a time, and free again after it", async () => {
     const folder = newFolder();
     const store = await open(folder);

@@ -10,7 +10,7 @@ import { EmbeddedEvents } from "./events.ts";
 import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
 import { Keys } from "./keys.ts";
-import { columnsFile, eventsFolder, exportsFolder, type Layout } from "./layout.ts";
+import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
 import { State } from "./state.ts";
 
@@ -54,6 +54,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       await closeParts(parts, log);
       throw error;
     });
+    const others = otherPrefixes({ dataDir, indexPrefix });
+    if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
     const keys = new Keys(dataDir);
     let { dropped } = parts;
     const status = async () => {
@@ -99,6 +101,9 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     throw error;
   }
 }
+
+const OTHER_PREFIXES =
+  "the data folder has events or flows under another index_prefix: they are kept, and neither shown nor removed";
 
 async function openParts(options: EmbeddedOptions): Promise<Parts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, registry, log, now = Date.now } = options;

@@ -23,6 +23,15 @@ export function noRoom(cause: unknown): StoreUnavailable {
   return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause });
 }
 
+/** Writes, and says of a disk without room what the store's callers know. */
+export function writing<Value>(write: () => Value): Value {
+  try {
+    return write();
+  } catch (error) {
+    throw isStorageFailure(error) ? noRoom(error) : error;
+  }
+}
+
 const SQLITE_FULL = 13;
 const SQLITE_IOERR = 10;
 

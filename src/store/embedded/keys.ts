@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { PLANS, SCOPES, type ApiKey, type Plan, type Scope } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store.ts";
+import { writing } from "./failure.ts";
 import { keysFile } from "./layout.ts";
 import { openSmall } from "./sqlite.ts";
 
@@ -71,12 +72,12 @@ export class Keys implements KeyStore {
   }
 
   put(key: ApiKey): void {
-    this.#db
-      .prepare(
-        `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash, previous_hash, previous_until)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      )
-      .run(
+    const statement = this.#db.prepare(
+      `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash, previous_hash, previous_until)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    writing(() =>
+      statement.run(
         key.id,
         key.name,
         key.scopes.join(" "),
@@ -87,7 +88,8 @@ export class Keys implements KeyStore {
         key.secretHash,
         key.previousHash,
         key.previousUntil,
-      );
+      ),
+    );
     this.#cache.delete(key.id);
   }
 

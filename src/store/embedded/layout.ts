@@ -44,6 +44,18 @@ export function listFlowDays({ dataDir, indexPrefix }: Layout): number[] {
   return daysOfFiles(flowsFolder(dataDir), `${indexPrefix}-flows-`, ".duckdb");
 }
 
+/** Prefixes other than this one that files of the folder begin with: these are kept, and nobody sees what is in them. */
+export function otherPrefixes({ dataDir, indexPrefix }: Layout): string[] {
+  const found = new Set<string>();
+  for (const folder of [eventsFolder(dataDir), flowsFolder(dataDir)]) {
+    for (const name of readdirSync(folder)) {
+      const prefix = /^(.+)-(?:events|flows)-\d{4}\.\d\d\.\d\d\.(?:db|duckdb)$/.exec(name)?.[1];
+      if (prefix !== undefined && prefix !== indexPrefix) found.add(prefix);
+    }
+  }
+  return [...found];
+}
+
 function daysOfFiles(folder: string, beginning: string, end: string): number[] {
   const days: number[] = [];
   for (const name of readdirSync(folder)) {

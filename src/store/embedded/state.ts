@@ -2,6 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import type { ReputationStore } from "../store.ts";
+import { writing } from "./failure.ts";
 import { stateFile } from "./layout.ts";
 import { openSmall } from "./sqlite.ts";
 
@@ -50,11 +51,13 @@ export class State {
   }
 
   putExport(job: ExportJob): void {
-    this.#db.prepare("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)").run(job.id, JSON.stringify(job));
+    writing(() =>
+      this.#db.prepare("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)").run(job.id, JSON.stringify(job)),
+    );
   }
 
   removeExport(id: string): void {
-    this.#db.prepare("DELETE FROM exports WHERE id = ?").run(id);
+    writing(() => this.#db.prepare("DELETE FROM exports WHERE id = ?").run(id));
   }
 
   readonly reputations: ReputationStore = {

@@ -10,7 +10,7 @@ import {
   type NotificationStore,
   type RuleStore,
 } from "../../store.ts";
-import { asStoreError } from "../failure.ts";
+import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
 import { casesFile } from "../layout.ts";
 import type { CasesApi, CasesData } from "./worker.ts";
 
@@ -131,6 +131,7 @@ export class Cases {
       return cases;
     } catch (error) {
       await cases.#thread.end();
+      if (isStorageFailure(error)) throw noRoom(error);
       const reason = error instanceof Error ? error.message : String(error);
       throw new Error(`${casesFile(options.dataDir)} cannot be opened: ${reason}`, { cause: error });
     }
