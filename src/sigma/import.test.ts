@@ -25,6 +25,8 @@ function importOne(content: string, mapping?: string): SigmaOutcome {
 
 const HEAD = "title: A rule\nlevel: high\nlogsource: { category: process_creation, product: windows }\n";
 
+const UNREMARKED = "title: A\nlevel: low\nlogsource: { category: c }\n";
+
 /** The lines of a `detection`, in a rule that is otherwise complete. */
 function withDetection(detection: string): string {
   return `${HEAD}detection:\n${detection
@@ -79,6 +81,13 @@ const LINES: readonly (readonly [selection: string, found: JsonObject, passedOve
   ["EventID: '4624'", { EventID: 4624 }, { EventID: 4625 }],
   ["Initiated: 'true'", { Initiated: true }, { Initiated: false }],
   ["Initiated: true", { Initiated: "True" }, { Initiated: "no" }],
+  ["Initiated: 'True'", { Initiated: true }, { Initiated: false }],
+  ["Initiated: FALSE", { Initiated: false }, { Initiated: true }],
+  ["Initiated|cased: 'True'", { Initiated: "True" }, { Initiated: true }],
+  ["Score: '1.5'", { Score: 1.5 }, { Score: 1.25 }],
+  ["Score: 1.5", { Score: "1.5" }, { Score: 15 }],
+  ["Score: '-0.25'", { Score: -0.25 }, { Score: 0.25 }],
+  ["Number: '9007199254740993'", { Number: "9007199254740993" }, { Number: 9007199254740992 }],
   ["Image|exists: true", { Image: "" }, { Image: null }],
   ["Image|exists: false", { Image: null }, { Image: "" }],
   ["Image|neq: x", { Image: "y" }, { Image: "X" }],
@@ -196,6 +205,13 @@ describe("a condition", () => {
     expect(matches(both, { a: "one" })).toBe(false);
   });
 
+  test.each(["4625", "'4625'", "[nothing, 4625]"])("the keyword %s stands in a text, or is a number", (keyword) => {
+    const outcome = importOne(withDetection(`k: ${keyword}\ncondition: k`));
+    expect(matches(outcome, { deep: [{ id: 4625 }] })).toBe(true);
+    expect(matches(outcome, { x: "event 4625 of today" })).toBe(true);
+    expect(matches(outcome, { id: 46250 })).toBe(false);
+  });
+
   test("nesting that says nothing more is not kept", () => {
     const outcome = importOne(withDetection(`${ABC}condition: ((((((((((sel_a))) and ((sel_b)))) and c)))))`));
     expect(outcome.rule!.conditions).toEqual([
@@ -226,10 +242,18 @@ const REFUSED: readonly (readonly [detection: string, place: string, message: Re
   ["s: { a: 1 }\ncondition: s and", "detection.condition", /ends where/],
   ["s: { a: 1 }\ncondition: (s", "detection.condition", /not closed/],
   ["s: { a: 1 }\ncondition: s s", "detection.condition", /not expected/],
+  ["s: { a: 1 }\ncondition: 2 of s*", "detection.condition", /"2 of" is not taken: only 1 of, any of and all of/],
+  ["s: { a: 1 }\ncondition: s and some of them", "detection.condition", /"some of" is not taken/],
+  ["s: { a: 9007199254740993 }\ncondition: s", "detection.s.a", /^9007199254740993 is larger.*quotes/],
+  ["s: { a: [1, -9007199254740993] }\ncondition: s", "detection.s.a", /^-9007199254740993 is larger/],
+  ["s: { a: 0x8010000000000000 }\ncondition: s", "detection.s.a", /^9227875636482146304 is larger/],
+  ["s: [9007199254740993]\ncondition: s", "detection.s", /larger/],
+  ["s: { a|gt: '9007199254740993' }\ncondition: s", "detection.s.a|gt", /^9007199254740993 is larger/],
   ["s: { a: 1 }", "detection.condition", /required/],
   ["s: { a: 1 }\ncondition: []", "detection.condition", /empty/],
   ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not taken/],
   ["s: { a: 1 }\ncondition: s | count() > 3", "detection.timeframe", /required/],
+  ["s: { a: 1 }\ntimeframe: 5m\ncondition: s | count() < 3", "detection.condition", /an upper bound cannot/],
 ];
 
 describe("what cannot be taken is said, with its place", () => {
@@ -248,6 +272,18 @@ describe("what cannot be taken is said, with its place", () => {
     expect(outcomes[1]!.line).toBeGreaterThan(6);
     expect(outcomes[2]!.reasons).toContainEqual({ place: "detection", message: "is required" });
     expect(outcomes[4]!.rule!.name).not.toBe(outcomes[0]!.rule!.name);
+  });
+
+  const RULE = "title: A\nlogsource: { category: c }\ndetection: { s: { a: 1 }, condition: s }\n";
+  test.each([
+    [RULE.replace("title: A\n", ""), "title", "is required"],
+    [RULE.replace("title: A", "title: [A]"), "title", "takes a text"],
+    [`${RULE}tags: {}`, "tags", "takes a text or a list of texts"],
+    [`${RULE}author: { name: Ann }`, "author", "takes a text or a list of texts"],
+    [RULE.replace("category: c", "category: [c]"), "logsource.category", "takes a text"],
+    ["title: A\ncorrelation: { type: event_count, rules: {} }", "correlation.rules", "takes a name or a list of names"],
+  ])("%j is told in words", (text, place, message) => {
+    expect(importOne(text).reasons).toEqual([{ place, message }]);
   });
 
   test("nested deeper than the language of conditions goes", () => {
@@ -289,7 +325,12 @@ detection: { s: { a: 1 }, condition: s }`);
     const text = withDetection("s: { a: 1 }\ncondition: s").replace("level: high", "level: odd\nstatus: deprecated");
     const { rule, remarks } = importOne(text);
     expect(rule).toMatchObject({ severity: "medium", enabled: false });
-    expect(remarks.map(({ place }) => place)).toEqual(["level", "status"]);
+    expect(remarks.map(({ place }) => place)).toEqual(["logsource.product", "level", "status"]);
+  });
+
+  test("several authors stand in one line", () => {
+    const text = `${withDetection("s: { a: 1 }\ncondition: s")}\nauthor: [Ann, Ben]`;
+    expect(importOne(text).rule!.description).toContain("by Ann, Ben.");
   });
 
   test("a document that others share (action: global), and one that changes the one before (action: repeat)", () => {
@@ -328,6 +369,24 @@ describe("a filter", () => {
     expect(matches(second!, { a: 2, user: "root" })).toBe(true);
     expect(importText(RULES + filter("any")).map((outcome) => outcome.kind)).toEqual(["taken", "taken", "part"]);
     expect(matches(importText(RULES + filter("any"))[1]!, { a: 2, user: "root" })).toBe(false);
+  });
+
+  test.each([
+    ["{ product: windows }", "all", true],
+    ["{ category: process_creation }", "any", true],
+    ["{ product: linux }", "any", false],
+    ["{ product: windows, service: sysmon }", "any", false],
+  ])("of the log source %s is for %s of its rules, in whatever part of it", (logsource, rules, isMeant) => {
+    const text = filter(rules).replace("{ category: process_creation, product: windows }", logsource);
+    expect(matches(importText(RULES + text)[1]!, { a: 2, user: "root" })).toBe(!isMeant);
+  });
+
+  test("without a not leaves only what it holds for, and that is said", () => {
+    const [first, , part] = importText(RULES + filter("[first]", "s"));
+    expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([false, true]);
+    expect(part!.remarks).toContainEqual({ place: "filter.condition", message: expect.stringMatching(/has no not/) });
+    const negated = importText(RULES + filter("[first]", "'(not s)'"))[2]!;
+    expect(negated.remarks.map(({ place }) => place)).toEqual([""]);
   });
 
   test.each([
@@ -405,6 +464,28 @@ logsources:
   });
 });
 
+describe("a test of text on a field that holds numbers", () => {
+  test.each(["EventID|startswith: 46", "EventID: '46*'", "winlog.event_id|re: '^46'", "DestinationPort|contains: 44"])(
+    "%s is taken, and what it does not find is said",
+    (selection) => {
+      const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
+      expect(kind).toBe("taken");
+      const message = expect.stringMatching(/is a number and not a text, it finds nothing/);
+      expect(remarks).toEqual([{ place: `detection.s.${selection.split(": ", 1)[0]}`, message }]);
+    },
+  );
+
+  test.each([
+    "EventID: 46",
+    "EventID: [1, '2']",
+    "EventID: '*'",
+    "CommandLine|contains: 44",
+    "DestinationPort|gt: 1000",
+  ])("%s needs no remark", (selection) => {
+    expect(importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`).remarks).toEqual([]);
+  });
+});
+
 describe("the default mapping", () => {
   test.each([
     ["{ category: process_creation, product: windows }", { field: "type", equals: "process_creation" }],
@@ -415,6 +496,30 @@ describe("the default mapping", () => {
   ])("%s", (logsource, condition) => {
     const text = `title: A\nlevel: low\nlogsource: ${logsource}\ndetection: { s: { a: 1 }, condition: s }`;
     expect(importOne(text).rule!.conditions[0]).toEqual(condition);
+  });
+
+  test.each([
+    ["{ category: process_creation, product: linux }", ["logsource.product: linux"]],
+    ["{ category: file_event, product: linux, service: x }", ["logsource.product: linux", "logsource.service: x"]],
+    ["{ category: file_event, product: windows, service: sysmon }", ["logsource.category: file_event"]],
+    ["{ product: linux, service: auditd }", ["logsource.product: linux"]],
+    ["{ product: windows, service: security }", []],
+    ["{ category: process_creation }", []],
+  ])("what it does not tell of %s is said", (logsource, said) => {
+    const text = `title: A\nlevel: low\nlogsource: ${logsource}\ndetection: { s: { a: 1 }, condition: s }`;
+    const { remarks } = importOne(text);
+    expect(remarks.map(({ place, message }) => `${place}: ${message.split(" is not looked at", 1)[0]}`)).toEqual(said);
+  });
+
+  test("a mapping that tells the product asks for it, and nothing is left to say", () => {
+    const mapping = `
+logsources:
+  - category: "*"
+    product: "*"
+    conditions: [{ field: type, equals: "{category}" }, { field: raw.os, equals: "{product}" }]`;
+    const outcome = importOne(withDetection("s: { a: 1 }\ncondition: s"), mapping);
+    expect(outcome.remarks).toEqual([]);
+    expect(["windows", "linux"].map((os) => matches(outcome, { a: 1, os }))).toEqual([true, false]);
   });
 
   test("a rule without a log source is refused", () => {
