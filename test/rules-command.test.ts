@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
@@ -111,6 +111,7 @@ describe("rules import", () => {
     );
     expect(tried.stdout).toMatch(/2 rules would be made, 1 could not be taken/);
     expect(tried.code).toBe(0);
+    expect(existsSync(data)).toBe(false);
 
     const made = await tocsin(["rules", "import", ...paths, "--disabled", "--json", "--data-dir", data]);
     expect({ code: made.code, stderr: made.stderr }).toEqual({ code: 0, stderr: "" });
@@ -118,9 +119,11 @@ describe("rules import", () => {
     expect(result.imported.map(({ name }: { name: string }) => name).sort()).toEqual(["sigma.odd_tool", "site.logins"]);
     expect(result.refused).toEqual([expect.objectContaining({ name: "Looks behind" })]);
 
-    const again = await tocsin(["rules", "import", ...paths, "--data-dir", data]);
-    expect(again.stdout).toMatch(/site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already/);
-    expect(again.code).toBe(1);
+    for (const dryRun of [["--dry-run"], []]) {
+      const again = await tocsin(["rules", "import", ...paths, ...dryRun, "--data-dir", data]);
+      expect(again.stdout).toMatch(/site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already/);
+      expect(again.code).toBe(1);
+    }
 
     const key = JSON.parse(
       (await tocsin(["keys", "create", "--name", "t", "--scopes", "all", "--json", "--data-dir", data])).stdout,
@@ -151,10 +154,38 @@ describe("rules import", () => {
       expect.objectContaining({ name: "site.logins", enabled: true }),
     ]);
 
+    const tried = await tocsin(["rules", "import", ...paths.slice(1), "--dry-run", "--data-dir", data]);
+    expect(tried.stdout).toMatch(/0 rules would be made, 3 could not be taken/);
+
     const refused = await tocsin(["rules", "import", paths[1]!, "--url", server.address, "--key", "tsn_wrong"]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/The service refused: /) });
     const unkeyed = await tocsin(["rules", "import", paths[1]!, "--url", server.address]);
     expect(unkeyed).toMatchObject({ code: 2, stderr: expect.stringMatching(/TOCSIN_KEY/) });
+  });
+
+  test("a remark that many rules have is one line; what is not taken has none", async () => {
+    const rule = (title: string) =>
+      SIGMA.split("---", 1)[0]!.replace("Odd tool", title).replace("_creation", "_creation, product: linux");
+    const many = write("many.yml", Array.from({ length: 6 }, (_, i) => rule(`Rule ${i}`)).join("---\n"));
+    const bad = write("bad.yml", rule("Bad").replace("condition: selection", "condition: nothing"));
+    const one = write("one.yml", rule("Alone").replace("product: linux", "service: sysmon"));
+    const { stdout } = await tocsin([
+      "rules",
+      "import",
+      many,
+      bad,
+      one,
+      "--dry-run",
+      "--data-dir",
+      join(folder, "none"),
+    ]);
+    const [remarks, refused] = stdout.split("\n\n");
+    expect(remarks!.split("\n")).toEqual([
+      expect.stringMatching(/^taken with a remark +place +remark$/),
+      expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: linux is not looked at/),
+      expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is not looked at/),
+    ]);
+    expect(refused).toMatch(/not taken[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
   });
 
   test.each([

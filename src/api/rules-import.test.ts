@@ -63,6 +63,59 @@ describe("POST /v1/rules/import", () => {
     expect(await view(mapped)).toMatchObject({ source: "platform_network", conditions: [{ field: "raw.log.Image" }] });
   });
 
+  test("a dry run says what the import would do, names that are taken included", async () => {
+    const content = `${sigma("Tried first")}---\n${sigma("Tried second")}`;
+    const own = (name: string) =>
+      `name: ${name}\ndescription: D\nseverity: low\nconditions: [{ field: type, equals: x }]\nactions: [{ alert: { channels: [] } }]\n`;
+    const untaken = await importing({ format: "sigma", content, dry_run: true });
+    expect(untaken.body.data.imported.map(({ name }: { name: string }) => name)).toHaveLength(2);
+    await importing({ format: "sigma", content: sigma("Tried second") });
+    const dry = await importing({ format: "sigma", content, dry_run: true });
+    expect(dry.body.data).toEqual({
+      imported: [{ id: null, name: "sigma.tried_first" }],
+      refused: [
+        {
+          name: "sigma.tried_second",
+          place: "content:6",
+          reasons: ["there is a rule named sigma.tried_second already"],
+        },
+      ],
+      remarks: [],
+    });
+    // One name for the first and the last of more rules than are made at once.
+    const names = ["site.same", ...Array.from({ length: 120 }, (_, i) => `site.number_${i}`), "site.same"];
+    const twice = { format: "tocsin", content: names.map(own).join("---\n") };
+    const { imported, refused } = (await importing({ ...twice, dry_run: true })).body.data;
+    expect([imported.length, refused.length]).toEqual([121, 1]);
+    expect((await server.call("GET", "/v1/rules?search=site.number_")).body.pagination.total).toBe(0);
+  });
+
+  test("a rule of ours is refused once, under its name, with all its faults", async () => {
+    const content = "---\nname: site.wrong\nseverity: odd\nconditions: [{ field: type, eqals: x }]\n---\n- no rule\n";
+    const { body } = await importing({ format: "tocsin", content });
+    expect(body.data.refused).toEqual([
+      {
+        name: "site.wrong",
+        place: "content:2",
+        reasons: expect.arrayContaining([
+          expect.stringMatching(/^severity: /),
+          "conditions[0].eqals: is not known here",
+          "description: is required",
+        ]),
+      },
+      { name: "content", place: "content:6", reasons: ["is not a rule"] },
+    ]);
+  });
+
+  test("remarks are about rules that were made", async () => {
+    const content = (title: string) => sigma(title).replace("_creation", "_creation, product: linux");
+    const bad = content("Remarked and bad").replace("condition: s", "condition: t");
+    const first = await importing({ format: "sigma", content: `${content("Remarked")}---\n${bad}` });
+    expect(first.body.data.remarks).toEqual([expect.objectContaining({ name: "Remarked", place: "content:1" })]);
+    const again = await importing({ format: "sigma", content: content("Remarked") });
+    expect(again.body.data).toMatchObject({ refused: [{ name: "sigma.remarked" }], remarks: [] });
+  });
+
   test("content that is no YAML is a refusal with its line, not an error", async () => {
     const { status, body } = await importing({ format: "sigma", content: "title: [\n" });
     expect(status).toBe(200);

@@ -8,6 +8,7 @@ import type { MappingFault } from "../sigma/mapping.ts";
 import {
   IMPORT_FORMATS,
   makeRules,
+  remarksOnTaken,
   type CreateRules,
   type ImportQuestion,
   type ImportResult,
@@ -28,7 +29,10 @@ const FILE_NAME = "content";
 const MAPPING_CHARACTERS_MAX = 1024 * 1024;
 
 export interface ImportEndpointOptions {
-  readonly rulebook: { createMany(inputs: readonly RuleInput[], author: string): ReturnType<CreateRules> };
+  readonly rulebook: {
+    createMany(inputs: readonly RuleInput[], author: string): ReturnType<CreateRules>;
+    rehearsal(): CreateRules;
+  };
   readonly settings: Pick<Settings, "platform" | "timezone" | "bodyLimits">;
 }
 
@@ -109,7 +113,11 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
         }
         const { format, content, mapping, enabled, dry_run } = parsed.data;
         const files = [{ name: FILE_NAME, content, format }];
-        const create: CreateRules | null = dry_run ? null : (inputs) => rulebook.createMany(inputs, key.name);
+        // Begun when it is its turn: the import before it may take names.
+        let rehearsal: CreateRules | undefined;
+        const create: CreateRules = dry_run
+          ? (inputs) => (rehearsal ??= rulebook.rehearsal())(inputs)
+          : (inputs) => rulebook.createMany(inputs, key.name);
         return data(await importInTurn({ question: { files, mapping, enabled, platform, timezone }, create }));
       },
     }),
@@ -118,7 +126,7 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
 
 interface Import {
   readonly question: ImportQuestion;
-  readonly create: CreateRules | null;
+  readonly create: CreateRules;
 }
 
 async function importInThread({ question, create }: Import): Promise<ImportResult> {
@@ -136,7 +144,7 @@ async function importInThread({ question, create }: Import): Promise<ImportResul
       imported.push(...made.imported);
       refused.push(...made.refused);
     }
-    return { imported, refused, remarks: read.remarks };
+    return { imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
   } finally {
     await thread.end();
   }

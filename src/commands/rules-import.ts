@@ -9,6 +9,8 @@ import { formatTable, plain, print, printJson } from "./terminal.ts";
 
 const AUTHOR = "command line";
 const ANSWER_MS_MAX = 300_000;
+/** Rules that are listed one by one where the same is said of them. */
+const SAME_REMARKS_MAX = 5;
 
 interface Options {
   format?: ImportFormat;
@@ -77,7 +79,7 @@ async function importHere(
   { dryRun }: Options,
   loaded: LoadedSettings,
 ): Promise<ImportResult> {
-  const { readRules, makeRules } = await import("../sigma/rule-import.ts");
+  const { readRules, makeRules, remarksOnTaken } = await import("../sigma/rule-import.ts");
   const read = readRules(question);
   if ("mappingFaults" in read) {
     const lines = read.mappingFaults.map(
@@ -85,9 +87,20 @@ async function importHere(
     );
     throw new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);
   }
-  const { rules, refused, remarks } = read;
-  const made = dryRun ? await makeRules(rules, null) : await withRulebook(loaded, (create) => makeRules(rules, create));
-  return { imported: made.imported, refused: [...refused, ...made.refused], remarks };
+  const make = (create: CreateRules) => makeRules(read.rules, create);
+  const made = dryRun ? await make(await rehearseHere(loaded)) : await withRulebook(loaded, make);
+  const refused = [...read.refused, ...made.refused];
+  return { imported: made.imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
+}
+
+/** Only reads: beside a running service, and without a data folder too. */
+async function rehearseHere({ settings }: LoadedSettings): Promise<CreateRules> {
+  const { readRuleNames } = await import("../store/index.ts");
+  const { rehearse } = await import("../detection/rulebook.ts");
+  const { loadBuiltinRules } = await import("../detection/builtin.ts");
+  const { dataDir, platform, timezone } = settings;
+  const builtins = loadBuiltinRules({ platform, timezone });
+  return rehearse([...builtins.map(({ name }) => name), ...readRuleNames(dataDir)]);
 }
 
 async function withRulebook<Value>(
@@ -187,12 +200,7 @@ async function post(url: string, key: string, body: object): Promise<ImportResul
 
 function show({ imported, refused, remarks }: ImportResult, { dryRun }: Options): void {
   if (remarks.length > 0) {
-    print(
-      formatTable(
-        ["taken with a remark", "place", "remark"],
-        remarks.map((remark) => [plain(remark.name), plain(remark.place), plain(remark.message)]),
-      ),
-    );
+    print(formatTable(["taken with a remark", "place", "remark"], remarkRows(remarks)));
     print("");
   }
   if (refused.length > 0) {
@@ -206,4 +214,13 @@ function show({ imported, refused, remarks }: ImportResult, { dryRun }: Options)
   print(
     `${countOf(imported.length, "rule")} ${verb}, ${refused.length} could not be taken, ${countOf(remarks.length, "remark")}.`,
   );
+}
+
+/** What is said of thousands of rules alike is read once. */
+function remarkRows(remarks: ImportResult["remarks"]): string[][] {
+  return [...Map.groupBy(remarks, ({ message }) => message).values()].flatMap((same) => {
+    const rows = same.map(({ name, place, message }) => [plain(name), plain(place), plain(message)]);
+    const [[, place, message] = []] = rows;
+    return same.length <= SAME_REMARKS_MAX ? rows : [[`${same.length} rules`, `${place!}, ...`, message!]];
+  });
 }

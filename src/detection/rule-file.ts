@@ -119,8 +119,19 @@ function testSchema(sources: readonly string[]) {
 
 type TestInput = z.output<ReturnType<typeof testSchema>>;
 
+/** A document that is no rule, with all that is wrong with it. */
+export interface RefusedDocument {
+  /** Of the rule, or of the file where the rule has none. */
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+  readonly faults: readonly RuleFileFault[];
+}
+
 export interface ParsedRuleFile {
   readonly documents: readonly RuleDocument[];
+  readonly refused: readonly RefusedDocument[];
+  /** Of all that is refused. */
   readonly faults: readonly RuleFileFault[];
 }
 
@@ -147,22 +158,21 @@ function parseFile(
   { rule: ruleSchema, beside: besideSchema, settings }: Schemas,
 ): ParsedRuleFile {
   const documents: RuleDocument[] = [];
-  const faults: RuleFileFault[] = [];
-  if (content.length > RULE_FILE_CHARACTERS_MAX) {
-    return {
-      documents,
-      faults: [{ file, line: 1, path: "", message: `more than ${RULE_FILE_CHARACTERS_MAX} characters` }],
-    };
-  }
-  for (const document of parseYaml(content, DOCUMENTS_MAX)) {
+  const refused: RefusedDocument[] = [];
+  const refuse = (line: number, message: string) => {
+    refused.push({ name: file, file, line, faults: [{ file, line, path: "", message }] });
+  };
+  const isTooLarge = content.length > RULE_FILE_CHARACTERS_MAX;
+  if (isTooLarge) refuse(1, `more than ${RULE_FILE_CHARACTERS_MAX} characters`);
+  for (const document of isTooLarge ? [] : parseYaml(content, DOCUMENTS_MAX)) {
     const { line } = document;
     if ("fault" in document) {
-      faults.push({ file, line, path: "", message: document.fault });
+      refuse(line, document.fault);
       continue;
     }
     const value = fill(document.value, settings);
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      faults.push({ file, line, path: "", message: "is not a rule" });
+      refuse(line, "is not a rule");
       continue;
     }
     const { id, created, tests, ...rule } = value as Record<string, unknown>;
@@ -180,12 +190,14 @@ function parseFile(
       });
       continue;
     }
-    for (const { field, message } of [parsed, beside].flatMap(({ error }) => (error ? faultsOf(error) : []))) {
-      faults.push({ file, line: document.lineOf(segmentsOf(field)), path: field, message });
-    }
+    const faults = [parsed, beside]
+      .flatMap(({ error }) => (error ? faultsOf(error) : []))
+      .map(({ field, message }) => ({ file, line: document.lineOf(segmentsOf(field)), path: field, message }));
+    const { name } = rule;
+    refused.push({ name: typeof name === "string" && name !== "" ? name : file, file, line, faults });
   }
-  if (documents.length === 0 && faults.length === 0) faults.push({ file, line: 1, path: "", message: "holds no rule" });
-  return { documents, faults };
+  if (documents.length === 0 && refused.length === 0) refuse(1, "holds no rule");
+  return { documents, refused, faults: refused.flatMap(({ faults }) => faults) };
 }
 
 /** A rule of a file as it is kept. */

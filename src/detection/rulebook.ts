@@ -137,21 +137,25 @@ export class Rulebook {
   ): Promise<({ readonly rule: Rule } | { readonly fault: string })[]> {
     const outcomes: ({ rule: Rule } | { fault: string })[] = [];
     await this.#edit((position) => {
-      const names = new Set(this.all().map(({ name }) => name));
+      const take = nameTaker(this.all().map(({ name }) => name));
       const made: Rule[] = [];
       for (const input of inputs) {
-        if (names.has(input.name)) outcomes.push({ fault: takenWords(input.name) });
-        else if (this.#rules.size + made.length >= RULES_MAX) outcomes.push({ fault: tooManyWords() });
-        else {
-          const rule = this.#newRule(input, author, position);
-          names.add(rule.name);
-          made.push(rule);
-          outcomes.push({ rule });
+        const fault = take(input.name);
+        if (fault !== undefined) {
+          outcomes.push({ fault });
+          continue;
         }
+        const rule = this.#newRule(input, author, position);
+        made.push(rule);
+        outcomes.push({ rule });
       }
       return made;
     });
     return outcomes;
+  }
+
+  rehearsal(): Rehearsal {
+    return rehearse(this.all().map(({ name }) => name));
   }
 
   /** `revision` is the one that the editor has seen, where they say so. */
@@ -289,6 +293,31 @@ export class Rulebook {
   #refuseTooMany(more: number): void {
     if (this.#rules.size + more > RULES_MAX) throw new RuleRefused("limit", tooManyWords());
   }
+}
+
+/** What `createMany` would answer to one lot after the other; nothing is made. */
+export type Rehearsal = (
+  inputs: readonly RuleInput[],
+) => Promise<({ readonly rule: { readonly id: null; readonly name: string } } | { readonly fault: string })[]>;
+
+export function rehearse(taken: Iterable<string>): Rehearsal {
+  const take = nameTaker(taken);
+  return async (inputs) =>
+    inputs.map(({ name }) => {
+      const fault = take(name);
+      return fault === undefined ? { rule: { id: null, name } } : { fault };
+    });
+}
+
+/** Takes one name after the other, or says why one cannot be had. */
+function nameTaker(taken: Iterable<string>): (name: string) => string | undefined {
+  const names = new Set(taken);
+  return (name) => {
+    if (names.has(name)) return takenWords(name);
+    if (names.size >= RULES_MAX) return tooManyWords();
+    names.add(name);
+    return undefined;
+  };
 }
 
 function takenWords(name: string): string {

@@ -54,6 +54,15 @@ test.each([
   expect(read(text)).toEqual(documents);
 });
 
+test("whole numbers that a number cannot hold are bigint where that is asked for, and only they", () => {
+  const text = "a: 9007199254740993\nb: [9007199254740991, 1.5, 0x20000000000001, '9007199254740993']\n7: x\n";
+  const [document] = parseYaml(text, 1, { largeAsBigint: true });
+  expect(document).toMatchObject({
+    value: { a: 9007199254740993n, b: [9007199254740991, 1.5, 9007199254740993n, "9007199254740993"], 7: "x" },
+  });
+  expect(parseYaml("a: 9007199254740993", 1)).toMatchObject([{ value: { a: 9007199254740992 } }]);
+});
+
 test("a line is that of the value, or of what is nearest above it", () => {
   const [, second] = parseYaml("x: 1\n---\na:\n  - b: 1\n  - b: 2\n", 10);
   if (!second || "fault" in second) throw new Error("not read");

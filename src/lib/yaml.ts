@@ -1,10 +1,12 @@
-import { LineCounter, parseAllDocuments, type Document } from "yaml";
+import { LineCounter, parseAllDocuments, visit, type Document, type Scalar } from "yaml";
 
 // YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others.
 
 const ALIASES_MAX = 100;
 /** What a parser makes of a document takes a hundred times its size. */
 const DOCUMENT_CHARACTERS_MAX = 1024 * 1024;
+/** What might be a whole number that no number of ours can hold: one beyond 2^53, however it is written. */
+const MIGHT_BE_LARGE = /[\d_]{16}|0x[\da-f_]{14}|0o[0-7_]{18}/i;
 
 export type YamlDocument =
   | {
@@ -15,11 +17,16 @@ export type YamlDocument =
     }
   | { readonly line: number; readonly fault: string };
 
+export interface YamlOptions {
+  /** Whole numbers that a number cannot hold exactly come as bigint, instead of as the number next to them. */
+  readonly largeAsBigint?: boolean;
+}
+
 /** Every document of a text that is not empty. */
-export function parseYaml(text: string, documentsMax: number): YamlDocument[] {
+export function parseYaml(text: string, documentsMax: number, options: YamlOptions = {}): YamlDocument[] {
   const found: YamlDocument[] = [];
   for (const { part, line } of cutDocuments(text)) {
-    for (const document of parsePart(part, line)) {
+    for (const document of parsePart(part, line, options)) {
       if (found.length === documentsMax) return [{ line: 1, fault: `more than ${documentsMax} documents` }];
       found.push(document);
     }
@@ -43,16 +50,18 @@ function* cutDocuments(text: string): Iterable<{ part: string; line: number }> {
   }
 }
 
-function parsePart(part: string, firstLine: number): YamlDocument[] {
+function parsePart(part: string, firstLine: number, { largeAsBigint = false }: YamlOptions): YamlDocument[] {
   if (part.length > DOCUMENT_CHARACTERS_MAX) {
     return [{ line: firstLine, fault: `a document of more than ${DOCUMENT_CHARACTERS_MAX} characters` }];
   }
-  const { documents, lineAt } = readPart(part, firstLine);
+  const intAsBigInt = largeAsBigint && MIGHT_BE_LARGE.test(part);
+  const { documents, lineAt } = readPart(part, firstLine, intAsBigInt);
   return documents.flatMap((document, index): YamlDocument[] => {
     const line = lineAt(document.contents?.range?.[0] ?? document.range[0]);
     const [error] = document.errors;
     if (error) return [{ line: lineAt(error.pos[0]), fault: firstLineOf(error.message) }];
     try {
+      if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdAsNumber(scalar) });
       const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
       // Where a value stands is asked for when it is wrong, which is seldom enough to read it once more.
       const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readPart(part, firstLine), index, path);
@@ -69,13 +78,19 @@ interface Part {
   lineAt(offset: number): number;
 }
 
-function readPart(part: string, firstLine: number): Part {
+function readPart(part: string, firstLine: number, intAsBigInt = false): Part {
   const lines = new LineCounter();
-  const documents = parseAllDocuments(part, { lineCounter: lines });
+  const documents = parseAllDocuments(part, { lineCounter: lines, intAsBigInt });
   return {
     documents: Array.isArray(documents) ? documents : [],
     lineAt: (offset) => firstLine - 1 + Math.max(1, lines.linePos(offset).line),
   };
+}
+
+function holdAsNumber(scalar: Scalar): void {
+  if (typeof scalar.value !== "bigint") return;
+  const number = Number(scalar.value);
+  if (Number.isSafeInteger(number)) scalar.value = number;
 }
 
 function lineOfValue({ documents, lineAt }: Part, index: number, path: readonly PropertyKey[]): number {

@@ -65,6 +65,18 @@ describe("a correlation", () => {
     expect(outcomes[2]!.rule!.threshold).not.toHaveProperty("group_by");
   });
 
+  test("generate stands beside level too, where the specification has it", () => {
+    const shape = "{ type: event_count, rules: failed, timespan: 1h, condition: { gt: 10 } }";
+    const kinds = (generate: string) => correlate(`${shape}\n${generate}`).map(({ kind }) => kind);
+    expect(kinds("generate: true")).toEqual(["taken", "taken", "taken"]);
+    expect(kinds("generate: false")).toEqual(["part", "taken", "taken"]);
+  });
+
+  test("a range is refused for its upper bound", () => {
+    const range = "{ type: event_count, rules: [failed], timespan: 5m, condition: { gt: 100, lte: 200 } }";
+    expect(correlate(range)[2]!.reasons[0]!.message).toMatch(/^an upper bound cannot be taken/);
+  });
+
   test("event_count over several rules counts events of any of them", () => {
     const together = correlate(
       "{ type: event_count, rules: [failed, succeeded], group-by: user, timespan: 1w, condition: { gte: 2 } }",
@@ -123,7 +135,11 @@ logsources:
   test.each([
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { lt: 3 } }", "correlation.condition.lt"],
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { neq: 3 } }", "correlation.condition.neq"],
-    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3, lte: 9 } }", "correlation.condition"],
+    [
+      "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3, lte: 9 } }",
+      "correlation.condition.lte",
+    ],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gt: 3, gte: 9 } }", "correlation.condition"],
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 0 } }", "correlation.condition.gte"],
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { about: 3 } }", "correlation.condition.about"],
     ["{ type: event_count, rules: [failed], timespan: 5m }", "correlation.condition"],
@@ -170,6 +186,38 @@ correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by
     ]);
   });
 
+  test("a step that counts by other fields counts by those of the whole, and that is said", () => {
+    const content = `${BASE}---
+title: Many failed\nname: many_failed
+correlation: { type: event_count, rules: [failed], group-by: [host], timespan: 10m, condition: { gte: 10 } }
+---
+title: Guessed\nlevel: critical
+correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by: [user], timespan: 10m }`;
+    const { rule, remarks } = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") })[3]!;
+    expect(rule).toMatchObject({ group_by: "raw.user", sequence: [{ name: "many_failed", count: 10 }, {}] });
+    expect(rule!.sequence![0]).not.toHaveProperty("group_by");
+    expect(remarks).toEqual([
+      { place: "correlation.rules[0]", message: expect.stringMatching(/by raw\.user.* instead of by raw\.host/) },
+    ]);
+  });
+
+  test("temporal: that an event is one of the two is said, unless none can be both", () => {
+    const remarksOf = (type: string, ofSecond: string) => {
+      const content = `${BASE.replace(/session[^]*$/, ofSecond)}
+---
+title: Together\nlevel: high\ncorrelation: { type: ${type}, rules: [failed, succeeded], timespan: 5m }`;
+      return importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") })[2]!.remarks;
+    };
+    const same = "login }\ndetection: { s: { user: root }, condition: s }";
+    expect(remarksOf("temporal", same)).toEqual([
+      { place: "correlation.rules", message: expect.stringMatching(/both failed and succeeded counts for one/) },
+    ]);
+    expect(remarksOf("temporal_ordered", same)).toEqual([]);
+    expect(remarksOf("temporal", "login }\ndetection: { s: { result: OK }, condition: s }")).toEqual([]);
+    expect(remarksOf("temporal", "login }\ndetection: { s: { result: Fail }, condition: s }")).toHaveLength(1);
+    expect(remarksOf("temporal", "session }\ndetection: { s: { user: root }, condition: s }")).toEqual([]);
+  });
+
   test("temporal with its rules joined by and is the same as without a condition", () => {
     const shape = "{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition:";
     expect(correlate(`${shape} failed and succeeded }`)[2]!.kind).toBe("taken");
@@ -190,9 +238,7 @@ title: Second\ncorrelation: { type: event_count, rules: [first], timespan: 5m, c
 ${BASE}---
 title: Third\nname: third\ncorrelation: { type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }
 ---
-title: Fourth\ncorrelation: { type: event_count, rules: [third], timespan: 5m, condition: { gte: 3 } }
----
-title: Fifth\ncorrelation: { type: temporal, rules: [third, succeeded], group-by: [user], timespan: 5m }`;
+title: Fourth\ncorrelation: { type: event_count, rules: [third], timespan: 5m, condition: { gte: 3 } }`;
     const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
     expect(outcomes.map(({ reasons }) => reasons[0]?.message)).toEqual([
       expect.stringMatching(/no modifier/),
@@ -202,7 +248,6 @@ title: Fifth\ncorrelation: { type: temporal, rules: [third, succeeded], group-by
       undefined,
       undefined,
       expect.stringMatching(/a correlation itself/),
-      expect.stringMatching(/grouped by other fields/),
     ]);
   });
 });

@@ -1,4 +1,6 @@
 import { parseDuration } from "../lib/duration.ts";
+import { foldCase } from "../lib/text.ts";
+import { ANY_FIELD } from "../model/field.ts";
 import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, listOf } from "./combine.ts";
 import type { SigmaCorrelation } from "./documents.ts";
@@ -76,7 +78,7 @@ function readCount(
     );
   }
   const { field, ...comparisons } = condition;
-  const count = readLeast(comparisons, notes);
+  const count = readLeast(comparisonsOf(comparisons), notes);
   if (count === undefined) return undefined;
   const groups = rules.map((rule) => groupPaths(correlation, rule));
   if (groups.some((paths) => paths.join() !== groups[0]!.join())) {
@@ -100,25 +102,39 @@ function readCount(
   return { source, conditions, window, threshold: { ...threshold, distinct: paths[0]! } };
 }
 
-/** At least how many; what says at most or exactly cannot be known while more may come. */
-function readLeast(comparisons: Record<string, unknown>, notes: Notes): number | undefined {
+interface Comparisons {
+  readonly given: Record<string, unknown>;
+  /** Where they stand; the older kind has them in a text, without a name to point at. */
+  readonly place: string;
+  placeOf(name: string): string;
+}
+
+function comparisonsOf(given: Record<string, unknown>): Comparisons {
   const place = "correlation.condition";
+  return { given, place, placeOf: (name) => `${place}.${name}` };
+}
+
+/** At least how many; what says at most or exactly cannot be known while more may come. */
+function readLeast({ given: comparisons, place, placeOf }: Comparisons, notes: Notes): number | undefined {
   const given = Object.entries(comparisons);
   const unknown = given.find(([name]) => !COMPARISONS.includes(name));
-  if (unknown) return notes.refuse(`${place}.${unknown[0]}`, `is not known: there are ${COMPARISONS.join(", ")}`);
-  if (given.length !== 1) return notes.refuse(place, "takes one comparison: gte, gt or eq");
-  const [name, value] = given[0]!;
-  if (typeof value !== "number" || !Number.isInteger(value))
-    return notes.refuse(`${place}.${name}`, "takes a whole number");
-  if (name === "lt" || name === "lte" || name === "neq") {
+  if (unknown) return notes.refuse(placeOf(unknown[0]), `is not known: there are ${COMPARISONS.join(", ")}`);
+  const above = given.find(([name]) => name === "lt" || name === "lte");
+  if (above) {
     return notes.refuse(
-      `${place}.${name}`,
-      "few events cannot be told from events still to come; gte, gt and eq are taken",
+      placeOf(above[0]),
+      "an upper bound cannot be taken: few events cannot be told from events still to come; gte, gt and eq are taken",
     );
   }
+  if (given.length !== 1) return notes.refuse(place, "takes one comparison: gte, gt or eq");
+  const [name, value] = given[0]!;
+  if (typeof value !== "number" || !Number.isInteger(value)) return notes.refuse(placeOf(name), "takes a whole number");
+  if (name === "neq") {
+    return notes.refuse(placeOf(name), "another number of events may still become this one; gte, gt and eq are taken");
+  }
   const count = name === "gt" ? value + 1 : value;
-  if (count < 1 || count > COUNT_MAX) return notes.refuse(`${place}.${name}`, `must make a count of 1 to ${COUNT_MAX}`);
-  if (name === "eq") notes.remark(`${place}.eq`, `fires at ${count}, and goes on when there are more`);
+  if (count < 1 || count > COUNT_MAX) return notes.refuse(placeOf(name), `must make a count of 1 to ${COUNT_MAX}`);
+  if (name === "eq") notes.remark(placeOf(name), `fires at ${count}, and goes on when there are more`);
   return count;
 }
 
@@ -157,13 +173,44 @@ function readTemporal(
   });
   if (notes.refusals.length > 0) return undefined;
   const sequence_order = correlation.type === "temporal" ? "any" : "in_order";
+  if (sequence_order === "any") remarkShared(rules, notes);
   return { source, conditions: [], window, sequence, sequence_order, ...(group_by && { group_by }) };
+}
+
+/** In Sigma both rules have matched when one event fulfils them; in a sequence it takes an event for each. */
+function remarkShared(rules: readonly BaseRule[], notes: Notes): void {
+  const pair = rules
+    .flatMap((one, i) => rules.slice(i + 1).map((other) => [one, other] as const))
+    .find(([one, other]) => !areApart(one.condition, other.condition));
+  if (!pair) return;
+  const [one, other] = pair.map(({ reference }) => reference);
+  notes.remark(
+    "correlation.rules",
+    `an event that fulfils both ${one} and ${other} counts for one of them: it takes a second event for the other`,
+  );
+}
+
+/** Whether no event fulfils both, since they want different values of one field. */
+function areApart(one: ConditionInput, other: ConditionInput): boolean {
+  const wanted = wantedValues(other);
+  return [...wantedValues(one)].some(([field, values]) => wanted.get(field)?.isDisjointFrom(values) ?? false);
+}
+
+/** Of the fields that must have one of some values. */
+function wantedValues(condition: ConditionInput): Map<string, Set<unknown>> {
+  const wanted = new Map<string, Set<unknown>>();
+  for (const test of listOf(condition)) {
+    if (!("field" in test) || test.field === ANY_FIELD) continue;
+    const values = test.equals === undefined ? test.in : [test.equals];
+    if (values) wanted.set(test.field, new Set(values.map((value) => foldCase(String(value)))));
+  }
+  return wanted;
 }
 
 /** How many of the rules must have happened: as a number, or as their names with `and` between. */
 function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): number | undefined {
   if (condition === undefined) return rules.length;
-  if (typeof condition === "object") return readLeast(condition, notes);
+  if (typeof condition === "object") return readLeast(comparisonsOf(condition), notes);
   const parsed = parseCondition(condition);
   if ("fault" in parsed) return notes.refuse("correlation.condition", parsed.fault);
   const { expression } = parsed;
@@ -192,7 +239,11 @@ function readStepCount(
   notes: Notes,
 ): number | undefined {
   if (count > STEP_COUNT_MAX) return notes.refuse(place, `counts to ${count}; a step takes at most ${STEP_COUNT_MAX}`);
-  if (groupBy.join() !== groups.join()) return notes.refuse(place, "is grouped by other fields than this correlation");
+  if (groupBy.join() !== groups.join()) {
+    // The specification says so of temporal_ordered, which is temporal with an order.
+    const [inner, outer] = [groupBy, groups].map((paths) => paths.join(" and ") || "nothing");
+    notes.remark(place, `is grouped by ${outer}, as this correlation is, instead of by ${inner}: Sigma has it so`);
+  }
   if (own !== window) notes.remark(place, `is counted within ${window}, the timespan of the whole, instead of ${own}`);
   return count;
 }
@@ -232,7 +283,8 @@ export function readAggregation(text: string, timeframe: unknown, rule: BaseRule
   const [, field, by, sign, number] = match;
   const window = readWindow(timeframe, "detection.timeframe", notes);
   const names: Record<string, string> = { ">=": "gte", ">": "gt", "=": "eq", "==": "eq", "<": "lt", "<=": "lte" };
-  const count = readLeast({ [names[sign!]!]: Number(number) }, notes);
+  const given = { [names[sign!]!]: Number(number) };
+  const count = readLeast({ given, place, placeOf: () => place }, notes);
   if (window === undefined || count === undefined) return undefined;
   const group_by = oneOrAll(
     (by ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [rule.pathOf(name.trim())])),

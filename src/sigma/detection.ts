@@ -1,7 +1,7 @@
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, notOf } from "./combine.ts";
 import { namesLike, parseCondition, type Expression } from "./expression.ts";
-import { toCondition, type FieldNames, type SigmaScalar } from "./field-test.ts";
+import { TOO_LARGE, toCondition, type FieldNames, type Line, type SigmaScalar } from "./field-test.ts";
 import type { Notes } from "./note.ts";
 
 // The `detection` of a rule: selections with a name each, and a condition that says how they go together.
@@ -93,11 +93,11 @@ function readSelection(
 
 /** A map holds when all its lines do; a list when any of its maps or keywords does. */
 function readNode(node: unknown, place: string, around: Surroundings): ConditionInput | undefined {
-  const { names, notes } = around;
-  if (isScalar(node)) return toCondition({ field: null, modifiers: [], values: [node], place }, names, notes);
+  const { notes } = around;
+  if (isScalar(node)) return readValues([node], { field: null, modifiers: [], place }, around);
   if (Array.isArray(node)) {
     if (node.length > 0 && node.every(isScalar)) {
-      return toCondition({ field: null, modifiers: [], values: node, place }, names, notes);
+      return readValues(node, { field: null, modifiers: [], place }, around);
     }
     if (node.length === 0) return notes.refuse(place, "is empty");
     return combine(
@@ -113,18 +113,24 @@ function readNode(node: unknown, place: string, around: Surroundings): Condition
   );
 }
 
-function readLine(
-  key: string,
-  value: unknown,
-  place: string,
-  { names, notes }: Surroundings,
-): ConditionInput | undefined {
+function readLine(key: string, value: unknown, place: string, around: Surroundings): ConditionInput | undefined {
   const [field, ...modifiers] = key.split("|");
   const values: unknown[] = Array.isArray(value) ? value : [value];
-  if (!values.every(isScalar)) return notes.refuse(place, "takes a value or a list of values");
-  return toCondition({ field: field === "" ? null : field!, modifiers, values, place }, names, notes);
+  if (!values.every(isScalar)) return around.notes.refuse(place, "takes a value or a list of values");
+  return readValues(values, { field: field === "" ? null : field!, modifiers, place }, around);
 }
 
-function isScalar(value: unknown): value is SigmaScalar {
+function readValues(
+  values: readonly (SigmaScalar | bigint)[],
+  line: Omit<Line, "values">,
+  { names, notes }: Surroundings,
+): ConditionInput | undefined {
+  const held = values.filter((value) => typeof value !== "bigint");
+  const large = values.find((value) => typeof value === "bigint");
+  if (large !== undefined) return notes.refuse(line.place, `${large} ${TOO_LARGE}; in quotes it is compared as text`);
+  return toCondition({ ...line, values: held }, names, notes);
+}
+
+function isScalar(value: unknown): value is SigmaScalar | bigint {
   return value === null || typeof value !== "object";
 }

@@ -10,10 +10,19 @@ const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
 const DOCUMENTS_MAX = 20_000;
 const TEXT_CHARACTERS_MAX = 8000;
 
-const word = z.union([z.string(), z.number()]).transform(String);
+const saying = (words: string) => ({
+  error: ({ input }: { input: unknown }) => (input === undefined || input === null ? "is required" : words),
+});
+
+const word = z.union([z.string(), z.number(), z.bigint()], saying("takes a text")).transform(String);
 const text = word.transform((given) => given.slice(0, TEXT_CHARACTERS_MAX));
 /** Some write one where a list is meant. */
-const texts = z.union([z.array(text), text.transform((one) => [one]), z.null().transform(() => [])]).default([]);
+const texts = z
+  .union(
+    [z.array(text), text.transform((one) => [one]), z.null().transform(() => [])],
+    saying("takes a text or a list of texts"),
+  )
+  .default([]);
 
 const headSchema = {
   title: text,
@@ -22,7 +31,8 @@ const headSchema = {
   description: text.nullish(),
   status: word.nullish(),
   level: word.nullish(),
-  author: text.nullish(),
+  // Several as a list: they are told in one line.
+  author: texts.transform((names) => names.join(", ").slice(0, TEXT_CHARACTERS_MAX)),
   tags: texts,
   references: texts,
   falsepositives: texts,
@@ -40,18 +50,23 @@ const detectionRuleSchema = z.looseObject({
   detection: z.record(z.string(), z.unknown()),
 });
 
-const fieldNames = z.union([z.array(word), word.transform((one) => [one])]);
+const fieldNames = z.union([z.array(word), word.transform((one) => [one])], saying("takes a name or a list of names"));
+/** Beside `level` by the specification; older rules have it in the correlation. */
+const generate = z.boolean().nullish();
 
 const correlationSchema = z.looseObject({
   ...headSchema,
+  generate,
   correlation: z.looseObject({
     type: z.string(),
     rules: fieldNames.default([]),
     "group-by": fieldNames.nullish(),
     timespan: word.optional(),
-    condition: z.union([z.record(z.string(), z.unknown()), z.string()]).optional(),
+    condition: z
+      .union([z.record(z.string(), z.unknown()), z.string()], saying("takes a comparison such as gte: 10"))
+      .optional(),
     aliases: z.record(z.string(), z.record(z.string(), word)).nullish(),
-    generate: z.boolean().optional(),
+    generate,
   }),
 });
 
@@ -105,7 +120,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
   const read: SigmaDocument[] = [];
   let shared: Tree = {};
   let previous: Tree = {};
-  for (const document of parseYaml(content, DOCUMENTS_MAX)) {
+  for (const document of parseYaml(content, DOCUMENTS_MAX, { largeAsBigint: true })) {
     if ("fault" in document) {
       read.push(unreadable(document.line, document.fault));
       continue;

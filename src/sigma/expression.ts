@@ -69,6 +69,8 @@ class Reader {
       if (pattern === undefined) throw new Unreadable(`"${token} of" needs them, or the beginning of names and a *`);
       return { kind: "of", quantity, pattern };
     }
+    if (/^\w+$/.test(token) && this.#takeWord("of"))
+      throw new Unreadable(`"${token} of" is not taken: only 1 of, any of and all of are`);
     if (token === ")" || /^(and|or|of)$/i.test(token))
       throw new Unreadable(`"${token}" stands where a selection is expected`);
     return { kind: "name", name: token };

@@ -1,5 +1,5 @@
 import { faultsOf } from "../lib/fault.ts";
-import { fieldTestSchema, keywordSchema } from "../model/condition.ts";
+import { fieldTestSchema, keywordSchema, type OperatorName } from "../model/condition.ts";
 import { ANY_FIELD } from "../model/field.ts";
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, inChunks, notOf } from "./combine.ts";
@@ -29,6 +29,15 @@ export interface Line {
 const LIST_VALUES_MAX = 1000;
 const PATTERNS_MAX = 100;
 const EXPANDED_MAX = 10_000;
+export const TOO_LARGE = "is larger than a number can be told exactly (2^53)";
+
+/** Fields that hold numbers wherever they come from, by their names in Sigma or in our events, in lower case. */
+const NUMBERS: ReadonlySet<string> = new Set(
+  (
+    "eventid event_id logontype processid parentprocessid port sourceport destinationport src_port dst_port " +
+    "signature_id sc-status sc-bytes cs-bytes"
+  ).split(" "),
+);
 
 export function toCondition(line: Line, names: FieldNames, notes: Notes): ConditionInput | undefined {
   const { modifiers, place } = line;
@@ -46,6 +55,9 @@ export function toCondition(line: Line, names: FieldNames, notes: Notes): Condit
   if (notes.refusals.length > refusalsBefore || tests.length === 0) return undefined;
   for (const test of tests) refuseFaults(test, place, notes);
   if (notes.refusals.length > refusalsBefore) return undefined;
+  if (tests.some(asksForText) && [line.field ?? "", path].some(isNumber)) {
+    notes.remark(place, `is a test of text: where ${path} is a number and not a text, it finds nothing`);
+  }
   const condition = all ? allOf(tests) : anyOf(tests);
   return modifiers.includes("neq") ? notOf(condition) : condition;
 }
@@ -72,9 +84,9 @@ function compare(path: string, line: Line, names: FieldNames, notes: Notes): Con
   if (order !== undefined) {
     return values.flatMap((value) => {
       const bound = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-      if (typeof bound === "number" && Number.isFinite(bound))
-        return [{ field: path, [order]: bound } as ConditionInput];
-      notes.refuse(place, `${order} takes a number`);
+      if (typeof bound !== "number" || !Number.isFinite(bound)) notes.refuse(place, `${order} takes a number`);
+      else if (Number.isInteger(bound) && !Number.isSafeInteger(bound)) notes.refuse(place, `${value} ${TOO_LARGE}`);
+      else return [{ field: path, [order]: bound } as ConditionInput];
       return [];
     });
   }
@@ -98,7 +110,9 @@ function compareTexts(path: string, { modifiers, values, place }: Line, notes: N
   const isCased = modifiers.includes("cased");
   const isPlain = where === "whole" && !modifiers.some((modifier) => modifier in ENCODINGS);
   const lists: Record<string, (string | number | boolean)[]> = {};
-  const put = (operator: string, ...items: (string | number | boolean)[]) => (lists[operator] ??= []).push(...items);
+  const put = (operator: string, ...items: (string | number | boolean)[]) => {
+    if (items.length > 0) (lists[operator] ??= []).push(...items);
+  };
   const conditions: ConditionInput[] = [];
   for (const value of values) {
     if (value === null) {
@@ -115,8 +129,10 @@ function compareTexts(path: string, { modifiers, values, place }: Line, notes: N
       if (test.operator === "any") {
         if (path === ANY_FIELD) notes.refuse(place, "a keyword needs a text");
         else conditions.push({ field: path, exists: true });
-      } else if (test.operator === "equals") put("in", test.text, ...otherTypes(test.text));
+      } else if (test.operator === "equals") put("in", test.text, ...otherTypes(test.text, isCased));
       else put(test.operator, test.text);
+      // A text is found in a value, a number only as the whole of one.
+      if (path === ANY_FIELD && isPlain && test.operator === "contains") put("in", ...otherTypes(test.text, isCased));
     }
   }
   for (const [operator, items] of Object.entries(lists)) {
@@ -138,10 +154,12 @@ function compareTexts(path: string, { modifiers, values, place }: Line, notes: N
 }
 
 /** Sigma knows no types: a field that holds 4624 as a number is meant by the text "4624" too. */
-function otherTypes(text: string): (number | boolean)[] {
-  if (text === "true" || text === "false") return [text === "true"];
-  const number = text === "" ? Number.NaN : Number(text);
-  return Number.isSafeInteger(number) && String(number) === text ? [number] : [];
+function otherTypes(text: string, isCased: boolean): (number | boolean)[] {
+  const boolean = isCased ? text : text.toLowerCase();
+  if (boolean === "true" || boolean === "false") return [boolean === "true"];
+  const number = Number(text);
+  const isExact = Number.isSafeInteger(number) || (Number.isFinite(number) && !Number.isInteger(number));
+  return isExact && String(number) === text ? [number] : [];
 }
 
 function encode(text: string, { modifiers, place }: Pick<Line, "modifiers" | "place">, notes: Notes): EncodedText[] {
@@ -198,6 +216,17 @@ function grouped<Item>(
   const chunks: Item[][] = [];
   for (let at = 0; at < items.length; at += itemsMax) chunks.push(items.slice(at, at + itemsMax));
   return inChunks(chunks.map(make), (any) => ({ any }));
+}
+
+function isNumber(field: string): boolean {
+  return NUMBERS.has(field.slice(field.lastIndexOf(".") + 1).toLowerCase());
+}
+
+const TEXT_OPERATORS: readonly OperatorName[] = ["contains", "starts_with", "ends_with", "glob", "regex"];
+
+function asksForText(condition: ConditionInput): boolean {
+  if ("any" in condition) return condition.any.some(asksForText);
+  return TEXT_OPERATORS.some((operator) => operator in condition);
 }
 
 /** What the language of conditions would refuse is refused here, where its place in the Sigma rule is known. */

@@ -1,10 +1,14 @@
 import type { ConditionInput } from "../model/rule.ts";
 import { readDetection } from "./detection.ts";
 import { referencesOf, type SigmaFilter, type SigmaRule } from "./documents.ts";
-import { placementOf, type Logsource, type Mapping } from "./mapping.ts";
+import { LOGSOURCE_KEYS, placementOf, type Logsource, type Mapping } from "./mapping.ts";
 import { Notes, type Note } from "./note.ts";
 
 // Filters: what is left out of other rules, in documents of their own.
+
+/** What stands for all rules of the log source in the place of their names. */
+const EVERY: ReadonlySet<string> = new Set(["any", "all"]);
+const NEGATED = /(^|[\s(])not(?=[\s(])/i;
 
 export interface Filter {
   /** Undefined when it cannot be taken. */
@@ -27,6 +31,9 @@ export function readFilter({ filter, logsource }: SigmaFilter, mappings: readonl
   if (!placement) notes.refuse("logsource", "no entry of the mapping speaks of it");
   if (rules.length === 0) notes.refuse("filter.rules", "is required");
   const detection = placement && readDetection(selections, placement, notes, "filter");
+  if (detection && !conditionTexts(selections).some((text) => NEGATED.test(text))) {
+    notes.remark("filter.condition", "has no not: the rules that it filters fire only where it holds, as Sigma has it");
+  }
   let taken = 0;
   return {
     condition: notes.refusals.length > 0 ? undefined : detection?.condition,
@@ -40,13 +47,18 @@ export function readFilter({ filter, logsource }: SigmaFilter, mappings: readonl
     },
     takes: (rule) => {
       const isNamed = referencesOf(rule).some((reference) => rules.includes(reference));
-      const isMeant = isNamed || (rules.includes("any") && isSameLogsource(rule.logsource, logsource));
+      const isMeant = isNamed || (rules.some((name) => EVERY.has(name)) && covers(logsource, rule.logsource));
       if (isMeant) taken++;
       return isMeant;
     },
   };
 }
 
-function isSameLogsource(a: Logsource, b: Logsource): boolean {
-  return a.category === b.category && a.product === b.product && a.service === b.service;
+/** A filter for a product is one for all of its categories and services. */
+function covers(wide: Logsource, narrow: Logsource): boolean {
+  return LOGSOURCE_KEYS.every((key) => wide[key] === undefined || wide[key] === narrow[key]);
+}
+
+function conditionTexts({ condition }: Record<string, unknown>): string[] {
+  return [condition].flat().map(String);
 }

@@ -1,55 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { compileCondition } from "../model/condition.ts";
-import { sourceNames, type Event, type JsonObject } from "../model/event.ts";
-import { toConditions } from "../model/rule.ts";
-import { importSigma, type SigmaOutcome } from "./import.ts";
-import { parseMapping, type Mapping } from "./mapping.ts";
-
-const sources = sourceNames("platform");
-
-function importText(content: string, mapping?: string): SigmaOutcome[] {
-  return importSigma([{ name: "rules.yml", content }], { sources, mapping: mapping ? mappingOf(mapping) : undefined });
-}
-
-function mappingOf(text: string): Mapping {
-  const outcome = parseMapping(text);
-  if ("faults" in outcome) throw new Error(JSON.stringify(outcome.faults));
-  return outcome.mapping;
-}
-
-function importOne(content: string, mapping?: string): SigmaOutcome {
-  const outcomes = importText(content, mapping);
-  expect(outcomes).toHaveLength(1);
-  return outcomes[0]!;
-}
-
-const HEAD = "title: A rule\nlevel: high\nlogsource: { category: process_creation, product: windows }\n";
-
-/** The lines of a `detection`, in a rule that is otherwise complete. */
-function withDetection(detection: string): string {
-  return `${HEAD}detection:\n${detection
-    .split("\n")
-    .map((line) => `  ${line}`)
-    .join("\n")}`;
-}
-
-function event(raw: JsonObject, type = "process_creation"): Event {
-  return {
-    id: "evt_1",
-    type,
-    source: "custom",
-    class: "security",
-    severity: "info",
-    timestamp: "2026-11-15T10:00:00.000Z",
-    raw,
-    enrichment: {},
-  };
-}
-
-function matches(outcome: SigmaOutcome, raw: JsonObject): boolean {
-  expect(outcome.reasons).toEqual([]);
-  return compileCondition(toConditions(outcome.rule!.conditions))(event(raw));
-}
+import type { JsonObject } from "../model/event.ts";
+import { importOne, importText, matches, withDetection } from "./imported.ts";
 
 /** What stands under `selection`, an event that it must find, one that it must not. */
 const LINES: readonly (readonly [selection: string, found: JsonObject, passedOver: JsonObject])[] = [
@@ -79,6 +30,13 @@ const LINES: readonly (readonly [selection: string, found: JsonObject, passedOve
   ["EventID: '4624'", { EventID: 4624 }, { EventID: 4625 }],
   ["Initiated: 'true'", { Initiated: true }, { Initiated: false }],
   ["Initiated: true", { Initiated: "True" }, { Initiated: "no" }],
+  ["Initiated: 'True'", { Initiated: true }, { Initiated: false }],
+  ["Initiated: FALSE", { Initiated: false }, { Initiated: true }],
+  ["Initiated|cased: 'True'", { Initiated: "True" }, { Initiated: true }],
+  ["Score: '1.5'", { Score: 1.5 }, { Score: 1.25 }],
+  ["Score: 1.5", { Score: "1.5" }, { Score: 15 }],
+  ["Score: '-0.25'", { Score: -0.25 }, { Score: 0.25 }],
+  ["Number: '9007199254740993'", { Number: "9007199254740993" }, { Number: 9007199254740992 }],
   ["Image|exists: true", { Image: "" }, { Image: null }],
   ["Image|exists: false", { Image: null }, { Image: "" }],
   ["Image|neq: x", { Image: "y" }, { Image: "X" }],
@@ -196,6 +154,13 @@ describe("a condition", () => {
     expect(matches(both, { a: "one" })).toBe(false);
   });
 
+  test.each(["4625", "'4625'", "[nothing, 4625]"])("the keyword %s stands in a text, or is a number", (keyword) => {
+    const outcome = importOne(withDetection(`k: ${keyword}\ncondition: k`));
+    expect(matches(outcome, { deep: [{ id: 4625 }] })).toBe(true);
+    expect(matches(outcome, { x: "event 4625 of today" })).toBe(true);
+    expect(matches(outcome, { id: 46250 })).toBe(false);
+  });
+
   test("nesting that says nothing more is not kept", () => {
     const outcome = importOne(withDetection(`${ABC}condition: ((((((((((sel_a))) and ((sel_b)))) and c)))))`));
     expect(outcome.rule!.conditions).toEqual([
@@ -226,10 +191,18 @@ const REFUSED: readonly (readonly [detection: string, place: string, message: Re
   ["s: { a: 1 }\ncondition: s and", "detection.condition", /ends where/],
   ["s: { a: 1 }\ncondition: (s", "detection.condition", /not closed/],
   ["s: { a: 1 }\ncondition: s s", "detection.condition", /not expected/],
+  ["s: { a: 1 }\ncondition: 2 of s*", "detection.condition", /"2 of" is not taken: only 1 of, any of and all of/],
+  ["s: { a: 1 }\ncondition: s and some of them", "detection.condition", /"some of" is not taken/],
+  ["s: { a: 9007199254740993 }\ncondition: s", "detection.s.a", /^9007199254740993 is larger.*quotes/],
+  ["s: { a: [1, -9007199254740993] }\ncondition: s", "detection.s.a", /^-9007199254740993 is larger/],
+  ["s: { a: 0x8010000000000000 }\ncondition: s", "detection.s.a", /^9227875636482146304 is larger/],
+  ["s: [9007199254740993]\ncondition: s", "detection.s", /larger/],
+  ["s: { a|gt: '9007199254740993' }\ncondition: s", "detection.s.a|gt", /^9007199254740993 is larger/],
   ["s: { a: 1 }", "detection.condition", /required/],
   ["s: { a: 1 }\ncondition: []", "detection.condition", /empty/],
   ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not taken/],
   ["s: { a: 1 }\ncondition: s | count() > 3", "detection.timeframe", /required/],
+  ["s: { a: 1 }\ntimeframe: 5m\ncondition: s | count() < 3", "detection.condition", /an upper bound cannot/],
 ];
 
 describe("what cannot be taken is said, with its place", () => {
@@ -248,6 +221,18 @@ describe("what cannot be taken is said, with its place", () => {
     expect(outcomes[1]!.line).toBeGreaterThan(6);
     expect(outcomes[2]!.reasons).toContainEqual({ place: "detection", message: "is required" });
     expect(outcomes[4]!.rule!.name).not.toBe(outcomes[0]!.rule!.name);
+  });
+
+  const RULE = "title: A\nlogsource: { category: c }\ndetection: { s: { a: 1 }, condition: s }\n";
+  test.each([
+    [RULE.replace("title: A\n", ""), "title", "is required"],
+    [RULE.replace("title: A", "title: [A]"), "title", "takes a text"],
+    [`${RULE}tags: {}`, "tags", "takes a text or a list of texts"],
+    [`${RULE}author: { name: Ann }`, "author", "takes a text or a list of texts"],
+    [RULE.replace("category: c", "category: [c]"), "logsource.category", "takes a text"],
+    ["title: A\ncorrelation: { type: event_count, rules: {} }", "correlation.rules", "takes a name or a list of names"],
+  ])("%j is told in words", (text, place, message) => {
+    expect(importOne(text).reasons).toEqual([{ place, message }]);
   });
 
   test("nested deeper than the language of conditions goes", () => {
@@ -289,7 +274,12 @@ detection: { s: { a: 1 }, condition: s }`);
     const text = withDetection("s: { a: 1 }\ncondition: s").replace("level: high", "level: odd\nstatus: deprecated");
     const { rule, remarks } = importOne(text);
     expect(rule).toMatchObject({ severity: "medium", enabled: false });
-    expect(remarks.map(({ place }) => place)).toEqual(["level", "status"]);
+    expect(remarks.map(({ place }) => place)).toEqual(["logsource.product", "level", "status"]);
+  });
+
+  test("several authors stand in one line", () => {
+    const text = `${withDetection("s: { a: 1 }\ncondition: s")}\nauthor: [Ann, Ben]`;
+    expect(importOne(text).rule!.description).toContain("by Ann, Ben.");
   });
 
   test("a document that others share (action: global), and one that changes the one before (action: repeat)", () => {
@@ -316,109 +306,26 @@ title: Alone`);
   });
 });
 
-describe("a filter", () => {
-  const RULES = `${withDetection("s: { a: 1 }\ncondition: s")}\nname: first\n---\n${withDetection("s: { a: 2 }\ncondition: s")}\n---\n`;
-  const filter = (rules: string, condition = "not s") =>
-    `title: A filter\nlogsource: { category: process_creation, product: windows }\nfilter: { rules: ${rules}, s: { user: root }, condition: ${condition} }`;
+const UNREMARKED = "title: A\nlevel: low\nlogsource: { category: c }\n";
 
-  test("is one more condition of the rules that it names, or of all of its log source", () => {
-    const [first, second, part] = importText(RULES + filter("[first]"));
-    expect(part).toMatchObject({ kind: "part", rule: null, reasons: [], remarks: [{ message: expect.any(String) }] });
-    expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, false]);
-    expect(matches(second!, { a: 2, user: "root" })).toBe(true);
-    expect(importText(RULES + filter("any")).map((outcome) => outcome.kind)).toEqual(["taken", "taken", "part"]);
-    expect(matches(importText(RULES + filter("any"))[1]!, { a: 2, user: "root" })).toBe(false);
-  });
+describe("a test of text on a field that holds numbers", () => {
+  test.each(["EventID|startswith: 46", "EventID: '46*'", "winlog.event_id|re: '^46'", "DestinationPort|contains: 44"])(
+    "%s is taken, and what it does not find is said",
+    (selection) => {
+      const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
+      expect(kind).toBe("taken");
+      const message = expect.stringMatching(/is a number and not a text, it finds nothing/);
+      expect(remarks).toEqual([{ place: `detection.s.${selection.split(": ", 1)[0]}`, message }]);
+    },
+  );
 
   test.each([
-    [filter("[nobody]"), "filter.rules", /none of them/],
-    [filter("[first]", "not t"), "filter.condition", /no selection t/],
-    [filter("[]"), "filter.rules", /required/],
-  ])("%s is refused, and the rules are not", (text, place, message) => {
-    const outcomes = importText(RULES + text);
-    expect(outcomes.map(({ kind }) => kind)).toEqual(["taken", "taken", "refused"]);
-    expect(outcomes[2]!.reasons).toEqual([{ place, message: expect.stringMatching(message) }]);
-  });
-});
-
-describe("a mapping", () => {
-  const DETECTION = "detection: { s: { src: x, kept: y, 'who|expand': '%admins%' }, condition: s }";
-  const rule = (logsource: string) => `title: A\nlevel: low\nlogsource: ${logsource}\n${DETECTION}`;
-  const MAPPING = `
-prefix: raw.log.
-fields: { src: raw.src_ip }
-placeholders: { admins: [root, "0"] }
-logsources:
-  - category: proxy
-    source: platform_network
-    conditions: [{ field: type, equals: web_request }]
-    fields: { src: raw.client }
-  - { product: linux, service: "*", conditions: [{ field: raw.program, equals: "{service}" }] }`;
-
-  test("gives the source, further conditions, names of fields, values of placeholders", () => {
-    expect(importOne(rule("{ category: proxy }"), MAPPING).rule).toMatchObject({
-      source: "platform_network",
-      conditions: [
-        { field: "type", equals: "web_request" },
-        { field: "raw.client", equals: "x", ignore_case: true },
-        { field: "raw.log.kept", equals: "y", ignore_case: true },
-        { field: "raw.log.who", in: ["root", "0", 0], ignore_case: true },
-      ],
-    });
-    expect(importOne(rule("{ product: linux, service: sshd }"), MAPPING).rule).toMatchObject({
-      source: "any",
-      conditions: [{ field: "raw.program", equals: "sshd" }, { field: "raw.src_ip" }, {}, {}],
-    });
-    expect(importOne(rule("{ category: other }"), MAPPING).rule!.conditions[0]).toEqual({
-      field: "type",
-      equals: "other",
-    });
-  });
-
-  test("a value with two placeholders is every combination; one that stands for itself does not go on for ever", () => {
-    const expanding = (value: string) =>
-      `title: A\nlogsource: { category: c }\ndetection: { s: { 'f|expand': '${value}' }, condition: s }`;
-    const mapping = "placeholders: { a: [x, y], b: [1, 2], loop: ['%loop%%loop%'] }";
-    const outcome = importOne(expanding("%a%-%b%"), mapping);
-    expect(outcome.rule!.conditions[1]).toEqual({
-      field: "raw.f",
-      in: ["x-1", "x-2", "y-1", "y-2"],
-      ignore_case: true,
-    });
-    expect(importOne(expanding("%loop%"), mapping).kind).toBe("refused");
-  });
-
-  test("one that nobody can use is refused with its line", () => {
-    expect(
-      parseMapping("prefix: raw.\nlogsources:\n  - category: x\n    conditions: [{ field: nope, equals: 1 }]"),
-    ).toEqual({
-      faults: [{ line: 4, path: "logsources[0].conditions[0].field", message: expect.stringMatching(/not a field/) }],
-    });
-    expect(parseMapping("fields: { a: b }")).toMatchObject({ faults: [{ line: 1, path: "fields.a" }] });
-    expect(parseMapping("nope: 1")).toMatchObject({ faults: [{ path: "nope" }] });
-    expect(parseMapping("a: [")).toMatchObject({ faults: [{ line: 1 }] });
-  });
-
-  test("a source that the platform does not have is a reason not to take the rule", () => {
-    const outcome = importOne(rule("{ category: proxy }"), MAPPING.replace("platform_network", "nowhere"));
-    expect(outcome.reasons).toEqual([{ place: "source", message: expect.stringMatching(/must be one of any/) }]);
-  });
-});
-
-describe("the default mapping", () => {
-  test.each([
-    ["{ category: process_creation, product: windows }", { field: "type", equals: "process_creation" }],
-    ["{ product: windows, service: security }", { field: "raw.Channel", equals: "Security", ignore_case: true }],
-    ["{ product: windows, service: odd }", { field: "raw.Channel", contains: "odd", ignore_case: true }],
-    ["{ product: linux, service: auditd }", { field: "type", equals: "auditd" }],
-    ["{ product: zeek }", { field: "type", equals: "zeek" }],
-  ])("%s", (logsource, condition) => {
-    const text = `title: A\nlevel: low\nlogsource: ${logsource}\ndetection: { s: { a: 1 }, condition: s }`;
-    expect(importOne(text).rule!.conditions[0]).toEqual(condition);
-  });
-
-  test("a rule without a log source is refused", () => {
-    const outcome = importOne("title: A\nlevel: low\nlogsource: {}\ndetection: { s: { a: 1 }, condition: s }");
-    expect(outcome.reasons).toEqual([{ place: "logsource", message: expect.any(String) }]);
+    "EventID: 46",
+    "EventID: [1, '2']",
+    "EventID: '*'",
+    "CommandLine|contains: 44",
+    "DestinationPort|gt: 1000",
+  ])("%s needs no remark", (selection) => {
+    expect(importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`).remarks).toEqual([]);
   });
 });

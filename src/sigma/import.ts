@@ -109,6 +109,10 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
     notes.refuse("logsource", "no entry of the mapping speaks of it");
     return refused;
   }
+  for (const key of placement.unsaid) {
+    const given = rule.logsource[key];
+    notes.remark(`logsource.${key}`, `${given} is not looked at: the mapping does not say how to tell it from others`);
+  }
   const detection = readDetection(rule.detection, placement, notes);
   if (!detection) return refused;
   const left = filters.flatMap((filter) => (filter?.condition && filter.takes(rule) ? [filter.condition] : []));
@@ -186,6 +190,11 @@ function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, 
   };
 }
 
+/** Whether the rules of a correlation are to speak for themselves too. */
+function generates({ generate, correlation }: SigmaCorrelation): boolean {
+  return generate === true || correlation.generate === true;
+}
+
 /** Rules that a correlation speaks for, by their place in the list, with the correlation's title. */
 function partsOf(
   documents: readonly SigmaDocument[],
@@ -194,7 +203,7 @@ function partsOf(
 ): Map<number, string> {
   const parts = new Map<number, string>();
   for (const [index, document] of documents.entries()) {
-    if (document.kind !== "correlation" || document.rule.correlation.generate === true) continue;
+    if (document.kind !== "correlation" || generates(document.rule)) continue;
     // One that cannot be taken leaves its rules to speak for themselves.
     if (!correlated[index]!.aggregate) continue;
     for (const reference of document.rule.correlation.rules) {

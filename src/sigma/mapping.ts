@@ -11,7 +11,7 @@ import type { FieldNames } from "./field-test.ts";
 const ENTRIES_MAX = 1000;
 const PLACEHOLDERS_MAX = 1000;
 const ANYTHING = "*";
-const LOGSOURCE_KEYS = ["category", "product", "service"] as const;
+export const LOGSOURCE_KEYS = ["category", "product", "service"] as const;
 
 export type Logsource = { readonly [Key in (typeof LOGSOURCE_KEYS)[number]]?: string | undefined };
 
@@ -83,6 +83,8 @@ export function readDefaultMapping(): Mapping {
 export interface Placement extends FieldNames {
   readonly source: string;
   readonly conditions: readonly ConditionInput[];
+  /** Parts of the log source that nothing is made of, since the entry does not speak of them. */
+  readonly unsaid: readonly (keyof Logsource)[];
 }
 
 /** Of several mappings, the first goes before the others where they say equally much. */
@@ -94,6 +96,7 @@ export function placementOf(logsource: Logsource, mappings: readonly Mapping[]):
     if (fit > most) [best, most] = [entry, fit];
   }
   if (!best) return undefined;
+  const entry = best;
   const renames = new Map<string, string>();
   for (const fields of [...mappings].reverse().map((mapping) => mapping.fields)) {
     for (const [from, to] of Object.entries(fields)) renames.set(from, to);
@@ -103,6 +106,7 @@ export function placementOf(logsource: Logsource, mappings: readonly Mapping[]):
   return {
     source: best.source,
     conditions: best.conditions.map((condition) => fill(condition, logsource) as ConditionInput),
+    unsaid: LOGSOURCE_KEYS.filter((key) => logsource[key] !== undefined && entry[key] === undefined),
     pathOf: (field) => renames.get(field) ?? prefix + field,
     placeholder: (name) => mappings.find(({ placeholders }) => Object.hasOwn(placeholders, name))?.placeholders[name],
   };

@@ -1,7 +1,8 @@
-import { describeFault, ruleFileParser } from "../detection/rule-file.ts";
+import { ruleFileParser } from "../detection/rule-file.ts";
 import { sourceNames } from "../model/event.ts";
 import type { RuleInput } from "../model/rule.ts";
 import { importSigma } from "./import.ts";
+import type { Note } from "./note.ts";
 import { parseMapping, type Mapping, type MappingFault } from "./mapping.ts";
 
 // Rules from elsewhere, in Sigma's form or in ours: read, then made by whoever keeps rules. The API and the command line
@@ -52,11 +53,11 @@ export interface ImportResult {
   readonly remarks: readonly Remark[];
 }
 
-/** Makes rules; of each that cannot be made, why. */
+/** Makes rules, or only says which ones it would make; of each that cannot be made, why. */
 export type CreateRules = (
   inputs: readonly RuleInput[],
 ) => Promise<
-  readonly ({ readonly rule: { readonly id: string; readonly name: string } } | { readonly fault: string })[]
+  readonly ({ readonly rule: { readonly id: string | null; readonly name: string } } | { readonly fault: string })[]
 >;
 
 export function readRules(question: ImportQuestion): ReadRules | { readonly mappingFaults: readonly MappingFault[] } {
@@ -73,14 +74,12 @@ export function readRules(question: ImportQuestion): ReadRules | { readonly mapp
   };
 }
 
-/** `create` is null where nothing is to be made. */
 export async function makeRules(
   rules: ReadRules["rules"],
-  create: CreateRules | null,
+  create: CreateRules,
 ): Promise<Pick<ImportResult, "imported" | "refused">> {
-  if (create === null) return { imported: rules.map(({ input }) => ({ id: null, name: input.name })), refused: [] };
   const made = rules.length === 0 ? [] : await create(rules.map(({ input }) => input));
-  const imported: { id: string; name: string }[] = [];
+  const imported: { id: string | null; name: string }[] = [];
   const refused: Refusal[] = [];
   for (const [i, outcome] of made.entries()) {
     const { place, input } = rules[i]!;
@@ -88,6 +87,12 @@ export async function makeRules(
     else refused.push({ name: input.name, place, reasons: [outcome.fault] });
   }
   return { imported, refused };
+}
+
+/** What is said about a rule that was not made in the end is of no use to anybody. */
+export function remarksOnTaken(remarks: readonly Remark[], refused: readonly Refusal[]): Remark[] {
+  const places = new Set(refused.map(({ place }) => place));
+  return remarks.filter(({ place }) => !places.has(place));
 }
 
 interface SigmaSettings {
@@ -102,17 +107,19 @@ function readSigmaRules(files: readonly ImportFile[], { mapping, platform, enabl
     { mapping, enabled, sources: sourceNames(platform) },
   );
   const placeOf = ({ file, line }: { file: string; line: number }) => `${file}:${line}`;
-  const words = ({ place, message }: { place: string; message: string }) =>
-    place === "" ? message : `${place}: ${message}`;
   return {
     rules: outcomes.flatMap((outcome) => (outcome.rule ? [{ place: placeOf(outcome), input: outcome.rule }] : [])),
     refused: outcomes
       .filter(({ kind }) => kind === "refused")
-      .map((outcome) => ({ name: outcome.title, place: placeOf(outcome), reasons: outcome.reasons.map(words) })),
+      .map((outcome) => ({ name: outcome.title, place: placeOf(outcome), reasons: outcome.reasons.map(wordsOf) })),
     remarks: outcomes.flatMap((outcome) =>
-      outcome.remarks.map((note) => ({ name: outcome.title, place: placeOf(outcome), message: words(note) })),
+      outcome.remarks.map((note) => ({ name: outcome.title, place: placeOf(outcome), message: wordsOf(note) })),
     ),
   };
+}
+
+function wordsOf({ place, message }: Note): string {
+  return place === "" ? message : `${place}: ${message}`;
 }
 
 function readOwnRules(
@@ -128,11 +135,11 @@ function readOwnRules(
         input: { ...input, enabled: input.enabled && enabled },
       })),
     ),
-    refused: parsed.flatMap(({ faults }) =>
-      faults.map((fault) => ({
-        name: fault.file,
-        place: `${fault.file}:${fault.line}`,
-        reasons: [describeFault(fault).slice(`${fault.file}:${fault.line}: `.length)],
+    refused: parsed.flatMap((file) =>
+      file.refused.map(({ name, file: place, line, faults }) => ({
+        name,
+        place: `${place}:${line}`,
+        reasons: faults.map(({ path, message }) => wordsOf({ place: path, message })),
       })),
     ),
     remarks: [],

@@ -5,6 +5,8 @@ import type { KeyStore } from "./store.ts";
 
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded.ts";
 
+export { readRuleNames } from "./embedded/cases/rules.ts";
+
 /** The keys alone, for the command line: beside a running server or without one. */
 export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
   return new Keys(dataDir);

@@ -1,7 +1,9 @@
-import type { DatabaseSync } from "node:sqlite";
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { Rule, RuleStats } from "../../../model/rule.ts";
 import { RuleConflict, type Detected } from "../../store.ts";
+import { casesFile } from "../layout.ts";
 import { Statements } from "./statements.ts";
 
 // Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
@@ -27,6 +29,8 @@ const COUNTS_KEPT_MS = 8 * DAY_MS;
 const RULES_CLEARED_AT_ONCE_MAX = 50;
 /** What absence rules have seen: beyond it, what was seen longest ago is forgotten. */
 const SEEN_MAX = 1_000_000;
+/** How long somebody else may hold the file. */
+const READ_MS_MAX = 5000;
 
 export class RuleTables {
   readonly #sql: Statements;
@@ -171,6 +175,18 @@ export class RuleTables {
 
   #countSeen(): number {
     return (this.#sql.read("SELECT count(*) AS count FROM seen").get() as { count: number }).count;
+  }
+}
+
+/** The names of the rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
+export function readRuleNames(dataDir: string): string[] {
+  const path = casesFile(dataDir);
+  if (!existsSync(path)) return [];
+  const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
+  try {
+    return (db.prepare("SELECT name FROM rules").all() as { name: string }[]).map(({ name }) => name);
+  } finally {
+    db.close();
   }
 }
 
