@@ -25,6 +25,7 @@ const TICK_MS = 1000;
 const RETRY_MS = [50, 200, 1000, 5000];
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
+const WARN_EVERY_MS = 600_000;
 /** Events that fill one rule's memory after a start, the newest: they are in memory at once, for that moment. */
 const WARM_EVENTS_MAX = 50_000;
 
@@ -53,6 +54,8 @@ export class Detector {
   #durable: string | null = null;
   readonly #matches = new Map<string, Matches>();
   readonly #seen = new Map<string, Seen>();
+  /** Rules whose patterns were given up, and when that was last said. There are no more of these than there are rules. */
+  readonly #warnedAt = new Map<string, number>();
   #lastCommitAt = 0;
   #lagSince: number | undefined;
   #isReady = false;
@@ -112,11 +115,20 @@ export class Detector {
     this.#counters.events.inc(chunk.length);
     this.#counters.findings.inc(outcome.findings.length);
     this.#position = chunk.at(-1)!.id;
+    for (const ruleId of outcome.givenUp) this.#warnOf(ruleId);
     for (const row of outcome.matches) this.#addMatches(row);
     for (const row of outcome.seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     const isDue = this.#now() - this.#lastCommitAt >= PROGRESS_MS;
     if (outcome.findings.length > 0 || isDue) await this.#commit(outcome.findings);
     for (const told of this.#advanced.splice(0)) told();
+  }
+
+  /** Now and then, for as long as it goes on. */
+  #warnOf(ruleId: string): void {
+    if (this.#now() - (this.#warnedAt.get(ruleId) ?? -Infinity) < WARN_EVERY_MS) return;
+    this.#warnedAt.set(ruleId, this.#now());
+    const rule = this.#options.rulebook.all().find(({ id }) => id === ruleId)?.name ?? ruleId;
+    this.#options.log.warn({ rule }, "patterns of the rule took too long on an event and were given up there");
   }
 
   #addMatches(row: Matches): void {

@@ -41,6 +41,8 @@ export interface Outcome {
   readonly findings: Finding[];
   readonly matches: Matches[];
   readonly seen: SeenGroup[];
+  /** Rules whose patterns took too long on some event, so that they may have missed a match. */
+  readonly givenUp: string[];
 }
 
 interface Active {
@@ -152,7 +154,9 @@ export class Engine {
       }
     }
     const findings = attacks.all.map(findingOf);
-    return { findings, matches: matched.flatMap(takeMatches), seen: matched.flatMap(takeSeen) };
+    const givenUp = Array.from(this.#matcher.givenUp, ({ rule }) => rule.id);
+    this.#matcher.givenUp.clear();
+    return { findings, matches: matched.flatMap(takeMatches), seen: matched.flatMap(takeSeen), givenUp };
   }
 
   /**
@@ -190,7 +194,7 @@ export class Engine {
       }
       seen.push(...takeSeen(active));
     }
-    return { findings, matches: [], seen };
+    return { findings, matches: [], seen, givenUp: [] };
   }
 
   /** How far back the matches lie, in milliseconds, that a warm-up has to read; 0 for a rule without memory. */

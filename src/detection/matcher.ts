@@ -84,6 +84,9 @@ export class Matcher<Item> {
     for (const slot of entry.slots) this.#facts.release(slot);
   }
 
+  /** Those whose patterns were not tried to the end on some event, until somebody empties it. */
+  readonly givenUp = new Set<Item>();
+
   /** Those that hold for the event that the facts are about; the list is good until it is asked again. */
   match(): readonly Item[] {
     const { event } = this.#facts;
@@ -104,8 +107,8 @@ export class Matcher<Item> {
   }
 
   matches(id: string): boolean {
-    const { source, holds } = this.#entries.get(id)!;
-    return (source === ANY_SOURCE || source === this.#facts.event.source) && this.#holds(holds);
+    const entry = this.#entries.get(id)!;
+    return (entry.source === ANY_SOURCE || entry.source === this.#facts.event.source) && this.#holds(entry);
   }
 
   metrics(): Record<string, number> {
@@ -116,13 +119,16 @@ export class Matcher<Item> {
     if (entry.source !== ANY_SOURCE && entry.source !== event.source) return;
     entry.asked++;
     this.#asked++;
-    if (this.#holds(entry.holds)) found.push(entry.item);
+    if (this.#holds(entry)) found.push(entry.item);
   }
 
   /** Where patterns were not tried for want of time nothing is known, and what is not known is no match. */
-  #holds(holds: Predicate): boolean {
+  #holds({ holds, item }: Entry<Item>): boolean {
     const { skipped } = this.#budget;
-    return holds() && this.#budget.skipped === skipped;
+    const isMatch = holds();
+    if (this.#budget.skipped === skipped) return isMatch;
+    this.givenUp.add(item);
+    return false;
   }
 
   #guard(entry: Entry<Item>, guards: readonly Guard[] | undefined): void {
