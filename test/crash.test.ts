@@ -145,9 +145,10 @@ it("loses nothing that it has acknowledged when it is killed under load, three t
     const server = await serve({ dataDir });
     const writers = startWriters(client(server, key));
     await sleep(700 + 400 * round);
+    // On a crowded machine it takes longer until there is something to lose.
+    while (writers.acknowledged.length <= BATCH_SIZE) await sleep(20);
     await server.end("SIGKILL");
     await writers.stop();
-    expect(writers.acknowledged.length).toBeGreaterThan(BATCH_SIZE);
 
     const again = await serve({ dataDir });
     const newest = acknowledged.reduce((max, id) => (id > max ? id : max), "");
