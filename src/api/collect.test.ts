@@ -91,6 +91,45 @@ describe("what is posted becomes events", () => {
   });
 });
 
+describe("what is too large, or wrong in one place, does not touch the rest", () => {
+  const LARGE = "x".repeat(1_100_000);
+  const call = (uuid: string, more: object = {}) => ({ uuid, from: "100", to: "101", direction: "out", ...more });
+
+  test("an object beyond the size of a submission is refused by its place, and not parsed", async () => {
+    const { body } = await post("talk", [call("l1"), call("l2", { note: LARGE }), call("l3")]);
+    expect(body.data).toMatchObject({ accepted: 2, refused: [{ index: 1, reason: "too_long" }] });
+    expect(body.data.ids).toHaveLength(2);
+    const alone = await post("talk", `{"note":"${LARGE}", and no JSON at all`);
+    expect(alone.body.data).toMatchObject({ accepted: 0, refused: [{ index: 0, reason: "too_long" }] });
+    expect((await webhook("talk")).last_refusal).toMatchObject({ reason: "too_long" });
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = [call("l4", { note: LARGE }), call("l5")].map((one) => JSON.stringify(one)).join("\n");
+    const counted = (await post("talk", lines, { headers })).body.data;
+    expect(counted).toMatchObject({ accepted: 1, refused: [{ index: 0, reason: "too_long" }] });
+  });
+
+  test("a line is as long as a line may be, in JSON too", async () => {
+    const { body } = await post("syslog", ["<13>host app: short", `<13>host app: ${"ä".repeat(33_000)}`]);
+    expect(body.data).toMatchObject({ accepted: 1, refused: [{ index: 1, reason: "too_long" }] });
+    expect(body.data.refused[0].message).toContain("65536 bytes");
+  });
+
+  test("one bad line of JSON is refused, the others are taken", async () => {
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = [JSON.stringify(call("n1")), "{bad", JSON.stringify(call("n2"))].join("\r\n");
+    const { status, body } = await post("talk", lines, { headers });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ accepted: 2, refused: [{ index: 1, reason: "malformed" }] });
+  });
+
+  test("the mark of UTF-8 before a body is passed over", async () => {
+    expect((await post("talk", `\u{feff}${JSON.stringify(call("b1"))}`)).body.data).toMatchObject({ accepted: 1 });
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = await post("talk", `\u{feff}${JSON.stringify(call("b2"))}\n`, { headers });
+    expect(lines.body.data).toMatchObject({ accepted: 1, refused: [] });
+  });
+});
+
 describe("what is wrong with a body", () => {
   test.each([
     ["not JSON", "network", "{", "malformed_json"],

@@ -77,7 +77,8 @@ export function addParse(program: Command): void {
 
 function readText(file: string): string {
   try {
-    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8");
+    // Some programs write the mark of UTF-8 before everything else.
+    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8").replace(/^\u{feff}/u, "");
   } catch (error) {
     throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
   }
