@@ -58,6 +58,8 @@ describe("what is posted becomes events", () => {
     expect(lines.body.data.ids).toHaveLength(2);
     expect(await webhook("eve")).toMatchObject({ requests: 2, lines: 4, events: 3, refused: { malformed: 1 } });
     expect((await webhook("eve")).last_refusal).toMatchObject({ reason: "malformed", sample: "not json" });
+    const { collected } = (await server.call("GET", "/v1/collectors")).body.data;
+    expect(collected).toMatchObject({ lines: 4, events: 3, refused: { malformed: 1 } });
   });
 
   test("lines of syslog, as text and as JSON", async () => {
@@ -180,6 +182,16 @@ describe("who may post", () => {
     expect(toaster.status).toBe(404);
     for (const line of [text, toaster.text, JSON.stringify(server.log), (await server.call("GET", "/metrics")).text])
       expect(line).not.toContain(key.slice(-64));
+  });
+
+  test("a webhook with the wrong token is 401", async () => {
+    const { key, secret } = server.addKey({ scopes: ["collect:eve"] });
+    expect((await post(`eve/${secret}`, ALERT, { key: null })).status).toBe(200);
+    const another = secret.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+    for (const token of [another, key.id, "wrong", `${secret}0`]) {
+      const answer = await post(`eve/${token}`, ALERT, { key: null });
+      expect(answer, token).toMatchObject({ status: 401, body: { error: { code: "unauthorized" } } });
+    }
   });
 
   test("a key that can do more, a wrong one and a revoked one may not: not even with a good one in the header", async () => {

@@ -167,7 +167,10 @@ export class Sender extends Tally {
       case "waiting":
         return `${this.waiting} lines wait to be stored: it sends faster than they can be`;
       case "silent":
-        if (this.lines === 0) return "connected, and nothing has been sent yet";
+        if (this.lines === 0)
+          return this.transport === "file"
+            ? "nothing has been read yet; eve_file says how the file does"
+            : "connected, and nothing has been sent yet";
         return `nothing has come for ${Math.round((nowMs - this.lastSeenMs) / 60_000)} minutes`;
       case "refused":
         return `what came last could not be used: ${this.lastRefusal!.message}`;
