@@ -1,5 +1,5 @@
 import type { JsonValue } from "../model/event.ts";
-import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
+import type { CollectName } from "../model/key.ts";
 import type { RefusalReason } from "./reading.ts";
 import { BODY_NAMES } from "./webhooks/webhooks.ts";
 
@@ -53,7 +53,7 @@ export async function thingsOf(name: CollectName, body: PostedBody, thingBytesMa
 }
 
 function isBodyName(name: CollectName): boolean {
-  return (BODY_NAMES as readonly (typeof COLLECT_NAMES)[number][]).includes(name);
+  return (BODY_NAMES as readonly string[]).includes(name);
 }
 
 function sizeFault(count: number): Things | undefined {
