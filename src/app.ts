@@ -134,6 +134,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       timezone,
       keepsUnparsed: settings.collectors.unparsed,
       lineBytesMax: settings.collectors.lineBytesMax,
+      thingBytesMax: settings.bodyLimits.submitBytes,
       accessSecret: settings.collectors.accessSecret,
       registry,
       collect: (...drafts) => intake.collect(...drafts),

@@ -121,6 +121,14 @@ describe("help", () => {
     expect(code).toBe(0);
   });
 
+  test("serve says what a list is where nobody sets it", async () => {
+    const { stdout } = await tocsin(["serve", "--help"]);
+    const help = stdout.replaceAll(/\s+/g, " ");
+    for (const flag of ["--collectors-addresses", "--flows-addresses"])
+      expect(help).toMatch(new RegExp(`${flag} <value> [^()]*\\(default: 0\\.0\\.0\\.0,::\\)`));
+    expect(help).toMatch(/--collectors-allowed-senders <value> [^()]*\(default: none\)/);
+  });
+
   test.each([
     [["srve"], /unknown command 'srve'[^]*serve[^]*--help/],
     [["serve", "--prot", "1"], /unknown option '--prot'[^]*--port[^]*--help/],

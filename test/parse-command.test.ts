@@ -16,6 +16,9 @@ function write(name: string, text: string): string {
   return path;
 }
 
+/** The samples' own times are shown, however old they are by now. */
+const KEPT_FOR_LONG = ["--retention-events-days", "3650"];
+
 describe("tocsin parse", () => {
   test("shows what each line becomes, whatever it is, and how many of what", async () => {
     const lines = [
@@ -31,6 +34,7 @@ describe("tocsin parse", () => {
       write("mixed.log", `${lines.join("\n")}\n`),
       "--platform",
       "house",
+      ...KEPT_FOR_LONG,
     ]);
     const rows = stdout.trimEnd().split("\n");
     expect(rows[0]).toMatch(/^line +source +type +severity +time +fields$/);
@@ -54,6 +58,7 @@ describe("tocsin parse", () => {
       "parse",
       write("bodies.json", JSON.stringify(bodies, undefined, 1)),
       "--json",
+      ...KEPT_FOR_LONG,
     ]);
     const [door, call] = stdout
       .trimEnd()
@@ -74,6 +79,30 @@ describe("tocsin parse", () => {
     });
     expect(call).toMatchObject({ line: 2, events: [{ type: "call_started", timestamp: "2026-11-15T01:00:00.000Z" }] });
     expect(code).toBe(0);
+  });
+
+  test("says of a time that will not be believed that it becomes the time of arrival, and why", async () => {
+    const yearsAgo = "2001-02-03T04:05:06.000Z";
+    const ahead = new Date(Date.now() + 3_600_000).toISOString();
+    const lines = [yearsAgo, ahead, new Date().toISOString()].map((time) => `<13>1 ${time} host app - - - hello`);
+    const file = write("clocks.log", lines.join("\n"));
+    const events = (await tocsin(["parse", file, "--json"])).stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line).events[0]);
+    expect(events[0]).toMatchObject({
+      timestamp: null,
+      note: `its time is taken as the time of arrival: ${yearsAgo} is older than 365 days`,
+      raw: { reported_at: yearsAgo },
+    });
+    expect(events[1]).toMatchObject({ timestamp: null, raw: { reported_at: ahead } });
+    expect(events[1].note).toContain("is more than 5 minutes ahead");
+    expect(events[2].timestamp).not.toBeNull();
+    expect(events[2]).not.toHaveProperty("note");
+    const { stdout } = await tocsin(["parse", file, "--retention-events-days", "30"]);
+    expect(stdout).toMatch(
+      /^1 .*on arrival +\(its time is taken as the time of arrival: 2001-.* is older than 30 days\)/m,
+    );
   });
 
   test("fails with the reason where something is refused, and where there is no file", async () => {

@@ -62,12 +62,16 @@ test("a key for a collector is shown with the address to post to, which works", 
 });
 
 test("in words; and what is wrong is told with its remedy", async () => {
-  const [said, toaster, nobody, keyless] = await Promise.all([
+  const [full, halfName, said, toaster, nobody, keyless] = await Promise.all([
+    tocsin(["test-event", "platform_network", "--json"], env),
+    tocsin(["test-event", "platform_custom"], env),
     tocsin(["test-event", "custom"], env),
     tocsin(["test-event", "toaster"], env),
     tocsin(["test-event", "custom"], { ...env, TOCSIN_URL: "http://127.0.0.1:9" }),
     tocsin(["test-event", "custom"], { ...env, TOCSIN_KEY: "" }),
   ]);
+  expect(JSON.parse(full.stdout)).toMatchObject({ source: "network", event: { source: "platform_network" } });
+  expect(halfName).toMatchObject({ code: 2 });
   expect(said.stdout).toMatch(/Sent by POST \/v1\/events, found after \d+ ms: evt_/);
   expect(toaster).toMatchObject({ code: 2 });
   expect(nobody).toMatchObject({ code: 1, stderr: expect.stringContaining("No service answers") });

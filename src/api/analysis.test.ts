@@ -48,6 +48,23 @@ test("an alert is analysed when somebody asks, and answered as the single alert"
   expect(listed.ai_analysis).toEqual(ai_analysis);
 });
 
+test("a body is refused where a call takes none; an empty one is none", async () => {
+  const path = `/v1/alerts/${id}/analyze`;
+  const unknown = await server.call("POST", path, { body: { x: 1 } });
+  expect(unknown).toMatchObject({ status: 400, body: { error: { code: "validation_error" } } });
+  expect(unknown.body.error.details).toMatchObject([{ field: "x" }]);
+  const malformed = await server.call("POST", path, { body: "{bad" });
+  expect(malformed).toMatchObject({ status: 400, body: { error: { code: "malformed_json" } } });
+  expect((await server.call("POST", path, { body: [] })).status).toBe(400);
+  const resend = await server.call("POST", "/v1/notifications/ntf_0/resend", { body: { x: 1 } });
+  expect(resend).toMatchObject({ status: 400, body: { error: { details: [{ field: "x" }] } } });
+  const chunked = { "transfer-encoding": "chunked" };
+  for (const options of [{}, { body: "" }, { body: {} }, { headers: chunked }])
+    expect((await server.call("POST", path, options)).status).toBe(200);
+  // What may be left out may be left out as before.
+  expect((await server.call("POST", `/v1/alerts/${id}/acknowledge`)).status).toBe(200);
+});
+
 test("it needs the right to write, takes no body, and there must be an alert", async () => {
   const reader = server.addKey({ scopes: ["alerts:read"] });
   expect((await server.call("POST", `/v1/alerts/${id}/analyze`, { key: reader.secret })).status).toBe(403);

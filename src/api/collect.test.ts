@@ -58,6 +58,8 @@ describe("what is posted becomes events", () => {
     expect(lines.body.data.ids).toHaveLength(2);
     expect(await webhook("eve")).toMatchObject({ requests: 2, lines: 4, events: 3, refused: { malformed: 1 } });
     expect((await webhook("eve")).last_refusal).toMatchObject({ reason: "malformed", sample: "not json" });
+    const { collected } = (await server.call("GET", "/v1/collectors")).body.data;
+    expect(collected).toMatchObject({ lines: 4, events: 3, refused: { malformed: 1 } });
   });
 
   test("lines of syslog, as text and as JSON", async () => {
@@ -88,6 +90,45 @@ describe("what is posted becomes events", () => {
     const { body } = await post("syslog", lines);
     expect(body.data.accepted).toBe(450);
     expect(new Set(body.data.ids).size).toBe(450);
+  });
+});
+
+describe("what is too large, or wrong in one place, does not touch the rest", () => {
+  const LARGE = "x".repeat(1_100_000);
+  const call = (uuid: string, more: object = {}) => ({ uuid, from: "100", to: "101", direction: "out", ...more });
+
+  test("an object beyond the size of a submission is refused by its place, and not parsed", async () => {
+    const { body } = await post("talk", [call("l1"), call("l2", { note: LARGE }), call("l3")]);
+    expect(body.data).toMatchObject({ accepted: 2, refused: [{ index: 1, reason: "too_long" }] });
+    expect(body.data.ids).toHaveLength(2);
+    const alone = await post("talk", `{"note":"${LARGE}", and no JSON at all`);
+    expect(alone.body.data).toMatchObject({ accepted: 0, refused: [{ index: 0, reason: "too_long" }] });
+    expect((await webhook("talk")).last_refusal).toMatchObject({ reason: "too_long" });
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = [call("l4", { note: LARGE }), call("l5")].map((one) => JSON.stringify(one)).join("\n");
+    const counted = (await post("talk", lines, { headers })).body.data;
+    expect(counted).toMatchObject({ accepted: 1, refused: [{ index: 0, reason: "too_long" }] });
+  });
+
+  test("a line is as long as a line may be, in JSON too", async () => {
+    const { body } = await post("syslog", ["<13>host app: short", `<13>host app: ${"ä".repeat(33_000)}`]);
+    expect(body.data).toMatchObject({ accepted: 1, refused: [{ index: 1, reason: "too_long" }] });
+    expect(body.data.refused[0].message).toContain("65536 bytes");
+  });
+
+  test("one bad line of JSON is refused, the others are taken", async () => {
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = [JSON.stringify(call("n1")), "{bad", JSON.stringify(call("n2"))].join("\r\n");
+    const { status, body } = await post("talk", lines, { headers });
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject({ accepted: 2, refused: [{ index: 1, reason: "malformed" }] });
+  });
+
+  test("the mark of UTF-8 before a body is passed over", async () => {
+    expect((await post("talk", `\u{feff}${JSON.stringify(call("b1"))}`)).body.data).toMatchObject({ accepted: 1 });
+    const headers = { "content-type": "application/x-ndjson" };
+    const lines = await post("talk", `\u{feff}${JSON.stringify(call("b2"))}\n`, { headers });
+    expect(lines.body.data).toMatchObject({ accepted: 1, refused: [] });
   });
 });
 
@@ -141,6 +182,16 @@ describe("who may post", () => {
     expect(toaster.status).toBe(404);
     for (const line of [text, toaster.text, JSON.stringify(server.log), (await server.call("GET", "/metrics")).text])
       expect(line).not.toContain(key.slice(-64));
+  });
+
+  test("a webhook with the wrong token is 401", async () => {
+    const { key, secret } = server.addKey({ scopes: ["collect:eve"] });
+    expect((await post(`eve/${secret}`, ALERT, { key: null })).status).toBe(200);
+    const another = secret.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
+    for (const token of [another, key.id, "wrong", `${secret}0`]) {
+      const answer = await post(`eve/${token}`, ALERT, { key: null });
+      expect(answer, token).toMatchObject({ status: 401, body: { error: { code: "unauthorized" } } });
+    }
   });
 
   test("a key that can do more, a wrong one and a revoked one may not: not even with a good one in the header", async () => {

@@ -34,8 +34,9 @@ const answerSchema = z
 const bodySchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]);
 
 const ABOUT =
-  `Names: ${COLLECT_NAMES.map((name) => `\`${name}\``).join(", ")}. A JSON object or an array of them; for \`eve\` and ` +
-  `\`syslog\` also lines (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`). At most ${POST_ITEMS_MAX.toLocaleString("en")} things in one body. ` +
+  `Names: ${COLLECT_NAMES.map((name) => `\`${name}\``).join(", ")}. A JSON object or an array of them, or one thing on each ` +
+  `line (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`). At most ${POST_ITEMS_MAX.toLocaleString("en")} things in one body; an object is at ` +
+  "most as large as a submission (`body_limits.submit_bytes`), a line of text as `collectors.line_bytes_max` says. " +
   "Answered once what came of it is durable; what was refused is named with its reason and does not touch the rest. " +
   "With `collectors.access_secret` set, bodies for `access` must be signed: the header `Signature` is `t=<unix seconds>,v1=<hex>`, " +
   `the HMAC-SHA256 of \`<t>.<body>\`, not older than ${SIGNATURE_MS_MAX / 1000} s and never sent before.`;

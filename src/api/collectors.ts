@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/status.ts";
 import type { InletStatus, LastRefusal, PostStatus } from "../collectors/inlet/status.ts";
-import { FILE_STATES, LINE_COLLECTORS, LINE_TRANSPORTS, SENDER_STATES } from "../collectors/inlet/status.ts";
+import { FILE_STATES, LINE_COLLECTORS, LINE_TRANSPORTS, SENDER_STATES, Tally } from "../collectors/inlet/status.ts";
 import { REFUSAL_REASONS } from "../collectors/reading.ts";
 import { formatTime } from "../lib/time.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
@@ -101,7 +101,7 @@ const collectorsSchema = z
       late_records: counter,
       early_flushes: counter,
     }),
-    collected: z.object(countsShape).describe("what syslog and EVE brought, by everyone"),
+    collected: z.object(countsShape).describe("what syslog, EVE and webhooks brought, by everyone"),
     senders: z.array(senderSchema).describe("who sends syslog and EVE"),
     webhooks: z.array(
       z.object({
@@ -162,8 +162,10 @@ function toAnswer({ flows, lines, posts }: AllCollectors): z.input<typeof collec
 }
 
 function linesAnswer({ senders, total, file }: InletStatus, posts: readonly PostStatus[]) {
+  const collected = new Tally();
+  for (const counts of [total, ...posts]) collected.add(counts);
   return {
-    collected: { ...total, refused: { ...total.refused } },
+    collected: collected.counts(),
     senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, ...sender }) => ({
       ...sender,
       refused: { ...sender.refused },

@@ -1,4 +1,4 @@
-import { NDJSON_TYPE } from "./body.ts";
+import { JSON_TYPE } from "./body.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 // What the schemas of single calls cannot say of the OpenAPI document: the headers of every answer, examples,
@@ -59,9 +59,12 @@ function addHeaders(operation: Operation, limited: boolean): void {
 function completeOperation({ requestBody, responses }: Operation, spec: Endpoint): void {
   if (requestBody) {
     if (spec.bodyOptional) requestBody.required = false;
-    for (const [type, content] of Object.entries(requestBody.content)) {
-      if (type === NDJSON_TYPE) content.schema = { type: "string", description: "one of the items on each line" };
-      else if (spec.example !== undefined) content.example = spec.example;
+    // All media types come with one and the same object: each gets its own.
+    for (const [type, { schema }] of Object.entries(requestBody.content)) {
+      requestBody.content[type] =
+        type === JSON_TYPE
+          ? { schema, ...(spec.example !== undefined && { example: spec.example }) }
+          : { schema: { type: "string", description: "one of the items on each line" } };
     }
   }
   for (const [status, { content = {} }] of Object.entries(responses)) {

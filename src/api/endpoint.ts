@@ -146,6 +146,9 @@ export interface EndpointOptions {
 
 export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: EndpointOptions): void {
   const query = spec.query ?? z.strictObject({});
+  const body = spec.body ?? (mayHaveBody(spec) ? z.strictObject({}) : undefined);
+  // Who sends nothing need not say what kind of nothing it is.
+  const rules = { bytesMax: options.bodyBytesMax, types: [JSON_TYPE], ...(!spec.body && { assumed: JSON_TYPE }) };
   app.route({
     method: spec.method,
     url: spec.path,
@@ -162,14 +165,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
           readBody: read,
           query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
           params: spec.params ? check(spec.params, request.params, faults) : undefined,
-          body:
-            spec.body && !spec.bodyTypes
-              ? check(
-                  spec.body,
-                  jsonOf(await read({ bytesMax: options.bodyBytesMax, types: [JSON_TYPE] }), spec),
-                  faults,
-                )
-              : undefined,
+          body: body && !spec.bodyTypes ? check(body, jsonOf(await read(rules), spec), faults) : undefined,
         };
         if (faults.length > 0) throw invalid(faults);
         return send(request, reply, await spec.handle(call as never), options.now);
@@ -180,9 +176,14 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
   });
 }
 
+/** A call that takes none still says so to whoever sends one: a field that does nothing is a mistake. */
+function mayHaveBody({ method }: Endpoint): boolean {
+  return method === "POST" || method === "PUT" || method === "PATCH";
+}
+
 function jsonOf(body: RequestBody | undefined, spec: Endpoint): unknown {
   if (body) return withoutProto(readJson(body.bytes, BODY_DEPTH_MAX));
-  if (spec.bodyOptional) return {};
+  if (spec.bodyOptional || !spec.body) return {};
   throw invalid([{ field: "body", message: "is required" }]);
 }
 
@@ -271,7 +272,11 @@ const COMMON_PROBLEMS: readonly ProblemCode[] = [
 const BODY_PROBLEMS: readonly ProblemCode[] = ["malformed_json", "payload_too_large", "unsupported_media_type"];
 
 function openapiOf(spec: Endpoint): object {
-  const codes = [...COMMON_PROBLEMS, ...(spec.body ? BODY_PROBLEMS : []), ...(spec.problems ?? [])];
+  const codes = [
+    ...COMMON_PROBLEMS,
+    ...(spec.body || mayHaveBody(spec) ? BODY_PROBLEMS : []),
+    ...(spec.problems ?? []),
+  ];
   const response: Record<string, object> = {};
   for (const [status, answer] of Object.entries(spec.answers)) response[status] = contentOf(answer);
   for (const code of codes.sort((a, b) => PROBLEMS[a].status - PROBLEMS[b].status)) {

@@ -296,6 +296,22 @@ describe("for those who run it", () => {
     }
   });
 
+  test("a body has a schema of its own for each media type", async () => {
+    const { paths } = (await server.call("GET", "/openapi.json", { key: null })).body;
+    const contentOf = (path: string) => paths[path].post.requestBody.content;
+    const batch = contentOf("/v1/events/batch");
+    expect(batch["application/json"].schema).toMatchObject({ type: "array" });
+    expect(batch["application/x-ndjson"].schema).toMatchObject({ type: "string" });
+    expect(batch["application/x-ndjson"]).not.toHaveProperty("example");
+    for (const path of ["/v1/collect/{name}", "/v1/collect/{name}/{token}"]) {
+      const posted = contentOf(path);
+      const kinds = posted["application/json"].schema.anyOf.map(({ type }: { type: string }) => type);
+      expect(kinds).toEqual(["object", "array"]);
+      for (const type of ["application/x-ndjson", "text/plain"])
+        expect(posted[type].schema, type).toMatchObject({ type: "string" });
+    }
+  });
+
   /** An alert that a rule has made of an event. */
   const makeAlert = async (): Promise<string> => {
     const rule = {

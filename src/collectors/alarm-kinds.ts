@@ -164,6 +164,12 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/\b(disk|drive)s?\b.*\bfail/, type("disk_failed", "high")],
     [/\bstorage\b.*\b(full\b|fail)/, type("storage_full", "high")],
     [/\brecordings?\b.*\b(stop|fail|paus)/, type("recording_stopped", "high")],
+    [
+      /\brecordings?\b.*\bdeleted\b|\bdeleted\b.*\brecordings?\b/,
+      type("recording_deleted", "medium"),
+      { unless: /\bnot\b/ },
+    ],
+    [/\bvideos?\b.*\bdeleted\b|\bdeleted\b.*\bvideos?\b/, type("video_deleted", "medium"), { unless: /\bnot\b/ }],
     CAME_IN,
     [/\bsensors?\b.*\bopen/, type("sensor_opened", "low")],
     [/\bsensors?\b.*\bclos/, type("sensor_closed")],

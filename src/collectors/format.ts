@@ -39,6 +39,7 @@ function senderOf(object: JsonObject): BodyName {
   const { event, app } = object;
   const named = BODY_NAMES.find((name) => name === app);
   if (named) return named;
+  if (Array.isArray(objectOf(object["data"])?.["hits"])) return "access";
   if ("_source" in object || objectOf(event) || (typeof event === "string" && event.startsWith("access.")))
     return "access";
   if ("modelKey" in object || "item" in object || "triggers" in object || "alarm" in object) return "protect";

@@ -4,7 +4,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { canonicalAddress } from "../lib/ip.ts";
 import { isDeeperThan } from "../lib/json.ts";
 import { bodyHash } from "../lib/signature.ts";
-import type { EventDraft, JsonValue } from "../model/event.ts";
+import type { EventDraft } from "../model/event.ts";
 import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
 import { toDraft } from "./draft.ts";
 import { readEve } from "./eve/eve.ts";
@@ -13,12 +13,14 @@ import { sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
+import { nextTurn, thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
-import { BODY_NAMES, readBody } from "./webhooks/webhooks.ts";
+import { readBody } from "./webhooks/webhooks.ts";
+
+export { POST_ITEMS_MAX } from "./things.ts";
 
 // Bodies that controllers post. Foreign JSON is read as it comes: a number beyond 2^53 is no reason to lose an event.
 
-export const POST_ITEMS_MAX = 10_000;
 const DEPTH_MAX = 32;
 /** Items between two looks at what else there is to do. */
 const TURN_ITEMS = 100;
@@ -29,12 +31,6 @@ const SIGNATURES_MAX = 100_000;
 /** Of a sender that a proxy names by something else than an address. */
 const NO_ADDRESS = "::";
 const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
-
-export interface PostedBody {
-  /** Whether it is lines of text rather than one JSON. */
-  readonly isLines: boolean;
-  readonly bytes: Buffer;
-}
 
 export interface PostContext {
   readonly sender: string;
@@ -57,6 +53,8 @@ export interface PostsOptions {
   readonly timezone: string;
   readonly keepsUnparsed: boolean;
   readonly lineBytesMax: number;
+  /** Of the JSON of one thing, as of one submission. */
+  readonly thingBytesMax: number;
   /** With it, what the access controller posts must be signed. */
   readonly accessSecret: string | null;
   readonly registry: Registry;
@@ -153,23 +151,24 @@ export class Posts {
     nowMs: number,
   ): Promise<PostOutcome> {
     const context = { nowMs, sender, timezone: this.#options.timezone };
-    const things = thingsOf(name, body);
-    if ("message" in things) return this.#refuseWhole(name, "malformed", things.message, body, "malformed");
-    if (things.length === 0) return { kind: "empty", message: "the body holds nothing" };
-    if (things.length > POST_ITEMS_MAX)
-      return { kind: "too_many", message: `the body holds more than ${POST_ITEMS_MAX} things` };
+    const held = await thingsOf(name, body, this.#options.thingBytesMax);
+    if (held.kind === "malformed") return this.#refuseWhole(name, "malformed", held.message, body, "malformed");
+    if (held.kind !== "things") return { kind: held.kind, message: held.message };
+    const { things } = held;
     const refused: { index: number; reason: RefusalReason; message: string }[] = [];
     const slices: Promise<readonly string[] | { readonly error: unknown; readonly indexes: number[] }>[] = [];
     const flows: ReadFlow[] = [];
     let nothing = 0;
     let slice: Slice = { drafts: [], indexes: [] };
+    let turnItems = 0;
+    let turnBytes = 0;
     const store = ({ drafts, indexes }: Slice) => {
       if (drafts.length === 0) return;
       const collecting = this.#options.collect(drafts, token === undefined ? undefined : `${token} ${indexes[0]}`);
       slices.push(collecting.catch((error: unknown) => ({ error, indexes })));
     };
-    for (let index = 0; index < things.length; index++) {
-      const said = this.#tell(name, things[index]!, this.#readThing(name, things[index]!, context), nowMs);
+    for (const [index, thing] of things.entries()) {
+      const said = this.#tell(name, thing, this.#readThing(name, thing, context), nowMs);
       if (said.refusal) refused.push({ index, ...said.refusal });
       if (said.flows) flows.push(...said.flows);
       if (said.isNothing) nothing++;
@@ -177,10 +176,14 @@ export class Posts {
         slice.drafts.push(draft);
         slice.indexes.push(index);
       }
-      if ((index + 1) % TURN_ITEMS !== 0) continue;
+      turnItems++;
+      turnBytes += thing.kind === "value" ? thing.sizeBytes : thing.bytes.length;
+      if (turnItems < TURN_ITEMS && turnBytes < TURN_BYTES) continue;
       store(slice);
       slice = { drafts: [], indexes: [] };
-      await new Promise((resolve) => setImmediate(resolve));
+      turnItems = 0;
+      turnBytes = 0;
+      await nextTurn();
     }
     store(slice);
     if (flows.length > 0) await this.#options.addFlows(flows, sender);
@@ -201,13 +204,16 @@ export class Posts {
   #readThing(name: CollectName, thing: Thing, context: ReadContext): Reading {
     const { lineBytesMax } = this.#options;
     const refuse = (reason: RefusalReason, message: string): Reading => ({ kind: "refused", reason, message });
-    if ("bytes" in thing) {
-      if (thing.bytes.length > lineBytesMax) return refuse("too_long", `it is longer than ${lineBytesMax} bytes`);
+    const tooLong = () => refuse("too_long", `it is longer than ${lineBytesMax} bytes`);
+    if (thing.kind === "refused") return refuse(thing.reason, thing.message);
+    if (thing.kind === "line") {
+      if (thing.bytes.length > lineBytesMax) return tooLong();
       const line = textOf(thing.bytes);
       if (!line) return refuse("not_text", "it is not text");
       return name === "eve" ? readEve(line.text, context) : readLine(line.text, context);
     }
     const { value } = thing;
+    if (typeof value === "string" && Buffer.byteLength(value) > lineBytesMax) return tooLong();
     if (isDeeperThan(value, DEPTH_MAX)) return refuse("malformed", `it is nested deeper than ${DEPTH_MAX} levels`);
     if (name === "syslog") {
       if (typeof value !== "string") return refuse("malformed", "it is not a line of text");
@@ -299,52 +305,6 @@ export class Posts {
   }
 }
 
-/** Something that a body holds: a line as bytes, or a value out of JSON. */
-type Thing = { readonly bytes: Buffer } | { readonly value: JsonValue };
-
 function sampleOfThing(thing: Thing): string {
-  return hideSecretsInText(sampleOf("bytes" in thing ? thing.bytes : JSON.stringify(thing.value)));
-}
-
-function thingsOf(name: CollectName, { isLines, bytes }: PostedBody): Thing[] | { readonly message: string } {
-  if (isLines) {
-    if ((BODY_NAMES as readonly string[]).includes(name)) return valuesOfLines(bytes);
-    return linesOf(bytes).map((line) => ({ bytes: line }));
-  }
-  const parsed = parse(bytes);
-  if ("message" in parsed) return parsed;
-  const { value } = parsed;
-  return (Array.isArray(value) ? value : [value]).map((item) => ({ value: item }));
-}
-
-function valuesOfLines(bytes: Buffer): Thing[] | { readonly message: string } {
-  const things: Thing[] = [];
-  for (const line of linesOf(bytes)) {
-    const parsed = parse(line);
-    if ("message" in parsed) return { message: `line ${things.length + 1}: ${parsed.message}` };
-    things.push(parsed);
-  }
-  return things;
-}
-
-function parse(bytes: Buffer): { readonly value: JsonValue } | { readonly message: string } {
-  try {
-    return { value: JSON.parse(bytes.toString("utf8")) as JsonValue };
-  } catch (error) {
-    // A part of the body may stand in the message; the refusal's sample shows it already.
-    return { message: (error as SyntaxError).message.replace(/, ".*$/s, "") };
-  }
-}
-
-/** Those that have something on them; one more than allowed is enough to refuse them all. */
-function linesOf(bytes: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
-  for (let start = 0; start < bytes.length && lines.length <= POST_ITEMS_MAX;) {
-    const lineFeed = bytes.indexOf(0x0a, start);
-    const end = lineFeed < 0 ? bytes.length : lineFeed;
-    const line = bytes.subarray(start, bytes[end - 1] === 0x0d && end > start ? end - 1 : end);
-    if (line.length > 0) lines.push(line);
-    start = end + 1;
-  }
-  return lines;
+  return hideSecretsInText(sampleOf(thing.kind === "value" ? JSON.stringify(thing.value) : thing.bytes));
 }

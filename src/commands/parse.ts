@@ -3,6 +3,7 @@ import { Option, type Command } from "commander";
 import type { Format } from "../collectors/format.ts";
 import type { ReadEvent, Reading } from "../collectors/reading.ts";
 import { formatTime } from "../lib/time.ts";
+import { AHEAD_MS_MAX, clockBounds } from "../model/clock.ts";
 import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";
 import { CommandFailure, EXIT_FAILED } from "./failure.ts";
@@ -47,13 +48,15 @@ export function addParse(program: Command): void {
     .description("show what a line that a device has sent becomes")
     .addOption(new Option("--format <format>", "what it is").choices(FORMATS).default("auto"))
     .option("--json", "one JSON object for each line");
-  addSettingFlags(command, ["platform", "timezone"])
+  addSettingFlags(command, ["platform", "timezone", "retention.events_days"])
     .addHelpText("after", HELP)
     .action(async (file: string, { format, json }: { format: Format; json?: true }) => {
       const { settings } = requireSettings(command);
+      const { platform, timezone } = settings;
       const { readAs } = await import("../collectors/format.ts");
       const { OpenEvents } = await import("../collectors/webhooks/open-events.ts");
-      const context = { nowMs: Date.now(), sender: "", timezone: settings.timezone };
+      const context = { nowMs: Date.now(), sender: "", timezone };
+      const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
       const open = new OpenEvents();
       const read = things(readText(file)).map(({ place, text }) => ({
         place,
@@ -61,12 +64,10 @@ export function addParse(program: Command): void {
       }));
       if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
       if (json) {
-        for (const { place, reading } of read) printJson({ line: place, ...viewOf(reading, settings.platform) });
+        for (const { place, reading } of read) printJson({ line: place, ...viewOf(reading, site) });
         return;
       }
-      const rows = read.flatMap(({ place, reading }) =>
-        rowsOf(reading, settings.platform).map((row) => [String(place), ...row]),
-      );
+      const rows = read.flatMap(({ place, reading }) => rowsOf(reading, site).map((row) => [String(place), ...row]));
       if (rows.length > 0)
         print(formatTable(["line", "source", "type", "severity", "time", "fields"], rows.slice(0, ROWS_MAX)));
       if (rows.length > ROWS_MAX) print(`and ${countOf(rows.length - ROWS_MAX, "more row")}; --json shows them all`);
@@ -76,7 +77,8 @@ export function addParse(program: Command): void {
 
 function readText(file: string): string {
   try {
-    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8");
+    // Some programs write the mark of UTF-8 before everything else.
+    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8").replace(/^\u{feff}/u, "");
   } catch (error) {
     throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
   }
@@ -114,34 +116,50 @@ function wholeJson(content: string): JsonValue | undefined {
   }
 }
 
-/** As it would be stored. */
-function eventView(event: ReadEvent, platform: string) {
+interface Site {
+  readonly platform: string;
+  readonly nowMs: number;
+  readonly retentionDays: number;
+}
+
+/** As it would be stored. A time that the intake would not believe is kept beside that of the arrival. */
+function eventView(event: ReadEvent, { platform, nowMs, retentionDays }: Site) {
+  const { timestampMs } = event;
+  const { earliest, latest } = clockBounds(nowMs, retentionDays);
+  const isTimely = timestampMs === null || (timestampMs >= earliest && timestampMs <= latest);
+  const told = timestampMs === null ? null : formatTime(timestampMs);
+  const fault =
+    timestampMs !== null && timestampMs > latest
+      ? `more than ${AHEAD_MS_MAX / 60_000} minutes ahead`
+      : `older than ${countOf(retentionDays, "day")}`;
   return {
     type: event.type,
     source: sourceName(platform, event.source),
     class: event.class ?? classOfType(event.type),
     severity: event.severity,
-    timestamp: event.timestampMs === null ? null : formatTime(event.timestampMs),
-    raw: event.raw,
+    timestamp: isTimely ? told : null,
+    ...(!isTimely && { note: `its time is taken as the time of arrival: ${told} is ${fault}` }),
+    raw: isTimely ? event.raw : { ...event.raw, reported_at: told },
   };
 }
 
-function viewOf(reading: Reading, platform: string): object {
+function viewOf(reading: Reading, site: Site): object {
   if (reading.kind !== "events") return reading;
-  return { kind: "events", events: reading.events.map((event) => eventView(event, platform)) };
+  return { kind: "events", events: reading.events.map((event) => eventView(event, site)) };
 }
 
-function rowsOf(reading: Reading, platform: string): string[][] {
+function rowsOf(reading: Reading, site: Site): string[][] {
   switch (reading.kind) {
     case "events":
       return reading.events.map((event) => {
-        const { source, type, severity, timestamp, raw } = eventView(event, platform);
-        return [source, plain(type), severity, timestamp ?? "on arrival", fieldsOf(raw)];
+        const { source, type, severity, timestamp, note, raw } = eventView(event, site);
+        const fields = note === undefined ? fieldsOf(raw) : `(${note}) ${fieldsOf(event.raw)}`;
+        return [source, plain(type), severity, timestamp ?? "on arrival", fields];
       });
     case "flows":
       return reading.flows.map(({ srcIp, srcPort, dstIp, dstPort, bytes, lastMs }) => {
         const ends = `${srcIp}:${srcPort} to ${dstIp}:${dstPort}, ${countOf(bytes, "byte")}`;
-        return [sourceName(platform, "network"), "(flow)", "-", formatTime(lastMs), ends];
+        return [sourceName(site.platform, "network"), "(flow)", "-", formatTime(lastMs), ends];
       });
     case "nothing":
       return [["-", "(nothing)", "-", "-", "nothing new is told"]];

@@ -13,7 +13,7 @@ export function addSettingFlags(command: Command, paths?: readonly string[]): Co
   command.addOption(new Option("--config <file>", "settings in YAML (default: tocsin.yaml, where there is one)"));
   for (const { path, flag, about, fallback } of settingEntries()) {
     if (paths && !paths.includes(path)) continue;
-    const shown = Array.isArray(fallback) ? "none" : String(fallback);
+    const shown = Array.isArray(fallback) ? fallback.join(",") || "none" : String(fallback);
     command.addOption(new Option(`${flag} <value>`, `${about} (default: ${shown})`));
   }
   return command;

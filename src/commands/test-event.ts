@@ -33,7 +33,7 @@ interface Service {
 export function addTestEvent(program: Command): void {
   const command = program
     .command("test-event")
-    .argument("<source>", TEST_SOURCES.join(", "), readSource)
+    .argument("<source>", `${TEST_SOURCES.join(", ")}; also as events have it: platform_network`, readSource)
     .description("send one event through the whole path of a running service")
     .option("--url <address>", `of the service (or ${CLIENT_VARIABLES.url}; default: as the settings say)`)
     .option("--key <key>", `its API key, with events:read and events:write (or ${CLIENT_VARIABLES.key})`)
@@ -70,8 +70,13 @@ Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use
     });
 }
 
+/** Those whose events are named after the platform too. */
+const PLATFORM_SOURCES: ReadonlySet<TestSource> = new Set(["network", "protect", "access", "talk"]);
+
 function readSource(text: string): TestSource {
-  const source = TEST_SOURCES.find((one) => one === text);
+  // Which word the platform goes by, only the service knows.
+  const name = text.slice(text.lastIndexOf("_") + 1);
+  const source = TEST_SOURCES.find((one) => one === text || (one === name && PLATFORM_SOURCES.has(one)));
   if (source) return source;
   throw new InvalidArgumentError(`There are ${TEST_SOURCES.join(", ")}.`);
 }

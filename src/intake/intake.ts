@@ -1,9 +1,10 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { Fault } from "../lib/fault.ts";
 import { formatTime, startOfDay } from "../lib/time.ts";
+import { clockBounds } from "../model/clock.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
 import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/store.ts";
-import { checkSubmission, clockBounds } from "./submission.ts";
+import { checkSubmission } from "./submission.ts";
 
 // The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
 

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkSubmission, clockBounds, isSubmission, submissionSchema } from "./submission.ts";
+import { clockBounds } from "../model/clock.ts";
+import { checkSubmission, isSubmission, submissionSchema } from "./submission.ts";
 
 const now = Date.UTC(2026, 10, 15, 12);
 const bounds = clockBounds(now, 7);

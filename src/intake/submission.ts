@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { faultsOf, type Fault } from "../lib/fault.ts";
-import { DAY_MS, formatTime, parseTime, startOfDay } from "../lib/time.ts";
+import { formatTime, parseTime } from "../lib/time.ts";
+import type { ClockBounds } from "../model/clock.ts";
 import {
   CLASSES,
   CUSTOM_SOURCE,
@@ -16,7 +17,6 @@ import { timeSchema } from "../model/query.ts";
 // An event as a client submits it, and what becomes of it. The schema is the law and words the faults; the
 // quick check says the same without allocating, since a batch asks it ten thousand times.
 
-const AHEAD_MS_MAX = 5 * 60_000;
 /** Levels of objects and arrays in `data`, itself included. */
 export const DATA_DEPTH_MAX = 32;
 
@@ -36,17 +36,6 @@ export const submissionSchema = z
       .describe(`any JSON object, at most ${DATA_DEPTH_MAX} levels deep; becomes raw`),
   })
   .meta({ id: "Submission" });
-
-export interface ClockBounds {
-  readonly now: number;
-  readonly earliest: number;
-  readonly latest: number;
-}
-
-/** What is kept goes back whole UTC days, so that is how far back an event may lie. */
-export function clockBounds(now: number, retentionDays: number): ClockBounds {
-  return { now, earliest: startOfDay(now - retentionDays * DAY_MS), latest: now + AHEAD_MS_MAX };
-}
 
 export type CheckedSubmission =
   | { readonly draft: EventDraft; readonly faults?: undefined }

@@ -47,6 +47,16 @@ export interface Surroundings {
 }
 
 /** Gives the channel, or undefined where the settings have none. */
+const NODE_ADVICE = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/;
+
+/** What Node says of a certificate, with the remedy that docs/notifications.md has in place of its own. */
+export function withOurAdvice(message: string): string {
+  return message.replace(
+    NODE_ADVICE,
+    "; for one of your own authority start the service with NODE_EXTRA_CA_CERTS=/path/to/authority.pem",
+  );
+}
+
 export type OpenChannel = (settings: ChannelSettings, surroundings: Surroundings) => Channel | undefined;
 
 export type Channels = ReadonlyMap<ChannelName, Channel>;

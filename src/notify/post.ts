@@ -1,6 +1,6 @@
 import { AddressRefused, readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { oneLine } from "../lib/text.ts";
-import type { ChannelSettings, Outcome, Surroundings } from "./channel.ts";
+import { withOurAdvice, type ChannelSettings, type Outcome, type Surroundings } from "./channel.ts";
 import { secretsOfAddress, withoutSecrets } from "./hiding.ts";
 
 // A message by HTTP, and what the answer to it means.
@@ -45,7 +45,7 @@ export async function post(
     if (error instanceof AddressRefused) return { kind: "refused", error: shown(error.message) };
     const { code, message } = error as NodeJS.ErrnoException;
     const mayHaveArrived = !NOT_CONNECTED.has(code ?? "");
-    return { kind: "failed", error: shown(message || code || "no connection"), mayHaveArrived };
+    return { kind: "failed", error: shown(withOurAdvice(message || code || "no connection")), mayHaveArrived };
   }
 }
 

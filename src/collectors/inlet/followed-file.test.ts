@@ -82,7 +82,9 @@ const note = async () => JSON.parse(await readFile(join(folder, "note", "eve-fil
 
 test("a file that is not there yet is read from its beginning as it grows, line by line", async () => {
   const { file } = following();
+  expect(file.status().summary).toBe("it is about to be read");
   await expect.poll(() => file.status().state).toBe("missing");
+  expect(file.status().summary).toContain("the file is not there yet");
   writeFileSync(path, linesOf(0, 3));
   await storedWhen(numbers(0, 3));
   appendFileSync(path, `${linesOf(3, 5)}${lineOf(5).slice(0, 30)}`);
@@ -102,6 +104,18 @@ test("a file that was renamed is read to its very end, with what is still writte
   writeFileSync(path, linesOf(20, 25));
   appendFileSync(`${path}.1`, lineOf(12));
   await storedWhen([...numbers(0, 13), ...numbers(20, 25)]);
+});
+
+test("a file that is taken away is said to be missing, until there is one again", async () => {
+  writeFileSync(path, linesOf(0, 3));
+  const { file } = following();
+  await storedWhen(numbers(0, 3));
+  renameSync(path, `${path}.1`);
+  await expect.poll(() => file.status().state).toBe("missing");
+  expect(file.status().summary).toContain("the file is not there any more");
+  writeFileSync(path, linesOf(3, 5));
+  await storedWhen(numbers(0, 5));
+  await expect.poll(() => file.status().state).toBe("reading");
 });
 
 test("a file that was copied and truncated is read from its beginning again", async () => {

@@ -91,10 +91,12 @@ export class FollowedFile {
     const summary =
       this.#trouble ??
       (this.#isMissing
-        ? "there is no file at this path yet; it is read as soon as there is"
-        : lagBytes === 0
-          ? "all that is in it is stored"
-          : `${lagBytes} bytes are in it and not stored yet`);
+        ? `the file is not there${this.#followed ? " any more" : " yet"}: it is read as soon as there is one at this path`
+        : this.#followed === undefined
+          ? "it is about to be read"
+          : lagBytes === 0
+            ? "all that is in it is stored"
+            : `${lagBytes} bytes are in it and not stored yet`);
     return { path, state, summary, offset, size, lagBytes };
   }
 
@@ -166,8 +168,10 @@ export class FollowedFile {
   /** Reads and hands on what there is. False where nothing is to be done for now. */
   async #step(): Promise<boolean> {
     const followed = (this.#followed ??= await this.#open());
-    this.#isMissing = !followed;
-    if (!followed) return false;
+    if (!followed) {
+      this.#isMissing = true;
+      return false;
+    }
     const { size } = await followed.handle.stat();
     if (size > followed.size) followed.grewAtMs = this.#options.now();
     const isOther = size < followed.offset || !(await beginsAs(followed.handle, followed.head));
@@ -179,6 +183,7 @@ export class FollowedFile {
     }
     const portion = await this.#read(followed, size);
     if (portion) {
+      this.#isMissing = false;
       await this.#deliver(followed, portion, this.#options.now(), false);
       return true;
     }
@@ -236,6 +241,7 @@ export class FollowedFile {
   async #leaveIfReplaced(followed: Followed): Promise<boolean> {
     const { path, now } = this.#options;
     const found = await stat(path).catch(() => undefined);
+    this.#isMissing = !found;
     if (!found || (found.ino === followed.inode && found.dev === followed.device)) return false;
     if (now() - followed.grewAtMs < LEAVE_AFTER_MS) return false;
     const { handle, offset, size } = followed;

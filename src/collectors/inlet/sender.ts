@@ -1,4 +1,4 @@
-import { canonicalAddress, parseAddress, type AddressRange } from "../../lib/ip.ts";
+import { canonicalAddress, parseAddress, sixGroups, type AddressRange } from "../../lib/ip.ts";
 import {
   Tally,
   type CollectCounts,
@@ -39,6 +39,37 @@ export interface Room {
   characters: number;
 }
 
+/**
+ * How many connections and lines somebody may have. One address has one of its own; all addresses of an IPv6 network share one,
+ * since whoever has one of them has as many as he likes.
+ */
+class Share {
+  connections = 0;
+  /** Senders that have it. */
+  senders = 0;
+  readonly #perSecondMax: number;
+  /** Lines that may still come now; below zero, a stream has to wait. */
+  #lines: number;
+  #earnedAtMs: number;
+
+  constructor(perSecondMax: number, nowMs: number) {
+    this.#perSecondMax = perSecondMax;
+    this.#lines = perSecondMax;
+    this.#earnedAtMs = nowMs;
+  }
+
+  linesAt(nowMs: number): number {
+    const passedMs = Math.max(0, nowMs - this.#earnedAtMs);
+    this.#earnedAtMs = nowMs;
+    this.#lines = Math.min(this.#perSecondMax, this.#lines + (passedMs * this.#perSecondMax) / 1000);
+    return this.#lines;
+  }
+
+  spend(): void {
+    this.#lines--;
+  }
+}
+
 export class Sender extends Tally {
   readonly address: string;
   readonly collector: LineCollector;
@@ -47,25 +78,20 @@ export class Sender extends Tally {
   readonly firstSeenMs: number;
   lastSeenMs: number;
   lastEventMs = 0;
-  connections = 0;
+  readonly share: Share;
   readonly #room: Room;
-  readonly #perSecondMax: number;
   #lines: Line[] = [];
   #taken = 0;
   #characters = 0;
-  /** Lines that may still come now; below zero, a stream has to wait. */
-  #allowance: number;
-  #allowedAtMs: number;
+  #connections = 0;
 
-  constructor(who: SenderKey & { isAllowed: boolean }, perSecondMax: number, room: Room, nowMs: number) {
+  constructor(who: SenderKey & { isAllowed: boolean }, share: Share, room: Room, nowMs: number) {
     super();
     this.address = who.address;
     this.collector = who.collector;
     this.transport = who.transport;
     this.isAllowed = who.isAllowed;
-    this.#perSecondMax = perSecondMax;
-    this.#allowance = perSecondMax;
-    this.#allowedAtMs = nowMs;
+    this.share = share;
     this.#room = room;
     this.firstSeenMs = nowMs;
     this.lastSeenMs = nowMs;
@@ -75,6 +101,16 @@ export class Sender extends Tally {
     return this.#lines.length - this.#taken;
   }
 
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /** One connection more, or with -1 one less. */
+  connect(change: 1 | -1): void {
+    this.#connections += change;
+    this.share.connections += change;
+  }
+
   /** Whether nothing would be lost with it but its counts. */
   get isIdle(): boolean {
     return this.connections === 0 && this.waiting === 0 && this.address !== OTHERS;
@@ -82,8 +118,7 @@ export class Sender extends Tally {
 
   /** One more line, of a datagram: what is too much is lost. */
   offer(line: Line): "taken" | "too_fast" | "queue_full" {
-    this.#earn(line.atMs);
-    if (this.#allowance < 1) return "too_fast";
+    if (this.share.linesAt(line.atMs) < 1) return "too_fast";
     const share = this.#room.characters > QUEUES_CHARACTERS_MAX ? LITTLE_CHARACTERS_MAX : QUEUE_CHARACTERS_MAX;
     if (this.waiting >= QUEUE_LINES_MAX || this.#characters + line.text.length > share) return "queue_full";
     this.put(line);
@@ -92,7 +127,7 @@ export class Sender extends Tally {
 
   /** One more line, of a stream: it has been read and is kept, and the stream waits instead. */
   put(line: Line): void {
-    this.#allowance--;
+    this.share.spend();
     this.#lines.push(line);
     this.#characters += line.text.length;
     this.#room.characters += line.text.length;
@@ -116,25 +151,17 @@ export class Sender extends Tally {
 
   /** Whether its streams are to be left alone for now. */
   mustWait(nowMs: number): boolean {
-    this.#earn(nowMs);
-    return this.#allowance < 0 || this.#holdsMoreThan(1);
+    return this.share.linesAt(nowMs) < 0 || this.#holdsMoreThan(1);
   }
 
   /** Whether they may be read again. */
   mayGoOn(nowMs: number): boolean {
-    this.#earn(nowMs);
-    return this.#allowance >= 0 && !this.#holdsMoreThan(0.5);
+    return this.share.linesAt(nowMs) >= 0 && !this.#holdsMoreThan(0.5);
   }
 
   #holdsMoreThan(share: number): boolean {
     const isCrowded = this.#room.characters > QUEUES_CHARACTERS_MAX && this.#characters > LITTLE_CHARACTERS_MAX;
     return isCrowded || this.waiting > share * PAUSE_LINES || this.#characters > share * PAUSE_CHARACTERS;
-  }
-
-  #earn(nowMs: number): void {
-    const passedMs = Math.max(0, nowMs - this.#allowedAtMs);
-    this.#allowedAtMs = nowMs;
-    this.#allowance = Math.min(this.#perSecondMax, this.#allowance + (passedMs * this.#perSecondMax) / 1000);
   }
 
   status(nowMs: number): SenderStatus {
@@ -167,7 +194,10 @@ export class Sender extends Tally {
       case "waiting":
         return `${this.waiting} lines wait to be stored: it sends faster than they can be`;
       case "silent":
-        if (this.lines === 0) return "connected, and nothing has been sent yet";
+        if (this.lines === 0)
+          return this.transport === "file"
+            ? "nothing has been read yet; eve_file says how the file does"
+            : "connected, and nothing has been sent yet";
         return `nothing has come for ${Math.round((nowMs - this.lastSeenMs) / 60_000)} minutes`;
       case "refused":
         return `what came last could not be used: ${this.lastRefusal!.message}`;
@@ -196,6 +226,8 @@ export class Senders {
   /** Those that no event has come from, as far as anyone has looked; the one known longest first. */
   readonly #unproven = new Set<string>();
   readonly #room: Room = { characters: 0 };
+  /** Of IPv6 networks that somebody sends from. */
+  readonly #shares = new Map<string, Share>();
   /** What those did who are forgotten. */
   readonly #forgotten = new Tally();
   #fullSinceMs = -FULL_FOR_MS;
@@ -214,10 +246,18 @@ export class Senders {
     }
     const address = canonicalAddress(spelling) ?? spelling;
     const who = { collector, transport, address, isAllowed: spelling === OTHERS || this.#allows(transport, address) };
-    const sender = new Sender(who, this.#options.linesPerSecondMax, this.#room, nowMs);
+    const sender = new Sender(who, this.#shareOf(who, nowMs), this.#room, nowMs);
     this.#senders.set(name, sender);
     if (address !== OTHERS) this.#unproven.add(name);
     return sender;
+  }
+
+  #shareOf(who: SenderKey, nowMs: number): Share {
+    const network = networkOf(who);
+    const share = this.#shares.get(network ?? "") ?? new Share(this.#options.linesPerSecondMax, nowMs);
+    share.senders++;
+    if (network !== undefined) this.#shares.set(network, share);
+    return share;
   }
 
   /** The address behind a sender; what is on this machine has its own. */
@@ -256,6 +296,8 @@ export class Senders {
 
   #forget(name: string, sender: Sender): boolean {
     this.#forgotten.add(sender);
+    const network = networkOf(sender);
+    if (--sender.share.senders === 0 && network !== undefined) this.#shares.delete(network);
     this.#senders.delete(name);
     this.#unproven.delete(name);
     return true;
@@ -273,4 +315,13 @@ export class Senders {
     for (const sender of this.#senders.values()) total.add(sender);
     return { senders: [...this.#senders.values()].map((sender) => sender.status(nowMs)), total: total.counts() };
   }
+}
+
+/** Groups of an IPv6 address, of 16 bits each, that are the network: a house has one, and its owner all that is in it. */
+const NETWORK_GROUPS = 4;
+
+/** By what IPv6 senders are told apart for limits; undefined for any other. */
+function networkOf({ collector, transport, address }: SenderKey): string | undefined {
+  const groups = sixGroups(address.split("%", 1)[0]!);
+  return groups && `${collector} ${transport} ${groups.subarray(0, NETWORK_GROUPS).join(":")}`;
 }

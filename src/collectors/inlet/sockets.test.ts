@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -12,6 +12,7 @@ import { parseCidr } from "../../lib/ip.ts";
 import { unpackDraft } from "../draft.ts";
 import { Batches } from "./batches.ts";
 import { CA, CLIENT_CERTIFICATE, CLIENT_KEY, SERVER_CERTIFICATE, SERVER_KEY } from "./certificates.fixture.ts";
+import { Places } from "./places.ts";
 import { LineReader } from "./reader.ts";
 import { Senders, SENDERS_MAX } from "./sender.ts";
 import { Sockets, type SocketsOptions } from "./sockets.ts";
@@ -255,13 +256,15 @@ describe("limits", () => {
     const inlet = openSockets({ connectionsMax: 3, connectionsPerSenderMax: 2 });
     await inlet.sockets.listenTcp(inlet.place);
     const port = inlet.portOf("tcp");
-    await connected(port);
+    const first = await connected(port);
     const second = await connected(port);
     await (
       await connected(port)
     ).gone;
     expect(inlet.sender()).toMatchObject({ connections: 2, refused: { too_many_connections: 1 } });
-    await connected(port, "127.0.0.2");
+    const third = await connected(port, "127.0.0.2");
+    for (const socket of [first, second, third]) socket.write(`${LINE}\n`);
+    await inlet.linesWhen([LINE, LINE, LINE]);
     await (
       await connected(port, "127.0.0.3")
     ).gone;
@@ -269,7 +272,72 @@ describe("limits", () => {
     second.destroy();
     await inlet.senderWhen(({ connections }) => connections === 1);
     (await connected(port)).end(`${LINE}\n`);
-    await inlet.linesWhen([LINE]);
+    await inlet.linesWhen([LINE, LINE, LINE, LINE]);
+  });
+
+  test("when all places are taken, who never sent anything makes room, then who has not for a minute", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, connectionsMax: 4, connectionsPerSenderMax: 2 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const port = inlet.portOf("tcp");
+    const quiet = await connected(port, "127.0.0.2");
+    quiet.write("<13>quiet\n");
+    await inlet.linesWhen(["<13>quiet"]);
+    const busy = await connected(port, "127.0.0.3");
+    const idlers = [await connected(port, "127.0.0.4"), await connected(port, "127.0.0.4")];
+    await inlet.senderWhen(({ connections }) => connections === 2, "127.0.0.4");
+    nowMs += 30_000;
+    busy.write("<13>busy\n");
+    await inlet.linesWhen(["<13>busy", "<13>quiet"]);
+    const newcomers: Socket[] = [];
+    for (const [n, idler] of idlers.entries()) {
+      const newcomer = await connected(port, `127.0.0.${5 + n}`);
+      newcomer.write(`<13>new ${n}\n`);
+      newcomers.push(newcomer);
+      await idler.gone;
+    }
+    await inlet.linesWhen(["<13>busy", "<13>new 0", "<13>new 1", "<13>quiet"]);
+    const lost = inlet.sender("127.0.0.4")!;
+    expect(lost).toMatchObject({ connections: 0, refused: { too_many_connections: 2, cut_off: 0 } });
+    expect(lost.lastRefusal!.message).toContain("to make room, since all 4 are taken: nothing had come by it in 30 s");
+
+    // All have sent something, and none is silent for long enough.
+    await (
+      await connected(port, "127.0.0.7")
+    ).gone;
+    expect(inlet.sender("127.0.0.7")!.refused.too_many_connections).toBe(1);
+    nowMs += 31_000;
+    const last = await connected(port, "127.0.0.8");
+    await quiet.gone;
+    last.write("<13>last\n");
+    busy.write("<13>busy again\n");
+    await inlet.linesWhen(["<13>busy", "<13>busy again", "<13>last", "<13>new 0", "<13>new 1", "<13>quiet"]);
+    expect(newcomers.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  });
+
+  test("many addresses that say nothing do not keep others out", async () => {
+    const inlet = openSockets({ connectionsMax: 20, connectionsPerSenderMax: 5 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const port = inlet.portOf("tcp");
+    for (let n = 0; n < 20; n++) await connected(port, `127.0.0.${10 + (n % 4)}`);
+    const lines = linesOf(10, "heard");
+    for (const [n, line] of lines.entries()) (await connected(port, `127.0.0.${50 + n}`)).write(`${line}\n`);
+    await inlet.linesWhen(lines);
+  });
+
+  test("a Unix socket keeps its place, however silent it is", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "tocsin-sockets-"));
+    open.push({ close: () => rm(folder, { recursive: true }) });
+    const inlet = openSockets({ connectionsMax: 1 });
+    await inlet.sockets.listenTcp(inlet.place);
+    await inlet.sockets.listenUnix("eve", join(folder, "eve.sock"));
+    const local = connect(join(folder, "eve.sock"));
+    open.push({ close: () => local.destroy() });
+    await inlet.senderWhen(({ connections }) => connections === 1, "unix");
+    await (
+      await connected(inlet.portOf("tcp"))
+    ).gone;
+    expect(inlet.sender("unix")!.connections).toBe(1);
   });
 
   test("datagrams beyond the rate are dropped and counted", async () => {
@@ -327,6 +395,40 @@ test("a sender that never sent an event makes room for the next, and its counts 
   const { senders: known, total } = senders.status(nowMs);
   expect(known).toHaveLength(SENDERS_MAX);
   expect(total.lines).toBe(5000);
+});
+
+describe("IPv6 senders", () => {
+  const line = (atMs: number, from: string) => ({ text: LINE, isReplaced: false, atMs, from });
+
+  test("have the lines of one sender for each network of 64 bits, and are shown by their addresses", () => {
+    let nowMs = 1_000_000;
+    const senders = new Senders({ allowed: [], linesPerSecondMax: 10, now: () => nowMs });
+    const offer = (address: string) => senders.find("syslog", "udp", address).offer(line(nowMs, address));
+    const near = Array.from({ length: 20 }, (_, n) => `2001:db8:0:1::${n + 1}`);
+    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(10);
+    for (const other of ["2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"])
+      expect(offer(other), other).toBe("taken");
+    nowMs += 500;
+    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(5);
+    const shown = senders.status(nowMs).senders.map(({ address }) => address);
+    expect(shown).toEqual([...near, "2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]);
+  });
+
+  test("have the connections of one sender, for each network too", () => {
+    const now = () => 1_000_000;
+    const senders = new Senders({ allowed: [], linesPerSecondMax: 10, now });
+    const places = new Places({ connectionsMax: 100, connectionsPerSenderMax: 3, now });
+    const take = (address: string) => places.take(new Socket(), senders.find("syslog", "tcp", address));
+    const taken = [1, 2, 3].map((n) => take(`2001:db8::${n}`));
+    expect(take("2001:db8::4")).toContain("has 3 open already");
+    expect(typeof take("2001:db8:0:1::4")).toBe("object");
+    for (const n of [1, 2, 3, 4]) expect(typeof take(`192.0.2.${n}`)).toBe("object");
+    const [first] = taken;
+    if (typeof first !== "object") throw new Error(first);
+    first.socket.emit("close");
+    expect(typeof take("2001:db8::4")).toBe("object");
+    expect(senders.find("syslog", "tcp", "2001:db8::4").connections).toBe(1);
+  });
 });
 
 describe("what cannot be opened", () => {

@@ -5,6 +5,7 @@ import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { ListenFailure } from "../listener.ts";
 import type { RefusalReason } from "../reading.ts";
 import { Framing, messagesOfDatagram } from "./framing.ts";
+import { Places, type Place } from "./places.ts";
 import type { Sender, Senders } from "./sender.ts";
 import type { LineCollector, LineListenerStatus } from "./status.ts";
 import { sampleOf, textOf } from "./text.ts";
@@ -41,9 +42,8 @@ export interface ListenPlace {
 
 interface Connection {
   readonly socket: Socket;
-  readonly sender: Sender;
+  readonly place: Place;
   readonly framing: Framing;
-  isWaiting: boolean;
   /** Why we have ended it, where it was us. */
   cutFor: string | undefined;
   /** Since when a line has begun and not ended. */
@@ -64,14 +64,15 @@ interface OpenListener {
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #listeners: OpenListener[] = [];
-  /** Every connection that is open, those that shake hands included. */
-  readonly #sockets = new Set<Socket>();
+  /** Of every connection that is open, those that shake hands included. */
+  readonly #places: Places;
   readonly #connections = new Set<Connection>();
   readonly #looking: NodeJS.Timeout;
   #isClosing = false;
 
   constructor(options: SocketsOptions) {
     this.#options = options;
+    this.#places = new Places(options);
     this.#looking = setInterval(() => this.#look(), LOOK_MS);
   }
 
@@ -112,22 +113,27 @@ export class Sockets {
     const counted = { packets: 0, bytes: 0, connections: 0 };
     const { handshakeMsMax: handshakeTimeout = HANDSHAKE_MS_MAX } = this.#options;
     // By address and port, which a socket that is closed no longer knows.
-    const shaking = new Map<string, { fault: string }>();
+    const shaking = new Map<string, { readonly place: Place; fault: string }>();
     const endOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
     const server = createTlsServer({ ...tls, minVersion: "TLSv1.2", handshakeTimeout }, (socket) => {
-      shaking.delete(endOf(socket));
-      this.#read(socket, this.#options.senders.find(name, "tls", socket.remoteAddress!), counted);
+      const end = endOf(socket);
+      const shaken = shaking.get(end);
+      shaking.delete(end);
+      // Without one it was closed at the very end of its handshake.
+      if (shaken) this.#read(socket, shaken.place, counted);
+      else socket.destroy();
     });
     // Counted from its first byte on: a handshake that never ends holds a connection too.
     server.on("connection", (socket: Socket) => {
-      const sender = this.#admit(name, "tls", socket, undefined);
-      if (!sender) return;
+      const place = this.#admit(name, "tls", socket, undefined);
+      if (!place) return;
       const end = endOf(socket);
-      shaking.set(end, { fault: "the connection ended within it" });
+      shaking.set(end, { place, fault: "the connection ended within it" });
       socket.on("close", () => {
         const failed = shaking.get(end);
         shaking.delete(end);
-        if (failed) this.#refuse(sender, "handshake_failed", `the TLS handshake failed: ${failed.fault}`, "");
+        if (!failed || place.isLost) return;
+        this.#refuse(place.sender, "handshake_failed", `the TLS handshake failed: ${failed.fault}`, "");
       });
     });
     server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
@@ -199,8 +205,8 @@ export class Sockets {
     transport: "tcp" | "tls" | "unix",
     socket: Socket,
     counted: Counted | undefined,
-  ): Sender | undefined {
-    const { senders, connectionsMax, connectionsPerSenderMax, now } = this.#options;
+  ): Place | undefined {
+    const { senders, now } = this.#options;
     const from = transport === "unix" ? UNIX_SENDER : socket.remoteAddress;
     // Its end is told by "close"; an error here says only how it ended.
     socket.on("error", () => undefined);
@@ -210,31 +216,26 @@ export class Sockets {
     }
     const sender = senders.find(name, transport, from);
     sender.lastSeenMs = now();
-    const isFull = this.#sockets.size >= connectionsMax;
     if (!senders.admits(sender, from)) {
       this.#refuse(sender, "not_allowed", "it is not among collectors.allowed_senders", "");
       socket.destroy();
-    } else if (isFull || sender.connections >= connectionsPerSenderMax) {
-      const most = isFull ? `all ${connectionsMax} connections are taken` : `it has ${sender.connections} open already`;
-      this.#refuse(sender, "too_many_connections", `a connection was refused: ${most}`, "");
-      socket.destroy();
-    } else {
-      sender.connections++;
-      this.#sockets.add(socket);
-      // One that is gone without a word is found out, and does not hold its place for ever.
-      socket.setKeepAlive(true, KEEP_ALIVE_MS);
-      socket.on("close", () => {
-        sender.connections--;
-        this.#sockets.delete(socket);
-      });
-      if (counted) this.#read(socket, sender, counted);
-      return sender;
+      return undefined;
     }
-    return undefined;
+    const place = this.#places.take(socket, sender);
+    if (typeof place === "string") {
+      this.#refuse(sender, "too_many_connections", `a connection was refused: ${place}`, "");
+      socket.destroy();
+      return undefined;
+    }
+    // One that is gone without a word is found out, and does not hold its place for ever.
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    if (counted) this.#read(socket, place, counted);
+    return place;
   }
 
-  #read(socket: Socket, sender: Sender, counted: Counted): void {
+  #read(socket: Socket, place: Place, counted: Counted): void {
     const { lineBytesMax, now, wake, senders } = this.#options;
+    const { sender } = place;
     const from = senders.addressOf(sender, socket.remoteAddress ?? "");
     const framing = new Framing(
       { bytesMax: lineBytesMax, counted: sender.collector !== "eve" },
@@ -257,14 +258,7 @@ export class Sockets {
         },
       },
     );
-    const connection: Connection = {
-      socket,
-      sender,
-      framing,
-      isWaiting: false,
-      cutFor: undefined,
-      unfinishedSinceMs: undefined,
-    };
+    const connection: Connection = { socket, place, framing, cutFor: undefined, unfinishedSinceMs: undefined };
     this.#connections.add(connection);
     counted.connections++;
     let ended = false;
@@ -282,12 +276,13 @@ export class Sockets {
       sender.lastSeenMs = now();
       const { ended: before } = framing;
       framing.push(chunk);
+      if (framing.ended > before) this.#places.hear(place);
       // What is under way now has begun in this chunk, where anything has ended in it.
       if (!framing.isUnfinished) connection.unfinishedSinceMs = undefined;
       else if (framing.ended > before || connection.unfinishedSinceMs === undefined)
         connection.unfinishedSinceMs = now();
-      if (!connection.isWaiting && sender.mustWait(now())) {
-        connection.isWaiting = true;
+      if (!place.isWaiting && sender.mustWait(now())) {
+        place.isWaiting = true;
         socket.pause();
       }
     });
@@ -308,12 +303,14 @@ export class Sockets {
     const { now, unfinishedMsMax = UNFINISHED_MS_MAX } = this.#options;
     const nowMs = now();
     for (const connection of this.#connections) {
-      const { socket, sender, unfinishedSinceMs } = connection;
-      if (connection.isWaiting) {
+      const { socket, place, unfinishedSinceMs } = connection;
+      if (place.isWaiting) {
         // It is we who do not read: that is no fault of the sender's.
         if (unfinishedSinceMs !== undefined) connection.unfinishedSinceMs = nowMs;
-        if (!sender.mayGoOn(nowMs)) continue;
-        connection.isWaiting = false;
+        if (!place.sender.mayGoOn(nowMs)) continue;
+        place.isWaiting = false;
+        // Nor is the time that it has waited its silence.
+        if (place.heardAtMs !== undefined) this.#places.hear(place);
         socket.resume();
       } else if (unfinishedSinceMs !== undefined && nowMs - unfinishedSinceMs > unfinishedMsMax) {
         connection.cutFor = `a line that had begun did not end within ${unfinishedMsMax / 1000} s`;
@@ -348,7 +345,7 @@ export class Sockets {
       framing.end(true);
       socket.destroy();
     }
-    for (const socket of this.#sockets) socket.destroy();
+    this.#places.close();
     await Promise.all(closing);
   }
 }

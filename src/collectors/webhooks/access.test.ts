@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../model/event.ts";
+import { CONTEXT, eventsOf } from "../context.fixture.ts";
+import { readAs } from "../format.ts";
 import { event, read } from "./bodies.fixture.ts";
+import { OpenEvents } from "./open-events.ts";
 
 describe("the doors' console", () => {
   const notify = (name: string, data: JsonObject = {}) => ({ event: name, event_object_id: "o1", data });
@@ -21,6 +24,11 @@ describe("the doors' console", () => {
       { ...parts, object: { authentication_type: "PIN_CODE", result: "Access Denied: outside hours" } },
       { type: "access_denied", severity: "medium", raw: { reason: "Access Denied: outside hours", method: "code" } },
     ],
+    ...["", " ", null].map((result): [string, JsonObject, Record<string, unknown>] => [
+      "access.door.unlock",
+      { ...parts, object: { authentication_type: "NFC", result } },
+      { type: "access_incomplete", severity: "low", raw: { user: "robin", door: "Main entrance" } },
+    ]),
     [
       "access.data.device.remote_unlock",
       { name: "Side door", location_type: "door" },
@@ -98,6 +106,7 @@ describe("the doors' console", () => {
     ["ACCESS", "access_granted", "info"],
     ["BLOCKED", "access_denied", "medium"],
     ["INCOMPLETE", "access_incomplete", "low"],
+    ["", "access_incomplete", "low"],
   ])("an entry of the log with %s, sent as it is, wrapped and twice wrapped", (result, type, severity) => {
     const bodies = [
       log(result),
@@ -112,6 +121,17 @@ describe("the doors' console", () => {
         raw: { user: "robin", badge: "AB12", door: "Entry", method: "badge" },
       });
     }
+  });
+
+  test("an answer to a question about the log is a list of its entries", () => {
+    const hits = ["ACCESS", "BLOCKED"].map((result, index) => ({ _id: String(index), _source: log(result) }));
+    const answer = { code: "SUCCESS", msg: "success", data: { hits } };
+    expect(eventsOf(read("access", answer)).map(({ type, raw }) => [type, raw["event_id"], raw["door"]])).toEqual([
+      ["access_granted", "0", "Entry"],
+      ["access_denied", "1", "Entry"],
+    ]);
+    expect(readAs("auto", JSON.stringify(answer), CONTEXT, new OpenEvents())).toEqual(read("access", answer));
+    expect(read("access", { code: "SUCCESS", data: { hits: [] } })).toEqual({ kind: "nothing" });
   });
 
   test("strangers are not one person called Unknown, and a plate is no badge", () => {

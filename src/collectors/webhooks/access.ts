@@ -27,7 +27,7 @@ type Parts = Readonly<Record<"location" | "device" | "actor" | "object", JsonObj
 
 /** What a notification is, where its name alone does not say it. */
 const NOTIFICATIONS: Readonly<Record<string, (parts: Parts, data: JsonObject) => Told>> = {
-  "access.door.unlock": ({ object }) => outcomeOf(textOf(object["result"]) ?? "Access Granted"),
+  "access.door.unlock": ({ object }) => outcomeOf(toldResult(object) ?? "Access Granted"),
   "access.data.device.remote_unlock": () => ({ type: "door_unlocked", severity: "low" }),
   "access.remote_view": () => ({ type: "doorbell", class: "security" }),
   "access.remote_view.change": () => ({ type: "doorbell_ended", class: "audit" }),
@@ -83,7 +83,7 @@ function readLog(body: JsonObject, log: JsonObject, context: ReadContext): ReadE
   const targets = listOf(log["target"]).map(objectOf);
   const target = (type: string) => textOf(targets.find((one) => one?.["type"] === type)?.["display_name"]);
   const name = textOf(event["type"]) ?? "access.log";
-  const result = textOf(event["result"]);
+  const result = toldResult(event);
   const isUnlock = name.startsWith("access.door") || name === "access.log";
   const told: Told =
     result !== undefined && isUnlock ? outcomeOf(result) : { type: typeOf(name, "access"), class: "audit" };
@@ -111,10 +111,15 @@ function nameOf(actor: JsonObject): string | undefined {
   return actor["id"] === "" ? undefined : textOf(actor["display_name"] ?? actor["name"]);
 }
 
+/** Empty where there is a place for it and nothing in it: then nobody says that somebody was let in. */
+function toldResult(object: JsonObject): string | undefined {
+  return "result" in object ? (textOf(object["result"]) ?? "") : undefined;
+}
+
 /** `ACCESS`, `BLOCKED`, `INCOMPLETE`, and the same in sentences. */
 function outcomeOf(result: string): Told {
-  const words = result.slice(0, 100).toLowerCase();
-  if (/incomplete|timeout|abort/.test(words)) return { type: "access_incomplete", severity: "low" };
+  const words = result.slice(0, 100).trim().toLowerCase();
+  if (words === "" || /incomplete|timeout|abort/.test(words)) return { type: "access_incomplete", severity: "low" };
   if (/denied|block|fail|reject|refuse|invalid/.test(words)) return { type: "access_denied", severity: "medium" };
   return { type: "access_granted" };
 }

@@ -40,6 +40,13 @@ describe("the cameras' console", () => {
     expect(vehicle).toMatchObject({ type: "vehicle", timestampMs: 1_795_000_009_000 });
   });
 
+  test("however many triggers an alarm has, so many become events, and all stand in each", () => {
+    const triggers = Array.from({ length: 1000 }, (_, n) => ({ key: "motion", device: `c${n}` }));
+    const events = eventsOf(read("protect", { alarm: { name: "all", triggers } }));
+    expect(events).toHaveLength(64);
+    expect(events[63]!.raw).toMatchObject({ camera: "c63", alarm: { triggers } });
+  });
+
   test("an alarm without triggers says what its condition was", () => {
     const body = {
       alarm: { name: "x", conditions: [{ condition: { source: "ring" } }], sources: [{ device: "0200000A0B0C" }] },
@@ -117,6 +124,18 @@ describe("the cameras' console", () => {
     [
       { type: "smartAudioDetect", start: 1, camera: "cam1", smartDetectTypes: ["alrmSmoke"] },
       { type: "smoke_alarm", severity: "critical" },
+    ],
+    [
+      { type: "sensorTamper", start: 1, metadata: { sensorName: { text: "Garage" } } },
+      { type: "tamper", severity: "high", raw: { device: "Garage" } },
+    ],
+    [
+      { type: "recordingDeleted", start: 1, camera: "cam1" },
+      { type: "recording_deleted", severity: "medium", raw: { camera: "cam1" } },
+    ],
+    [
+      { type: "videoDeleted", start: 1, camera: "cam1" },
+      { type: "video_deleted", severity: "medium" },
     ],
     [{ type: "somethingNew", start: 1, camera: "cam1" }, { type: "something_new" }],
     [

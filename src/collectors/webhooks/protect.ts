@@ -7,6 +7,9 @@ import type { OpenEvents } from "./open-events.ts";
 
 // What the cameras' console sends: alarms, and the frames of its event stream, in which a detection is told in parts.
 
+/** Triggers of one alarm that become events; all of them stand in `raw` of each, which is why there is a bound. */
+const TRIGGERS_MAX = 64;
+
 /** One object; undefined where it is none of these. */
 export function readProtect(
   object: JsonObject,
@@ -28,7 +31,8 @@ function readAlarm(
 ): readonly ReadEvent[] {
   const triggers = listOf(alarm["triggers"])
     .map(objectOf)
-    .filter((trigger) => trigger !== undefined);
+    .filter((trigger) => trigger !== undefined)
+    .slice(0, TRIGGERS_MAX);
   const [condition] = listOf(alarm["conditions"]).map((one) => objectOf(objectOf(one)?.["condition"]));
   const [source] = listOf(alarm["sources"]).map(objectOf);
   const fallback: JsonObject = {

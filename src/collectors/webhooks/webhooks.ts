@@ -72,11 +72,12 @@ function isOfType(value: JsonValue, type: FieldType): boolean {
   return typeof value === (type === "text" ? "string" : type === "number" ? "number" : "boolean");
 }
 
-/** Controllers answer questions with `{ meta, data: [...] }`, and some senders pass that on as it is. */
+/** Controllers answer questions with `{ meta, data: [...] }` or `{ data: { hits: [...] } }`, and some senders pass that on as it is. */
 function objectsOf(body: JsonValue): readonly JsonValue[] {
   if (Array.isArray(body)) return body;
   const { data, events } = body as JsonObject;
-  if (Array.isArray(data) && !("event" in (body as JsonObject))) return data;
+  const list = objectOf(data)?.["hits"] ?? data;
+  if (Array.isArray(list) && !("event" in (body as JsonObject))) return list;
   return Array.isArray(events) ? events : [body];
 }
 

@@ -100,6 +100,9 @@ test("a certificate that nobody vouches for is not taken", async () => {
   const { certificate: another } = makeCertificate();
   const outcome = await send(settingsOf(peer), messageOf([someAlert()]), { certificates: another });
   expect(outcome).toMatchObject({ kind: "failed", mayHaveArrived: false });
+  // The remedy is the one that docs/notifications.md has, and no other.
+  expect(outcome).toMatchObject({ error: expect.stringContaining("NODE_EXTRA_CA_CERTS=") });
+  expect(outcome).toMatchObject({ error: expect.not.stringContaining("--use-system-ca") });
   expect(peer.mails).toEqual([]);
 });
 

@@ -1,7 +1,7 @@
 import { getCACertificates } from "node:tls";
 import { createTransport } from "nodemailer";
 import { formatTime } from "../../lib/time.ts";
-import type { ChannelSettings, OpenChannel, Outcome, Surroundings } from "../channel.ts";
+import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
 import { secretsOfLogin, withoutSecrets } from "../hiding.ts";
 import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
@@ -74,7 +74,7 @@ interface SmtpError extends Error {
 }
 
 function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): Outcome {
-  const error = oneLine(withoutSecrets(message, secrets), ERROR_CHARACTERS_MAX);
+  const error = oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
   if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
   // Once the text of the mail is on its way, no answer is not a no.
   const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";
