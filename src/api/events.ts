@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BATCH_ITEMS_MAX, type Intake, type Item } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
-import type { Fault } from "../lib/fault.ts";
+import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
@@ -9,11 +9,10 @@ import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
-const SEARCH_CHARACTERS_MAX = 1000;
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
 
 const SUBMISSION_EXAMPLE = {
@@ -52,7 +51,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "By pages (`page`, `per_page`), or by cursor: `limit` alone begins at the top, `after` goes on below an event. " +
         "Events that arrive meanwhile neither repeat nor hide a row of a cursor walk.",
       scopes: ["events:read"],
-      query: listQuery(sources),
+      query: listQuery(sources, (words) => store.searchFault(words)),
       answers: {
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
@@ -85,7 +84,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       tag: "Events",
       summary: "Search and aggregate events",
       scopes: ["events:read"],
-      body: searchSchema.superRefine(({ query }, context) => sourceFaults(query.bool, sources, context)),
+      body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {
         query: {
           bool: {
@@ -190,7 +189,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
   ];
 }
 
-function listQuery(sources: readonly string[]) {
+function listQuery(sources: readonly string[], searchFault: Store["searchFault"]) {
   return refuseMixedPaging(
     z.strictObject({
       ...pagingParameters("event"),
@@ -200,13 +199,11 @@ function listQuery(sources: readonly string[]) {
       class: classSchema.optional(),
       from: timeSchema.optional().describe("inclusive"),
       to: timeSchema.optional().describe("exclusive"),
-      search: z
-        .string()
-        .trim()
-        .min(1)
-        .max(SEARCH_CHARACTERS_MAX)
-        .optional()
-        .describe('words that must all occur, each from its beginning; an address or a "phrase" as a whole'),
+      search: searchParameter(
+        searchFault,
+        "words that must all occur, each from its beginning, in any field but the timestamp (for that there are from and " +
+          'to); an address or a "phrase" as a whole',
+      ),
     }),
   );
 }

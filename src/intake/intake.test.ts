@@ -116,7 +116,10 @@ describe("the intake", () => {
       registry: new Registry(),
       retentionDays: 30,
     });
-    const both = await Promise.allSettled([broken.submit({ value: item(1) }, "t"), broken.submit({ value: item(2) }, "t")]);
+    const both = await Promise.allSettled([
+      broken.submit({ value: item(1) }, "t"),
+      broken.submit({ value: item(2) }, "t"),
+    ]);
     expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     gate.open();
     expect(await intake.submit({ value: item(3) }, "t")).toMatchObject({ kind: "stored", replayed: false });

@@ -24,6 +24,15 @@ export function joinFaults(first: readonly Fault[], second: readonly Fault[]): F
   return [...first, ...second.filter(({ field }) => !first.some((known) => isWithin(field, known.field)))];
 }
 
+/**
+ * For a refinement that looks at an object although something in it is wrong already, so that all is told at once. It
+ * meets fields of any type.
+ */
+export const BESIDE_OTHERS = {
+  when: ({ value }: z.core.ParsePayload): boolean =>
+    typeof value === "object" && value !== null && !Array.isArray(value),
+};
+
 type Issue = z.core.$ZodIssue;
 
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */
