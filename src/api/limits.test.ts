@@ -36,6 +36,7 @@ describe("rate limits", () => {
     expect(limitsOf(refused)).toEqual([429, 5, 0, reset]);
     expect(refused.headers["retry-after"]).toBe("40");
     expect(refused.body.error.code).toBe("rate_limited");
+    expect(refused.body.error.message).toBe("the limit of 5 requests a minute is used up; come back in 40 s");
     clock += 39_500;
     expect(await ask(secret)).toEqual([200, 5, 4, seconds(clock + 60_000)]);
   });
@@ -66,6 +67,7 @@ describe("rate limits", () => {
     const refused = await server.call("GET", "/v1/events", { key: secret });
     expect(limitsOf(refused)).toEqual([429, 5, 0, MIDNIGHT / 1000]);
     expect(refused.headers["retry-after"]).toBe(String((MIDNIGHT - clock) / 1000));
+    expect(refused.body.error.message).toContain("the limit of 5 requests a day is used up");
   });
 
   test("count what a key asks whatever the answer is", async () => {
