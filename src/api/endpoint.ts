@@ -165,8 +165,8 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
           request,
           readBody: read,
           faults,
-          query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
-          params: spec.params ? check(spec.params, request.params, faults) : undefined,
+          query: check(query, onceEach(request.query as Record<string, unknown>, faults), "query", faults),
+          params: spec.params ? check(spec.params, request.params, "path", faults) : undefined,
           body:
             spec.body && !spec.bodyTypes
               ? checkBody(
@@ -199,7 +199,7 @@ export function checkBody<Body extends z.ZodType>(
   }
   const read = body ? readJson(body.bytes, { depthMax: BODY_DEPTH_MAX }) : { value: {}, faults: [] };
   const found: Fault[] = [];
-  const value = check(schema, read.value, found);
+  const value = check(schema, read.value, "", found);
   const all = joinFaults([...read.faults, ...protoFaults(read.value)], found);
   for (const { field, message } of all) faults.push({ field: field || "body", message });
   return value as z.output<Body> | undefined;
@@ -220,10 +220,11 @@ function protoFaults(value: unknown): Fault[] {
   return faults;
 }
 
-function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {
+/** `whole` names the input where a fault has no place in it. */
+function check(schema: z.ZodType, input: unknown, whole: string, faults: Fault[]): unknown {
   const parsed = schema.safeParse(input, { reportInput: true });
   if (parsed.success) return parsed.data;
-  faults.push(...faultsOf(parsed.error));
+  for (const { field, message } of faultsOf(parsed.error)) faults.push({ field: field || whole, message });
   return undefined;
 }
 
@@ -231,7 +232,7 @@ function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {
 function onceEach(query: Record<string, unknown>, faults: Fault[]): Record<string, unknown> {
   const once: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(query)) {
-    if (Array.isArray(value)) faults.push({ field: name, message: "is given more than once" });
+    if (Array.isArray(value)) faults.push({ field: name || "query", message: "is given more than once" });
     else Object.defineProperty(once, name, { value, enumerable: true });
   }
   return once;

@@ -160,7 +160,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       summary: `Submit up to ${BATCH_ITEMS_MAX.toLocaleString("en")} events at once`,
       about:
         `A JSON array, or one submission on each line (\`${NDJSON_TYPE}\`). What is wrong with one does not touch the others: ` +
-        "`rejected` names each that was not stored, by its place in the batch. `ids` are those of the others, in order. " +
+        "`rejected` names each that was not stored, by its place in the batch: `index` counts submissions from 0, and lines only " +
+        "where something stands on them. `ids` are those of the others, in order. " +
         "An `Idempotency-Key` is not heeded here: a batch that is sent again is stored again.",
       scopes: ["events:write"],
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),

@@ -132,7 +132,10 @@ const INTERVAL_WORDS = "a duration such as 5m, 1h or 1d for timestamp, a number 
 
 const metricShapes = {
   count: z.strictObject({ field: fieldSchema.optional() }).optional(),
-  stats: z.strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") }).optional(),
+  stats: z
+    .strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") })
+    .optional()
+    .describe("min, max, avg and sum; of timestamp times, and no sum"),
   cardinality: z.strictObject({ field: fieldSchema }).optional(),
   terms: z
     .strictObject({
