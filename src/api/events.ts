@@ -166,6 +166,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       scopes: ["events:write"],
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
       bodyTypes: [JSON_TYPE, NDJSON_TYPE],
+      refusesFaults: true,
       example: [SUBMISSION_EXAMPLE],
       answers: {
         200: {
@@ -174,9 +175,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { accepted: 1, rejected: [], ids: [EVENT_EXAMPLE.id] },
         },
       },
-      handle: async ({ readBody }) => {
+      handle: async ({ readBody, faults }) => {
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] });
-        if (!body) throw invalid([{ field: "body", message: "is required" }]);
+        if (!body) throw invalid([...faults, { field: "body", message: "is required" }]);
+        if (faults.length > 0) throw invalid(faults);
         const items = batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
         const { ids, rejected, refusal } = await intake.submitMany(items);
         if (refusal && ids.length === 0) throw refusal;

@@ -55,6 +55,8 @@ describe("all faults of a request at once", () => {
     expect(fields).toEqual(["x", "type", "Idempotency-Key", "type", "source", "data"]);
     expect(fieldsOf(await server.call("POST", "/v1/events?x=1"))).toEqual(["body", "x"]);
     expect(fieldsOf(await server.call("POST", "/v1/events/search?x=1"))).toEqual(["body", "x"]);
+    expect(fieldsOf(await server.call("POST", "/v1/events/batch?x=1"))).toEqual(["body", "x"]);
+    expect(fieldsOf(await post("/v1/events/batch?x=1", [{}]))).toEqual(["x"]);
     expect(fieldsOf(await post("/v1/rules/import?x=1", { content: 1 }))).toEqual(["content", "format", "x"]);
   });
 
