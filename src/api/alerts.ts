@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Alerts } from "../alerts/alerts.ts";
 import { formatDuration } from "../lib/duration.ts";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ACTIONS_TAKEN_MAX,
@@ -24,11 +25,10 @@ import type { AlertTotals, Store } from "../store/store.ts";
 import { ALERT_DETAIL_EXAMPLE, ALERT_EXAMPLE, COMMENT_EXAMPLE } from "./alert-examples.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { data, dataText, endpoint, type Answer, type Endpoint } from "./endpoint.ts";
-import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
 
-const SEARCH_CHARACTERS_MAX = 1000;
 const RULE_NAME_CHARACTERS_MAX = 200;
 const ADDRESS_CHARACTERS_MAX = 254;
 const ACTION_CHARACTERS_MAX = 1000;
@@ -37,7 +37,7 @@ const STATS_MS_DEFAULT = 30 * DAY_MS;
 
 export interface AlertEndpointOptions {
   readonly alerts: Alerts;
-  readonly store: Pick<Store, "alerts" | "events">;
+  readonly store: Pick<Store, "alerts" | "events" | "searchFault">;
   readonly sources: readonly string[];
   readonly now: () => number;
 }
@@ -140,15 +140,10 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
           ...alertFilters(sources),
           from: timeSchema.optional().describe("of created_at, inclusive"),
           to: timeSchema.optional().describe("of created_at, exclusive"),
-          search: z
-            .string()
-            .trim()
-            .min(1)
-            .max(SEARCH_CHARACTERS_MAX)
-            .optional()
-            .describe(
-              "words that must all occur, each from its beginning, in title, description, rule name, group or assignee",
-            ),
+          search: searchParameter(
+            (words) => store.searchFault(words),
+            "words that must all occur, each from its beginning, in title, description, rule name, group or assignee",
+          ),
           sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
           order: z.enum(["asc", "desc"]).default("desc"),
         }),
@@ -190,7 +185,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
           from: timeSchema.optional().describe("of created_at, inclusive; default: 30 days before to"),
           to: timeSchema.optional().describe("of created_at, exclusive; default: now"),
         })
-        .superRefine(refuseBackwards),
+        .superRefine(refuseBackwards, BESIDE_OTHERS),
       answers: { 200: { about: "the statistics", data: statsSchema, example: STATS_EXAMPLE } },
       handle: async ({ query: { from, to } }) => {
         const fromMs = from ?? (to ?? now()) - STATS_MS_DEFAULT;

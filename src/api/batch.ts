@@ -1,24 +1,28 @@
 import { isUtf8 } from "node:buffer";
-import { BATCH_ITEMS_MAX, type BatchItem } from "../intake/intake.ts";
+import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
-import { findFaults, isDeeperThan, parseJson, rewrite } from "../lib/json.ts";
+import { findFaults, isDeeperThan, parseJson, rewrite, withoutByteOrderMark } from "../lib/json.ts";
 import { NDJSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
 // A batch's submissions, each with its own faults, whichever way the batch is written.
 
+/** The body of a submission holds `data` one level down. */
+export const LEVELS_AROUND_DATA = 1;
+
 export interface BatchRules {
-  /** Levels of objects and arrays in one submission. */
+  /** Levels of objects and arrays in the data of one submission. */
   readonly depthMax: number;
   readonly itemBytesMax: number;
 }
 
 /** The submissions of a batch, each looked at when it is asked for; what is wrong with the whole is thrown at once. */
-export function batchItems(body: Body, rules: BatchRules): Iterable<BatchItem> {
-  return body.type === NDJSON_TYPE ? itemsOfLines(body.bytes, rules) : itemsOfArray(body.bytes, rules);
+export function batchItems(body: Body, rules: BatchRules): Iterable<Item> {
+  const bytes = withoutByteOrderMark(body.bytes);
+  return body.type === NDJSON_TYPE ? itemsOfLines(bytes, rules) : itemsOfArray(bytes, rules);
 }
 
-function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
+function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<Item> {
   const lines = splitLines(bytes);
   requireSize(lines.length);
   return {
@@ -58,26 +62,30 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-function itemOfLine(bytes: Buffer, rules: BatchRules): BatchItem {
+function itemOfLine(bytes: Buffer, rules: BatchRules): Item {
   const whole = isUtf8(bytes) ? wholeItem(bytes.toString("utf8"), rules) : undefined;
   if (whole) return whole;
-  const result = parseJson(bytes, rules);
+  const result = parseJson(bytes, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA });
   switch (result.kind) {
     case "value":
       return { value: result.value };
     case "faults":
-      return { faults: result.faults };
+      return { value: result.value, faults: result.faults };
     case "malformed":
       return { faults: [{ field: "", message: `is not JSON: ${result.message}` }] };
   }
 }
 
 /** A line that is the compact JSON of what it says, as most senders write it: nothing in it can have been lost. */
-function wholeItem(line: string, rules: BatchRules): BatchItem | undefined {
+function wholeItem(line: string, rules: BatchRules): Item | undefined {
   const value = parseOrUndefined(line);
-  if (value === undefined || line.includes("\\ud") || isDeeperThan(value, rules.depthMax)) return undefined;
+  if (value === undefined || line.includes("\\ud") || isTooDeep(value, rules)) return undefined;
   const { text, memberText } = rewrite(value, "data");
   return text === line ? { value, dataText: memberText } : undefined;
+}
+
+function isTooDeep(submission: unknown, { depthMax }: BatchRules): boolean {
+  return isDeeperThan(submission, depthMax + LEVELS_AROUND_DATA);
 }
 
 function parseOrUndefined(text: string): unknown {
@@ -89,7 +97,7 @@ function parseOrUndefined(text: string): unknown {
   }
 }
 
-function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<BatchItem> {
+function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<Item> {
   if (!isUtf8(bytes)) throw malformed("the text is not valid UTF-8");
   const text = bytes.toString("utf8");
   const elements = parseArray(text);
@@ -116,11 +124,11 @@ function malformed(message: string): Problem {
  * The same for an array: each element's text must stand where it would be written. From the first that does not, the
  * strict way. Each element is given away and not kept: a batch waits for the disk, what was parsed need not.
  */
-function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Generator<BatchItem> {
+function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Generator<Item> {
   let at = 1;
   for (let index = 0; index < elements.length; index++) {
     const value = elements[index];
-    const whole = isDeeperThan(value, rules.depthMax) ? undefined : rewrite(value, "data");
+    const whole = isTooDeep(value, rules) ? undefined : rewrite(value, "data");
     const end = at + (whole?.text.length ?? 0);
     // One comma between elements, the closing bracket after the last: white space shifts what comes next.
     const mark = index === elements.length - 1 ? "]" : ",";
@@ -134,14 +142,14 @@ function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Gene
   }
 }
 
-function* strictItems(text: string, elements: unknown[], from: number, rules: BatchRules): Generator<BatchItem> {
-  const faults = faultsByIndex(findFaults(text, rules.depthMax + 1));
+function* strictItems(text: string, elements: unknown[], from: number, rules: BatchRules): Generator<Item> {
+  const faults = faultsByIndex(findFaults(text, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA + 1 }));
   const mayBeTooLarge = isLonger(text, rules.itemBytesMax);
   for (let index = from; index < elements.length; index++) {
     const value = elements[index];
     elements[index] = undefined;
     const own = faults.get(index);
-    if (own) yield { faults: own };
+    if (own) yield { value, faults: own };
     else yield mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
   }
 }
@@ -178,7 +186,7 @@ function weigh(value: unknown, max: number): number {
   return weight;
 }
 
-function tooLarge({ itemBytesMax }: BatchRules): BatchItem {
+function tooLarge({ itemBytesMax }: BatchRules): Item {
   return { faults: [{ field: "", message: `is larger than ${itemBytesMax} bytes` }] };
 }
 

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
-import { parseJson } from "../lib/json.ts";
+import type { Fault } from "../lib/fault.ts";
+import { parseJson, withoutByteOrderMark, type JsonOptions } from "../lib/json.ts";
 import { invalid, Problem } from "./problems.ts";
 
 // Bodies: read whole within a limit, unpacked within the same limit, and parsed strictly.
@@ -95,14 +96,11 @@ export async function readBody(
   return { type, bytes: unpacked };
 }
 
-/** A body's JSON, or a Problem that names every fault in it. */
-export function readJson(bytes: Buffer, depthMax: number): unknown {
-  const result = parseJson(bytes, { depthMax });
+/** A body's JSON, and what is wrong with its text: that does not keep anyone from looking at the value as well. */
+export function readJson(bytes: Buffer, options: JsonOptions): { value: unknown; faults: readonly Fault[] } {
+  const result = parseJson(withoutByteOrderMark(bytes), options);
   if (result.kind === "malformed") throw new Problem("malformed_json", `the body is not JSON: ${result.message}`);
-  if (result.kind === "faults") {
-    throw invalid(result.faults.map(({ field, message }) => ({ field: field || "body", message })));
-  }
-  return result.value;
+  return { value: result.value, faults: result.kind === "faults" ? result.faults : [] };
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { faultsOf, formatPath, type Fault } from "../lib/fault.ts";
+import { faultsOf, formatPath, joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
@@ -88,6 +88,8 @@ interface Call<Query, Params, Body> {
   readonly request: FastifyRequest;
   /** For a call that reads its body by itself. */
   readBody(rules: BodyRules): Promise<RequestBody | undefined>;
+  /** What is wrong with the rest of the request; for a call that refuses it together with its body, else empty. */
+  readonly faults: readonly Fault[];
 }
 
 type Shape = z.ZodType<object>;
@@ -120,6 +122,8 @@ export interface Endpoint<
   readonly bodyOptional?: true;
   /** The handler reads the body by itself; the schema only documents it, for these media types. */
   readonly bodyTypes?: readonly string[];
+  /** The handler is called with the faults of the query too, and refuses them together with those of the body. */
+  readonly refusesFaults?: true;
   readonly requestHeaders?: z.ZodType;
   /** A body that the call takes. */
   readonly example?: unknown;
@@ -163,11 +167,15 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
           key: request.apiKey,
           request,
           readBody: read,
-          query: check(query, onceEach(request.query as Record<string, unknown>, faults), faults),
-          params: spec.params ? check(spec.params, request.params, faults) : undefined,
-          body: body && !spec.bodyTypes ? check(body, jsonOf(await read(rules), spec), faults) : undefined,
+          faults,
+          query: check(query, onceEach(request.query as Record<string, unknown>, faults), "query", faults),
+          params: spec.params ? check(spec.params, request.params, "path", faults) : undefined,
+          body:
+            body && !spec.bodyTypes
+              ? checkBody(body, await read(rules), faults, spec.bodyOptional === true || !spec.body)
+              : undefined,
         };
-        if (faults.length > 0) throw invalid(faults);
+        if (faults.length > 0 && !spec.refusesFaults) throw invalid(faults);
         return send(request, reply, await spec.handle(call as never), options.now);
       } finally {
         share.release();
@@ -181,14 +189,27 @@ function mayHaveBody({ method }: Endpoint): boolean {
   return method === "POST" || method === "PUT" || method === "PATCH";
 }
 
-function jsonOf(body: RequestBody | undefined, spec: Endpoint): unknown {
-  if (body) return withoutProto(readJson(body.bytes, BODY_DEPTH_MAX));
-  if (spec.bodyOptional || !spec.body) return {};
-  throw invalid([{ field: "body", message: "is required" }]);
+/** What a schema makes of a body, whose faults are added: those of its text and those of what it says. */
+export function checkBody<Body extends z.ZodType>(
+  schema: Body,
+  body: RequestBody | undefined,
+  faults: Fault[],
+  isOptional = false,
+): z.output<Body> | undefined {
+  if (!body && !isOptional) {
+    faults.push({ field: "body", message: "is required" });
+    return undefined;
+  }
+  const read = body ? readJson(body.bytes, { depthMax: BODY_DEPTH_MAX }) : { value: {}, faults: [] };
+  const found: Fault[] = [];
+  const value = check(schema, read.value, "", found);
+  const all = joinFaults([...read.faults, ...protoFaults(read.value)], found);
+  for (const { field, message } of all) faults.push({ field: field || "body", message });
+  return value as z.output<Body> | undefined;
 }
 
 /** Schemas pass over a key named `__proto__` in silence, and what is not known must be said. */
-function withoutProto(value: unknown): unknown {
+function protoFaults(value: unknown): Fault[] {
   const faults: Fault[] = [];
   const walk = (node: unknown, path: readonly PropertyKey[]): void => {
     if (typeof node !== "object" || node === null) return;
@@ -199,14 +220,14 @@ function withoutProto(value: unknown): unknown {
     }
   };
   walk(value, []);
-  if (faults.length > 0) throw invalid(faults);
-  return value;
+  return faults;
 }
 
-function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {
-  const parsed = schema.safeParse(input);
+/** `whole` names the input where a fault has no place in it. */
+function check(schema: z.ZodType, input: unknown, whole: string, faults: Fault[]): unknown {
+  const parsed = schema.safeParse(input, { reportInput: true });
   if (parsed.success) return parsed.data;
-  for (const fault of faultsOf(parsed.error)) faults.push({ ...fault, field: fault.field || "body" });
+  for (const { field, message } of faultsOf(parsed.error)) faults.push({ field: field || whole, message });
   return undefined;
 }
 
@@ -214,7 +235,7 @@ function check(schema: z.ZodType, input: unknown, faults: Fault[]): unknown {
 function onceEach(query: Record<string, unknown>, faults: Fault[]): Record<string, unknown> {
   const once: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(query)) {
-    if (Array.isArray(value)) faults.push({ field: name, message: "is given more than once" });
+    if (Array.isArray(value)) faults.push({ field: name || "query", message: "is given more than once" });
     else Object.defineProperty(once, name, { value, enumerable: true });
   }
   return once;

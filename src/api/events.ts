@@ -1,21 +1,19 @@
 import { z } from "zod";
-import { BATCH_ITEMS_MAX, type Intake } from "../intake/intake.ts";
+import { BATCH_ITEMS_MAX, type Intake, type Item } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
+import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
-import { batchItems } from "./batch.ts";
-import { JSON_TYPE, NDJSON_TYPE, readJson } from "./body.ts";
+import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
+import { JSON_TYPE, NDJSON_TYPE, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
-const SEARCH_CHARACTERS_MAX = 1000;
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
-/** The body of a submission holds `data` one level down. */
-const SUBMISSION_DEPTH_MAX = DATA_DEPTH_MAX + 1;
 
 const SUBMISSION_EXAMPLE = {
   type: "login_failure",
@@ -53,7 +51,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "By pages (`page`, `per_page`), or by cursor: `limit` alone begins at the top, `after` goes on below an event. " +
         "Events that arrive meanwhile neither repeat nor hide a row of a cursor walk.",
       scopes: ["events:read"],
-      query: listQuery(sources),
+      query: listQuery(sources, (words) => store.searchFault(words)),
       answers: {
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
@@ -86,7 +84,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       tag: "Events",
       summary: "Search and aggregate events",
       scopes: ["events:read"],
-      body: searchSchema.superRefine(({ query }, context) => sourceFaults(query.bool, sources, context)),
+      body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {
         query: {
           bool: {
@@ -137,16 +135,17 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       }),
       body: submissionSchema,
       bodyTypes: [JSON_TYPE],
+      refusesFaults: true,
       example: SUBMISSION_EXAMPLE,
       answers: { 201: { about: "the stored event", data: eventSchema, example: EVENT_EXAMPLE } },
-      handle: async ({ request, key, readBody }) => {
-        const token = idempotencyToken(request.headers["idempotency-key"], key.id);
-        const body = await readBody({ bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] });
-        if (!body) throw invalid([{ field: "body", message: "is required" }]);
-        const submitted = await intake.submit(readJson(body.bytes, SUBMISSION_DEPTH_MAX), token);
-        if (submitted.kind === "refused") {
-          throw invalid(submitted.faults.map((fault) => ({ ...fault, field: fault.field || "body" })));
-        }
+      handle: async ({ request, key, readBody, faults }) => {
+        const header = request.headers["idempotency-key"];
+        const beside = [...faults, ...idempotencyFaults(header)];
+        const item = submissionOf(await readBody({ bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] }));
+        if (beside.length > 0) throw invalid([...beside, ...intake.faultsOf(item).map(placed)]);
+        // One client's key must not find another's event.
+        const submitted = await intake.submit(item, header === undefined ? undefined : `${key.id}/${String(header)}`);
+        if (submitted.kind === "refused") throw invalid(submitted.faults.map(placed));
         return dataText(submitted.event.text, 201, {
           Location: `/v1/events/${submitted.event.id}`,
           ...(submitted.replayed && { "Idempotency-Replayed": "true" }),
@@ -161,11 +160,13 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       summary: `Submit up to ${BATCH_ITEMS_MAX.toLocaleString("en")} events at once`,
       about:
         `A JSON array, or one submission on each line (\`${NDJSON_TYPE}\`). What is wrong with one does not touch the others: ` +
-        "`rejected` names each that was not stored, by its place in the batch. `ids` are those of the others, in order. " +
+        "`rejected` names each that was not stored, by its place in the batch: `index` counts submissions from 0, and lines only " +
+        "where something stands on them. `ids` are those of the others, in order. " +
         "An `Idempotency-Key` is not heeded here: a batch that is sent again is stored again.",
       scopes: ["events:write"],
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
       bodyTypes: [JSON_TYPE, NDJSON_TYPE],
+      refusesFaults: true,
       example: [SUBMISSION_EXAMPLE],
       answers: {
         200: {
@@ -174,18 +175,16 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { accepted: 1, rejected: [], ids: [EVENT_EXAMPLE.id] },
         },
       },
-      handle: async ({ readBody }) => {
+      handle: async ({ readBody, faults }) => {
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] });
-        if (!body) throw invalid([{ field: "body", message: "is required" }]);
-        const items = batchItems(body, { depthMax: SUBMISSION_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
+        if (!body) throw invalid([...faults, { field: "body", message: "is required" }]);
+        if (faults.length > 0) throw invalid(faults);
+        const items = batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
         const { ids, rejected, refusal } = await intake.submitMany(items);
         if (refusal && ids.length === 0) throw refusal;
         return data({
           accepted: ids.length,
-          rejected: rejected.map(({ index, details }) => ({
-            index,
-            details: details.map(({ field, message }) => ({ field: field || "body", message })),
-          })),
+          rejected: rejected.map(({ index, details }) => ({ index, details: details.map(placed) })),
           ids,
         });
       },
@@ -193,7 +192,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
   ];
 }
 
-function listQuery(sources: readonly string[]) {
+function listQuery(sources: readonly string[], searchFault: Store["searchFault"]) {
   return refuseMixedPaging(
     z.strictObject({
       ...pagingParameters("event"),
@@ -203,25 +202,30 @@ function listQuery(sources: readonly string[]) {
       class: classSchema.optional(),
       from: timeSchema.optional().describe("inclusive"),
       to: timeSchema.optional().describe("exclusive"),
-      search: z
-        .string()
-        .trim()
-        .min(1)
-        .max(SEARCH_CHARACTERS_MAX)
-        .optional()
-        .describe('words that must all occur, each from its beginning; an address or a "phrase" as a whole'),
+      search: searchParameter(
+        searchFault,
+        "words that must all occur, each from its beginning, in any field but the timestamp (for that there are from and " +
+          'to); an address or a "phrase" as a whole',
+      ),
     }),
   );
 }
 
-/** One client's key must not find another's event. */
-function idempotencyToken(header: string | string[] | undefined, keyId: string): string | undefined {
-  if (header === undefined) return undefined;
-  if (typeof header !== "string" || !/^[\x21-\x7e]+$/.test(header) || header.length > IDEMPOTENCY_KEY_CHARACTERS_MAX) {
-    const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
-    throw invalid([{ field: "Idempotency-Key", message }]);
-  }
-  return `${keyId}/${header}`;
+function submissionOf(body: Body | undefined): Item {
+  if (!body) return { faults: [{ field: "", message: "is required" }] };
+  return readJson(body.bytes, { depthMax: DATA_DEPTH_MAX, levelsAround: LEVELS_AROUND_DATA });
+}
+
+function placed({ field, message }: Fault): Fault {
+  return { field: field || "body", message };
+}
+
+function idempotencyFaults(header: string | string[] | undefined): Fault[] {
+  if (header === undefined) return [];
+  const isText = typeof header === "string" && /^[\x21-\x7e]+$/.test(header);
+  if (isText && header.length <= IDEMPOTENCY_KEY_CHARACTERS_MAX) return [];
+  const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
+  return [{ field: "Idempotency-Key", message }];
 }
 
 const searchAnswerSchema = z

@@ -1,5 +1,6 @@
 import { readdirSync, readlinkSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
@@ -113,6 +114,32 @@ describe("an export", () => {
     const again = await server.call("GET", download_url);
     expect(again.text.trim().split("\n")).toHaveLength(10_000);
   });
+});
+
+test("a download is complete once its client has every byte, however soon it hangs up then", async () => {
+  const rows = { bool: { must: [{ field: "raw.n", lt: 200 }] } };
+  const { download_url, size_bytes } = await completed({ ...everything, query: rows });
+  const before = server.log.length;
+  const downloads = 100;
+  const head = `GET ${download_url} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\n\r\n`;
+  for (let n = 0; n < downloads; n++) {
+    await new Promise<void>((resolve) => {
+      const socket = connect(server.port, "127.0.0.1", () => socket.write(head));
+      let heard = Buffer.alloc(0);
+      socket.on("data", (chunk: Buffer) => {
+        heard = Buffer.concat([heard, chunk]);
+        const end = heard.indexOf("\r\n\r\n");
+        if (end >= 0 && heard.length === end + 4 + size_bytes) socket.destroy();
+      });
+      socket.on("close", () => resolve());
+    });
+  }
+  const logged = () => server.log.slice(before).filter(({ route }) => route?.endsWith("/download"));
+  for (let tries = 0; logged().length < downloads && tries < 500; tries++) {
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  expect(logged()).toHaveLength(downloads);
+  expect(logged().filter(({ aborted }) => aborted)).toEqual([]);
 });
 
 function linkOf(fd: string): string {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Exporter } from "../exports/exporter.ts";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuestion } from "../model/export.ts";
 import { toCondition } from "../model/query.ts";
@@ -39,7 +40,10 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       summary: "Export events to a file",
       about: "Answers at once; the file is written in the background and kept for 24 hours.",
       scopes: ["events:read"],
-      body: exportRequestSchema.superRefine(({ query }, context) => sourceFaults(query?.bool, sources, context)),
+      body: exportRequestSchema.superRefine(
+        ({ query }, context) => sourceFaults(query, sources, context),
+        BESIDE_OTHERS,
+      ),
       example: {
         format: "csv",
         time_range: { from: "2026-11-08", to: "2026-11-15" },

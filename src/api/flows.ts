@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseAddress, parseCidr } from "../lib/ip.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { FLOW_WINDOW_MS } from "../model/flow.ts";
@@ -133,7 +134,7 @@ const listQuery = z
     offset: integerParameter(0, OFFSET_MAX, "flows to pass over, default 0"),
     limit: integerParameter(1, LIST_LIMIT_MAX, `flows to give, default ${LIST_LIMIT_DEFAULT}`),
   })
-  .superRefine(refuseBackwards);
+  .superRefine(refuseBackwards, BESIDE_OTHERS);
 
 const talkersQuery = z
   .strictObject({
@@ -142,10 +143,13 @@ const talkersQuery = z
     dim: z.enum(TALKER_DIMENSIONS).default("src"),
     limit: integerParameter(1, TALKERS_LIMIT_MAX, `rows at most, default ${TALKERS_LIMIT_DEFAULT}`),
   })
-  .superRefine(refuseBackwards)
-  .superRefine(refuseTwoBeginnings);
+  .superRefine(refuseBackwards, BESIDE_OTHERS)
+  .superRefine(refuseTwoBeginnings, BESIDE_OTHERS);
 
-const protocolsQuery = z.strictObject(lookBackParameters).superRefine(refuseBackwards).superRefine(refuseTwoBeginnings);
+const protocolsQuery = z
+  .strictObject(lookBackParameters)
+  .superRefine(refuseBackwards, BESIDE_OTHERS)
+  .superRefine(refuseTwoBeginnings, BESIDE_OTHERS);
 
 const timeseriesQuery = z
   .strictObject({
@@ -160,8 +164,8 @@ const timeseriesQuery = z
     by: z.enum(MEASURES).default("bytes").describe("which series are the top ones"),
     limit: integerParameter(1, SERIES_MAX, `top series, default ${SERIES_DEFAULT}; the rest is the series \`other\``),
   })
-  .superRefine(refuseBackwards)
-  .superRefine(refuseTwoBeginnings);
+  .superRefine(refuseBackwards, BESIDE_OTHERS)
+  .superRefine(refuseTwoBeginnings, BESIDE_OTHERS);
 
 function readInterval(text: string): number | undefined {
   const ms = parseDuration(text);

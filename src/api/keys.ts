@@ -18,7 +18,7 @@ import { timeSchema } from "../model/query.ts";
 import type { KeyStore } from "../store/store.ts";
 import { data, endpoint, list, pageParameter, paginate, perPageParameter, type Endpoint } from "./endpoint.ts";
 import type { Limits } from "./limits.ts";
-import { invalid, Problem } from "./problems.ts";
+import { Problem } from "./problems.ts";
 
 export interface KeyEndpointOptions {
   readonly keys: KeyStore;
@@ -82,7 +82,11 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
           name: keyNameSchema,
           scopes: z.array(scopeSchema).min(1).max(SCOPES.length),
           plan: planSchema.default("starter"),
-          expires_at: timeSchema.nullable().optional().describe("default: never"),
+          expires_at: timeSchema
+            .refine((at) => at > now(), "must lie ahead")
+            .nullable()
+            .optional()
+            .describe("default: never"),
         })
         .meta({ id: "NewKey" }),
       example: { name: "ci", scopes: ["events:read", "events:write"], plan: "pro" },
@@ -90,7 +94,6 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       handle: ({ body, key: own }) => {
         const at = now();
         const expiresAt = body.expires_at ?? null;
-        if (expiresAt !== null && expiresAt <= at) throw invalid([{ field: "expires_at", message: "must lie ahead" }]);
         requireOwn(own, body.scopes);
         const { key, secret } = createKey({ ...body, expiresAt, now: at });
         keys.put(key);

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Settings } from "../config/config.ts";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
@@ -36,6 +37,7 @@ describe("rate limits", () => {
     expect(limitsOf(refused)).toEqual([429, 5, 0, reset]);
     expect(refused.headers["retry-after"]).toBe("40");
     expect(refused.body.error.code).toBe("rate_limited");
+    expect(refused.body.error.message).toBe("the limit of 5 requests a minute is used up; come back in 40 s");
     clock += 39_500;
     expect(await ask(secret)).toEqual([200, 5, 4, seconds(clock + 60_000)]);
   });
@@ -66,6 +68,7 @@ describe("rate limits", () => {
     const refused = await server.call("GET", "/v1/events", { key: secret });
     expect(limitsOf(refused)).toEqual([429, 5, 0, MIDNIGHT / 1000]);
     expect(refused.headers["retry-after"]).toBe(String((MIDNIGHT - clock) / 1000));
+    expect(refused.body.error.message).toContain("the limit of 5 requests a day is used up");
   });
 
   test("count what a key asks whatever the answer is", async () => {
@@ -84,6 +87,24 @@ describe("rate limits", () => {
     expect(await ask(null)).toEqual([429, 2, 0, reset]);
     expect(await ask(null, "/v1/nothing")).toEqual([429, 2, 0, reset]);
     expect(await ask(secret)).toEqual([200, 4, 3, reset]);
+  });
+
+  test("count what is not HTTP against its address, and refuse that too", async () => {
+    const broken = () =>
+      new Promise<string>((resolve) => {
+        let heard = "";
+        const socket = connect(server.port, "127.0.0.1", () => socket.write("FOO / HTTP/1.1\r\n\r\n"));
+        socket.on("data", (chunk) => (heard += chunk.toString()));
+        socket.on("close", () => resolve(heard));
+      });
+    const reset = `X-RateLimit-Reset: ${seconds(clock + 60_000)}\r\n`;
+    for (const remaining of [1, 0]) {
+      const answer = await broken();
+      expect(answer).toMatch(/^HTTP\/1.1 400 /);
+      expect(answer).toContain(`X-RateLimit-Limit: 2\r\nX-RateLimit-Remaining: ${remaining}\r\n${reset}`);
+    }
+    expect(await broken()).toMatch(/^HTTP\/1.1 429 Too Many Requests\r\n.*\r\nRetry-After: 60\r\n.*"rate_limited"/s);
+    expect((await ask(null))[0]).toBe(429);
   });
 
   test("do not touch health, metrics and docs", async () => {

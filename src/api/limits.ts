@@ -22,14 +22,17 @@ export interface LimitSettings {
 /** What the rate limit headers say, and whether the request may pass. */
 export interface Verdict {
   readonly allowed: boolean;
+  /** The window that is described. */
+  readonly window: "minute" | "day";
   readonly limit: number;
   readonly remaining: number;
-  /** Milliseconds; when the window that is described ends. */
+  /** Milliseconds; when the window ends. */
   readonly resetAt: number;
 }
 
 /** A span of time and what was counted in it. */
 interface Window {
+  readonly span: Verdict["window"];
   endsAt: number;
   count: number;
   readonly max: number;
@@ -76,9 +79,10 @@ export class Limits {
     const now = this.#now();
     const use = this.#use(key.id, now);
     const plan = this.#settings.plans[key.plan];
-    const minute: Window = { endsAt: use.minuteEndsAt, count: use.minuteCount, max: plan.perMinute };
+    const minute: Window = { span: "minute", endsAt: use.minuteEndsAt, count: use.minuteCount, max: plan.perMinute };
     const windows = [minute];
-    if (plan.perDay !== null) windows.push({ endsAt: use.day + DAY_MS, count: use.dayCount, max: plan.perDay });
+    if (plan.perDay !== null)
+      windows.push({ span: "day", endsAt: use.day + DAY_MS, count: use.dayCount, max: plan.perDay });
     const verdict = this.#judge(windows);
     if (verdict.allowed) {
       if (this.#settings.rateLimits) {
@@ -96,7 +100,7 @@ export class Limits {
     const name = networkOf(address);
     let window = this.#addresses.get(name);
     if (!window || isOver(window.endsAt, now)) {
-      window = { endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
+      window = { span: "minute", endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
       this.#addresses.set(name, window);
     }
     const verdict = this.#judge([window]);
@@ -157,7 +161,7 @@ export class Limits {
     });
     const allowed = left(tightest) > 0;
     const remaining = left(tightest) - (allowed && limited ? 1 : 0);
-    return { allowed, limit: tightest.max, remaining, resetAt: tightest.endsAt };
+    return { allowed, window: tightest.span, limit: tightest.max, remaining, resetAt: tightest.endsAt };
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
+import type { Store } from "../store/store.ts";
 import { integerParameter, list, pageParameter, paginate, perPageParameter, type Answer } from "./endpoint.ts";
 
 // How every list is walked: by numbered pages, or by a cursor.
@@ -19,6 +20,23 @@ export function pagingParameters(what: string) {
       .describe(`cursor mode: go on below the ${what} with this id`),
     limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items in an answer, default ${PER_PAGE_DEFAULT}`),
   };
+}
+
+const SEARCH_CHARACTERS_MAX = 1000;
+
+/** Words to look for; what is wrong with them is told beside what is wrong with other parameters. */
+export function searchParameter(searchFault: Store["searchFault"], about: string) {
+  return z
+    .string()
+    .trim()
+    .min(1, { abort: true })
+    .max(SEARCH_CHARACTERS_MAX, { abort: true })
+    .superRefine((words, context) => {
+      const message = searchFault(words);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    })
+    .optional()
+    .describe(about);
 }
 
 interface Paging {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Settings } from "../config/config.ts";
-import { faultsOf, type Fault } from "../lib/fault.ts";
+import type { Fault } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
 import type { RuleInput } from "../model/rule.ts";
 import type { ImportApi } from "../sigma/worker.ts";
@@ -14,8 +14,8 @@ import {
   type ImportResult,
   type ReadRules,
 } from "../sigma/rule-import.ts";
-import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
-import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import { JSON_TYPE } from "./body.ts";
+import { checkBody, data, endpoint, type Endpoint } from "./endpoint.ts";
 import { invalid, Problem, toProblem } from "./problems.ts";
 
 /** Imports that wait for another one to end; more are asked to come back. */
@@ -92,6 +92,7 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
       scopes: ["rules:write"],
       body: bodySchema,
       bodyTypes: [JSON_TYPE],
+      refusesFaults: true,
       example: BODY_EXAMPLE,
       answers: {
         200: {
@@ -104,14 +105,12 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
           },
         },
       },
-      handle: async ({ key, readBody }) => {
+      handle: async ({ key, readBody, faults: found }) => {
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE] });
-        if (!body) throw invalid([{ field: "body", message: "is required" }]);
-        const parsed = bodySchema.safeParse(readJson(body.bytes, BODY_DEPTH_MAX));
-        if (!parsed.success) {
-          throw invalid(faultsOf(parsed.error).map((fault) => ({ ...fault, field: fault.field || "body" })));
-        }
-        const { format, content, mapping, enabled, dry_run } = parsed.data;
+        const faults = [...found];
+        const question = checkBody(bodySchema, body, faults);
+        if (!question || faults.length > 0) throw invalid(faults);
+        const { format, content, mapping, enabled, dry_run } = question;
         const files = [{ name: FILE_NAME, content, format }];
         // Begun when it is its turn: the import before it may take names.
         let rehearsal: CreateRules | undefined;

@@ -94,6 +94,22 @@ describe("what is refused has the error body", () => {
     expectProblem(await server.call("POST", "/healthz"), "method_not_allowed");
     expectProblem(await server.call("OPTIONS", "/v1/keys"), "method_not_allowed");
     expect((await server.call("DELETE", "/v1/events/evt_1")).headers.allow).toBe("GET, HEAD");
+    expectProblem(await server.call("QUERY", "/v1/events"), "method_not_allowed");
+  });
+
+  test("a method that a path lacks, though another path with an id in that place has it", async () => {
+    for (const [method, path, allow] of [
+      ["GET", "/v1/events/search", "POST"],
+      ["GET", "/v1/events/export", "POST"],
+      ["GET", "/v1/events/batch", "POST"],
+      ["GET", "/v1/alerts/bulk", "POST"],
+      ["DELETE", "/v1/rules/import", "POST"],
+      ["POST", "/v1/alerts/stats", "GET, HEAD"],
+    ] as const) {
+      const answer = await server.call(method, path);
+      expectProblem(answer, "method_not_allowed");
+      expect(answer.headers.allow, path).toBe(allow);
+    }
   });
 
   test("bodies that are not JSON", async () => {
@@ -172,7 +188,15 @@ describe("what is refused has the error body", () => {
   });
 
   test("what is not HTTP at all, and headers without end", async () => {
-    expect(await talk("HELLO\r\n\r\n")).toMatch(/^HTTP\/1.1 400 .*"validation_error"/s);
+    for (const text of ["HELLO\r\n\r\n", "FOO / HTTP/1.1\r\n\r\n", `GET /?${"x".repeat(20_000)} HTTP/1.1\r\n\r\n`]) {
+      const answer = await talk(text);
+      expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n.*"validation_error"/s);
+      for (const header of ["X-RateLimit-Limit: 60", "X-RateLimit-Remaining: ", "X-RateLimit-Reset: "])
+        expect(answer).toContain(`\r\n${header}`);
+      expect(answer).toMatch(
+        /\r\nContent-Security-Policy: default-src 'none'.*\r\nX-Content-Type-Options: nosniff\r\n/s,
+      );
+    }
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 400 .*the headers are larger/s,
     );

@@ -1,4 +1,3 @@
-import type { Socket } from "node:net";
 import fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
@@ -11,7 +10,6 @@ import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
-import { formatTime } from "../lib/time.ts";
 import { sourceNames } from "../model/event.ts";
 import { mayStandInPath } from "../model/key.ts";
 import type { Channel } from "../model/rule.ts";
@@ -20,6 +18,7 @@ import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
 import { BodyRoom, ClientGone } from "./body.ts";
+import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
 import { enrichmentEndpoints } from "./enrichment.ts";
@@ -28,7 +27,9 @@ import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
 import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
-import { Limits, type Verdict } from "./limits.ts";
+import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
+import { Limits } from "./limits.ts";
+import { methodTable, mistakenRoutes } from "./methods.ts";
 import { notificationEndpoints } from "./notifications.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
@@ -49,21 +50,6 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const CONNECTIONS_MAX = 10_000;
 /** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
-
-/**
- * What browsers are told of every answer; the docs page has a policy of its own. Written out, since they never change:
- * the usual plugin works them out anew for each request, at a fifth of what the whole request costs.
- */
-const SECURITY_HEADERS = {
-  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cross-Origin-Resource-Policy": "same-origin",
-  "Referrer-Policy": "no-referrer",
-  // Browsers heed it only where TLS stands in front. Subdomains are not ours to speak for.
-  "Strict-Transport-Security": "max-age=31536000",
-  "X-Content-Type-Options": "nosniff",
-  "X-Frame-Options": "DENY",
-};
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -92,8 +78,8 @@ export interface ServerOptions {
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
-  const app = createApp(settings, log, now);
   const limits = new Limits({ settings, keys: store.keys, log, now });
+  const app = createApp(settings, log, limits, now);
   app.addHook("onClose", () => limits.close());
   observe(app, registry);
   admit(app, { store, limits, now });
@@ -122,12 +108,15 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bodyRoom = new BodyRoom(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, now });
+  for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
+    app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
+  }
   addStatus(app, { store, detection: detector, registry, now });
   await serveDocs(app);
   return app;
 }
 
-function createApp(settings: Settings, log: Logger, now: () => number): FastifyInstance {
+function createApp(settings: Settings, log: Logger, limits: Limits, now: () => number): FastifyInstance {
   const nextId = idMaker("req_", now);
   const app = fastify({
     loggerInstance: log as never,
@@ -148,7 +137,7 @@ function createApp(settings: Settings, log: Logger, now: () => number): FastifyI
     // A path that cannot be decoded is one that nothing stands at.
     rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
     clientErrorHandler: (error, socket) =>
-      answerBrokenRequest(error, socket, { request_id: nextId(), timestamp: formatTime(now()) }),
+      answerBrokenRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
   app.server.maxConnections = CONNECTIONS_MAX;
   // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
@@ -158,6 +147,8 @@ function createApp(settings: Settings, log: Logger, now: () => number): FastifyI
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.setValidatorCompiler(() => () => true);
   app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  // No path takes it: that is to be said, whether or not a content type is given.
+  app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   return app;
 }
 
@@ -225,7 +216,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     const key = isTooStrong ? undefined : known;
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
-    tellLimits(reply, verdict);
+    reply.headers(limitHeaders(verdict));
     if (!verdict.allowed) return done(tooMany(verdict, now()));
     const { scopes } = request.routeOptions.config;
     try {
@@ -253,19 +244,6 @@ function isOpen(request: FastifyRequest): boolean {
   return STATUS_PATHS.includes(route) || route === DOCS_PATH || route.startsWith(`${DOCS_PATH}/`);
 }
 
-function tellLimits(reply: FastifyReply, { limit, remaining, resetAt }: Verdict): void {
-  reply.header("X-RateLimit-Limit", limit);
-  reply.header("X-RateLimit-Remaining", remaining);
-  reply.header("X-RateLimit-Reset", Math.ceil(resetAt / 1000));
-}
-
-function tooMany({ limit, resetAt }: Verdict, now: number): Problem {
-  const seconds = Math.max(1, Math.ceil((resetAt - now) / 1000));
-  return new Problem("rate_limited", `the limit of ${limit} requests is used up; come back in ${seconds} s`, {
-    headers: { "Retry-After": String(seconds) },
-  });
-}
-
 /** Every refusal in the error body, whether ours or the framework's. */
 function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () => number): void {
   const answer = (request: FastifyRequest, reply: FastifyReply, problem: Problem) =>
@@ -291,7 +269,7 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
     return answer(request, reply, new Problem("internal_error", "the service failed; its log has the request id"));
   });
 
-  const allowedAt = methodTable(endpoints);
+  const allowedAt = methodTable(routesOf(endpoints));
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0]!;
     const allowed = allowedAt(path);
@@ -302,37 +280,6 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
   });
 }
 
-/** Which methods a path has: the router only knows that it does not have this one. */
-function methodTable(endpoints: readonly Endpoint[]): (path: string) => string[] {
-  const rows = [
-    ...endpoints.map(({ method, path }) => ({ method: method as string, path: path as string })),
-    ...STATUS_PATHS.map((path) => ({ method: "GET", path })),
-  ].map(({ method, path }) => ({
-    methods: method === "GET" ? ["GET", "HEAD"] : [method],
-    pattern: new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`),
-  }));
-  return (path) => [...new Set(rows.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))];
-}
-
-/** What is not HTTP, or has more headers than we read, never becomes a request: it is answered on the bare socket. */
-function answerBrokenRequest(
-  error: Error & { code?: string },
-  socket: Socket,
-  meta: { request_id: string; timestamp: string },
-): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const message =
-    error.code === "HPE_HEADER_OVERFLOW"
-      ? `the headers are larger than ${HEADER_BYTES_MAX} bytes`
-      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? "the request took too long to arrive"
-        : "this is not a valid HTTP request";
-  const body = JSON.stringify(problemBody(new Problem("validation_error", message), meta));
-  socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-store\r\n` +
-      `X-Request-Id: ${meta.request_id}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
+function routesOf(endpoints: readonly Endpoint[]): { method: string; path: string }[] {
+  return [...endpoints, ...STATUS_PATHS.map((path) => ({ method: "GET", path }))];
 }

@@ -5,29 +5,28 @@ export function sourceSchema(sources: readonly string[]) {
   return z.enum(sources as [string, ...string[]]);
 }
 
-interface FilterLike {
-  readonly bool?: unknown;
-  readonly field?: unknown;
-  readonly [operator: string]: unknown;
-}
-interface BoolLike {
-  readonly must?: readonly FilterLike[] | undefined;
-  readonly must_not?: readonly FilterLike[] | undefined;
-  readonly should?: readonly FilterLike[] | undefined;
-}
-
 const VALUE_OPERATORS = ["equals", "not_equals", "in", "not_in"] as const;
 const LISTS = ["must", "must_not", "should"] as const;
 
-/** A test for a source that cannot be is a mistake to point out, not an empty answer. */
-export function sourceFaults(bool: unknown, sources: readonly string[], context: z.RefinementCtx): void {
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/**
+ * A test for a source that cannot be is a mistake to point out, not an empty answer. The query may have other faults, and
+ * things of any type in it.
+ */
+export function sourceFaults(query: unknown, sources: readonly string[], context: z.RefinementCtx): void {
   const message = `must be one of ${sources.join(", ")}`;
-  const visit = (bool: BoolLike, path: PropertyKey[]): void => {
+  const visit = (value: unknown, path: PropertyKey[]): void => {
+    const bool = membersOf(value);
     for (const list of LISTS) {
-      for (const [index, filter] of (bool[list] ?? []).entries()) {
+      const filters: readonly unknown[] = Array.isArray(bool[list]) ? bool[list] : [];
+      for (const [index, item] of filters.entries()) {
+        const filter = membersOf(item);
         const place = [...path, list, index];
-        if (filter.bool !== undefined) visit(filter.bool as BoolLike, [...place, "bool"]);
-        if (filter.field !== "source") continue;
+        visit(filter["bool"], [...place, "bool"]);
+        if (filter["field"] !== "source") continue;
         for (const operator of VALUE_OPERATORS) {
           const values = [filter[operator] ?? []].flat();
           const fold = (value: unknown) =>
@@ -39,5 +38,5 @@ export function sourceFaults(bool: unknown, sources: readonly string[], context:
       }
     }
   };
-  if (bool !== undefined) visit(bool as BoolLike, ["query", "bool"]);
+  visit(membersOf(query)["bool"], ["query", "bool"]);
 }

@@ -165,7 +165,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
 test("every fault of every source is reported at once, with its path, its origin and what is allowed", () => {
   const faults = faultsOf({
     yaml: "prot: 1\nlog_level: loud\nretention:\n  events_days: 0\n  event_days: 3\nplans: 5\ntrusted_proxies: [nowhere]\n",
-    environment: { TOCSIN_PORT: "70000", TOCSIN_HOTS: "x", TOCSIN_RATE_LIMITS: "maybe" },
+    environment: { TOCSIN_PORT: "70000", TOCSIN_HOTS: "x", TOCSIN_FOO: "x", TOCSIN_RATE_LIMITS: "maybe" },
     flags: { platform: "Not Good" },
   });
   const file = `file ${join(folder, "tocsin.yaml")}`;
@@ -174,6 +174,12 @@ test("every fault of every source is reported at once, with its path, its origin
     { path: "retention.event_days", origin: file, message: "is not a setting; did you mean events_days?" },
     { path: "plans", origin: file, message: "must hold starter, pro, enterprise; it is 5" },
     { path: "TOCSIN_HOTS", origin: "variable TOCSIN_HOTS", message: "is not a setting; did you mean TOCSIN_HOST?" },
+    // No name is near to it: that all begin alike does not count.
+    {
+      path: "TOCSIN_FOO",
+      origin: "variable TOCSIN_FOO",
+      message: expect.stringMatching(/^is not a setting; there are TOCSIN_CONFIG, /),
+    },
     {
       path: "log_level",
       origin: file,

@@ -11,6 +11,7 @@ import { faultsTogether } from "./together.ts";
 
 const FILE_BYTES_MAX = 1024 * 1024;
 const DEFAULT_FILE = "tocsin.yaml";
+const VARIABLE_PREFIX = "TOCSIN_";
 /** Not settings of the service: where a command finds one that runs, and the key it uses there. */
 export const CLIENT_VARIABLES = { url: "TOCSIN_URL", key: "TOCSIN_KEY" } as const;
 
@@ -32,7 +33,7 @@ export function settingEntries(group: Group = settingsSchema as Group, above = "
     const path = above + snakeCase(name);
     if (schema instanceof z.ZodObject) return settingEntries(schema as Group, `${path}.`);
     const word = path.replaceAll(".", "_");
-    const variable = `TOCSIN_${word.toUpperCase()}`;
+    const variable = `${VARIABLE_PREFIX}${word.toUpperCase()}`;
     return [{ path, variable, flag: `--${word.replaceAll("_", "-")}`, schema, ...facts.get(schema)! }];
   });
 }
@@ -174,8 +175,8 @@ function readVariables(
 ): Given[] {
   const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...entries.map(({ variable }) => variable)];
   for (const name of Object.keys(environment)) {
-    if (name.startsWith("TOCSIN_") && !known.includes(name)) {
-      faults.push({ path: name, origin: `variable ${name}`, message: unknownName(name, known) });
+    if (name.startsWith(VARIABLE_PREFIX) && !known.includes(name)) {
+      faults.push({ path: name, origin: `variable ${name}`, message: unknownVariable(name, known) });
     }
   }
   // An empty variable is one that is not set: that is how compose files and unit files say so.
@@ -196,6 +197,15 @@ function namesBelow(entries: readonly SettingEntry[], above: string): string[] {
 function unknownName(name: string, names: readonly string[]): string {
   const near = nearestName(name, names);
   return near ? `is not a setting; did you mean ${near}?` : `is not a setting; there are ${names.join(", ")}`;
+}
+
+/** They all begin alike: only what follows tells how near two names are. */
+function unknownVariable(name: string, names: readonly string[]): string {
+  const rest = (variable: string) => variable.slice(VARIABLE_PREFIX.length);
+  const near = nearestName(rest(name), names.map(rest));
+  return near
+    ? `is not a setting; did you mean ${VARIABLE_PREFIX}${near}?`
+    : `is not a setting; there are ${names.join(", ")}`;
 }
 
 function shown(value: unknown): string {

@@ -151,7 +151,9 @@ class QueueOfExports implements Exporter {
     if (!file) return undefined;
     const { size } = await file.stat();
     return {
-      stream: file.createReadStream(),
+      // Told where the file ends, the stream ends with its last byte. Else it would ask the disk once more, and a client
+      // that has everything by then could hang up before the answer is over.
+      stream: file.createReadStream(size > 0 ? { end: size - 1 } : {}),
       sizeBytes: size,
       mediaType,
       fileName: `events-${job.id}.${extension}`,

@@ -74,7 +74,7 @@ describe("the intake", () => {
     while ((await figure("tocsin_intake_waiting"))[0] !== `tocsin_intake_waiting ${WAITING_EVENTS_MAX}`) {
       await new Promise(setImmediate);
     }
-    await expect(intake.submit(item(0))).rejects.toThrow(StoreUnavailable);
+    await expect(intake.submit({ value: item(0) })).rejects.toThrow(StoreUnavailable);
     const turnedAway = await intake.submitMany(items(3));
     expect(turnedAway).toMatchObject({ ids: [], refusal: { reason: "queue_full" } });
     expect(turnedAway.rejected.map(({ index }) => index)).toEqual([0, 1, 2]);
@@ -84,12 +84,12 @@ describe("the intake", () => {
     const stored = outcomes.reduce((sum, { ids }) => sum + ids.length, 0);
     expect(stored + outcomes.reduce((sum, { rejected }) => sum + rejected.length, 0)).toBe(WAITING_EVENTS_MAX);
     expect(await store.events.count()).toBe(stored);
-    expect((await intake.submit(item(1))).kind).toBe("stored");
+    expect((await intake.submit({ value: item(1) })).kind).toBe("stored");
     expect(await figure("tocsin_intake_waiting")).toEqual(["tocsin_intake_waiting 0"]);
   });
 
   test("closes once everything that it let in is stored", async () => {
-    const submitted = intake.submit(item(1), "token");
+    const submitted = intake.submit({ value: item(1) }, "token");
     const batch = intake.submitMany(items(2));
     let closed = false;
     const closing = (async () => {
@@ -116,10 +116,13 @@ describe("the intake", () => {
       registry: new Registry(),
       retentionDays: 30,
     });
-    const both = await Promise.allSettled([broken.submit(item(1), "t"), broken.submit(item(2), "t")]);
+    const both = await Promise.allSettled([
+      broken.submit({ value: item(1) }, "t"),
+      broken.submit({ value: item(2) }, "t"),
+    ]);
     expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
     gate.open();
-    expect(await intake.submit(item(3), "t")).toMatchObject({ kind: "stored", replayed: false });
-    expect(await intake.submit(item(4), "t")).toMatchObject({ kind: "stored", replayed: true });
+    expect(await intake.submit({ value: item(3) }, "t")).toMatchObject({ kind: "stored", replayed: false });
+    expect(await intake.submit({ value: item(4) }, "t")).toMatchObject({ kind: "stored", replayed: true });
   });
 });

@@ -1,10 +1,10 @@
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { Fault } from "../lib/fault.ts";
+import { joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime, startOfDay } from "../lib/time.ts";
-import { clockBounds } from "../model/clock.ts";
+import { clockBounds, type ClockBounds } from "../model/clock.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
 import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/store.ts";
-import { checkSubmission } from "./submission.ts";
+import { checkSubmission, type CheckedSubmission } from "./submission.ts";
 
 // The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
 
@@ -16,10 +16,13 @@ const TURN_EVENTS_MAX = 1000;
 /** Events that were let in and are not yet stored. More than this and senders are told to come back. */
 export const WAITING_EVENTS_MAX = 50_000;
 
-/** One submission of a batch: a value, or why it could not be read. */
-export type BatchItem =
-  | { readonly value: unknown; readonly dataText?: string | undefined }
-  | { readonly faults: readonly Fault[] };
+/** One submission: a value and what is wrong with its text, or without a value why it could not be read. */
+export interface Item {
+  readonly value?: unknown;
+  /** The JSON text of its data, if the caller has it. */
+  readonly dataText?: string | undefined;
+  readonly faults?: readonly Fault[];
+}
 
 interface BatchOutcome {
   readonly ids: string[];
@@ -34,9 +37,11 @@ type Submitted =
 
 export interface Intake {
   /** A submission with the same token within a day is the same submission and gets the first one's answer. */
-  submit(value: unknown, token?: string): Promise<Submitted>;
+  submit(item: Item, token?: string): Promise<Submitted>;
+  /** Everything that is wrong with a submission; nothing is stored or counted. */
+  faultsOf(item: Item): readonly Fault[];
   /** Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. */
-  submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome>;
+  submitMany(items: Iterable<Item>): Promise<BatchOutcome>;
   /** Stores events that other parts of the service make. One whose token is known from the last day is there already. */
   take(events: readonly NewEvent[]): Promise<void>;
   /**
@@ -112,8 +117,12 @@ class Door implements Intake {
     );
   }
 
-  async submit(value: unknown, token?: string): Promise<Submitted> {
-    const checked = checkSubmission(value, clockBounds(this.#now(), this.#retentionDays));
+  faultsOf(item: Item): readonly Fault[] {
+    return checkItem(item, clockBounds(this.#now(), this.#retentionDays)).faults ?? [];
+  }
+
+  async submit(item: Item, token?: string): Promise<Submitted> {
+    const checked = checkItem(item, clockBounds(this.#now(), this.#retentionDays));
     if (checked.faults) {
       this.#count("invalid", 1);
       return { kind: "refused", faults: checked.faults };
@@ -132,7 +141,7 @@ class Door implements Intake {
     }
   }
 
-  async submitMany(items: Iterable<BatchItem>): Promise<BatchOutcome> {
+  async submitMany(items: Iterable<Item>): Promise<BatchOutcome> {
     const rejected: BatchOutcome["rejected"] = [];
     const chunks: Promise<ChunkOutcome>[] = [];
     await this.#takeIn(items, chunks, rejected);
@@ -157,7 +166,7 @@ class Door implements Intake {
    * Batches come one after the other, so that each is committed at once, and a large one lets others pass now and then.
    */
   async #takeIn(
-    items: Iterable<BatchItem>,
+    items: Iterable<Item>,
     chunks: Promise<ChunkOutcome>[],
     rejected: BatchOutcome["rejected"],
   ): Promise<void> {
@@ -167,12 +176,12 @@ class Door implements Intake {
       let chunk: Chunk = { drafts: [], indexes: [] };
       let index = 0;
       for (const item of items) {
-        const checked = "faults" in item ? item : checkSubmission(item.value, bounds, item.dataText);
-        if ("draft" in checked && checked.draft) {
+        const checked = checkItem(item, bounds);
+        if (checked.draft) {
           chunk.drafts.push(checked.draft);
           chunk.indexes.push(index);
         } else {
-          rejected.push({ index, details: checked.faults! });
+          rejected.push({ index, details: checked.faults });
         }
         index++;
         if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
@@ -295,6 +304,12 @@ class Door implements Intake {
   #count(reason: Refusal, events: number): void {
     if (events > 0) this.#refused.inc({ reason }, events);
   }
+}
+
+function checkItem({ value, dataText, faults }: Item, bounds: ClockBounds): CheckedSubmission {
+  if (faults === undefined || faults.length === 0) return checkSubmission(value, bounds, dataText);
+  // A text with faults can have a value with others: all are told at once.
+  return { faults: value === undefined ? faults : joinFaults(faults, checkSubmission(value, bounds).faults ?? []) };
 }
 
 /** Good submissions and their places in the batch. */

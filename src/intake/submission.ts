@@ -33,7 +33,7 @@ export const submissionSchema = z
       .describe("when it happened; default: now; at most 5 minutes ahead, and not older than what is kept"),
     data: z
       .record(z.string(), z.unknown())
-      .describe(`any JSON object, at most ${DATA_DEPTH_MAX} levels deep; becomes raw`),
+      .describe(`any JSON object, at most ${DATA_DEPTH_MAX} levels deep, itself the first; becomes raw`),
   })
   .meta({ id: "Submission" });
 
@@ -60,7 +60,7 @@ export function checkSubmission(value: unknown, bounds: ClockBounds, dataText?: 
       };
     }
   }
-  const parsed = submissionSchema.safeParse(value);
+  const parsed = submissionSchema.safeParse(value, { reportInput: true });
   return { faults: [...(parsed.success ? [] : faultsOf(parsed.error)), ...clockFaults(value, bounds)] };
 }
 

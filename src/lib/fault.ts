@@ -17,6 +17,22 @@ export function formatPath(segments: readonly PropertyKey[]): string {
   return path;
 }
 
+/** Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. */
+export function joinFaults(first: readonly Fault[], second: readonly Fault[]): Fault[] {
+  const isWithin = (field: string, place: string) =>
+    field.startsWith(place) && (field.length === place.length || place === "" || /[.[]/.test(field[place.length]!));
+  return [...first, ...second.filter(({ field }) => !first.some((known) => isWithin(field, known.field)))];
+}
+
+/**
+ * For a refinement that looks at an object although something in it is wrong already, so that all is told at once. It
+ * meets fields of any type.
+ */
+export const BESIDE_OTHERS = {
+  when: ({ value }: z.core.ParsePayload): boolean =>
+    typeof value === "object" && value !== null && !Array.isArray(value),
+};
+
 type Issue = z.core.$ZodIssue;
 
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */
@@ -37,17 +53,30 @@ function faultsOfIssue(issue: Issue, above: readonly PropertyKey[]): Fault[] {
   }
 }
 
+/** The schemas' own wording, which a schema that has better words replaces. */
+function isDefault({ message }: Issue): boolean {
+  return message.startsWith("Invalid ");
+}
+
+const TYPES: Record<string, string> = {
+  object: "an object",
+  record: "an object",
+  array: "an array",
+  int: "a whole number",
+  boolean: "true or false",
+};
 const UNITS: Record<string, string> = { string: " characters", array: " items", set: " items" };
 
 function wordIssue(issue: Issue): string {
   switch (issue.code) {
     case "invalid_type":
       if (issue.message.endsWith("received undefined")) return "is required";
-      return issue.message.startsWith("Invalid input: ")
-        ? issue.message.slice("Invalid input: ".length)
-        : `expected ${issue.expected}`;
-    case "invalid_value":
-      return `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.map(String).join(", ")}`;
+      return isDefault(issue) ? `must be ${TYPES[issue.expected] ?? `a ${issue.expected}`}` : issue.message;
+    case "invalid_value": {
+      const allowed = `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.map(String).join(", ")}`;
+      const worded = isDefault(issue) ? allowed : issue.message;
+      return "input" in issue && issue.input === undefined ? `is required: ${worded}` : worded;
+    }
     case "too_small":
       if (issue.minimum === 1 && issue.origin in UNITS) return "must not be empty";
       return `must be ${issue.inclusive ? "at least" : "more than"} ${issue.minimum}${UNITS[issue.origin] ?? ""}`;

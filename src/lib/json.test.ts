@@ -51,10 +51,12 @@ describe("strict JSON", () => {
     fc.assert(
       fc.property(strangeText, fc.integer({ min: 1, max: 5 }), (text, depthMax) => {
         const result = parse(text, depthMax);
-        const faults = findFaults(text, depthMax);
+        const faults = findFaults(text, { depthMax });
         expect(result.kind).toBe(faults.length > 0 ? "faults" : "value");
         const value = JSON.parse(text) as unknown;
-        if (isDeeperThan(value, depthMax)) expect(faults.map(({ message }) => message)).toContain("nested too deep");
+        const tooDeep = `is nested deeper than ${depthMax} levels`;
+        if (isDeeperThan(value, depthMax)) expect(faults.map(({ message }) => message)).toContain(tooDeep);
+        if (result.kind === "faults") expect(isDeeperThan(result.value, depthMax)).toBe(false);
       }),
       { numRuns: 2000 },
     );
@@ -97,10 +99,10 @@ describe("strict JSON", () => {
 
   test("takes as many levels as allowed and not one more, in objects and in arrays", () => {
     expect(parse(nested(32)).kind).toBe("value");
-    expect(faultsOf(nested(33))).toEqual([`${Array(32).fill("a").join(".")}: nested too deep`]);
+    expect(faultsOf(nested(33))).toEqual([`${Array(32).fill("a").join(".")}: is nested deeper than 32 levels`]);
     expect(parse(nested(32, "[", "]")).kind).toBe("value");
-    expect(faultsOf(nested(33, "[ ", "]"))).toEqual([`${"[0]".repeat(32)}: nested too deep`]);
-    expect(faultsOf(nested(400_000, "[", "]"))).toEqual([`${"[0]".repeat(32)}: nested too deep`]);
+    expect(faultsOf(nested(33, "[ ", "]"))).toEqual([`${"[0]".repeat(32)}: is nested deeper than 32 levels`]);
+    expect(faultsOf(nested(400_000, "[", "]"))).toEqual([`${"[0]".repeat(32)}: is nested deeper than 32 levels`]);
   });
 
   test("refuses half a surrogate pair in keys and values and takes whole ones", () => {

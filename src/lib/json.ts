@@ -7,11 +7,14 @@ import { formatPath, type Fault } from "./fault.ts";
 export type JsonResult =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "malformed"; readonly message: string }
+  /** The value is what can be looked at further: without what is nested too deep, which is null there. */
   | { readonly kind: "faults"; readonly value: unknown; readonly faults: readonly Fault[] };
 
 export interface JsonOptions {
   /** How many objects and arrays may stand inside each other, the outermost included. */
   readonly depthMax: number;
+  /** Levels around the value that the limit is about, which do not count. */
+  readonly levelsAround?: number;
 }
 
 /** Of the faults of one value; of each element apart, where the value is an array. */
@@ -22,7 +25,18 @@ export function parseJson(bytes: Buffer, options: JsonOptions): JsonResult {
   return parseJsonText(bytes.toString("utf8"), options);
 }
 
-export function parseJsonText(text: string, { depthMax }: JsonOptions): JsonResult {
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** The bytes of a text without the mark that some editors put in front of it. */
+export function withoutByteOrderMark(bytes: Buffer): Buffer {
+  const { length } = BYTE_ORDER_MARK;
+  return bytes[0] === BYTE_ORDER_MARK[0] && bytes.subarray(0, length).equals(BYTE_ORDER_MARK)
+    ? bytes.subarray(length)
+    : bytes;
+}
+
+export function parseJsonText(text: string, options: JsonOptions): JsonResult {
+  const levelsMax = levelsOf(options);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,11 +45,23 @@ export function parseJsonText(text: string, { depthMax }: JsonOptions): JsonResu
   }
   // What comes back out as the very same text has lost nothing: no key was dropped, no number rounded.
   // Half a surrogate pair also comes back the same, as its escape.
-  if (!isDeeperThan(value, depthMax) && !text.includes("\\ud") && JSON.stringify(value) === text) {
-    return { kind: "value", value };
-  }
-  const faults = findFaults(text, depthMax);
-  return faults.length === 0 ? { kind: "value", value } : { kind: "faults", value, faults };
+  const isTooDeep = isDeeperThan(value, levelsMax);
+  if (!isTooDeep && !text.includes("\\ud") && JSON.stringify(value) === text) return { kind: "value", value };
+  const faults = findFaults(text, options);
+  if (faults.length === 0) return { kind: "value", value };
+  return { kind: "faults", value: isTooDeep ? cutAt(value, levelsMax) : value, faults };
+}
+
+function levelsOf({ depthMax, levelsAround = 0 }: JsonOptions): number {
+  return depthMax + levelsAround;
+}
+
+/** The same value with null for every object and array below so many levels. */
+function cutAt(value: unknown, levels: number): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (levels === 0) return null;
+  if (Array.isArray(value)) return value.map((element) => cutAt(element, levels - 1));
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cutAt(inner, levels - 1)]));
 }
 
 /** As JSON.stringify, and the text of one member besides: cut out where it stands last, as most senders write it. */
@@ -78,7 +104,8 @@ const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 const KEYS_WITHOUT_SET_MAX = 12;
 
 /** What JSON.parse changed. The text is known to be JSON, so that only faults of meaning are left to find. */
-export function findFaults(text: string, depthMax: number): Fault[] {
+export function findFaults(text: string, options: JsonOptions): Fault[] {
+  const levelsMax = levelsOf(options);
   const faults: Fault[] = [];
   const path: (string | number)[] = [];
   const checkSurrogates = SURROGATE_ESCAPE.test(text);
@@ -168,8 +195,8 @@ export function findFaults(text: string, depthMax: number): Fault[] {
     if (code === QUOTE) {
       if (!wellFormed(readString())) report("the text has half a surrogate pair");
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      if (depth === depthMax) {
-        report("nested too deep");
+      if (depth === levelsMax) {
+        report(`is nested deeper than ${options.depthMax} levels`);
         skipContainer();
       } else if (code === OPEN_OBJECT) {
         scanObject(depth + 1);

@@ -1,5 +1,6 @@
 import { RE2JS } from "re2js";
 import { z } from "zod";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseCidr, rangeContains } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime } from "../lib/time.ts";
@@ -279,9 +280,7 @@ const operatorFields = Object.fromEntries(
 const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
 type FieldTestInput = z.infer<typeof fieldTestShape>;
 
-export const fieldTestSchema = fieldTestShape
-  .superRefine(refuseTest, { when: ({ value }) => typeof value === "object" && value !== null })
-  .meta({ id: "FieldTest" });
+export const fieldTestSchema = fieldTestShape.superRefine(refuseTest, BESIDE_OTHERS).meta({ id: "FieldTest" });
 
 /** All faults at once: also what is wrong beside something of the wrong type. */
 function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {

@@ -9,9 +9,12 @@ export const severitySchema = z.enum(SEVERITIES);
 export const classSchema = z.enum(CLASSES);
 export const typeSchema = z
   .string()
-  .min(1)
+  .min(1, { abort: true })
   .max(EVENT_TYPE_CHARACTERS_MAX)
-  .regex(/^[\p{L}\p{N}][\p{L}\p{N}_.:/ -]*$/u, "letters, digits and _ . : / - only, beginning with a letter or digit");
+  .regex(
+    /^[\p{L}\p{N}](?:[\p{L}\p{N}_.:/ -]*[\p{L}\p{N}_.:/-])?$/u,
+    "letters, digits, spaces and _ . : / - only, beginning with a letter or digit and not ending with a space",
+  );
 
 export const eventSchema = z
   .object({

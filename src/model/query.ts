@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseTime } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -12,7 +13,7 @@ import {
   toKeywordTest,
   type Condition,
 } from "./condition.ts";
-import { pathFault } from "./field.ts";
+import { pathFault, type TopField } from "./field.ts";
 
 // Questions about events, as they come in a search or an export, and as a store is asked.
 
@@ -38,14 +39,14 @@ export const timeSchema = z
 
 const timeRangeSchema = z
   .strictObject({ from: timeSchema.optional(), to: timeSchema.optional() })
-  .superRefine(refuseBackwards)
+  .superRefine(refuseBackwards, BESIDE_OTHERS)
   .describe("from inclusive, to exclusive");
 
 export function refuseBackwards(
   range: { from?: number | undefined; to?: number | undefined },
   context: z.RefinementCtx,
 ): void {
-  if (range.from !== undefined && range.to !== undefined && range.from > range.to) {
+  if (typeof range.from === "number" && typeof range.to === "number" && range.from > range.to) {
     context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
   }
 }
@@ -64,7 +65,8 @@ const filterSchema: z.ZodType<FilterInput> = z
       const parsed = filterSchemaOf(input).safeParse(input);
       if (parsed.success) return parsed.data as FilterInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
-      return z.NEVER;
+      // It is refused; as it stands it can still be looked at for more.
+      return input as FilterInput;
     }),
   )
   .meta({ id: "Filter", description: "a field test, { keyword }, or { bool } nested" });
@@ -113,19 +115,43 @@ export interface TimeRange {
   readonly toMs?: number | undefined;
 }
 
-const fieldSchema = z.string().superRefine((path, context) => {
-  const fault = pathFault(path);
-  if (fault) context.addIssue({ code: "custom", message: fault });
-});
+const fieldSchema = fieldBut([], "");
+
+/** A path, and which of those that every event has are refused for what reason. */
+function fieldBut(refused: readonly TopField[], message: string) {
+  return z.string().superRefine((path, context) => {
+    const fault = (refused as readonly string[]).includes(path) ? message : pathFault(path);
+    if (fault) context.addIssue({ code: "custom", message: fault });
+  });
+}
+
+/** They have words for values. */
+const WORD_FIELDS: readonly TopField[] = ["id", "type", "source", "class", "severity"];
+
+const INTERVAL_WORDS = "a duration such as 5m, 1h or 1d for timestamp, a number greater than 0 for other fields";
 
 const metricShapes = {
   count: z.strictObject({ field: fieldSchema.optional() }).optional(),
-  stats: z.strictObject({ field: fieldSchema }).optional(),
+  stats: z
+    .strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") })
+    .optional()
+    .describe("min, max, avg and sum; of timestamp times, and no sum"),
   cardinality: z.strictObject({ field: fieldSchema }).optional(),
-  terms: z.strictObject({ field: fieldSchema, size: z.int().min(1).max(TERMS_SIZE_MAX).default(10) }).optional(),
+  terms: z
+    .strictObject({
+      field: fieldBut(["id"], "every id is different"),
+      size: z.int().min(1).max(TERMS_SIZE_MAX).default(10),
+    })
+    .optional(),
   histogram: z
-    .strictObject({ field: fieldSchema, interval: z.union([z.string(), z.number().positive()]) })
+    .strictObject({
+      field: fieldBut(WORD_FIELDS, "is neither a number nor the timestamp"),
+      interval: z.union([z.string(), z.number().positive()], {
+        error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
+      }),
+    })
     .superRefine(({ field, interval }, context) => {
+      if (context.issues.length > 0) return;
       if (field === "timestamp" && (typeof interval !== "string" || parseDuration(interval) === undefined)) {
         context.addIssue({ code: "custom", path: ["interval"], message: "a duration such as 5m, 1h or 1d" });
       }
@@ -147,7 +173,7 @@ function refuseSeveralKinds(input: object, context: z.RefinementCtx): void {
   if (given.length !== 1) context.addIssue({ code: "custom", path: [], message: `takes one of ${KINDS.join(", ")}` });
 }
 
-const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds);
+const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds, BESIDE_OTHERS);
 /** What a bucket has of its own. */
 const BUCKET_NAMES: ReadonlySet<string> = new Set(["key", "count"]);
 const innerName = z
@@ -157,7 +183,10 @@ const innerName = z
   .refine((name) => !BUCKET_NAMES.has(name), "is what a bucket has already: choose another name");
 const namedLeaves = z
   .record(innerName, leafAggregation)
-  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
+  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
+    message: `at most ${AGGREGATIONS_MAX} aggregations`,
+    ...BESIDE_OTHERS,
+  });
 
 const aggregationSchema = z
   .strictObject({ ...metricShapes, aggs: namedLeaves.optional() })
@@ -166,12 +195,15 @@ const aggregationSchema = z
     if (input.aggs && !input.terms && !input.histogram) {
       context.addIssue({ code: "custom", path: ["aggs"], message: "stands inside terms and histogram only" });
     }
-  })
+  }, BESIDE_OTHERS)
   .meta({ id: "Aggregation" });
 
 const aggregationsSchema = z
   .record(z.string().min(1).max(64), aggregationSchema)
-  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, `at most ${AGGREGATIONS_MAX} aggregations`);
+  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
+    message: `at most ${AGGREGATIONS_MAX} aggregations`,
+    ...BESIDE_OTHERS,
+  });
 
 export type Aggregation =
   | { readonly kind: "terms"; readonly field: string; readonly size: number; readonly aggs: Aggregations }
@@ -208,7 +240,10 @@ function toAggregation(input: AggregationInput): Aggregation {
 /** Field to direction, in the order given. */
 const sortSchema = z
   .record(fieldSchema, z.enum(["asc", "desc"]))
-  .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, `at most ${SORT_FIELDS_MAX} fields`);
+  .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, {
+    message: `at most ${SORT_FIELDS_MAX} fields`,
+    ...BESIDE_OTHERS,
+  });
 
 export interface SortKey {
   readonly field: string;
@@ -248,4 +283,6 @@ export type Bucket = { readonly key: string | number | boolean; readonly count: 
 export type AggregationResult =
   | { readonly buckets: readonly Bucket[]; readonly other_count?: number }
   | { readonly value: number }
-  | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number };
+  | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number }
+  /** Of the timestamp: times, of which there is no sum. */
+  | { readonly min: string | null; readonly max: string | null; readonly avg: string | null };

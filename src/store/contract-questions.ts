@@ -90,7 +90,7 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
         field: fc.option(fc.constantFrom(...fields, "raw.a", "raw.nothing"), { nil: undefined }),
       }),
       fc.record({ kind: fc.constant("cardinality" as const), field: fc.constantFrom(...fields) }),
-      fc.record({ kind: fc.constant("stats" as const), field: fc.constantFrom(...numeric) }),
+      fc.record({ kind: fc.constant("stats" as const), field: fc.constantFrom("timestamp", ...numeric) }),
       fc.record({
         kind: fc.constant("histogram" as const),
         field: fc.constantFrom(...bounded),

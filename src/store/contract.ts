@@ -257,6 +257,8 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         await expect(unknown).rejects.toHaveProperty("field", "after");
         const empty = page({ search: "***" });
         await expect(empty).rejects.toHaveProperty("field", "search");
+        expect(store.searchFault("***")).toEqual(expect.any(String));
+        expect(store.searchFault("needle")).toBeUndefined();
       });
     });
 

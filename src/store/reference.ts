@@ -32,6 +32,13 @@ function compareKeys(field: string, a: Plain, b: Plain): number {
   return Number(a) - Number(b);
 }
 
+function timeStats(all: readonly number[]): AggregationResult {
+  if (all.length === 0) return { min: null, max: null, avg: null };
+  const sum = all.reduce((total, ms) => total + BigInt(ms), 0n);
+  const iso = (ms: number) => new Date(ms).toISOString();
+  return { min: iso(Math.min(...all)), max: iso(Math.max(...all)), avg: iso(Number(sum / BigInt(all.length))) };
+}
+
 export function aggregateByHand(agg: Aggregation, events: readonly Event[]): AggregationResult {
   switch (agg.kind) {
     case "count":
@@ -45,6 +52,7 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
       return { value: new Set(events.flatMap((event) => values(event, agg.field))).size };
     case "stats": {
       const all = events.flatMap((event) => numbers(event, agg.field));
+      if (agg.field === "timestamp") return timeStats(all);
       const sum = all.reduce((total, value) => total + value, 0);
       if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
       return { min: Math.min(...all), max: Math.max(...all), avg: sum / all.length, sum };

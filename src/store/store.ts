@@ -334,6 +334,8 @@ export interface Store {
   readonly keys: KeyStore;
   readonly exports: ExportStore;
   readonly reputations: ReputationStore;
+  /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
+  searchFault(words: string): string | undefined;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

@@ -13,6 +13,7 @@ import { Keys } from "./keys.ts";
 import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
 import { State } from "./state.ts";
+import { searchFault } from "./text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -83,6 +84,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       keys,
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
+      searchFault,
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check()]);
         const { moveFailure } = await status();

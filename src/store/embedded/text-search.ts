@@ -65,6 +65,11 @@ export function parseSearch(
   return { terms, phrases, ids };
 }
 
+export function searchFault(words: string): string | undefined {
+  const search = parseSearch(words, {});
+  return "fault" in search ? search.fault : undefined;
+}
+
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
   visitRuns(word, (run) => {
     const whole = wholeWord(run);

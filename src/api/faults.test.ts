@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
+
+// What a refused request is told: every fault at once, in words that help.
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await openTestServer({ settings: { rateLimits: false } });
+});
+afterAll(() => server.close());
+
+const detailsOf = (answer: Answer): Record<string, string> => {
+  expect(answer.status, answer.text).toBe(400);
+  const details: { field: string; message: string }[] = answer.body.error.details;
+  const byField = Object.fromEntries(details.map(({ field, message }) => [field, message]));
+  // One item for each: no place is named twice.
+  expect(Object.keys(byField)).toHaveLength(details.length);
+  return byField;
+};
+const fieldsOf = (answer: Answer): string[] => Object.keys(detailsOf(answer)).sort();
+const post = (path: string, body: unknown, headers = {}) => server.call("POST", path, { body, headers });
+const search = (body: unknown) => post("/v1/events/search", body);
+const range = { from: "2026-11-01", to: "2026-11-02" };
+
+describe("all faults of a request at once", () => {
+  test("those of a body's text and those of what it says", async () => {
+    const text = '{"type":"x","source":"custom","severity":"bad","data":{"n":9007199254740993}}';
+    expect(fieldsOf(await post("/v1/events", text))).toEqual(["data.n", "severity"]);
+    const odd = '{"query":{"boole":{}},"limit":1e400,"agg":"\\ud800"}';
+    expect(fieldsOf(await search(odd))).toEqual(["agg", "limit", "query.boole"]);
+    const deep = `{"query":{"bool":{"must":${"[".repeat(40)}${"]".repeat(40)}}},"limit":-1}`;
+    const deepest = `query.bool.must${"[0]".repeat(29)}`;
+    expect(Object.keys(detailsOf(await search(deep)))).toEqual(expect.arrayContaining([deepest, "limit"]));
+    const proto = '{"query":{"__proto__":1,"boole":{}}}';
+    expect(fieldsOf(await search(proto))).toEqual(["query.__proto__", "query.boole"]);
+  });
+
+  test("those of the items of a batch likewise", async () => {
+    const bad = '{"type":"x","source":"custom","severity":"bad","data":{"n":9007199254740993}}';
+    const good = '{"type":"x","source":"custom","data":{}}';
+    for (const [body, type] of [
+      [`[${good},${bad}]`, "application/json"],
+      [`${good}\n${bad}`, "application/x-ndjson"],
+    ]) {
+      const { body: answer } = await post("/v1/events/batch", body, { "content-type": type });
+      expect(answer.data).toMatchObject({ accepted: 1, rejected: [{ index: 1 }] });
+      const fields = answer.data.rejected[0].details.map(({ field }: { field: string }) => field);
+      expect(fields.sort()).toEqual(["data.n", "severity"]);
+    }
+  });
+
+  test("those of the query, of a header and of the body", async () => {
+    const answer = await post("/v1/events?x=1&type=y", {}, { "idempotency-key": "a b" });
+    const fields = answer.body.error.details.map(({ field }: { field: string }) => field);
+    expect(fields).toEqual(["x", "type", "Idempotency-Key", "type", "source", "data"]);
+    expect(fieldsOf(await server.call("POST", "/v1/events?x=1"))).toEqual(["body", "x"]);
+    expect(fieldsOf(await server.call("POST", "/v1/events/search?x=1"))).toEqual(["body", "x"]);
+    expect(fieldsOf(await server.call("POST", "/v1/events/batch?x=1"))).toEqual(["body", "x"]);
+    expect(fieldsOf(await post("/v1/events/batch?x=1", [{}]))).toEqual(["x"]);
+    expect(fieldsOf(await post("/v1/rules/import?x=1", { content: 1 }))).toEqual(["content", "format", "x"]);
+  });
+
+  test.each(["/v1/events", "/v1/alerts"])(
+    "words that are none beside a range that runs backwards, at %s",
+    async (path) => {
+      const answer = await server.call("GET", `${path}?from=2026-11-16&to=2026-11-15&search=*`);
+      expect(detailsOf(answer)).toEqual({ from: "is after to", search: "has no word to search for" });
+    },
+  );
+
+  test("filters, aggregations and ranges of a search, nested ones too", async () => {
+    const source = { field: "source", equals: "q" };
+    const pattern = { field: "raw.a", regex: "(" };
+    const answer = await search({
+      query: {
+        bool: { must: [pattern, source, { bool: { should: [pattern, source, 1, { field: 1 }] } }], must_not: "x" },
+        time_range: { from: "2026-11-02", to: "2026-11-01", until: 1 },
+      },
+      aggs: {
+        a: { terms: { field: "id" } },
+        b: { stats: { field: "type" } },
+        c: { histogram: { field: "severity", interval: 1 }, aggs: { d: { terms: { field: "id" }, count: {} } } },
+      },
+    });
+    expect(fieldsOf(answer)).toEqual(
+      [
+        "query.bool.must[0].regex",
+        "query.bool.must[1].equals",
+        "query.bool.must[2].bool.should[0].regex",
+        "query.bool.must[2].bool.should[1].equals",
+        "query.bool.must[2].bool.should[2]",
+        "query.bool.must[2].bool.should[3].field",
+        "query.bool.must[2].bool.should[3]",
+        "query.bool.must_not",
+        "query.time_range.from",
+        "query.time_range.until",
+        "aggs.a.terms.field",
+        "aggs.b.stats.field",
+        "aggs.c.histogram.field",
+        "aggs.c.aggs.d.terms.field",
+        "aggs.c.aggs.d",
+      ].sort(),
+    );
+  });
+
+  test("an array where a filter or a condition must stand is one of them", async () => {
+    expect(fieldsOf(await search({ query: { bool: { must: [[]] } }, limit: -1 }))).toEqual([
+      "limit",
+      "query.bool.must[0]",
+    ]);
+    const rule = { name: "test.x", description: "x", severity: "bad", conditions: [[]], actions: [] };
+    expect(fieldsOf(await post("/v1/rules", rule))).toEqual(expect.arrayContaining(["conditions[0]", "severity"]));
+  });
+
+  test("an export's format and the sources in its query", async () => {
+    const query = { bool: { must: [{ field: "source", equals: "q" }] } };
+    const answer = await post("/v1/events/export", { format: "x", time_range: range, query });
+    expect(fieldsOf(answer)).toEqual(["format", "query.bool.must[0].equals"]);
+  });
+
+  test("a key's scopes and when it expires", async () => {
+    const answer = await post("/v1/keys", { name: "x", scopes: ["events:all"], expires_at: "2020-01-01" });
+    expect(fieldsOf(answer)).toEqual(["expires_at", "scopes[0]"]);
+  });
+});
+
+describe("the words of a fault", () => {
+  const submit = async (more: object) =>
+    detailsOf(await post("/v1/events", { type: "x", source: "custom", data: {}, ...more }));
+
+  test("say what something must be", async () => {
+    expect(await submit({ data: [] })).toEqual({ data: "must be an object" });
+    expect(await submit({ type: 1 })).toEqual({ type: "must be a string" });
+    const answer = await search({ query: [], limit: 1.5, aggs: { a: { terms: { field: "type", size: "2" } } } });
+    expect(detailsOf(answer)).toEqual({
+      query: "must be an object",
+      limit: "must be a whole number",
+      "aggs.a.terms.size": "must be a number",
+    });
+    expect(await submit({ source: "platform_network" })).toEqual({
+      source: expect.stringMatching(/^must be custom: /),
+    });
+  });
+
+  test("say of what is missing that it is required, and what is allowed", async () => {
+    const { source } = await submit({ source: undefined });
+    expect(source).toMatch(/^is required: must be custom/);
+    const { format } = detailsOf(await post("/v1/events/export", { time_range: range }));
+    expect(format).toBe("is required: must be one of csv, json, ndjson, parquet");
+    const histogram = detailsOf(await search({ query: {}, aggs: { h: { histogram: { field: "timestamp" } } } }));
+    expect(histogram).toEqual({ "aggs.h.histogram.interval": "is required" });
+    const wrong = await search({ query: {}, aggs: { h: { histogram: { field: "timestamp", interval: [] } } } });
+    expect(detailsOf(wrong)["aggs.h.histogram.interval"]).toMatch(/^a duration such as 5m/);
+  });
+
+  test("say of a type which characters it has, and once when it has none", async () => {
+    expect(await submit({ type: "" })).toEqual({ type: "must not be empty" });
+    for (const type of [" x", "x ", "x!", " "]) expect((await submit({ type })).type).toContain("spaces and _ . : / -");
+    expect((await post("/v1/events", { type: "a type", source: "custom", data: {} })).status).toBe(201);
+  });
+
+  test("say how deep is too deep, counted from data", async () => {
+    const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+    const item = `{"type":"x","source":"custom","data":${deep(33)}}`;
+    const message = "is nested deeper than 32 levels";
+    expect(Object.values(detailsOf(await post("/v1/events", item)))).toEqual([message]);
+    for (const [body, type] of [
+      [`[${item}]`, "application/json"],
+      [item, "application/x-ndjson"],
+    ]) {
+      const { body: answer } = await post("/v1/events/batch", body, { "content-type": type });
+      expect(answer.data.rejected[0].details).toMatchObject([{ message }]);
+    }
+  });
+});
+
+test("a byte order mark in front of JSON is passed over", async () => {
+  const item = JSON.stringify({ type: "marked", source: "custom", data: {} });
+  expect((await post("/v1/events", `\ufeff${item}`)).status).toBe(201);
+  expect((await search('\ufeff{"query":{}}')).status).toBe(200);
+  for (const [body, type] of [
+    [`\ufeff[${item}]`, "application/json"],
+    [`\ufeff${item}\n${item}`, "application/x-ndjson"],
+  ]) {
+    const { body: answer } = await post("/v1/events/batch", body, { "content-type": type });
+    expect(answer.data, type).toMatchObject({ rejected: [] });
+  }
+});
+
+test("figures of the timestamp are times, and have no sum", async () => {
+  for (const [timestamp, kind] of [
+    ["2026-11-15T10:00:00Z", "a"],
+    ["2026-11-15T12:00:00.001Z", "b"],
+  ]) {
+    await post("/v1/events", { type: "timed", source: "custom", timestamp, data: { kind } });
+  }
+  const answer = async (type: string) =>
+    (
+      await search({
+        query: { bool: { must: [{ field: "type", equals: type }] } },
+        aggs: {
+          times: { stats: { field: "timestamp" } },
+          kinds: { terms: { field: "raw.kind" }, aggs: { times: { stats: { field: "timestamp" } } } },
+        },
+        limit: 0,
+      })
+    ).body.data.aggregations;
+  const at = (min: string | null, max = min, avg = min) => ({ min, max, avg });
+  const { times, kinds } = await answer("timed");
+  expect(times).toEqual(at("2026-11-15T10:00:00.000Z", "2026-11-15T12:00:00.001Z", "2026-11-15T11:00:00.000Z"));
+  expect(kinds.buckets[0]).toEqual({ key: "a", count: 1, times: at("2026-11-15T10:00:00.000Z") });
+  expect((await answer("never")).times).toEqual(at(null));
+});
