@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../model/event.ts";
 import { addressOf, FIELDS_MAX, integerOf, portOf, put } from "../fields.ts";
+import { isPlain } from "../prefix.ts";
 import type { ReadEvent } from "../reading.ts";
 
 // What the packet filter of a gateway writes: `[WAN_LOCAL-D-2147483647] DESCR="..." IN=eth8 OUT= MAC=... SRC=... DST=...`.
@@ -8,10 +9,14 @@ import type { ReadEvent } from "../reading.ts";
 const PREFIX_CHARACTERS_MAX = 512;
 const FLAGS = new Set(["SYN", "ACK", "FIN", "RST", "PSH", "URG", "ECE", "CWR"]);
 
+/** Who writes such lines behind the name of a rule. */
+const FILTERS: ReadonlySet<string> = new Set(["kernel", "ulogd"]);
+
 /** The event in a message; undefined where it is not of a packet filter. */
-export function readFirewall(message: string): ReadEvent | undefined {
+export function readFirewall(program: string | null, message: string): ReadEvent | undefined {
   const start = message.indexOf("IN=");
   if (start < 0 || start > PREFIX_CHARACTERS_MAX || !message.includes("SRC=", start)) return undefined;
+  if (start > 0 && !(program === null ? isNameOfRule(message, start) : FILTERS.has(program))) return undefined;
   const raw: JsonObject = {};
   const verdict = readPrefix(message.slice(0, start), raw);
   readPairs(message, start, raw);
@@ -20,6 +25,12 @@ export function readFirewall(message: string): ReadEvent | undefined {
     verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
   const severity = type === "firewall_blocked" ? "low" : "info";
   return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
+}
+
+/** Words, and what people call the rule: that may hold anything. */
+function isNameOfRule(message: string, end: number): boolean {
+  const described = message.indexOf('DESCR="');
+  return isPlain(message, described < 0 ? end : Math.min(described, end));
 }
 
 function classOf(type: string): "security" | "network" {
