@@ -1,8 +1,9 @@
+import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
 import { actionOf, addressOf, integerOf, macOf, objectOf, portOf, put, secondsOf, textOf, typeOf } from "../fields.ts";
 import { sourceOfProduct } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
-import { threatClass, threatSeverity } from "../threats.ts";
+import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
 
 // Objects of the network controller: its events, what its intrusion detection says, and its older alarms.
@@ -21,13 +22,12 @@ export function readNetwork(object: JsonObject, context: ReadContext): readonly 
 function readThreat(object: JsonObject, context: ReadContext): ReadEvent {
   const raw: JsonObject = { ...object };
   const category = textOf(object["inner_alert_category"]);
-  const short = category === undefined ? undefined : threatClass(category);
   putEnds(raw, object);
   put(raw, "signature_id", integerOf(object["inner_alert_signature_id"]));
   put(raw, "signature", textOf(object["inner_alert_signature"]));
-  put(raw, "category", short);
+  put(raw, "category", category && threatClass(category));
   put(raw, "action", actionOf(object["inner_alert_action"]));
-  const severity = threatSeverity(object["inner_alert_severity"], short);
+  const severity = severityOfEve(object["inner_alert_severity"]);
   return { type: "ids_alert", source: "network", severity, timestampMs: timeOf(object, context), raw };
 }
 
