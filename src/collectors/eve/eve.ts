@@ -1,7 +1,18 @@
 import { isDeeperThan } from "../../lib/json.ts";
 import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
-import { actionOf, addressOf, integerOf, listOf, objectOf, portOf, put, textOf, typeOf } from "../fields.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  listOf,
+  objectOf,
+  portOf,
+  protocolOf,
+  put,
+  textOf,
+  typeOf,
+} from "../fields.ts";
 import type { ReadContext, Reading } from "../reading.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
@@ -116,7 +127,7 @@ function putEnds(raw: JsonObject): void {
   putPort(raw, "src_port", raw["src_port"]);
   putPort(raw, "dst_port", raw["dest_port"]);
   const protocol = raw["proto"];
-  if (typeof protocol === "string") raw["protocol"] = protocol.toLowerCase();
+  if (typeof protocol === "string") raw["protocol"] = protocolOf(protocol);
   put(raw, "app_protocol", textOf(raw["app_proto"]));
   put(raw, "in_interface", textOf(raw["in_iface"]));
   if (raw["host"] !== undefined) {

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../model/event.ts";
-import { addressOf, FIELDS_MAX, integerOf, portOf, put } from "../fields.ts";
+import { addressOf, FIELDS_MAX, integerOf, portOf, protocolOf, put } from "../fields.ts";
 import { isPlain } from "../prefix.ts";
 import type { ReadEvent } from "../reading.ts";
 
@@ -103,7 +103,7 @@ function readPair(word: string, raw: JsonObject, flags: string[]): void {
     case "DST":
       return putFirst(raw, "dst_ip", addressOf(value));
     case "PROTO":
-      return putFirst(raw, "protocol", value.toLowerCase());
+      return putFirst(raw, "protocol", protocolOf(value));
     case "SPT":
       return putFirst(raw, "src_port", portOf(value));
     case "DPT":

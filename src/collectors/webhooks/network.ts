@@ -1,6 +1,18 @@
 import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
-import { actionOf, addressOf, integerOf, macOf, objectOf, portOf, put, secondsOf, textOf, typeOf } from "../fields.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  macOf,
+  objectOf,
+  portOf,
+  protocolOf,
+  put,
+  secondsOf,
+  textOf,
+  typeOf,
+} from "../fields.ts";
 import { sourceOfProduct } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { threatClass } from "../threats.ts";
@@ -44,7 +56,7 @@ function putEnds(raw: JsonObject, object: JsonObject): void {
   put(raw, "dst_port", portOf(object["dest_port"]));
   put(raw, "src_mac", macOf(object["src_mac"]));
   put(raw, "dst_mac", macOf(object["dst_mac"]));
-  put(raw, "protocol", textOf(object["proto"])?.toLowerCase());
+  put(raw, "protocol", protocolOf(textOf(object["proto"]) ?? ""));
   put(raw, "app_protocol", textOf(object["app_proto"]));
   put(raw, "in_interface", textOf(object["in_iface"]));
   put(raw, "message", textOf(object["msg"]));
