@@ -103,6 +103,7 @@ describe("what a stranger types is never what a device says", () => {
     "<38>1 2026-11-15T20:00:00Z gw - - - - sshd[99]: ",
     "<38>1 2026-11-15T20:00:00Z gw sshd[99]: ",
     "<38>1 - gw sshd[99]: ",
+    '<38>("U7PG2,0200000a0b0c,v4.3.13") sshd[99]: ',
   ])("a user who tries to log in: %s", (before) => {
     for (const name of names) {
       const line = `${before}Failed password for invalid user ${name} from 203.0.113.9 port 22 ssh2`;

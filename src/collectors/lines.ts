@@ -32,7 +32,7 @@ const PROGRAMS: ReadonlyMap<string, (message: string) => ReadEvent | undefined> 
 ]);
 /** One of them, or the kernel, behind a word or two that are no header: no time before the host, or another name for it. */
 const LATE_PROGRAM = new RegExp(
-  `^(?:[^\\s:="'|[\\]]{1,255} ){0,2}(${[...PROGRAMS.keys(), "kernel"].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
+  `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...PROGRAMS.keys(), "kernel"].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
 );
 
 /** What became of a line. Never throws, and refuses nothing: what no reader knows is an event of the type `unparsed`. */
