@@ -56,7 +56,7 @@ export function readLine(line: string, context: ReadContext): Reading {
 }
 
 function withProgram(header: SyslogHeader): SyslogHeader {
-  if (header.program !== null || header.message.startsWith("CEF:")) return header;
+  if (header.program !== null || header.message.startsWith("CEF:") || header.message.startsWith("[")) return header;
   const late = LATE_PROGRAM.exec(header.message);
   if (late === null) return header;
   const [before, program, processId] = late;

@@ -36,13 +36,16 @@ export function readLease(message: string): ReadEvent | undefined {
   return undefined;
 }
 
+/** How far into a message the words may reach. */
+const STRANGER_CHARACTERS_MAX = 128;
 /** Near the beginning, and behind nothing that is quoted: what a stranger has asked for may hold the same words. */
 const STRANGER =
   /^[^"'=]{0,64}?(?:rogue[ -]?dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation))/i;
 
 /** The event in a message about a server that nobody knows, whoever tells of it. */
 export function readStranger(message: string): ReadEvent | undefined {
-  if (!STRANGER.test(message)) return undefined;
+  // Most lines are about something else, which is found out faster than where the words stand.
+  if (!/dhcp/i.test(message.slice(0, STRANGER_CHARACTERS_MAX)) || !STRANGER.test(message)) return undefined;
   return event("rogue_dhcp", "high", readWords(message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd()));
 }
 
