@@ -44,7 +44,7 @@ function headerStart(message: string, mayBeRelayed: boolean): number {
   let at = 0;
   if (!isVersion(message, at)) {
     const word = message.startsWith("CEF:") ? 0 : mayBeRelayed ? message.indexOf("CEF:") : -1;
-    if (word < 0 || word > PREFIX_CHARACTERS_MAX || !isPlain(message, word)) return -1;
+    if (word < 0 || word > PREFIX_CHARACTERS_MAX || (word > 0 && !isPlain(message.slice(0, word)))) return -1;
     at = word + "CEF:".length;
     while (message.charCodeAt(at) === SPACE) at++;
   }

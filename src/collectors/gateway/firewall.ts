@@ -16,9 +16,10 @@ const FILTERS: ReadonlySet<string> = new Set(["kernel", "ulogd"]);
 export function readFirewall(program: string | null, message: string): ReadEvent | undefined {
   const start = message.indexOf("IN=");
   if (start < 0 || start > PREFIX_CHARACTERS_MAX || !message.includes("SRC=", start)) return undefined;
-  if (start > 0 && !(program === null ? isNameOfRule(message, start) : FILTERS.has(program))) return undefined;
+  const prefix = message.slice(0, start);
+  if (start > 0 && !(program === null ? isNameOfRule(prefix) : FILTERS.has(program))) return undefined;
   const raw: JsonObject = {};
-  const verdict = readPrefix(message.slice(0, start), raw);
+  const verdict = readPrefix(prefix, raw);
   readPairs(message, start, raw);
   put(raw, "action", verdict);
   const type =
@@ -28,9 +29,9 @@ export function readFirewall(program: string | null, message: string): ReadEvent
 }
 
 /** Words, and what people call the rule: that may hold anything. */
-function isNameOfRule(message: string, end: number): boolean {
-  const described = message.indexOf('DESCR="');
-  return isPlain(message, described < 0 ? end : Math.min(described, end));
+function isNameOfRule(prefix: string): boolean {
+  const described = prefix.indexOf('DESCR="');
+  return isPlain(described < 0 ? prefix : prefix.slice(0, described));
 }
 
 function classOf(type: string): "security" | "network" {
