@@ -2,7 +2,7 @@ import type { Severity } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
 import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import type { FieldList, Slot } from "./field-list.ts";
-import { addressOf, ownText, typeOf } from "./fields.ts";
+import { accessMethodOf, addressOf, ownText, typeOf } from "./fields.ts";
 import { fixedSlot } from "./parameters.ts";
 import type { ReadEvent } from "./reading.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
@@ -16,6 +16,7 @@ const CATEGORY_CHARACTERS_MAX = 200;
 const field = (name: FieldNameKey): Slot => fixedSlot(name);
 
 const SLOTS = {
+  accessMethod: fixedSlot("UNIFIaccessMethod"),
   action: field("action"),
   camera: field("camera"),
   category: field("category"),
@@ -25,7 +26,9 @@ const SLOTS = {
   eventName: field("event_name"),
   host: field("host"),
   message: field("message"),
+  method: field("method"),
   product: fixedSlot("product"),
+  service: field("service"),
   setting: field("setting"),
   signature: field("signature"),
   srcIp: field("src_ip"),
@@ -41,6 +44,8 @@ const SECOND_CHOICES: readonly (readonly [Slot, Slot])[] = (
     ["host", "UNIFIclientAlias"],
     ["host", "UNIFIsrcClientHostname"],
     ["host", "UNIFIsrcClientAlias"],
+    ["src_host", "UNIFIsrcClientHostname"],
+    ["src_host", "UNIFIsrcClientAlias"],
     ["dst_host", "UNIFIdstClientHostname"],
     ["dst_host", "UNIFIdstClientAlias"],
     ["device", "UNIFIconnectedToDeviceName"],
@@ -87,6 +92,7 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   else if (type.startsWith("vpn_") && !fields.has(SLOTS.user)) copy(fields, SLOTS.user, SLOTS.host);
   if (kind.source === "protect") completeCamera(fields);
   else if (kind.source === "access" && !fields.has(SLOTS.door)) copy(fields, SLOTS.door, SLOTS.device);
+  if (fields.has(SLOTS.accessMethod)) completeMethod(fields, kind.source === "access");
   const timestampMs = timeOf(fields, context);
   const raw = fields.toObject();
   if (kind.known !== undefined) raw["known"] = kind.known;
@@ -122,6 +128,14 @@ function completeThreat(fields: FieldList, name: string): void {
   if (category !== undefined) fields.set(SLOTS.category, category);
   if (fields.has(SLOTS.action)) return;
   fields.add(SLOTS.action, /blocked|prevented|dropped/i.test(name) ? "block" : "allow");
+}
+
+/** At a door it is what was shown there, elsewhere what an admin came in by. */
+function completeMethod(fields: FieldList, isDoor: boolean): void {
+  const told = fields.text(SLOTS.accessMethod);
+  const slot = isDoor ? SLOTS.method : SLOTS.service;
+  const value = isDoor ? accessMethodOf(told) : told.toLowerCase();
+  if (value !== undefined && !fields.has(slot)) fields.add(slot, value);
 }
 
 const SOURCE_ADDRESS = "Source IP: ";

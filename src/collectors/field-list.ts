@@ -34,17 +34,18 @@ let shapes = 0;
 let lists = 0;
 
 export class FieldList {
-  readonly #number = ++lists;
+  /** Of this list alone. */
+  readonly number = ++lists;
   readonly #slots: Slot[] = [];
   readonly #values: FieldValue[] = [];
   #shape = root;
 
   has(slot: Slot): boolean {
-    return slot.usedIn === this.#number;
+    return slot.usedIn === this.number;
   }
 
   get(slot: Slot): FieldValue | undefined {
-    return slot.usedIn === this.#number ? this.#values[slot.place] : undefined;
+    return slot.usedIn === this.number ? this.#values[slot.place] : undefined;
   }
 
   /** The value as text; empty where there is none. */
@@ -61,7 +62,7 @@ export class FieldList {
 
   /** The slot must be free. */
   add(slot: Slot, value: FieldValue): void {
-    slot.usedIn = this.#number;
+    slot.usedIn = this.number;
     slot.place = this.#slots.length;
     this.#slots.push(slot);
     this.#values.push(value);

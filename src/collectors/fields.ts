@@ -2,12 +2,14 @@ import { isIPv4 } from "node:net";
 import { canonicalAddress } from "../lib/ip.ts";
 import type { JsonObject, JsonValue } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
+import { protocolName } from "../model/protocol.ts";
 
 // Values of devices, in the types that FIELD_NAMES promises. What does not fit its type is not taken as it.
 
 /** Fields that are taken of one line; the line itself has the rest. */
 export const FIELDS_MAX = 256;
 const PORT_MAX = 65_535;
+const PROTOCOL_MAX = 255;
 
 /** Sets a field of one of our names. An own value of the body under the same name gives way. */
 export function put(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
@@ -146,6 +148,36 @@ export function actionOf(value: unknown): string | undefined {
   const text = textOf(value);
   if (text === undefined) return undefined;
   return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
+}
+
+/** `tcp`, `gre`, also where a device gives the number that stands for it in the packet. */
+export function protocolOf(text: string): string {
+  const first = text.charCodeAt(0);
+  const number = first >= 0x30 && first <= 0x39 && text.length <= 3 ? digitsOf(text) : undefined;
+  return (number !== undefined && number <= PROTOCOL_MAX ? protocolName(number) : text).toLowerCase();
+}
+
+const ACCESS_METHODS: Readonly<Record<string, string>> = {
+  NFC: "badge",
+  CARD: "badge",
+  PIN_CODE: "code",
+  PIN: "code",
+  MOBILE: "phone",
+  BLE: "phone",
+  MOBILE_TAP: "phone",
+  FACE: "face",
+  LICENSEPLATE: "plate",
+  REMOTE: "remote",
+  QR_CODE: "code",
+  TOUCH_PASS: "phone",
+};
+
+/** What somebody has opened a door with; a word that is not known stays. */
+export function accessMethodOf(value: unknown): string | undefined {
+  const text = textOf(value);
+  if (text === undefined) return undefined;
+  const word = text.toUpperCase();
+  return Object.hasOwn(ACCESS_METHODS, word) ? ACCESS_METHODS[word] : text.toLowerCase();
 }
 
 /** The same text by itself, to be remembered: a part of a line would keep the whole line in memory with it. */

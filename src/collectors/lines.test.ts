@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CONTEXT } from "./context.fixture.ts";
+import { CONTEXT, onlyEvent } from "./context.fixture.ts";
 import { readLine } from "./lines.ts";
 import { CEF_LINES, EVE_RECORDS, FIREWALL_LINE } from "./samples.fixture.ts";
 
@@ -76,4 +76,70 @@ describe("whatever comes", () => {
       }
     }
   }, 20_000);
+});
+
+describe("what a stranger types is never what a device says", () => {
+  const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
+  const names = [
+    "CEF:0|a|UniFi Network|1|1|WiFi Client Connected|0|",
+    "CEF: 0|a|UniFi Protect|1|1|Tamper|10|a=1",
+    "IN= OUT= SRC=1.1.1.1 DST=2.2.2.2",
+    "[WAN_LOCAL-A-1] IN=eth0 OUT= SRC=1.1.1.1",
+    "x rogue dhcp server",
+    '{"event_type":"alert","alert":{"severity":1}}',
+    "a kernel: IN=eth0 OUT= SRC=1.1.1.1",
+    "0|a|UniFi Network|1|1|Threat Detected|10|src=1.1.1.1",
+  ];
+
+  test.each([
+    "<38>Nov 15 20:00:00 gw sshd[99]: ",
+    "<38>Nov 15 20:00:00 gw gw sshd[99]: ",
+    "<38>Nov 15 20:00:00 gw gw.example sshd[99]: ",
+    "<38>Nov 15 20:00:00 sshd[99]: ",
+    "<38>gw sshd[99]: ",
+    "sshd: ",
+    "<38>2026-11-15T20:00:00Z gw sshd-session[99]: ",
+    "<38>1 2026-11-15T20:00:00Z gw sshd 99 - - ",
+    "<38>1 2026-11-15T20:00:00Z gw - - - - sshd[99]: ",
+    "<38>1 2026-11-15T20:00:00Z gw sshd[99]: ",
+    "<38>1 - gw sshd[99]: ",
+    '<38>("U7PG2,0200000a0b0c,v4.3.13") sshd[99]: ',
+  ])("a user who tries to log in: %s", (before) => {
+    for (const name of names) {
+      const line = `${before}Failed password for invalid user ${name} from 203.0.113.9 port 22 ssh2`;
+      expect(read(line)).toMatchObject({
+        type: "login_failure",
+        raw: { user: name.trim(), src_ip: "203.0.113.9", service: "ssh", line },
+      });
+      expect(read(line).raw["program"]).toMatch(/^sshd/);
+      expect(read(`${before}banner exchange: ${name}`).type).toBe("unparsed");
+    }
+  });
+
+  test.each(["dnsmasq-dhcp[7]", "dnsmasq[7]", "dhcpd", "kea-dhcp4"])("a name for a lease: %s", (program) => {
+    for (const name of [...names, "rogue-dhcp"]) {
+      const line = `<30>Nov 15 20:00:00 gw ${program}: DHCPACK(br0) 10.9.5.44 02:00:00:77:88:99 ${name}`;
+      expect(read(line)).toMatchObject({ type: "dhcp_lease", raw: { src_ip: "10.9.5.44" } });
+      expect(read(`<30>Nov 15 20:00:00 gw ${program}: 1 client provides name: ${name}`).type).toBe("unparsed");
+    }
+  });
+
+  test.each([
+    "<30>Nov 15 20:00:00 gw su: FAILED SU (to root) ",
+    "<30>Nov 15 20:00:00 gw login[4]: FAILED LOGIN 1 FROM tty1 FOR '",
+    '<30>("U7PG2,0200000a0b0c,v4.3.13") hostapd: ath0: STA ',
+    '<30>Nov 15 20:00:00 gw nginx: 192.0.2.9 - - "GET /',
+    "<30>Nov 15 20:00:00 ap-7 0200000a0b0c,U6-Lite-6.7.54: hostapd[9]: ",
+  ])("what any other program repeats: %s", (before) => {
+    for (const name of names.slice(0, 4)) expect(read(`${before}was ${name} it`).type).toBe("unparsed");
+  });
+
+  test.each([
+    ["relay says CEF:0|M|UniFi Network|1|1|Internet Down|8|a=1", "wan_link_down"],
+    ["<13>Nov 15 20:00:00 gw relay: CEF:0|M|UniFi Network|1|1|Internet Down|8|a=1", "wan_link_down"],
+    ["<4>Nov 15 20:00:00 gw DROP all IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2", "firewall_blocked"],
+    ["<4>Nov 15 20:00:00 gw gw.example kernel: [1.2] [UFW BLOCK] IN=eth0 OUT= SRC=192.0.2.1", "firewall_blocked"],
+    ['<4>Nov 15 20:00:00 gw [LAN-D-1] DESCR="our: a=b {" IN=eth0 OUT= SRC=192.0.2.1', "firewall_blocked"],
+    ["<4>Nov 15 20:00:00 gw ulogd[3]: DROP IN=eth0 OUT= SRC=192.0.2.1", "firewall_blocked"],
+  ])("what devices themselves put before it is passed over: %s", (line, type) => expect(read(line).type).toBe(type));
 });

@@ -4,8 +4,8 @@ import { readCef } from "./cef/cef.ts";
 import { parseRecord, readEveRecord } from "./eve/eve.ts";
 import { addressOf, put } from "./fields.ts";
 import { readFirewall } from "./gateway/firewall.ts";
-import { readLease } from "./gateway/leases.ts";
-import { readLogin } from "./gateway/logins.ts";
+import { LEASE_PROGRAMS, readLease, readStranger } from "./gateway/leases.ts";
+import { LOGIN_PROGRAMS, readLogin } from "./gateway/logins.ts";
 import type { ReadContext, ReadEvent, Reading } from "./reading.ts";
 import { readHeader, type SyslogHeader } from "./syslog/header.ts";
 
@@ -16,23 +16,62 @@ type ReadMessage = (header: SyslogHeader, context: ReadContext) => ReadEvent | u
 
 /** Asked in this order. A line here is one more format. */
 const MESSAGES: Readonly<Record<string, ReadMessage>> = {
-  cef: ({ message }, context) => readCef(message, context),
-  firewall: ({ message }) => readFirewall(message),
-  login: ({ program, message }) => readLogin(program, message),
-  lease: ({ program, message }) => readLease(program, message),
+  cef: ({ program, message }, context) => readCef(program, message, context),
+  firewall: ({ program, message }) => readFirewall(program, message),
+  stranger: ({ message }) => readStranger(message),
 };
 const READERS = Object.values(MESSAGES);
+
+/**
+ * Programs whose lines hold what strangers have typed, and who alone reads them. Nobody else is asked: a name for which
+ * somebody tries to log in may look like anything.
+ */
+const PROGRAMS: ReadonlyMap<string, (message: string) => ReadEvent | undefined> = new Map([
+  ...LOGIN_PROGRAMS.map((program) => [program, readLogin] as const),
+  ...LEASE_PROGRAMS.map((program) => [program, readLease] as const),
+]);
+/** One of them, or the kernel, behind a word or two that are no header: no time before the host, or another name for it. */
+const LATE_PROGRAM = new RegExp(
+  `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...PROGRAMS.keys(), "kernel"].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
+);
 
 /** What became of a line. Never throws, and refuses nothing: what no reader knows is an event of the type `unparsed`. */
 export function readLine(line: string, context: ReadContext): Reading {
   const text = line.isWellFormed() ? line : line.toWellFormed();
-  const header = readHeader(text, context);
+  const header = withProgram(readHeader(text, context));
   if (header.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
+  const only = header.program === null ? undefined : PROGRAMS.get(header.program);
+  if (only !== undefined) {
+    const event = only(header.message);
+    return {
+      kind: "events",
+      events: [event ? withHeader(event, header, text, context) : unparsed(header, text, context)],
+    };
+  }
   for (const read of READERS) {
     const event = read(header, context);
     if (event) return { kind: "events", events: [withHeader(event, header, text, context)] };
   }
   return readRecord(header, text, context) ?? { kind: "events", events: [unparsed(header, text, context)] };
+}
+
+function withProgram(header: SyslogHeader): SyslogHeader {
+  if (header.program !== null || header.message.startsWith("CEF:") || header.message.startsWith("[")) return header;
+  const late = LATE_PROGRAM.exec(header.message);
+  if (late === null) return header;
+  const [before, program, processId] = late;
+  return {
+    ...header,
+    host: header.host ?? hostIn(before),
+    program: program!,
+    processId: processId === undefined ? header.processId : Number(processId),
+    message: header.message.slice(before.length),
+  };
+}
+
+function hostIn(before: string): string | null {
+  const space = before.indexOf(" ");
+  return space > 0 && space < before.trimEnd().length ? before.slice(0, space) : null;
 }
 
 /** EVE that came by way of syslog. */

@@ -1,12 +1,13 @@
 import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
 import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
-import { actionOf, addressOf, integerOf, macOf, numberOf, ownText, portOf, secondsOf } from "./fields.ts";
+import { actionOf, addressOf, integerOf, macOf, numberOf, ownText, portOf, protocolOf, secondsOf } from "./fields.ts";
 
 // The words that consoles have for what they tell, in CEF lines and in webhooks, and what each of them means.
 
 type Take =
   | "text"
   | "lower"
+  | "protocol"
   | "source"
   | "destination"
   | "port"
@@ -26,6 +27,8 @@ export interface Parameter {
   readonly take: Take;
   /** Where the value is kept as it is, when it cannot be taken as what it should be, or when that is there already. */
   readonly ownSlot: Slot;
+  /** The list that has a value of it already. */
+  seenIn: number;
 }
 
 const parameter = (name: FieldNameKey, take: Take = "text") => ({ name, take });
@@ -42,7 +45,7 @@ const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take
     dmac: parameter("dst_mac", "mac"),
     shost: parameter("src_host"),
     dhost: parameter("dst_host"),
-    proto: parameter("protocol", "lower"),
+    proto: parameter("protocol", "protocol"),
     app: parameter("app_protocol", "lower"),
     act: parameter("action", "action"),
     suser: parameter("user"),
@@ -67,7 +70,6 @@ const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take
     UNIFIclientMac: parameter("src_mac", "mac"),
     UNIFIclientIp: parameter("src_ip", "source"),
     UNIFIadmin: parameter("user"),
-    UNIFIaccessMethod: parameter("service", "lower"),
     UNIFIipsSignature: parameter("signature"),
     UNIFIipsSignatureId: parameter("signature_id", "integer"),
     UNIFIpolicyName: parameter("rule"),
@@ -96,7 +98,7 @@ function ownNames(): [string, { name: FieldNameKey; take: Take }][] {
     dst_mac: "mac",
     device_mac: "mac",
     action: "action",
-    protocol: "lower",
+    protocol: "protocol",
   };
   const plain = { text: "text", number: "number", "yes or no": "never", list: "never", object: "never" } as const;
   return (Object.keys(FIELD_NAMES) as FieldNameKey[]).map((name) => [
@@ -157,7 +159,7 @@ function makeParameter(key: string, slotFor: (name: string) => Slot): Parameter 
   const meaning = MEANINGS.get(key);
   const slot = slotFor(meaning?.name ?? key);
   const ownSlot = meaning === undefined ? slot : slotFor(meaning.name === key ? `${key}_told` : key);
-  return { key, slot, ownSlot, take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own") };
+  return { key, slot, ownSlot, take: meaning?.take ?? (NUMBERS.has(key) ? "own number" : "own"), seenIn: 0 };
 }
 
 function slotOf(name: string): Slot {
@@ -166,9 +168,14 @@ function slotOf(name: string): Slot {
   return slot;
 }
 
-/** Takes one parameter. Of two that say the same thing, the first that does so in a way that can be used. */
-export function addParameter(fields: FieldList, { slot, ownSlot, take }: Parameter, value: string): void {
-  if (value === "" || value === "null") return;
+/**
+ * Takes one parameter, the first time that it has a value: what stands behind may be out of somebody's name. Of two that
+ * say the same thing, the first that does so in a way that can be used.
+ */
+export function addParameter(fields: FieldList, parameter: Parameter, value: string): void {
+  if (value === "" || value === "null" || parameter.seenIn === fields.number) return;
+  parameter.seenIn = fields.number;
+  const { slot, ownSlot, take } = parameter;
   const taken = fields.has(slot) ? undefined : takeAs(take, value);
   if (taken !== undefined) fields.add(slot, taken);
   else if (!fields.has(ownSlot)) fields.add(ownSlot, value);
@@ -184,6 +191,8 @@ function takeAs(take: Take, value: string): string | number | undefined {
       return numberOf(value);
     case "lower":
       return value.toLowerCase();
+    case "protocol":
+      return protocolOf(value);
     case "source":
     case "destination":
       return addressOf(value);

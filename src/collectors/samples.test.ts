@@ -75,6 +75,8 @@ describe.skipIf(!isHere)(
             },
           });
           expect(event!.raw["category"]).toMatch(/^[a-z0-9-]+$/);
+          const { severity } = event!.raw["alert"] as { severity: number };
+          expect(event!.severity).toBe(["critical", "high", "medium"][severity - 1]);
         }
       }
     });

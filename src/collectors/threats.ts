@@ -1,6 +1,3 @@
-import type { Severity } from "../model/event.ts";
-import { severityOfEve } from "../model/device-severity.ts";
-
 // What intrusion systems say about a threat: the class of a signature by its short name, whichever way it was told.
 
 /** The sentences that Suricata and its like write, and the short names that rules know them by. */
@@ -87,13 +84,4 @@ export function threatClassOfSignature(signature: string): string | undefined {
   const end = signature.indexOf(" ", 3);
   const found = SIGNATURE_CLASSES.get(signature.slice(3, end < 0 ? undefined : end));
   return found === "trojan-activity" && signature.includes("CnC") ? "command-and-control" : found;
-}
-
-const NEVER_WORSE_THAN_MEDIUM = new Set(["policy-violation", "not-suspicious", "inappropriate-content"]);
-
-/** By the IDS's own priority, of which 1 is the worst. */
-export function threatSeverity(priority: unknown, category: string | undefined): Severity {
-  const severity = severityOfEve(priority);
-  const isBad = severity === "critical" || severity === "high";
-  return isBad && category !== undefined && NEVER_WORSE_THAN_MEDIUM.has(category) ? "medium" : severity;
 }

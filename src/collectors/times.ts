@@ -6,6 +6,7 @@ import { zoneOffset } from "../model/hours.ts";
 const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
 const ZERO = 0x30;
 const SPACE = 0x20;
+const TAB = 0x09;
 const COLON = 0x3a;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -110,11 +111,12 @@ interface LastTime extends TimeContext {
 
 let last: LastTime | undefined;
 
-/** `Aug  6 00:22:02`, also with a year behind the day, and with a fraction. Most lines are of the second of the one before. */
+/** `Aug  6 00:22:02`, also with a year behind the day or at the end, and with a fraction. Most lines are of the second of the one before. */
 function scanBsd(text: string, start: number, context: TimeContext): ScannedTime | undefined {
   if (last !== undefined && last.timezone === context.timezone && Math.abs(last.nowMs - context.nowMs) < HOUR_MS) {
     const end = start + last.text.length;
-    if (text.charCodeAt(end) === SPACE && text.slice(start, end) === last.text) return { ms: last.ms, end };
+    const isSame = text.charCodeAt(end) === SPACE && text.slice(start, end) === last.text;
+    if (isSame && yearBehind(text, end) === undefined) return { ms: last.ms, end };
   }
   const scanned = scanAnyBsd(text, start, context);
   if (scanned) {
@@ -144,8 +146,20 @@ function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContex
     const ms = civil(wanted, month / 3 + 1, day, hour, minute, second);
     return ms === undefined ? undefined : toUtc(ms + fraction.ms, timezone);
   };
+  const behind = year === undefined ? yearBehind(text, fraction.end) : undefined;
+  year ??= behind;
   const ms = year === undefined ? nearest(nowMs, inYear) : inYear(year);
-  return ms === undefined ? undefined : { ms, end: fraction.end };
+  return ms === undefined ? undefined : { ms, end: fraction.end + (behind === undefined ? 0 : " 2026".length) };
+}
+
+/** Of `Nov 15 10:00:00 2026`; undefined where something else stands behind the time, such as a host of digits. */
+function yearBehind(text: string, end: number): number | undefined {
+  if (digit(text, end + 1) !== 2 || text.charCodeAt(end) !== SPACE) return undefined;
+  const year = two(text, end + 1) * 100 + two(text, end + 3);
+  const after = text.charCodeAt(end + 5);
+  const isColon = after === COLON && text.charCodeAt(end + 6) === SPACE;
+  const isWhole = after === SPACE || after === TAB || isColon || end + 5 === text.length;
+  return isWhole && two(text, end + 3) >= 0 && year < 2100 && year >= 2000 ? year : undefined;
 }
 
 function nearest(nowMs: number, inYear: (year: number) => number | undefined): number | undefined {
@@ -162,11 +176,14 @@ function nearest(nowMs: number, inYear: (year: number) => number | undefined): n
 }
 
 function scanFraction(text: string, start: number): ScannedTime {
-  const point = text.charCodeAt(start);
+  const from = skipSpaces(text, start);
+  const point = text.charCodeAt(from);
   if (point !== 0x2e && point !== 0x2c) return { ms: 0, end: start };
+  // Behind a stray space it is one only with a digit: words may begin with a point.
+  if (from > start && digit(text, from + 1) < 0) return { ms: 0, end: start };
   let ms = 0;
   let unit = 100;
-  let at = start + 1;
+  let at = from + 1;
   for (let value = digit(text, at); value >= 0; value = digit(text, ++at)) {
     ms += value * unit;
     unit = Math.floor(unit / 10);

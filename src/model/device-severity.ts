@@ -47,7 +47,7 @@ const NAMES: Scale = {
 
 const EVE: Scale = {
   name: "EVE",
-  about: "an IDS counts from 1, the worst, down to 4; a mere violation of policy is never more than medium",
+  about: "an IDS counts from 1, the worst, down to 4; the category changes nothing about it",
   values: { 4: "low", 3: "medium", 2: "high", 1: "critical" },
 };
 

@@ -54,40 +54,44 @@ export interface Event {
 
 // The first entry whose words occur in a type decides; a word counts at a word's beginning.
 const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
+  // An uplink that takes over has failed in nothing.
+  ["network", ["failover"]],
+  [
+    "security",
+    [
+      "login",
+      "ids",
+      "ips",
+      "intrusion",
+      "threat",
+      "tamper",
+      "denied",
+      "forced",
+      "held",
+      "fail",
+      "attack",
+      "blocked",
+      "honeypot",
+      "scan",
+      "brute",
+      "anomaly",
+      "fraud",
+      "motion",
+      "person",
+      "vehicle",
+    ],
+  ],
   [
     "audit",
     ["config", "admin", "setting", "firmware", "update", "access", "door", "badge", "visitor", "unlock", "audit"],
   ],
   ["network", ["flow", "dns", "link", "dhcp", "client", "device", "wan", "vpn", "http", "tls", "call", "network"]],
 ];
-const SECURITY_FIRST = [
-  "login",
-  "ids",
-  "ips",
-  "intrusion",
-  "threat",
-  "tamper",
-  "denied",
-  "forced",
-  "held",
-  "fail",
-  "attack",
-  "blocked",
-  "honeypot",
-  "scan",
-  "brute",
-  "anomaly",
-  "fraud",
-  "motion",
-  "person",
-  "vehicle",
-];
 
 /** The class of an event of this type, where nothing else says it. */
 export function classOfType(type: string): EventClass {
   const words = type.toLowerCase().split(/[^a-z0-9]+/);
   const has = (stems: readonly string[]) => words.some((word) => stems.some((stem) => word.startsWith(stem)));
-  if (has(SECURITY_FIRST)) return "security";
   return CLASS_WORDS.find(([, stems]) => has(stems))?.[0] ?? "security";
 }
 

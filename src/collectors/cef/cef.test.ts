@@ -71,6 +71,9 @@ describe("CEF", () => {
     ["a quote that does not end", `${header}msg="Door a=2`, { message: '"Door', a: "2" }],
     ["nothing and null", `${header}a= b=null c=1`, { c: "1" }],
     ["the same twice", `${header}spt=1 spt=2 a=1 a=2`, { src_port: 1, a: "1" }],
+    ["a protocol by its number", `${header}proto=6`, { protocol: "tcp" }],
+    ["another", `${header}proto=047`, { protocol: "gre" }],
+    ["a protocol that is none", `${header}proto=256`, { protocol: "256" }],
     [
       "numbers of some country",
       `${header}dpt=32,400 UNIFItotalBytes=1.234.567 spt=٤٤٣`,
@@ -106,9 +109,43 @@ describe("CEF", () => {
     expect(read(line)).toMatchObject({
       type: "ids_alert",
       severity: "critical",
-      raw: { src_mac: "02:00:00:00:00:0a", host: "lab", action: "allow" },
+      raw: { src_mac: "02:00:00:00:00:0a", src_host: "lab", host: "lab", action: "allow" },
     });
     expect(read(line).raw).not.toHaveProperty("src_ip");
+  });
+
+  test("a key that stands twice says nothing the second time, and nothing elsewhere", () => {
+    const once = { src_ip: "192.0.2.1", dst_ip: "192.0.2.2", user: "robin", message: "one", protocol: "tcp" };
+    const twice = "src=192.0.2.1 dst=192.0.2.2 suser=robin msg=one proto=tcp dpt=x";
+    const again = "src=9.9.9.9 src=evil dst=9.9.9.8 suser=eve msg=two proto=udp dpt=443";
+    for (let times = 0; times < 4; times++) {
+      const { line: _, ...raw } = read(`${header}${twice} ${again}`).raw;
+      const { line: __, ...alone } = read(`${header}${twice}`).raw;
+      expect(raw).toEqual(alone);
+      expect(raw).toMatchObject({ ...once, dpt: "x" });
+    }
+    expect(read(`${header}suser=robin duser=eve suser=mallory src=null src=192.0.2.1`).raw).toMatchObject({
+      user: "robin",
+      duser: "eve",
+      src_ip: "192.0.2.1",
+    });
+  });
+
+  test.each([
+    ["NFC", "badge"],
+    ["PIN_CODE", "code"],
+    ["Mobile", "phone"],
+    ["Retina", "retina"],
+  ])("at a door, %s is the method %s", (told, method) => {
+    const { raw } = read(`CEF:0|Ubiquiti|UniFi Access|3|1|Access Granted|1|UNIFIaccessMethod=${told}`);
+    expect(raw["method"]).toBe(method);
+    expect(raw).not.toHaveProperty("service");
+  });
+
+  test("an admin comes in by a service", () => {
+    const { raw } = read("CEF:0|Ubiquiti|UniFi Network|9|544|Admin Accessed UniFi Network|1|UNIFIaccessMethod=Web");
+    expect(raw["service"]).toBe("web");
+    expect(raw).not.toHaveProperty("method");
   });
 
   test("the order of the keys does not count", () => {

@@ -3,6 +3,7 @@ import { readAlarm, type Alarm } from "../alarm.ts";
 import { FieldList } from "../field-list.ts";
 import { FIELDS_MAX, ownText } from "../fields.ts";
 import { addParameter, parameterOf, type Parameter } from "../parameters.ts";
+import { isPlain } from "../prefix.ts";
 import type { ReadEvent } from "../reading.ts";
 import type { TimeContext } from "../times.ts";
 
@@ -23,9 +24,9 @@ const BAR = 0x7c;
 const QUOTE = 0x22;
 const SPACE = 0x20;
 
-/** The event in a message; undefined where it is not CEF. */
-export function readCef(message: string, context: TimeContext): ReadEvent | undefined {
-  const start = headerStart(message);
+/** The event in a message; undefined where it is not CEF. Something may stand before it only where no program has spoken. */
+export function readCef(program: string | null, message: string, context: TimeContext): ReadEvent | undefined {
+  const start = headerStart(message, program === null);
   if (start < 0) return undefined;
   const extension = headerEnd(message, start);
   const header = extension < 0 ? undefined : headerOf(message.slice(start, extension));
@@ -39,11 +40,11 @@ export function readCef(message: string, context: TimeContext): ReadEvent | unde
 }
 
 /** Where the version stands: behind `CEF:`, or at the beginning of a message that has lost it. Below zero: nowhere. */
-function headerStart(message: string): number {
+function headerStart(message: string, mayBeRelayed: boolean): number {
   let at = 0;
   if (!isVersion(message, at)) {
-    const word = message.indexOf("CEF:");
-    if (word < 0 || word > PREFIX_CHARACTERS_MAX) return -1;
+    const word = message.startsWith("CEF:") ? 0 : mayBeRelayed ? message.indexOf("CEF:") : -1;
+    if (word < 0 || word > PREFIX_CHARACTERS_MAX || (word > 0 && !isPlain(message.slice(0, word)))) return -1;
     at = word + "CEF:".length;
     while (message.charCodeAt(at) === SPACE) at++;
   }

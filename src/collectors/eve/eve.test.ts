@@ -125,12 +125,14 @@ describe("what is told", () => {
     expect(event(alert({ severity })).severity).toBe(expected),
   );
 
-  test("a violation of policy is never more than medium", () => {
-    expect(event(alert({ category: "Potential Corporate Privacy Violation" }))).toMatchObject({
-      severity: "medium",
-      raw: { category: "policy-violation" },
-    });
-  });
+  test.each(["Potential Corporate Privacy Violation", "Not Suspicious Traffic", "Inappropriate Content was Detected"])(
+    "the category does not change that: %s",
+    (category) => {
+      expect(event(alert({ category, severity: 1 })).severity).toBe("critical");
+      expect(event(alert({ category, severity: 2 })).severity).toBe("high");
+      expect(event(alert({ category })).raw["category"]).toMatch(/^[a-z-]+$/);
+    },
+  );
 
   test("blocked and allowed in one word each", () => {
     expect(event(alert({ action: "blocked" })).raw["action"]).toBe("block");

@@ -1,8 +1,20 @@
 import { isDeeperThan } from "../../lib/json.ts";
+import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
-import { actionOf, addressOf, integerOf, listOf, objectOf, portOf, put, textOf, typeOf } from "../fields.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  listOf,
+  objectOf,
+  portOf,
+  protocolOf,
+  put,
+  textOf,
+  typeOf,
+} from "../fields.ts";
 import type { ReadContext, Reading } from "../reading.ts";
-import { threatClass, threatSeverity } from "../threats.ts";
+import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
 import { wellFormed } from "../well-formed.ts";
 import { readFlow, readNetflow } from "./flow.ts";
@@ -68,12 +80,11 @@ const security = (type: string, severity: Severity): Told => ({ type, severity, 
 const KINDS: Readonly<Record<string, ReadKind>> = {
   alert: (raw, alert) => {
     const category = textOf(alert["category"]);
-    const short = category === undefined ? undefined : threatClass(category);
     put(raw, "signature_id", integerOf(alert["signature_id"]));
     put(raw, "signature", textOf(alert["signature"]));
-    put(raw, "category", short);
+    put(raw, "category", category && threatClass(category));
     put(raw, "action", actionOf(alert["action"]));
-    return security("ids_alert", threatSeverity(alert["severity"], short));
+    return security("ids_alert", severityOfEve(alert["severity"]));
   },
   dns: (raw, dns) => {
     const [asked] = [...listOf(dns["queries"]), ...listOf(dns["query"])].map(objectOf);
@@ -116,7 +127,7 @@ function putEnds(raw: JsonObject): void {
   putPort(raw, "src_port", raw["src_port"]);
   putPort(raw, "dst_port", raw["dest_port"]);
   const protocol = raw["proto"];
-  if (typeof protocol === "string") raw["protocol"] = protocol.toLowerCase();
+  if (typeof protocol === "string") raw["protocol"] = protocolOf(protocol);
   put(raw, "app_protocol", textOf(raw["app_proto"]));
   put(raw, "in_interface", textOf(raw["in_iface"]));
   if (raw["host"] !== undefined) {

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../model/event.ts";
-import { addressOf, FIELDS_MAX, integerOf, portOf, put } from "../fields.ts";
+import { addressOf, FIELDS_MAX, integerOf, portOf, protocolOf, put } from "../fields.ts";
+import { isPlain } from "../prefix.ts";
 import type { ReadEvent } from "../reading.ts";
 
 // What the packet filter of a gateway writes: `[WAN_LOCAL-D-2147483647] DESCR="..." IN=eth8 OUT= MAC=... SRC=... DST=...`.
@@ -8,18 +9,29 @@ import type { ReadEvent } from "../reading.ts";
 const PREFIX_CHARACTERS_MAX = 512;
 const FLAGS = new Set(["SYN", "ACK", "FIN", "RST", "PSH", "URG", "ECE", "CWR"]);
 
+/** Who writes such lines behind the name of a rule. */
+const FILTERS: ReadonlySet<string> = new Set(["kernel", "ulogd"]);
+
 /** The event in a message; undefined where it is not of a packet filter. */
-export function readFirewall(message: string): ReadEvent | undefined {
+export function readFirewall(program: string | null, message: string): ReadEvent | undefined {
   const start = message.indexOf("IN=");
   if (start < 0 || start > PREFIX_CHARACTERS_MAX || !message.includes("SRC=", start)) return undefined;
+  const prefix = message.slice(0, start);
+  if (start > 0 && !(program === null ? isNameOfRule(prefix) : FILTERS.has(program))) return undefined;
   const raw: JsonObject = {};
-  const verdict = readPrefix(message.slice(0, start), raw);
+  const verdict = readPrefix(prefix, raw);
   readPairs(message, start, raw);
   put(raw, "action", verdict);
   const type =
     verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
   const severity = type === "firewall_blocked" ? "low" : "info";
   return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
+}
+
+/** Words, and what people call the rule: that may hold anything. */
+function isNameOfRule(prefix: string): boolean {
+  const described = prefix.indexOf('DESCR="');
+  return isPlain(described < 0 ? prefix : prefix.slice(0, described));
 }
 
 function classOf(type: string): "security" | "network" {
@@ -92,7 +104,7 @@ function readPair(word: string, raw: JsonObject, flags: string[]): void {
     case "DST":
       return putFirst(raw, "dst_ip", addressOf(value));
     case "PROTO":
-      return putFirst(raw, "protocol", value.toLowerCase());
+      return putFirst(raw, "protocol", protocolOf(value));
     case "SPT":
       return putFirst(raw, "src_port", portOf(value));
     case "DPT":

@@ -48,6 +48,16 @@ describe("lines of gateways", () => {
     expect(event.raw).toMatchObject({ src_ip: "192.0.2.1", protocol: "icmp", icmp_type: 8, program: "kernel" });
   });
 
+  test.each([
+    ["TCP", "tcp"],
+    ["47", "gre"],
+    ["2", "igmp"],
+    ["3PC", "3pc"],
+  ])("PROTO=%s is %s", (told, protocol) => {
+    const event = read(`<4>Nov 15 20:00:00 gw kernel: IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2 PROTO=${told}`);
+    expect(event.raw["protocol"]).toBe(protocol);
+  });
+
   test.each<[string, string, Record<string, unknown>]>([
     [
       "Failed password for root from 192.0.2.9 port 4711 ssh2",
@@ -93,6 +103,11 @@ describe("lines of gateways", () => {
       "login_failure",
       { user: "ubnt", src_ip: "192.0.2.9", src_port: 4711 },
     ],
+    ...["", "error: "].map((before): [string, string, Record<string, unknown>] => [
+      `${before}maximum authentication attempts exceeded for root from 192.0.2.9 port 22 ssh2 [preauth]`,
+      "login_failure",
+      { user: "root", src_ip: "192.0.2.9", src_port: 22, reason: "too many attempts" },
+    ]),
     ["Server listening on 0.0.0.0 port 22.", "unparsed", {}],
   ])("sshd: %s", (message, type, expected) => {
     const line = `<38>Nov 15 20:00:00 gw sshd[99]: ${message}`;

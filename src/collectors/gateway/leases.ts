@@ -5,7 +5,8 @@ import type { ReadEvent } from "../reading.ts";
 // Addresses that are given out: dnsmasq and dhcpd on gateways, and what switches say about servers that nobody knows.
 
 const MESSAGE_CHARACTERS_MAX = 1024;
-const PROGRAMS = new Set(["dnsmasq-dhcp", "dnsmasq", "dhcpd", "dhcpd3", "kea-dhcp4"]);
+/** Who gives addresses out. */
+export const LEASE_PROGRAMS: readonly string[] = ["dnsmasq-dhcp", "dnsmasq", "dhcpd", "dhcpd3", "kea-dhcp4"];
 
 /** What the words of the protocol become. */
 const KINDS: Readonly<Record<string, readonly [type: string, severity: Severity]>> = {
@@ -19,11 +20,9 @@ const KINDS: Readonly<Record<string, readonly [type: string, severity: Severity]
   DHCPNAK: ["dhcp_refused", "low"],
 };
 
-/** The event in a message about addresses that are given out; undefined where it is about something else. */
-export function readLease(program: string | null, message: string): ReadEvent | undefined {
+/** The event in a message of one of these; undefined where it is about something else than addresses. */
+export function readLease(message: string): ReadEvent | undefined {
   const text = message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd();
-  if (isAboutStranger(text)) return event("rogue_dhcp", "high", readWords(text));
-  if (program === null || !PROGRAMS.has(program)) return undefined;
   const word = /^(?:\d+ )?(DHCP[A-Z]+)/.exec(text)?.[1];
   if (word !== undefined && Object.hasOwn(KINDS, word)) {
     const [type, severity] = KINDS[word]!;
@@ -37,10 +36,17 @@ export function readLease(program: string | null, message: string): ReadEvent | 
   return undefined;
 }
 
-function isAboutStranger(text: string): boolean {
-  return /rogue[ -]?dhcp|rogue dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation)/i.test(
-    text,
-  );
+/** How far into a message the words may reach. */
+const STRANGER_CHARACTERS_MAX = 128;
+/** Near the beginning, and behind nothing that is quoted: what a stranger has asked for may hold the same words. */
+const STRANGER =
+  /^[^"'=]{0,64}?(?:rogue[ -]?dhcp|dhcp[ -]?rogue|unknown dhcp server|dhcp snooping.{0,40}(?:untrusted|violation))/i;
+
+/** The event in a message about a server that nobody knows, whoever tells of it. */
+export function readStranger(message: string): ReadEvent | undefined {
+  // Most lines are about something else, which is found out faster than where the words stand.
+  if (!/dhcp/i.test(message.slice(0, STRANGER_CHARACTERS_MAX)) || !STRANGER.test(message)) return undefined;
+  return event("rogue_dhcp", "high", readWords(message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd()));
 }
 
 function event(type: string, severity: Severity, raw: JsonObject): ReadEvent {

@@ -18,12 +18,9 @@ interface Told {
 const OPENINGS: readonly Told[] = [
   { begins: "Failed ", type: "login_failure", severity: "medium" },
   { begins: "Invalid user ", type: "login_failure", severity: "medium", reason: "unknown user" },
-  {
-    begins: "error: maximum authentication attempts exceeded for ",
-    type: "login_failure",
-    severity: "medium",
-    reason: "too many attempts",
-  },
+  ...["error: maximum authentication attempts exceeded for ", "maximum authentication attempts exceeded for "].map(
+    (begins): Told => ({ begins, type: "login_failure", severity: "medium", reason: "too many attempts" }),
+  ),
   { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
   { begins: "Bad password attempt for ", type: "login_failure", severity: "medium" },
   { begins: "Login attempt for nonexistent user", type: "login_failure", severity: "medium", reason: "unknown user" },
@@ -38,9 +35,11 @@ const OPENINGS: readonly Told[] = [
 
 const REPEATED = /^message repeated (\d{1,6}) times: \[ ?/;
 
-/** The event in a message of sshd or dropbear; undefined where it says nothing about a login. */
-export function readLogin(program: string | null, message: string): ReadEvent | undefined {
-  if (program !== "sshd" && program !== "sshd-session" && program !== "dropbear") return undefined;
+/** Who writes such lines. */
+export const LOGIN_PROGRAMS: readonly string[] = ["sshd", "sshd-session", "sshd-auth", "dropbear"];
+
+/** The event in a message of one of these; undefined where it says nothing about a login. */
+export function readLogin(message: string): ReadEvent | undefined {
   const raw: JsonObject = { service: "ssh" };
   let text = message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd();
   const repeated = REPEATED.exec(text);

@@ -39,11 +39,38 @@ describe("a stream is cut into messages", () => {
     ["a line that begins with a number", "2026-11-15 up\n12 monkeys\n", ["2026-11-15 up", "12 monkeys"]],
     ["a bare line of a gateway", "0|Vendor|x|1\n", ["0|Vendor|x|1"]],
     ["a length without a priority, after one with", "4 <1>a6 CEF:0|", ["<1>a", "CEF:0|"]],
+    ["lengths without a priority", "6 CEF:0|12 0|Vendor|x|1", ["CEF:0|", "0|Vendor|x|1"]],
+    ["the same with a line feed behind each", "6 CEF:0|\n12 0|Vendor|x|1\n", ["CEF:0|", "0|Vendor|x|1"]],
+    ["the same with the line feed counted", "7 CEF:0|\n8 0|V|x|1\n", ["7 CEF:0|", "8 0|V|x|1"]],
+    ["a length without a priority, after a line feed", "4 <1>a\n6 CEF:0|\n5 0|V|x", ["<1>a", "CEF:0|", "0|V|x"]],
+    ["one without a priority, then one with", "6 CEF:0|4 <1>a4 <2>b", ["CEF:0|", "<1>a", "<2>b"]],
     ["a number too long for a length", "12345678 <1>a\n", ["12345678 <1>a"]],
     ["a half line at the end", "<1>a\n<2>b", ["<1>a", "<2>b"]],
     ["digits at the end", "<1>a\n12", ["<1>a", "12"]],
   ])("%s", (_, text, messages) => {
     expect(of(text)).toMatchObject({ messages, refused: [] });
+  });
+
+  test.each([
+    ["a line end before it", "12 monkeys\n7 dwarfs\n"],
+    ["a digit where it would end, that is no length", "9 packets 3of them lost\n"],
+    ["a number where it would end, that begins with zero", "9 packets, 07 of them lost\n"],
+    ["a number too long to be a length there", "9 packets: 123456789 of them\n"],
+    ["a word where it would end", "10 packets lost on eth0\n"],
+    ["a length that is beyond every limit", "5000 packets lost\n"],
+    ["a line that came before", "up\n9 packets, 3 of them lost\n"],
+    ["a NUL before it", "12 monkeys\0"],
+    ["no end", "12 monkeys"],
+  ])("a line that begins with a number is a line: %s", (_, text) => {
+    const lines = text.split(/[\n\0]/).filter((line) => line !== "");
+    expect(of(text)).toMatchObject({ messages: lines, refused: [] });
+    expect(of(`${text}4 <1>a<2>b\n`).messages.slice(0, lines.length - 1)).toEqual(lines.slice(0, -1));
+  });
+
+  test("a message without a priority that is as long as it says is whole, however the stream ends", () => {
+    expect(of("6 CEF:0|")).toMatchObject({ messages: ["CEF:0|"], isUnfinished: true });
+    expect(of("6 CEF:0|", { inOrder: false })).toMatchObject({ messages: ["CEF:0|"], refused: [] });
+    expect(of("7 CEF:0|", { inOrder: false })).toMatchObject({ messages: [], refused: ["cut_off"] });
   });
 
   test("JSON lines never say a length", () => {
@@ -80,6 +107,7 @@ test("however a stream is cut into chunks, the same comes out of it", () => {
     fc.constantFrom("\n", "\r\n", "\0", " ", "<", "<13>", "7 ", "12 <", "150 <", "0|", long),
     fc.string({ maxLength: 20 }),
     fc.string({ maxLength: 30 }).map((text) => `${Buffer.byteLength(`<1>${text}`)} <1>${text}`),
+    fc.string({ minLength: 1, maxLength: 30 }).map((text) => `${Buffer.byteLength(text)} ${text}`),
   );
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 30 }), fc.array(fc.nat(60), { maxLength: 60 }), (pieces, sizes) => {
@@ -94,6 +122,27 @@ test("however a stream is cut into chunks, the same comes out of it", () => {
       expect(cut(chunks)).toEqual(cut([whole]));
     }),
     { numRuns: 500 },
+  );
+});
+
+test("messages without a priority come out as they went in, however the stream is cut into chunks", () => {
+  const message = fc
+    .tuple(fc.constantFrom("0|V|", "CEF:0|V|", "Nov 15 10:00:00 gw "), fc.stringMatching(/^[ -~]{0,40}$/))
+    .map(([beginning, rest]) => beginning + rest);
+  fc.assert(
+    fc.property(
+      fc.array(message, { minLength: 1, maxLength: 8 }),
+      fc.constantFrom("", "\n"),
+      fc.integer({ min: 1, max: 40 }),
+      (messages, end, size) => {
+        const whole = Buffer.from(messages.map((text) => `${text.length} ${text}${end}`).join(""));
+        const chunks = Array.from({ length: Math.ceil(whole.length / size) }, (_, index) =>
+          whole.subarray(index * size, (index + 1) * size),
+        );
+        expect(cut(chunks)).toMatchObject({ messages, refused: [] });
+      },
+    ),
+    { numRuns: 300 },
   );
 });
 

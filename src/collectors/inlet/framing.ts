@@ -5,6 +5,7 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const PRI_START = 0x3c;
+const ZERO = 0x30;
 /** A longer number in front of a message is not its length: nothing is skipped for hours because of it. */
 const COUNT_DIGITS_MAX = 7;
 const HELD_BYTES_MIN = 1024;
@@ -23,8 +24,18 @@ export interface FramedMessages {
   refuse(reason: "too_long" | "cut_off", beginning: Buffer): void;
 }
 
+/** A number in front of a message, and how many bytes it takes itself. */
+interface Length {
+  readonly count: number;
+  readonly headerBytes: number;
+}
+
 /** What the next message is like; undecided until more of it is here. */
-type Start = { readonly kind: "line" | "undecided" } | { readonly kind: "counted"; count: number; headerBytes: number };
+type Start =
+  | { readonly kind: "line" | "undecided" }
+  | ({ readonly kind: "counted" } & Length)
+  /** Only what stands behind so many bytes can say whether it is a length. */
+  | ({ readonly kind: "doubtful" } & Length);
 
 export class Framing {
   readonly #options: FramingOptions;
@@ -35,9 +46,13 @@ export class Framing {
   /** How many bytes the message that is being read has; undefined for a line. */
   #count: number | undefined;
   #isUndecided = false;
+  /** What may be the length of the message that is held with it. */
+  #doubtful: Length | undefined;
   #skipBytes = 0;
   #skipsLine = false;
   #wasCounted = false;
+  /** Whether any message has said its length. */
+  #hasCounted = false;
   #ended = 0;
 
   constructor(options: FramingOptions, messages: FramedMessages) {
@@ -71,6 +86,7 @@ export class Framing {
         this.#ended++;
         at = end + 1;
       } else if (this.#count !== undefined) at = this.#readCounted(chunk, at, this.#count);
+      else if (this.#doubtful !== undefined) at = this.#weigh(chunk, at, this.#doubtful, nul);
       else if (this.#heldBytes > 0 && !this.#isUndecided) at = this.#readLine(chunk, at, nul);
       else at = this.#begin(chunk, at, nul);
     }
@@ -78,12 +94,20 @@ export class Framing {
 
   /** The stream is over. In good order, a line that lacks nothing but its end is whole. */
   end(inOrder: boolean): void {
+    this.settle();
     if (this.#heldBytes === 0 && this.#count === undefined) return;
     const rest = this.#held.subarray(0, this.#heldBytes);
     if (inOrder && this.#count === undefined) this.#take(rest);
     else this.#messages.refuse("cut_off", rest);
     this.#heldBytes = 0;
     this.#count = undefined;
+    this.#doubtful = undefined;
+  }
+
+  /** Nothing more has come for a while: what is just as long as it may have said is whole. */
+  settle(): void {
+    const length = this.#doubtful;
+    if (length && this.#heldBytes === length.headerBytes + length.count) this.#takeDoubtful(length);
   }
 
   #begin(chunk: Buffer, at: number, nul: NextNul): number {
@@ -101,6 +125,12 @@ export class Framing {
         else this.#skipBytes -= rest.length;
         return at + 1;
       }
+      if (start.kind === "doubtful") {
+        this.#doubtful = start;
+        // The byte that decided is the message's.
+        this.#heldBytes--;
+        return at;
+      }
       this.#wasCounted = false;
       // The byte that decided may be the line's end.
       this.#heldBytes--;
@@ -116,18 +146,66 @@ export class Framing {
       this.#beginCounted(start.count, chunk.subarray(at + start.headerBytes));
       return at + start.headerBytes;
     }
+    if (start.kind === "doubtful") {
+      this.#doubtful = start;
+      this.#hold(chunk.subarray(at, at + start.headerBytes));
+      return at + start.headerBytes;
+    }
     this.#wasCounted = false;
     return this.#readLine(chunk, at, nul);
   }
 
   #beginCounted(count: number, beginning: Buffer): void {
     this.#wasCounted = true;
+    this.#hasCounted = true;
     if (count <= this.#options.bytesMax) {
       this.#count = count;
       return;
     }
     this.#messages.refuse("too_long", beginning.subarray(0, count));
     this.#skipBytes = count;
+  }
+
+  /** It was a length if no line ends before so many bytes, and a line end or another length stands behind them. */
+  #weigh(chunk: Buffer, at: number, length: Length, nul: NextNul): number {
+    const wholeBytes = length.headerBytes + length.count;
+    const missing = wholeBytes - this.#heldBytes;
+    if (missing > 0) {
+      const part = chunk.subarray(at, at + missing);
+      if (part.includes(LINE_FEED) || part.includes(0)) return this.#readDoubtfulAsLine(chunk, at, nul);
+      this.#hold(part);
+      return at + part.length;
+    }
+    const byte = chunk[at]!;
+    const digits = -missing;
+    if (digits === 0 ? byte === LINE_FEED || byte === 0 : byte === SPACE) {
+      this.#takeDoubtful(length);
+      return at;
+    }
+    const mayBeLength = isDigit(byte) && digits < COUNT_DIGITS_MAX && !(digits === 0 && byte === ZERO);
+    if (!mayBeLength) return this.#readDoubtfulAsLine(chunk, at, nul);
+    this.#hold(chunk.subarray(at, at + 1));
+    return at + 1;
+  }
+
+  #readDoubtfulAsLine(chunk: Buffer, at: number, nul: NextNul): number {
+    this.#doubtful = undefined;
+    this.#wasCounted = false;
+    return this.#readLine(chunk, at, nul);
+  }
+
+  /** Digits of the next length that are held behind it stay. The next one is weighed like this one. */
+  #takeDoubtful({ headerBytes, count }: Length): void {
+    const wholeBytes = headerBytes + count;
+    const digits = Buffer.from(this.#held.subarray(wholeBytes, this.#heldBytes));
+    const message = this.#held.subarray(headerBytes, wholeBytes);
+    this.#doubtful = undefined;
+    this.#hasCounted = true;
+    this.#heldBytes = 0;
+    this.#take(message);
+    this.#forgetLongRoom();
+    this.#isUndecided = digits.length > 0;
+    this.#hold(digits);
   }
 
   #readCounted(chunk: Buffer, at: number, count: number): number {
@@ -168,21 +246,25 @@ export class Framing {
     return end + 1;
   }
 
-  /** `123 <` is a length. Without the `<` it is one only where the message before had one: a line may begin with a number. */
+  /**
+   * `123 <` is a length. Without the `<` it is one where the message before had one with it; and it may be one at the beginning of
+   * the stream, or where others were. A line may begin with a number.
+   */
   #startOf(bytes: Buffer, start: number, end: number): Start {
     if (!this.#options.counted) return { kind: "line" };
     let at = start;
     let count = 0;
-    while (at < end && at - start <= COUNT_DIGITS_MAX && isDigit(bytes[at]!)) count = count * 10 + bytes[at++]! - 0x30;
+    while (at < end && at - start <= COUNT_DIGITS_MAX && isDigit(bytes[at]!)) count = count * 10 + bytes[at++]! - ZERO;
     const digits = at - start;
-    if (digits > COUNT_DIGITS_MAX || (digits > 0 && bytes[start] === 0x30)) return { kind: "line" };
+    if (digits > COUNT_DIGITS_MAX || (digits > 0 && bytes[start] === ZERO)) return { kind: "line" };
     if (at === end) return { kind: digits === 0 ? "line" : "undecided" };
     if (digits === 0 || bytes[at] !== SPACE) return { kind: "line" };
-    if (!this.#wasCounted) {
-      if (at + 1 === end) return { kind: "undecided" };
-      if (bytes[at + 1] !== PRI_START) return { kind: "line" };
-    }
-    return { kind: "counted", count, headerBytes: digits + 1 };
+    const headerBytes = digits + 1;
+    if (this.#wasCounted) return { kind: "counted", count, headerBytes };
+    if (at + 1 === end) return { kind: "undecided" };
+    if (bytes[at + 1] === PRI_START) return { kind: "counted", count, headerBytes };
+    const mayBeCounted = (this.#hasCounted || this.#ended === 0) && count <= this.#options.bytesMax;
+    return mayBeCounted ? { kind: "doubtful", count, headerBytes } : { kind: "line" };
   }
 
   #hold(bytes: Buffer): void {
@@ -198,12 +280,15 @@ export class Framing {
   }
 
   #takeHeld(): void {
-    const { length } = this.#held;
     const message = this.#held.subarray(0, this.#heldBytes);
     this.#heldBytes = 0;
     this.#take(message);
-    // One long line does not keep its room for as long as the connection lives.
-    if (length > 16 * HELD_BYTES_MIN) this.#held = Buffer.alloc(0);
+    this.#forgetLongRoom();
+  }
+
+  /** One long line does not keep its room for as long as the connection lives. */
+  #forgetLongRoom(): void {
+    if (this.#held.length > 16 * HELD_BYTES_MIN) this.#held = Buffer.alloc(0);
   }
 
   #take(message: Buffer): void {
@@ -243,7 +328,7 @@ export function withoutEnd(message: Buffer): Buffer {
 }
 
 function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39;
+  return byte >= ZERO && byte <= 0x39;
 }
 
 const PRI_LINE = /^<\d{1,3}>/;

@@ -124,6 +124,28 @@ describe("TLS", () => {
     await inlet.linesWhen([LINE]);
   });
 
+  test("a half line is no whole one: the wire may have been cut", async () => {
+    const inlet = openSockets();
+    await inlet.sockets.listenTls({ ...inlet.place, name: "syslog_tls" }, server);
+    const wire = await connected(inlet.portOf("tls"));
+    const secure = client(0, { socket: wire });
+    await once(secure, "secureConnect");
+    secure.write(`${LINE}\n<13>only the begin`);
+    await inlet.linesWhen([LINE]);
+    // The end of TCP without that of TLS.
+    wire.end();
+    const { lastRefusal } = await inlet.senderWhen(({ refused }) => refused.cut_off === 1);
+    expect(lastRefusal!.sample).toBe("<13>only the begin");
+    await inlet.linesWhen([LINE]);
+  });
+
+  test("messages that say their length without a priority are told apart", async () => {
+    const inlet = openSockets();
+    await inlet.sockets.listenTls({ ...inlet.place, name: "syslog_tls" }, server);
+    client(inlet.portOf("tls"), {}).end("12 0|Vendor|x|15 0|V|x");
+    await inlet.linesWhen(["0|Vendor|x|1", "0|V|x"]);
+  });
+
   test("a sender of TLS to the plain port is told so", async () => {
     const inlet = openSockets();
     await inlet.sockets.listenTcp(inlet.place);
@@ -207,6 +229,22 @@ describe("bad input costs its sender and nobody else", () => {
     expect(lastRefusal).toMatchObject({ sample: "<13>slowly", message: expect.stringContaining("30 s") });
     silent.write(`${LINE}\n`);
     await inlet.linesWhen([LINE, LINE]);
+  });
+
+  test("a message that is as long as it says is not kept waiting for the next one", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, unfinishedMsMax: 30_000 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const sender = await connected(inlet.portOf("tcp"));
+    sender.write("12 0|Vendor|x|1");
+    await expect.poll(() => inlet.sockets.status()[0]!.bytes).toBe(15);
+    nowMs += 2000;
+    await inlet.linesWhen(["0|Vendor|x|1"]);
+    nowMs += 60_000;
+    sender.write("5 0|V|x5 0|V|y");
+    await inlet.linesWhen(["0|Vendor|x|1", "0|V|x"]);
+    nowMs += 2000;
+    await inlet.linesWhen(["0|Vendor|x|1", "0|V|x", "0|V|y"]);
   });
 
   test("a sender whose writes end within a line is not cut as long as lines end", async () => {

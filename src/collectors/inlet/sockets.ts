@@ -1,7 +1,7 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, isIPv6, type AddressInfo, type Server, type Socket } from "node:net";
-import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { createServer as createTlsServer, TLSSocket, type TlsOptions } from "node:tls";
 import { ListenFailure } from "../listener.ts";
 import type { RefusalReason } from "../reading.ts";
 import { Framing, messagesOfDatagram } from "./framing.ts";
@@ -15,6 +15,8 @@ import { listenAtPath } from "./unix-socket.ts";
 
 /** A line that has begun must end within this time: connections are not to be held by those who never finish. */
 const UNFINISHED_MS_MAX = 30_000;
+/** What may be whole, and is so if nothing follows, waits for that so long. */
+const SETTLE_MS = 1000;
 const HANDSHAKE_MS_MAX = 10_000;
 const KEEP_ALIVE_MS = 60_000;
 /** How often streams that wait are looked at. */
@@ -288,7 +290,8 @@ export class Sockets {
     });
     socket.on("end", () => {
       ended = true;
-      framing.end(true);
+      // TLS says when a stream is over, but not to us: the end that somebody made by cutting the wire looks the same.
+      framing.end(!(socket instanceof TLSSocket));
       socket.end();
     });
     socket.on("close", () => {
@@ -303,7 +306,7 @@ export class Sockets {
     const { now, unfinishedMsMax = UNFINISHED_MS_MAX } = this.#options;
     const nowMs = now();
     for (const connection of this.#connections) {
-      const { socket, place, unfinishedSinceMs } = connection;
+      const { socket, place, framing, unfinishedSinceMs } = connection;
       if (place.isWaiting) {
         // It is we who do not read: that is no fault of the sender's.
         if (unfinishedSinceMs !== undefined) connection.unfinishedSinceMs = nowMs;
@@ -312,7 +315,12 @@ export class Sockets {
         // Nor is the time that it has waited its silence.
         if (place.heardAtMs !== undefined) this.#places.hear(place);
         socket.resume();
-      } else if (unfinishedSinceMs !== undefined && nowMs - unfinishedSinceMs > unfinishedMsMax) {
+        continue;
+      }
+      const unfinishedMs = unfinishedSinceMs === undefined ? 0 : nowMs - unfinishedSinceMs;
+      if (unfinishedMs > SETTLE_MS) framing.settle();
+      if (!framing.isUnfinished) connection.unfinishedSinceMs = undefined;
+      else if (unfinishedMs > unfinishedMsMax) {
         connection.cutFor = `a line that had begun did not end within ${unfinishedMsMax / 1000} s`;
         socket.destroy();
       }

@@ -39,7 +39,29 @@ describe("what stands before the message", () => {
       { device: "gw", message: "hello" },
     ],
     ["a mark at the beginning", "\ufeff<13>Nov 15 19:00:00 gw app: hello", { device: "gw", message: "hello" }],
-    ["a priority that cannot be", "<999>hello", { message: "<999>hello" }],
+    ["a priority that cannot be", "<999>hello", { message: "hello" }],
+    ["the same before a header", "<999>Nov 15 19:00:00 gw app: hello", { device: "gw", program: "app" }],
+    ["an empty priority", "<>1 2026-11-15T19:00:00Z gw app - - - hello", { device: "gw", program: "app" }],
+    ["what is no priority", "<b>hello", { message: "<b>hello" }],
+    ["RFC 5424 without a priority", "1 2026-11-15T19:00:00Z gw app - - - hello", { device: "gw", message: "hello" }],
+    ["a one that is no version", "1 hello", { message: "1 hello" }],
+    ["the same before a dash", "1 - hello you there", { message: "1 - hello you there" }],
+    ["a year and a colon behind the time", "<13>Nov 15 19:00:00 2026: gw app: hello", { device: "gw" }],
+    [
+      "tabs",
+      "<13>Nov 15 19:00:00\tgw\tapp[12]:\thello\tthere",
+      { device: "gw", process_id: 12, message: "hello\tthere" },
+    ],
+    ["tabs in RFC 5424", "<13>1\t2026-11-15T19:00:00Z\tgw\tapp\t-\t-\t-\thello", { device: "gw", message: "hello" }],
+    ["a year behind the time", "<13>Nov 15 19:00:00 2026 gw app: hello", { device: "gw", program: "app" }],
+    ["a host of digits behind the time", "<13>Nov 15 19:00:00 2001:db8::1 app: hello", { device: "2001:db8::1" }],
+    ["a stray space before the fraction", "<13>2026-11-15T19:00:00 .123Z gw app: hello", { device: "gw" }],
+    ["the same in RFC 5424", "<13>1 2026-11-15T19:00:00 .123Z gw app - - - hello", { device: "gw", message: "hello" }],
+    [
+      "a message in place of a field",
+      "<13>1 2026-11-15T19:00:00Z gw [not data",
+      { device: "gw", message: "[not data" },
+    ],
     [
       "a device where the program should be",
       "<13>Nov 15 19:00:00 ap-7 0200000a0b0c,U6-Lite-6.7.54: hostapd[9]: hello",
@@ -58,9 +80,36 @@ describe("what stands before the message", () => {
     expect(event.raw).toMatchObject({ ...expected, line });
   });
 
+  test.each([
+    "<134>1 2026-11-15T10:00:00Z gw5 ",
+    "<134>1 2026-11-15T10:00:00Z gw5 app ",
+    "<134>1 2026-11-15T10:00:00Z gw5 - - ",
+    "<134>1 2026-11-15T10:00:00Z gw5 - - - ",
+    "<134>1 2026-11-15T10:00:00 .000Z gw5 ",
+    "<134>2026-11-15T10:00:00 .000Z gw5 ",
+    "<999>1 2026-11-15T10:00:00Z gw5 ",
+    "<>Nov 15 10:00:00 gw5 ",
+    "Nov 15 10:00:00 2026 gw5 ",
+    "<134>Nov 15 10:00:00\tgw5\t",
+  ])("CEF behind %j", (before) => {
+    for (const beginning of ["CEF:0|", "CEF: 0|", "0|"]) {
+      expect(timeOf(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat Detected|7|src=1.2.3.4`)).toBe(
+        "2026-11-15T10:00:00.000Z",
+      );
+      expect(read(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat Detected|7|src=1.2.3.4`)).toMatchObject({
+        type: "ids_alert",
+        severity: "high",
+        raw: { device: "gw5", src_ip: "1.2.3.4" },
+      });
+    }
+  });
+
   test("a time in the header is the time, where the message has none", () => {
     expect(timeOf("<13>Nov 15 19:00:00 gw app: hello")).toBe("2026-11-15T19:00:00.000Z");
     expect(timeOf("<13>2026-11-15 T19:00:00+02:00 gw app: hello")).toBe("2026-11-15T17:00:00.000Z");
+    expect(timeOf("<13>2026-11-15T19:00:00 .123Z gw app: hello")).toBe("2026-11-15T19:00:00.123Z");
+    expect(timeOf("<13>Nov 15 19:00:00 gw app: hello")).toBe("2026-11-15T19:00:00.000Z");
+    expect(timeOf("<13>Nov 15 19:00:00 2024 gw app: hello")).toBe("2024-11-15T19:00:00.000Z");
     expect(timeOf("hello")).toBeNull();
   });
 

@@ -24,6 +24,9 @@ const PRIORITY_MAX = 191;
 const HOST_CHARACTERS_MAX = 255;
 const PROGRAM_CHARACTERS_MAX = 128;
 const SPACE = 0x20;
+const TAB = 0x09;
+const COLON = 0x3a;
+const BRACE = 0x7b;
 const BYTE_ORDER_MARK = 0xfeff;
 const BACKSLASH = 0x5c;
 const QUOTE = 0x22;
@@ -37,37 +40,50 @@ interface Place {
 export function readHeader(line: string, context: TimeContext): SyslogHeader {
   const place: Place = { at: 0 };
   if (line.charCodeAt(0) === BYTE_ORDER_MARK) place.at = 1;
-  skipSpaces(line, place);
+  skipBlanks(line, place);
+  const { at: start } = place;
   const priority = scanPriority(line, place);
   const facility = priority === null ? null : priority >> 3;
   const severity = priority === null ? null : priority & 7;
-  const isVersion1 = priority !== null && line.charCodeAt(place.at) === 0x31 && line.charCodeAt(place.at + 1) === SPACE;
-  if (isVersion1) {
-    const before = place.at;
-    place.at += 2;
-    const header = scanRfc5424(line, place, context);
-    if (header) return { facility, severity, ...header };
-    place.at = before;
-  }
-  return { facility, severity, ...scanRfc3164(line, place, context) };
+  const isVersion1 = line.charCodeAt(place.at) === 0x31 && isBlank(line.charCodeAt(place.at + 1));
+  // Without a priority a line may begin with a number: then only a time makes it a header.
+  const mayLackTime = place.at > start;
+  const header = isVersion1 ? scanRfc5424(line, place, context, mayLackTime) : undefined;
+  return { facility, severity, ...(header ?? scanRfc3164(line, place, context)) };
 }
 
 type Rest = Omit<SyslogHeader, "facility" | "severity">;
 
-/** Undefined where it is not one after all: then it is read as the older form. */
-function scanRfc5424(line: string, place: Place, context: TimeContext): Rest | undefined {
-  const isNil = line.charCodeAt(place.at) === 0x2d && line.charCodeAt(place.at + 1) === SPACE;
+/**
+ * Undefined where it is not one after all: then the rest is read as the older form. Some senders leave out fields behind the
+ * host, and begin with the message there.
+ */
+function scanRfc5424(line: string, place: Place, context: TimeContext, mayLackTime: boolean): Rest | undefined {
+  const { at: start } = place;
+  place.at += 2;
+  skipBlanks(line, place);
+  const { at: timeStart } = place;
+  const isNil = mayLackTime && line.charCodeAt(place.at) === 0x2d && isBlank(line.charCodeAt(place.at + 1));
   const time = isNil ? undefined : scanTime(line, place.at, context);
-  if (!isNil && time === undefined) return undefined;
+  if (!isNil && time === undefined) {
+    place.at = start;
+    return undefined;
+  }
   place.at = time === undefined ? place.at + 1 : time.end;
   const host = scanWord(line, place, HOST_CHARACTERS_MAX);
+  // `sshd[4711]:` is of the older form.
+  skipBlanks(line, place);
+  if (line.charCodeAt(wordEnd(line, place.at) - 1) === COLON) {
+    place.at = isNil ? timeStart + 1 : timeStart;
+    return undefined;
+  }
   const program = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
   const processId = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
   const messageId = scanWord(line, place, PROGRAM_CHARACTERS_MAX);
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   const structuredData = scanStructuredData(line, place);
   if (structuredData === null && wordEnd(line, place.at) === place.at + 1 && line[place.at] === "-") place.at++;
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   if (line.charCodeAt(place.at) === BYTE_ORDER_MARK) place.at++;
   return {
     timeMs: time?.ms ?? null,
@@ -83,14 +99,14 @@ function scanRfc5424(line: string, place: Place, context: TimeContext): Rest | u
 }
 
 function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   const time = scanTime(line, place.at, context);
   let host: string | null = null;
   if (time) {
     place.at = time.end;
     // Some write a colon behind the time.
-    if (line.charCodeAt(place.at) === 0x3a) place.at++;
-    skipSpaces(line, place);
+    if (line.charCodeAt(place.at) === COLON) place.at++;
+    skipBlanks(line, place);
     host = scanHost(line, place);
   }
   let program = scanProgram(line, place);
@@ -116,24 +132,28 @@ function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
   };
 }
 
-/** `<134>`; null, and nothing passed over, where there is none that can be. */
+/** `<134>`; null where there is none. One that cannot be, `<999>` or `<>`, is passed over, and says nothing. */
 function scanPriority(line: string, place: Place): number | null {
   if (line.charCodeAt(place.at) !== 0x3c) return null;
   const end = line.indexOf(">", place.at);
   if (end < 0 || end - place.at > 5) return null;
-  const priority = integer(line.slice(place.at + 1, end).trim());
-  if (priority === null || priority > PRIORITY_MAX) return null;
+  const text = line.slice(place.at + 1, end).trim();
+  const priority = integer(text);
+  if (priority === null && text !== "") return null;
   place.at = end + 1;
-  skipSpaces(line, place);
-  return priority;
+  skipBlanks(line, place);
+  return priority !== null && priority <= PRIORITY_MAX ? priority : null;
 }
 
-/** A word up to the next space; null for `-`, which stands for nothing. */
+/** A field of the header; null for `-`, which stands for nothing, and where the message begins in its place. */
 function scanWord(line: string, place: Place, max: number): string | null {
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   const end = wordEnd(line, place.at);
   if (end === place.at || end - place.at > max) return null;
+  const first = line.charCodeAt(place.at);
+  if (first === OPEN || first === BRACE) return null;
   const word = line.slice(place.at, end);
+  if (word.startsWith("CEF:") || word.includes("|")) return null;
   place.at = end;
   return word === "-" ? null : word;
 }
@@ -146,18 +166,18 @@ function scanHost(line: string, place: Place): string | null {
   const isHost =
     word !== "" &&
     word.length <= HOST_CHARACTERS_MAX &&
-    last !== 0x3a &&
+    last !== COLON &&
     !word.includes("[") &&
     !word.includes("|") &&
     !word.includes("=") &&
-    word.charCodeAt(0) !== 0x7b;
+    word.charCodeAt(0) !== BRACE;
   // An IPv6 address may end in two colons, and is a host then all the same.
   if (!isHost && !(word.endsWith("::") && word.length > 2)) return null;
   place.at = end;
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   if (line.startsWith(word, place.at) && wordEnd(line, place.at) === place.at + word.length) {
     place.at += word.length;
-    skipSpaces(line, place);
+    skipBlanks(line, place);
   }
   return word;
 }
@@ -175,12 +195,12 @@ function scanProgram(line: string, place: Place): { name: string; processId: num
     processId = integer(line.slice(at + 1, close));
     at = close + 1;
   }
-  if (line.charCodeAt(at) !== 0x3a) return undefined;
+  if (line.charCodeAt(at) !== COLON) return undefined;
   const name = line.slice(place.at, nameEnd);
   // What CEF begins with looks like a program.
   if (name === "CEF" && processId === null) return undefined;
   place.at = at + 1;
-  skipSpaces(line, place);
+  skipBlanks(line, place);
   return { name, processId };
 }
 
@@ -235,12 +255,18 @@ function unescape(text: string): string {
 }
 
 function wordEnd(line: string, start: number): number {
-  const end = line.indexOf(" ", start);
-  return end < 0 ? line.length : end;
+  let end = start;
+  while (end < line.length && !isBlank(line.charCodeAt(end))) end++;
+  return end;
 }
 
-function skipSpaces(line: string, place: Place): void {
-  while (line.charCodeAt(place.at) === SPACE) place.at++;
+function skipBlanks(line: string, place: Place): void {
+  while (isBlank(line.charCodeAt(place.at))) place.at++;
+}
+
+/** Some write tabs between the parts. */
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
 }
 
 function integer(text: string): number | null {

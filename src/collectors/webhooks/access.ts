@@ -1,5 +1,5 @@
 import type { EventClass, JsonObject, JsonValue, Severity } from "../../model/event.ts";
-import { listOf, macOf, objectOf, put, textOf, typeOf } from "../fields.ts";
+import { accessMethodOf, listOf, macOf, objectOf, put, textOf, typeOf } from "../fields.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { readAnyTime } from "../times.ts";
 
@@ -65,7 +65,7 @@ function readNotification(name: string, body: JsonObject, data: JsonObject, cont
   put(raw, "device_mac", macOf(data["mac"]));
   put(raw, "version", textOf(data["firmware"]));
   put(raw, "direction", textOf(data["in_or_out"]));
-  put(raw, "method", name.endsWith("remote_unlock") ? "remote" : methodOf(object["authentication_type"]));
+  put(raw, "method", name.endsWith("remote_unlock") ? "remote" : accessMethodOf(object["authentication_type"]));
   put(raw, "visitor", name.startsWith("access.visitor") ? textOf(object["name"] ?? actor["name"]) : undefined);
   const why = object["reason_code"] ?? data["reason_code"];
   put(raw, "reason", textOf(object["reason"]) ?? doorbellReason(why) ?? reasonOf(told, textOf(object["result"])));
@@ -93,7 +93,7 @@ function readLog(body: JsonObject, log: JsonObject, context: ReadContext): ReadE
   put(raw, "door", target("door") ?? textOf(targets[0]?.["display_name"]));
   put(raw, "device", target("UAH") ?? target("device") ?? target("hub"));
   put(raw, "site", target("building") ?? target("site"));
-  const method = methodOf(authentication["credential_provider"]);
+  const method = accessMethodOf(authentication["credential_provider"]);
   put(raw, "method", method);
   put(raw, method === "plate" ? "plate" : "badge", textOf(authentication["issuer"]));
   put(raw, "message", textOf(event["display_message"]));
@@ -128,27 +128,6 @@ function outcomeOf(result: string): Told {
 function reasonOf({ type }: Told, sentence: string | undefined): string | undefined {
   const isEmpty = sentence === undefined || /^(?:access )?(?:denied|blocked)$/i.test(sentence);
   return type === "access_denied" && !isEmpty ? sentence : undefined;
-}
-
-const METHODS: Readonly<Record<string, string>> = {
-  NFC: "badge",
-  CARD: "badge",
-  PIN_CODE: "code",
-  PIN: "code",
-  MOBILE: "phone",
-  BLE: "phone",
-  MOBILE_TAP: "phone",
-  FACE: "face",
-  LICENSEPLATE: "plate",
-  REMOTE: "remote",
-  QR_CODE: "code",
-  TOUCH_PASS: "phone",
-};
-
-function methodOf(value: JsonValue | undefined): string | undefined {
-  const text = textOf(value);
-  if (text === undefined) return undefined;
-  return Object.hasOwn(METHODS, text.toUpperCase()) ? METHODS[text.toUpperCase()] : text.toLowerCase();
 }
 
 function doorStatus(object: JsonObject): Told {

@@ -1,8 +1,21 @@
+import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
-import { actionOf, addressOf, integerOf, macOf, objectOf, portOf, put, secondsOf, textOf, typeOf } from "../fields.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  macOf,
+  objectOf,
+  portOf,
+  protocolOf,
+  put,
+  secondsOf,
+  textOf,
+  typeOf,
+} from "../fields.ts";
 import { sourceOfProduct } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
-import { threatClass, threatSeverity } from "../threats.ts";
+import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
 
 // Objects of the network controller: its events, what its intrusion detection says, and its older alarms.
@@ -21,13 +34,12 @@ export function readNetwork(object: JsonObject, context: ReadContext): readonly 
 function readThreat(object: JsonObject, context: ReadContext): ReadEvent {
   const raw: JsonObject = { ...object };
   const category = textOf(object["inner_alert_category"]);
-  const short = category === undefined ? undefined : threatClass(category);
   putEnds(raw, object);
   put(raw, "signature_id", integerOf(object["inner_alert_signature_id"]));
   put(raw, "signature", textOf(object["inner_alert_signature"]));
-  put(raw, "category", short);
+  put(raw, "category", category && threatClass(category));
   put(raw, "action", actionOf(object["inner_alert_action"]));
-  const severity = threatSeverity(object["inner_alert_severity"], short);
+  const severity = severityOfEve(object["inner_alert_severity"]);
   return { type: "ids_alert", source: "network", severity, timestampMs: timeOf(object, context), raw };
 }
 
@@ -44,7 +56,7 @@ function putEnds(raw: JsonObject, object: JsonObject): void {
   put(raw, "dst_port", portOf(object["dest_port"]));
   put(raw, "src_mac", macOf(object["src_mac"]));
   put(raw, "dst_mac", macOf(object["dst_mac"]));
-  put(raw, "protocol", textOf(object["proto"])?.toLowerCase());
+  put(raw, "protocol", protocolOf(textOf(object["proto"]) ?? ""));
   put(raw, "app_protocol", textOf(object["app_proto"]));
   put(raw, "in_interface", textOf(object["in_iface"]));
   put(raw, "message", textOf(object["msg"]));
