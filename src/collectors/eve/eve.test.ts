@@ -215,7 +215,8 @@ test("whatever comes: never a throw, and what comes out can be written down", ()
       const reading = readEve(line, CONTEXT);
       if (reading.kind !== "events") return;
       const text = JSON.stringify(reading.events);
-      expect(text.isWellFormed() && !/\\ud[89ab]/i.test(text)).toBe(true);
+      // Half a character is written as an escape; a backslash that is text has another one before it.
+      expect(text.isWellFormed() && !/(?<!\\)(?:\\\\)*\\ud[89ab]/i.test(text)).toBe(true);
       for (const { raw } of reading.events) {
         for (const name of ["src_port", "dst_port", "signature_id"])
           expect(["number", "undefined"]).toContain(typeof raw[name]);
