@@ -101,7 +101,7 @@ describe("whatever comes", () => {
         const before = JSON.stringify(body);
         const written = JSON.stringify(eventsOf(read(name, body)));
         expect(JSON.stringify(body)).toBe(before);
-        expect(/\\ud[89ab]/i.test(written)).toBe(false);
+        expect(/(?<!\\)(?:\\\\)*\\ud[89ab]/i.test(written)).toBe(false);
         for (const { raw } of eventsOf(read(name, body))) {
           for (const [field, { type }] of Object.entries(FIELD_NAMES)) {
             const found = raw[field];
