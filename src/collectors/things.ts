@@ -1,3 +1,4 @@
+import { withoutByteOrderMark } from "../lib/json.ts";
 import type { JsonValue } from "../model/event.ts";
 import type { CollectName } from "../model/key.ts";
 import type { RefusalReason } from "./reading.ts";
@@ -29,7 +30,7 @@ export type Things =
 
 /** `thingBytesMax` is for the JSON of one thing. */
 export async function thingsOf(name: CollectName, body: PostedBody, thingBytesMax: number): Promise<Things> {
-  const bytes = withoutMark(body.bytes);
+  const bytes = withoutByteOrderMark(body.bytes);
   if (body.isLines) {
     const lines = linesOf(bytes);
     const fault = sizeFault(lines.length);
@@ -102,11 +103,6 @@ function parse(bytes: Buffer): { readonly value: JsonValue } | { readonly messag
     // A part of the body may stand in the message; the refusal's sample shows it already.
     return { message: (error as SyntaxError).message.replace(/, ".*$/s, "") };
   }
-}
-
-/** Some programs write the mark of UTF-8 before everything else. */
-function withoutMark(bytes: Buffer): Buffer {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 /** Those that have something on them; one more than allowed is enough to refuse them all. */
