@@ -83,6 +83,31 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expect(ids((await page({})).items)).toContain(event!.id);
       });
 
+      test("events of two days are there once, in every read, whatever else of one of the days is stored meanwhile", async () => {
+        const type = "day_change";
+        const midnight = startOfDay(clock) - 20 * DAY_MS;
+        const times = [
+          ...Array.from({ length: 500 }, () => midnight - 1),
+          ...Array.from({ length: 500 }, () => midnight + 1),
+        ];
+        const ofTwoDays = () => append(...times.map((timestampMs) => draft({ type, timestampMs })));
+        const ofOneDay = () => append(...times.map(() => draft({ type, timestampMs: midnight + 2 })));
+        const stored = (await Promise.all([ofTwoDays(), ofOneDay(), ofTwoDays(), ofOneDay()])).flat();
+        expect((await page({ type })).total).toBe(stored.length);
+        const condition: Condition = {
+          kind: "test",
+          field: "type",
+          operator: "equals",
+          value: type,
+          ignoreCase: false,
+        };
+        expect((await search(condition, { limit: 0 })).total).toBe(stored.length);
+        const scanned: string[] = [];
+        for await (const chunk of store.events.scan({ condition }, new AbortController().signal))
+          scanned.push(...ids(chunk));
+        expect(scanned.sort()).toEqual(stored.map(({ id }) => id).sort());
+      });
+
       test("ids rise in the order of arrival, also within a call and when the clock goes back", async () => {
         const first = await append(draft(), draft(), draft());
         clock -= 60_000;

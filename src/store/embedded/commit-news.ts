@@ -16,8 +16,9 @@ export class CommitNews {
   readonly #columns: Thread<ColumnsApi>;
   readonly #packer = new RowsPacker();
   readonly #ready: CommittedRows[] = [];
-  /** The day of the rows that are being packed, and the last of them. */
+  /** The day of the rows that are being packed, and the first and the last of them. */
   #day = 0;
+  #firstSeq = 0;
   #lastSeq = 0;
   #timer: NodeJS.Timeout | undefined;
   #onTheirWay = 0;
@@ -30,12 +31,14 @@ export class CommitNews {
     this.#onTheirWay += events.length;
     if (this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX) {
       this.#seal();
-      this.#ready.push({ day, lastSeq: events.at(-1)!.seq, rows: events.length, packed: undefined });
+      const [firstSeq, lastSeq] = [events[0]!.seq, events.at(-1)!.seq];
+      this.#ready.push({ day, firstSeq, lastSeq, rows: events.length, packed: undefined });
     } else {
       if (day !== this.#day) this.#seal();
       this.#day = day;
       for (const { seq, ts, draft } of events) {
         if (this.#packer.isFull) this.#seal();
+        if (this.#packer.length === 0) this.#firstSeq = seq;
         this.#packer.add(seq, ts, draft);
         this.#lastSeq = seq;
       }
@@ -46,7 +49,8 @@ export class CommitNews {
   #seal(): void {
     if (this.#packer.length === 0) return;
     const packed = this.#packer.take();
-    this.#ready.push({ day: this.#day, lastSeq: this.#lastSeq, rows: packed.length, packed });
+    const [day, firstSeq, lastSeq] = [this.#day, this.#firstSeq, this.#lastSeq];
+    this.#ready.push({ day, firstSeq, lastSeq, rows: packed.length, packed });
   }
 
   /** What it was told to change it must have been told of before. */

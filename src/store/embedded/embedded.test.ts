@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { DuckDBInstance } from "@duckdb/node-api";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, describe, expect, test } from "vitest";
@@ -257,6 +258,26 @@ describe("the data folder", () => {
     ];
     for (const damage of damages) {
       damage();
+      store = await open(folder);
+      expect(await totals(store)).toEqual(expected(2000));
+      await close(store);
+    }
+  });
+
+  test("columns that lack events of a day, or have them twice, are seen at the start and read again", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append([...drafts(1000), ...drafts(1000, startOfDay(Date.now()) - DAY_MS)]);
+    await close(store);
+    const damages = [
+      "DELETE FROM events WHERE seq BETWEEN 300 AND 310",
+      "INSERT INTO events SELECT * FROM events WHERE seq BETWEEN 1300 AND 1310",
+    ];
+    for (const damage of damages) {
+      const instance = await DuckDBInstance.create(columnsFile(folder));
+      const connection = await instance.connect();
+      expect(Number((await connection.run(damage)).rowsChanged)).toBe(11);
+      instance.closeSync();
       store = await open(folder);
       expect(await totals(store)).toEqual(expected(2000));
       await close(store);

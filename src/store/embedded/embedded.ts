@@ -27,7 +27,8 @@ export interface EmbeddedOptions {
   readonly tailRowsMax?: number;
 }
 
-const DROPPED = "the columns were damaged or of an older form; they are being built anew from the journal";
+const DROPPED =
+  "the columns were damaged, of an older form or not what the journal has; they are being built anew from it";
 
 interface Parts {
   readonly journal: Journal;

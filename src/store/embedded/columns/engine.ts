@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
+import { DAY_MS } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
@@ -22,6 +23,8 @@ export interface Engine {
   readonly oddBits: number;
   /** For each day of the journal, the last sequence number that is on disk. */
   readonly marks: ReadonlyMap<number, number>;
+  /** How many rows of each day there are. */
+  readonly rows: ReadonlyMap<number, number>;
   /** For each day of the journal, the number of the last change to its events that the rows on disk have. */
   readonly amended: ReadonlyMap<number, number>;
 }
@@ -84,9 +87,10 @@ async function open(path: string, dataDir: string): Promise<Engine> {
       new Map((await rowsOf(connection, sql)).map(([day, number]) => [Number(day), Number(number)]));
     const marks = await byDay("SELECT day, seq FROM marks");
     const amended = await byDay("SELECT day, number FROM amended");
+    const rows = await byDay(`SELECT ts - ts % ${DAY_MS} AS day, count(*) FROM events GROUP BY day`);
     await connection.run("ATTACH ':memory:' AS tail");
     registerFunctions(connection);
-    return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks, amended };
+    return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks, amended, rows };
   } catch (error) {
     instance.closeSync();
     throw error;

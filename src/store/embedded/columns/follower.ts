@@ -52,6 +52,7 @@ export interface Snapshot {
 /** Events of one day that the journal has committed one after the other. */
 export interface CommittedRows {
   readonly day: number;
+  readonly firstSeq: number;
   readonly lastSeq: number;
   readonly rows: number;
   /** Those of one or several groups of the day; undefined where they are to be read from the journal. */
@@ -61,6 +62,7 @@ export interface CommittedRows {
 /** How far a day of the journal goes. */
 export interface DayEnd {
   readonly day: number;
+  readonly rows: number;
   readonly lastSeq: number;
   /** The number of the last change to one of its events. */
   readonly lastAmendment: number;
@@ -92,6 +94,8 @@ export class Follower {
   #moveFailure: Error | undefined;
   /** Well-known fields that any row has in an unexpected form. */
   oddBits: number;
+  /** Days of which the columns had more or fewer rows than the journal, all of which is read again. */
+  readonly differing: number[] = [];
   /** Rows that the journal has and the columns have not. */
   lag = 0;
   /** Rows that came from the journal since the start. */
@@ -128,12 +132,15 @@ export class Follower {
   }
 
   /** A journal that lost its torn end, or a whole day, takes the columns back with it. */
-  async #dropPhantoms({ marks, amended }: Engine, days: readonly DayEnd[]): Promise<void> {
+  async #dropPhantoms(engine: Engine, days: readonly DayEnd[]): Promise<void> {
+    const { marks, amended } = engine;
     const ends = new Map(days.map((end) => [end.day, end]));
     for (const [day, mark] of marks) {
-      const { lastSeq = 0, lastAmendment = 0 } = ends.get(day) ?? {};
+      const { lastSeq = 0, lastAmendment = 0, rows = 0 } = ends.get(day) ?? {};
+      if (mark === lastSeq && engine.rows.get(day) !== rows) this.differing.push(day);
       // Rows that have changes which the journal lost are read anew, all of the day.
-      const end = (amended.get(day) ?? 0) > lastAmendment ? 0 : lastSeq;
+      const isToBeRead = (amended.get(day) ?? 0) > lastAmendment || this.differing.includes(day);
+      const end = isToBeRead ? 0 : lastSeq;
       this.#read.set(day, Math.min(mark, end));
       if (mark <= end) continue;
       await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
@@ -146,14 +153,15 @@ export class Follower {
 
   /** The journal has committed more events; where their rows come along they need not be read from it. */
   note(committed: readonly CommittedRows[]): void {
-    for (const { day, lastSeq, rows, packed } of committed) {
-      const before = this.#noted.get(day) ?? 0;
-      this.#noted.set(day, lastSeq);
+    for (const { day, firstSeq, lastSeq, rows, packed } of committed) {
+      this.#noted.set(day, Math.max(this.#noted.get(day) ?? 0, lastSeq));
       this.lag += rows;
       if (!packed) continue;
+      // What lies between these and those before them are events of other days; should it be more, the journal has it.
+      const part = { after: firstSeq - 1, lastSeq, rows: packed };
       const given = this.#given.get(day);
-      if (given) given.push({ after: before, lastSeq, rows: packed });
-      else this.#given.set(day, [{ after: before, lastSeq, rows: packed }]);
+      if (given) given.push(part);
+      else this.#given.set(day, [part]);
     }
   }
 
@@ -218,7 +226,8 @@ export class Follower {
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
   #nextRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
     const given = this.#given.get(day) ?? [];
-    while (given.length > 0 && given[0]!.lastSeq <= after) given.shift();
+    // Of rows that are in already the journal tells the rest.
+    while (given.length > 0 && given[0]!.after < after) given.shift();
     if (given[0]?.after !== after) return this.#readRows(day, after, Math.min(upTo, given[0]?.after ?? upTo));
     const { rows, lastSeq } = given.shift()!;
     return { rows, last: lastSeq };

@@ -58,6 +58,10 @@ async function start(): Promise<void> {
   });
   isOpen = true;
   follower = await Follower.start(engine, journal, dayEnds, settings.tailRowsMax);
+  // What was committed while it started was told to the one before.
+  follower.note(dayEnds.map(({ day, lastSeq }) => ({ day, firstSeq: lastSeq, lastSeq, rows: 0, packed: undefined })));
+  for (const { day, lastAmendment } of dayEnds) follower.noteAmended(day, lastAmendment);
+  if (follower.differing.length > 0) dropped = `${follower.differing.length} days had not the rows of the journal`;
 }
 
 /** The file turned out to be damaged: drop it, and read the journal again. */
@@ -254,13 +258,13 @@ const api = {
     return { dropped };
   },
 
-  committed(rows: readonly CommittedRows[]): void {
-    for (const { day, lastSeq } of rows) {
+  committed(committed: readonly CommittedRows[]): void {
+    for (const { day, lastSeq, rows } of committed) {
       const known = dayEnds.findIndex((end) => end.day === day);
-      if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastSeq };
-      else dayEnds.push({ day, lastSeq, lastAmendment: 0 });
+      if (known >= 0) dayEnds[known] = { ...dayEnds[known]!, lastSeq, rows: dayEnds[known]!.rows + rows };
+      else dayEnds.push({ day, rows, lastSeq, lastAmendment: 0 });
     }
-    follower.note(rows);
+    follower.note(committed);
     scheduleFollow();
   },
 

@@ -116,7 +116,7 @@ export class Journal {
     for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {
       this.#rows.set(days[i]!, rows);
       this.#lastWrite.set(days[i]!, lastWriteOf(dayFile(this.#options.layout, days[i]!)));
-      this.dayEnds.push({ day: days[i]!, lastSeq, lastAmendment });
+      this.dayEnds.push({ day: days[i]!, rows, lastSeq, lastAmendment });
       this.#lastSeqs.set(days[i]!, lastSeq);
       if (lastSeq <= this.#lastSeq) continue;
       this.#lastSeq = lastSeq;
@@ -273,14 +273,18 @@ export class Journal {
     return this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#ungrouped >= enough;
   }
 
-  /** Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. */
+  /**
+   * Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. All days go to
+   * the writer at once, before the next group does: within a day, events are committed in the order of their numbers.
+   */
   async #commit(group: readonly Waiting[], size: number): Promise<void> {
     const arrived = this.#arrivals.begin(group.at(-1)!.events.at(-1)!.seq);
     const refused = new Map<number, StoreUnavailable>();
-    for (const events of groupByDay(group)) {
+    const commitDay = async (events: DayEvents) => {
       const refusal = await this.#commitDay(events);
       if (refusal) refused.set(events.group.day, refusal);
-    }
+    };
+    await Promise.all(groupByDay(group).map(commitDay));
     this.#metrics.groupSize.observe(size);
     this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
     const stored = group.flatMap(({ events }) => events.filter(({ day }) => !refused.has(day)));
