@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { DAY_MS } from "../src/lib/time.ts";
 import { columnsFile, eventsFolder } from "../src/store/embedded/layout.ts";
 import { makeKey, startServer, type ServerOptions, type ServerProcess } from "./server-process.ts";
 import { makeSmallDisk } from "./small-disk.ts";
@@ -61,9 +62,11 @@ const client =
     return { status: response.status, retryAfter, body: (await response.json()) as Body };
   };
 
+/** Of today and the day before, so that one commit has to do with two files. */
 const submission = (n: number) => ({
   type: n % 3 === 0 ? "login_failure" : "door_held",
   source: "custom",
+  timestamp: new Date(Date.now() - (n % 5 === 0 ? DAY_MS : 0)).toISOString(),
   severity: n % 7 === 0 ? "high" : "low",
   data: {
     n,
@@ -126,12 +129,14 @@ async function missing(ask: Ask, ids: readonly string[]): Promise<string[]> {
   return lost;
 }
 
-/** List, total and look-up agree with each other and have every event that was acknowledged. */
+/** Lists, totals and look-up agree with each other and have every event that was acknowledged. */
 async function expectAll(ask: Ask, acknowledged: readonly string[]): Promise<void> {
   const { ids, total } = await walk(ask);
   const listed = new Set(ids);
   expect(listed.size).toBe(ids.length);
   expect(total).toBe(ids.length);
+  const totalOf = async (type: string) => (await ask(`/v1/events?type=${type}&per_page=1`)).body.pagination.total;
+  expect((await totalOf("login_failure")) + (await totalOf("door_held"))).toBe(total);
   expect(acknowledged.filter((id) => !listed.has(id))).toEqual([]);
   const step = Math.ceil(acknowledged.length / LOOKED_UP_MAX);
   const lookedUp = acknowledged.filter((_, at) => at % step === 0);
