@@ -135,7 +135,7 @@ function eventView(event: ReadEvent, { platform, nowMs, retentionDays }: Site) {
   return {
     type: event.type,
     source: sourceName(platform, event.source),
-    class: event.class ?? classOfType(event.type),
+    class: classOfType(event.type, event.class),
     severity: event.severity,
     timestamp: isTimely ? told : null,
     ...(!isTimely && { note: `its time is taken as the time of arrival: ${told} is ${fault}` }),

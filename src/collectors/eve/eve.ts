@@ -58,8 +58,8 @@ export function readEveRecord(record: JsonObject, context: ReadContext): Reading
       : refused("malformed", `a ${kind} without addresses or counters`);
   }
   putEnds(record);
-  const told = (Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind)(record, objectOf(record[kind]) ?? {}, kind);
-  const { type, severity, class: eventClass } = told;
+  const readKind = Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind;
+  const { type, severity, class: eventClass } = readKind(record, objectOf(record[kind]) ?? {}, kind);
   const timestampMs = readAnyTime(record["timestamp"], context);
   const event = { type, source: "network", severity, class: eventClass, timestampMs, raw: record } as const;
   return { kind: "events", events: [event] };
@@ -68,14 +68,13 @@ export function readEveRecord(record: JsonObject, context: ReadContext): Reading
 interface Told {
   readonly type: string;
   readonly severity: Severity;
-  readonly class: EventClass;
+  readonly class?: EventClass;
 }
 
 /** Puts our names beside the record's own, and says what it is. */
 type ReadKind = (raw: JsonObject, part: JsonObject, kind: string) => Told;
 
-const network = (type: string): Told => ({ type, severity: "info", class: "network" });
-const security = (type: string, severity: Severity): Told => ({ type, severity, class: "security" });
+const told = (type: string, severity: Severity = "info"): Told => ({ type, severity });
 
 const KINDS: Readonly<Record<string, ReadKind>> = {
   alert: (raw, alert) => {
@@ -84,7 +83,7 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     put(raw, "signature", textOf(alert["signature"]));
     put(raw, "category", category && threatClass(category));
     put(raw, "action", actionOf(alert["action"]));
-    return security("ids_alert", severityOfEve(alert["severity"]));
+    return told("ids_alert", severityOfEve(alert["severity"]));
   },
   dns: (raw, dns) => {
     const [asked] = [...listOf(dns["queries"]), ...listOf(dns["query"])].map(objectOf);
@@ -93,7 +92,7 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     put(raw, "answer", textOf(dns["rcode"]));
     // An answer comes from the server, but it is the client that it is about.
     if (raw["src_port"] === DNS_PORT && raw["dst_port"] !== DNS_PORT) turnAround(raw);
-    return network("dns_query");
+    return told("dns_query");
   },
   http: (raw, http) => {
     put(raw, "host", textOf(http["hostname"]));
@@ -101,25 +100,25 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     put(raw, "user_agent", textOf(http["http_user_agent"]));
     put(raw, "method", textOf(http["http_method"]));
     put(raw, "http_status", integerOf(http["status"]));
-    return network("http");
+    return told("http");
   },
   tls: (raw, tls) => {
     put(raw, "server_name", textOf(tls["sni"]));
-    return network("tls");
+    return told("tls");
   },
   fileinfo: (raw, file) => {
     put(raw, "file", textOf(file["filename"]));
     put(raw, "sha256", textOf(file["sha256"]));
     put(raw, "bytes", integerOf(file["size"]));
-    return security("fileinfo", "info");
+    return told("fileinfo");
   },
   anomaly: (raw, anomaly) => {
     put(raw, "reason", textOf(anomaly["event"]));
-    return security("anomaly", "low");
+    return told("anomaly", "low");
   },
 };
 
-const otherKind: ReadKind = (_raw, _part, kind) => network(typeOf(kind, "eve"));
+const otherKind: ReadKind = (_raw, _part, kind) => ({ type: typeOf(kind, "eve"), severity: "info", class: "network" });
 
 function putEnds(raw: JsonObject): void {
   putAddress(raw, "src_ip", "src_host", raw["src_ip"]);

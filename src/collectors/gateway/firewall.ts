@@ -25,17 +25,13 @@ export function readFirewall(program: string | null, message: string): ReadEvent
   const type =
     verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
   const severity = type === "firewall_blocked" ? "low" : "info";
-  return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
+  return { type, source: "network", severity, timestampMs: null, raw };
 }
 
 /** Words, and what people call the rule: that may hold anything. */
 function isNameOfRule(prefix: string): boolean {
   const described = prefix.indexOf('DESCR="');
   return isPlain(described < 0 ? prefix : prefix.slice(0, described));
-}
-
-function classOf(type: string): "security" | "network" {
-  return type === "firewall_blocked" ? "security" : "network";
 }
 
 /** The name in brackets, what it is called by people, and what became of the packet. */

@@ -50,14 +50,7 @@ export function readStranger(message: string): ReadEvent | undefined {
 }
 
 function event(type: string, severity: Severity, raw: JsonObject): ReadEvent {
-  return {
-    type,
-    source: "network",
-    severity,
-    class: type === "rogue_dhcp" ? "security" : "network",
-    timestampMs: null,
-    raw,
-  };
+  return { type, source: "network", severity, timestampMs: null, raw };
 }
 
 /** The first address, the first hardware address, the name behind it and the interface, wherever they stand. */

@@ -52,18 +52,7 @@ export function readLogin(message: string): ReadEvent | undefined {
   put(raw, "reason", told.reason);
   readPeer(text, told, raw);
   put(raw, "message", text);
-  return {
-    type: told.type,
-    source: "network",
-    severity: told.severity,
-    class: classOf(told.type),
-    timestampMs: null,
-    raw,
-  };
-}
-
-function classOf(type: string): "security" | "audit" {
-  return type === "session_closed" ? "audit" : "security";
+  return { type: told.type, source: "network", severity: told.severity, timestampMs: null, raw };
 }
 
 /** The user, and the address at the end: what stands between the opening and the last ` from ` is whatever the attacker typed. */

@@ -29,11 +29,11 @@ type Parts = Readonly<Record<"location" | "device" | "actor" | "object", JsonObj
 const NOTIFICATIONS: Readonly<Record<string, (parts: Parts, data: JsonObject) => Told>> = {
   "access.door.unlock": ({ object }) => outcomeOf(toldResult(object) ?? "Access Granted"),
   "access.data.device.remote_unlock": () => ({ type: "door_unlocked", severity: "low" }),
-  "access.remote_view": () => ({ type: "doorbell", class: "security" }),
-  "access.remote_view.change": () => ({ type: "doorbell_ended", class: "audit" }),
-  "access.doorbell.incoming": () => ({ type: "doorbell", class: "security" }),
-  "access.doorbell.incoming.REN": () => ({ type: "doorbell", class: "security" }),
-  "access.doorbell.completed": () => ({ type: "doorbell_ended", class: "audit" }),
+  "access.remote_view": () => ({ type: "doorbell" }),
+  "access.remote_view.change": () => ({ type: "doorbell_ended" }),
+  "access.doorbell.incoming": () => ({ type: "doorbell" }),
+  "access.doorbell.incoming.REN": () => ({ type: "doorbell" }),
+  "access.doorbell.completed": () => ({ type: "doorbell_ended" }),
   "access.device.dps_status": ({ object }) => doorStatus(object),
   "access.device.emergency_status": ({ object }, data) => emergency({ ...data, ...object }),
   "access.unlock_schedule.activate": () => ({ type: "unlock_schedule_started" }),
@@ -149,8 +149,8 @@ function emergency(object: JsonObject): Told {
       : object["evacuation"] === true || mode.includes("evac")
         ? "evacuation"
         : "emergency";
-  if (isOver || both) return { type: `${kind}_ended`, severity: "medium", class: "security" };
-  return { type: kind, severity: "critical", class: "security" };
+  if (isOver || both) return { type: `${kind}_ended`, severity: "medium" };
+  return { type: kind, severity: "critical" };
 }
 
 function visitor(object: JsonObject): Told {
@@ -165,9 +165,7 @@ function visitor(object: JsonObject): Told {
 
 function deviceStatus(data: JsonObject): Told {
   const isGone = data["is_online"] === false || data["online"] === false || data["is_connected"] === false;
-  return isGone
-    ? { type: "device_offline", severity: "medium", class: "network" }
-    : { type: "device_updated", class: "audit" };
+  return isGone ? { type: "device_offline", severity: "medium" } : { type: "device_updated" };
 }
 
 const DOORBELL_REASONS: Readonly<Record<number, string>> = {

@@ -1,4 +1,4 @@
-import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
+import type { JsonObject, Severity } from "../../model/event.ts";
 import { objectOf, textOf, typeOf } from "../fields.ts";
 
 // What cameras, sensors and lights see, in our words.
@@ -6,21 +6,12 @@ import { objectOf, textOf, typeOf } from "../fields.ts";
 interface DetectionKind {
   readonly type: string;
   readonly severity: Severity;
-  readonly class?: EventClass | undefined;
   /** It is no camera that saw it. */
   readonly isAtSensor: boolean;
 }
 
-const seen = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
-  type,
-  severity,
-  class: eventClass,
-  isAtSensor: false,
-});
-const sensed = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
-  ...seen(type, severity, eventClass),
-  isAtSensor: true,
-});
+const seen = (type: string, severity: Severity = "info"): DetectionKind => ({ type, severity, isAtSensor: false });
+const sensed = (type: string, severity: Severity = "info"): DetectionKind => ({ type, severity, isAtSensor: true });
 
 const KINDS: Readonly<Record<string, DetectionKind>> = {
   motion: seen("motion"),
@@ -43,34 +34,34 @@ const KINDS: Readonly<Record<string, DetectionKind>> = {
   ring: seen("doorbell"),
   disconnect: seen("camera_offline", "medium"),
   cameraDisconnected: seen("camera_offline", "medium"),
-  cameraConnected: seen("camera_online", "info", "network"),
-  deviceDisconnected: sensed("device_offline", "medium", "network"),
-  deviceConnected: sensed("device_online", "info", "network"),
+  cameraConnected: seen("camera_online"),
+  deviceDisconnected: sensed("device_offline", "medium"),
+  deviceConnected: sensed("device_online"),
   tamper: seen("tamper", "high"),
   cameraTampered: seen("tamper", "high"),
   smartDetectTamper: seen("tamper", "high"),
   recordingOff: seen("recording_stopped", "high"),
   recordingDeleted: seen("recording_deleted", "medium"),
   videoDeleted: seen("video_deleted", "medium"),
-  recordingModeChanged: seen("recording_mode_changed", "low", "audit"),
+  recordingModeChanged: seen("recording_mode_changed", "low"),
   driveFailed: sensed("disk_failed", "high"),
   storageFull: sensed("storage_full", "high"),
-  nfcCardScanned: seen("badge_scanned", "info", "audit"),
-  fingerprintIdentified: seen("fingerprint_identified", "info", "audit"),
-  sensorMotion: sensed("sensor_motion", "info", "security"),
-  sensorOpened: sensed("sensor_opened", "low", "security"),
-  sensorClosed: sensed("sensor_closed", "info", "security"),
+  nfcCardScanned: seen("badge_scanned"),
+  fingerprintIdentified: seen("fingerprint_identified"),
+  sensorMotion: sensed("sensor_motion"),
+  sensorOpened: sensed("sensor_opened", "low"),
+  sensorClosed: sensed("sensor_closed"),
   sensorAlarm: sensed("sensor_alarm", "high"),
   sensorTampered: sensed("tamper", "high"),
   sensorTamper: sensed("tamper", "high"),
   sensorWaterLeak: sensed("water_leak", "high"),
   sensorExtremeValues: sensed("sensor_extreme_values", "medium"),
-  sensorBatteryLow: sensed("battery_low", "low", "network"),
-  lightMotion: sensed("light_motion", "info", "security"),
-  doorAccess: seen("door_access", "info", "audit"),
-  access: sensed("protect_accessed", "info", "audit"),
-  deviceAdopted: sensed("device_adopted", "low", "audit"),
-  deviceUpdate: sensed("device_updated", "info", "audit"),
+  sensorBatteryLow: sensed("battery_low", "low"),
+  lightMotion: sensed("light_motion"),
+  doorAccess: seen("door_access"),
+  access: sensed("protect_accessed"),
+  deviceAdopted: sensed("device_adopted", "low"),
+  deviceUpdate: sensed("device_updated"),
 };
 
 /** Those that say what they saw in a list of its own. */
@@ -89,11 +80,9 @@ export function detectionKind(word: string, item?: JsonObject): DetectionKind {
   const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : seen(typeOf(word, "detection"));
   const metadata = objectOf(item?.["metadata"]);
   if (kind.type === "fingerprint_identified" && metadata && isNobody(metadata["fingerprint"])) {
-    return seen("fingerprint_unknown", "low", "security");
+    return seen("fingerprint_unknown", "low");
   }
-  return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"])
-    ? seen("unknown_badge", "low", "security")
-    : kind;
+  return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"]) ? seen("unknown_badge", "low") : kind;
 }
 
 function isNobody(value: unknown): boolean {

@@ -82,9 +82,9 @@ const KEYS: readonly (readonly [RegExp, Told])[] = [
   [/^EVT_AD_Login/, { type: "admin_login", severity: "info" }],
   [/^EVT_AD_.*(?:Created|Added|Invited)/, { type: "admin_created", severity: "medium" }],
   [/^EVT_AD_/, { type: "config_changed", severity: "low" }],
-  [/Lost_?Contact|_Disconnected/, { type: "device_offline", severity: "medium", class: "network" }],
-  [/^EVT_(?:AP|SW|GW|XG|DM)_Connected/, { type: "device_online", severity: "info", class: "network" }],
-  [/Adopted/, { type: "device_adopted", severity: "low", class: "audit" }],
+  [/Lost_?Contact|_Disconnected/, { type: "device_offline", severity: "medium" }],
+  [/^EVT_(?:AP|SW|GW|XG|DM)_Connected/, { type: "device_online", severity: "info" }],
+  [/Adopted/, { type: "device_adopted", severity: "low" }],
   [/Upgraded/, { type: "firmware_updated", severity: "low" }],
   [/WANTransition|Failover/, { type: "wan_failover", severity: "medium" }],
 ];

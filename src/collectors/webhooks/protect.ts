@@ -42,7 +42,7 @@ function readAlarm(
   return (triggers.length > 0 ? triggers : [fallback]).map((trigger) => {
     const raw: JsonObject = { ...object };
     const [kind] = typesOf(textOf(trigger["key"]) ?? "alarm", []);
-    const { type, severity, class: eventClass, isAtSensor } = detectionKind(kind!);
+    const { type, severity, isAtSensor } = detectionKind(kind!);
     put(raw, "event_name", textOf(alarm["name"]));
     put(raw, "event_id", textOf(trigger["eventId"]));
     putDevice(raw, textOf(trigger["deviceName"]) ?? nameOf(trigger["device"], open), isAtSensor);
@@ -50,7 +50,7 @@ function readAlarm(
     put(raw, "zone", zoneOf(trigger));
     put(raw, "url", textOf(alarm["eventLocalLink"]));
     const timestampMs = readAnyTime(trigger["timestamp"], context) ?? readAnyTime(object["timestamp"], context);
-    return { type, source: "protect", severity, class: eventClass, timestampMs, raw };
+    return { type, source: "protect", severity, timestampMs, raw };
   });
 }
 
@@ -126,15 +126,15 @@ interface Detection {
 }
 
 function detected(one: string, timestampMs: number | null, detection: Detection): ReadEvent {
-  const { type, severity, class: eventClass, isAtSensor } = detectionKind(one, detection.item);
-  return { type, source: "protect", severity, class: eventClass, timestampMs, raw: rawOf(detection, isAtSensor) };
+  const { type, severity, isAtSensor } = detectionKind(one, detection.item);
+  return { type, source: "protect", severity, timestampMs, raw: rawOf(detection, isAtSensor) };
 }
 
 function ended(timestampMs: number, wasOffline: boolean, detection: Detection): ReadEvent {
   const raw = rawOf(detection, false);
   if (detection.known.length > 0) raw["detections"] = detection.known.map((one) => detectionKind(one).type);
   const type = wasOffline ? "camera_online" : "detection_ended";
-  return { type, source: "protect", severity: "info", class: "security", timestampMs, raw };
+  return { type, source: "protect", severity: "info", timestampMs, raw };
 }
 
 function rawOf({ item, more, device, durationMs, open }: Detection, isAtSensor: boolean): JsonObject {
@@ -180,18 +180,10 @@ function readDevice(
   const timestampMs = readAnyTime(item["lastSeen"], context);
   const kind = model === "camera" ? "camera" : "device";
   if (state === "DISCONNECTED") {
-    const eventClass = kind === "camera" ? "security" : "network";
     // The time at which it was last seen is not the time at which it went.
-    return {
-      type: `${kind}_offline`,
-      source: "protect",
-      severity: "medium",
-      class: eventClass,
-      timestampMs: null,
-      raw,
-    };
+    return { type: `${kind}_offline`, source: "protect", severity: "medium", timestampMs: null, raw };
   }
   const isBack = state === "CONNECTED" && more["frame"] === "update";
   const type = isBack ? `${kind}_online` : `${typeOf(model, "device")}_updated`;
-  return { type, source: "protect", severity: "info", class: isBack ? "network" : "audit", timestampMs, raw };
+  return { type, source: "protect", severity: "info", class: "audit", timestampMs, raw };
 }

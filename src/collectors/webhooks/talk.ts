@@ -35,7 +35,7 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
     const timestampMs = isEnd && startMs !== null ? startMs + (seconds ?? 0) * 1000 : startMs;
     const own =
       isEnd || type === "call_missed" ? { ...raw, ...(seconds !== undefined && { duration_s: seconds }) } : raw;
-    return { type, source: "talk", severity: "info", class: "network", timestampMs, raw: own };
+    return { type, source: "talk", severity: "info", timestampMs, raw: own };
   });
 }
 

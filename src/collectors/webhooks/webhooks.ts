@@ -82,7 +82,7 @@ function objectsOf(body: JsonValue): readonly JsonValue[] {
 }
 
 function unparsed(source: BodyName, raw: JsonObject): ReadEvent {
-  return { type: "unparsed", source, severity: "info", class: "network", timestampMs: null, raw };
+  return { type: "unparsed", source, severity: "info", timestampMs: null, raw };
 }
 
 function refused(message: string): Reading {
