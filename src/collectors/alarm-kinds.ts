@@ -254,7 +254,7 @@ export function alarmKind(product: string, name: string, category: string): Alar
 }
 
 /** `motionDetected` and `sensor_opened` are words too. */
-function wordsOf(text: string): string {
+export function wordsOf(text: string): string {
   return text
     .slice(0, NAME_CHARACTERS_MAX)
     .replaceAll(/\b(Wi|Uni)-?Fi/g, (word) => word.toLowerCase())
