@@ -137,7 +137,8 @@ function outcomeOf(result: string): Told {
 
 /** Why somebody was refused: the sentence, unless it says only that he was. */
 function reasonOf({ type }: Told, sentence: string | undefined): string | undefined {
-  const isEmpty = sentence === undefined || /^(?:access[ _]?)?(?:den(?:y|ied)|blocked|refused|rejected)$/i.test(sentence);
+  const isEmpty =
+    sentence === undefined || /^(?:access[ _]?)?(?:den(?:y|ied)|blocked|refused|rejected)$/i.test(sentence);
   return type === "access_denied" && !isEmpty ? sentence : undefined;
 }
 

@@ -28,7 +28,13 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
   const fresh = told.filter((type) => !before?.types.includes(type));
   if (key !== undefined) {
     const types = [...(before?.types ?? []), ...fresh];
-    open.set(key, { types, type: "call", startMs, device: undefined, hasEnded: types.length > 1 });
+    open.set(key, {
+      types,
+      type: "call",
+      startMs,
+      device: undefined,
+      hasEnded: types.some((type) => type !== "call_started"),
+    });
   }
   return fresh.map((type) => {
     const isEnd = type === "call_ended" || type === "call_refused";
@@ -43,10 +49,12 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
 function outcomeOf(record: JsonObject, seconds: number | undefined): string[] {
   const status = textOf(record["status"])?.toLowerCase() ?? "";
   const hasHungUp = listOf(record["call_events"]).some((one) => objectOf(one)?.["event"] === "call_hangup");
-  const isOver = seconds !== undefined || hasHungUp;
-  const isInward = textOf(record["direction"])?.toLowerCase() === "in";
+  const direction = textOf(record["direction"])?.toLowerCase();
+  // Such a word is itself the end: of a call that nobody took there may be no duration, now or later.
+  const isInVain = /voicemail|missed|no.?answer|cancel/.test(status);
+  const isOver = seconds !== undefined || hasHungUp || isInVain;
   // A call that rang in vain is told by one event; one that went out was a call whatever became of it.
-  if (isInward && /voicemail|missed|no.?answer|cancel/.test(status)) return isOver ? ["call_missed"] : [];
+  if (isInVain && /^in/.test(direction ?? (status.includes("missed") ? "in" : ""))) return ["call_missed"];
   if (/refused|rejected|busy|failed/.test(status)) return ["call_started", "call_refused"];
   return isOver ? ["call_started", "call_ended"] : ["call_started"];
 }
