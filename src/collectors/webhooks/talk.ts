@@ -49,12 +49,13 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
 function outcomeOf(record: JsonObject, seconds: number | undefined): string[] {
   const status = textOf(record["status"])?.toLowerCase() ?? "";
   const hasHungUp = listOf(record["call_events"]).some((one) => objectOf(one)?.["event"] === "call_hangup");
-  const direction = textOf(record["direction"])?.toLowerCase();
+  // Who does not say it of a missed call means one that came in.
+  const direction = textOf(record["direction"])?.toLowerCase() ?? (status.includes("missed") ? "in" : "");
   // Such a word is itself the end: of a call that nobody took there may be no duration, now or later.
   const isInVain = /voicemail|missed|no.?answer|cancel/.test(status);
   const isOver = seconds !== undefined || hasHungUp || isInVain;
   // A call that rang in vain is told by one event; one that went out was a call whatever became of it.
-  if (isInVain && /^in/.test(direction ?? (status.includes("missed") ? "in" : ""))) return ["call_missed"];
+  if (isInVain && direction.startsWith("in")) return ["call_missed"];
   if (/refused|rejected|busy|failed/.test(status)) return ["call_started", "call_refused"];
   return isOver ? ["call_started", "call_ended"] : ["call_started"];
 }
