@@ -56,7 +56,7 @@ export interface Event {
 const TYPES_OF_CLASS: Readonly<Record<EventClass, string>> = {
   security: `
     access_denied admin_login animal anomaly backup_failed burglar_alarm camera_offline camera_online carbon_monoxide_alarm
-    detection detection_ended disk_failed door_forced door_held doorbell emergency emergency_ended evacuation
+    detection detection_ended disk_failed door_forced door_held doorbell drop emergency emergency_ended evacuation
     evacuation_ended face fileinfo fingerprint_unknown firewall_blocked glass_break honeypot_triggered ids_alert
     license_plate light_motion lockdown lockdown_ended login_failure login_success loitering motion package person
     recording_deleted recording_stopped rogue_access_point rogue_dhcp sensor_alarm sensor_closed sensor_extreme_values
