@@ -168,6 +168,11 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/\bsensors?\b.*\bclos/, type("sensor_closed")],
     [/\bsensors?\b.*\bmotion\b/, type("sensor_motion")],
     [/\bleak/, type("water_leak", "high"), { unless: MENDED }],
+    [/\bsmoke\b/, type("smoke_alarm", "critical"), { unless: MENDED }],
+    [/\b(carbon monoxide|co)\b/, type("carbon_monoxide_alarm", "critical"), { unless: MENDED }],
+    [/\bglass\b.*\bbreak|\bbr(eak|oken)\b.*\bglass\b/, type("glass_break", "high")],
+    [/\bburglar/, type("burglar_alarm", "high"), { unless: MENDED }],
+    [/\bsirens?\b/, type("siren", "medium"), { unless: MENDED }],
     [/\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/, type("camera_offline", "medium")],
     [
       /\breconnect(s|ed)?\b|\bonline\b|\b(device|camera|doorbell|sensor) connected\b/,

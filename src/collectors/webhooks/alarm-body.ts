@@ -17,11 +17,21 @@ export function readAlarmBody(
   context: ReadContext,
 ): readonly ReadEvent[] | undefined {
   const name = textOf(body["name"]);
-  const parameters = objectOf(body["parameters"]);
-  const isAlarm = parameters !== undefined || "deviceEventClassId" in body || "UNIFIcategory" in body;
+  const isAlarm =
+    "parameters" in body ||
+    "deviceEventClassId" in body ||
+    "UNIFIcategory" in body ||
+    // The cameras' alarms name their application too, and what set them off.
+    (textOf(body["app"]) !== undefined && !("triggers" in body));
   if (name === undefined || !isAlarm) return undefined;
+  const event = alarmOf(textOf(body["app"]) ?? sender, name, body, context);
+  return [{ ...event, raw: { ...body, ...event.raw } }];
+}
+
+/** The event that an alarm of this name is, with nothing in `raw` but what has a name of ours. */
+export function alarmOf(product: string, name: string, body: JsonObject, context: ReadContext): ReadEvent {
   const fields = new FieldList();
-  for (const [key, value] of Object.entries({ ...body, ...parameters }).slice(0, FIELDS_MAX)) {
+  for (const [key, value] of Object.entries({ ...body, ...objectOf(body["parameters"]) }).slice(0, FIELDS_MAX)) {
     if (HEADER.has(key) || (typeof value !== "string" && typeof value !== "number")) continue;
     addParameter(fields, parameterOf(key), String(value));
   }
@@ -30,7 +40,7 @@ export function readAlarmBody(
   const event = readAlarm(
     {
       vendor: undefined,
-      product: textOf(body["app"]) ?? sender,
+      product,
       version: textOf(body["version"]),
       code: textOf(body["deviceEventClassId"]),
       name,
@@ -40,7 +50,7 @@ export function readAlarmBody(
     context,
   );
   const named = Object.entries(event.raw).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
-  return [{ ...event, raw: { ...body, ...Object.fromEntries(named) } }];
+  return { ...event, raw: Object.fromEntries(named) };
 }
 
 /** What an alarm says besides its parameters. */

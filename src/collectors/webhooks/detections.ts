@@ -1,4 +1,5 @@
 import type { JsonObject, Severity } from "../../model/event.ts";
+import { alarmKind } from "../alarm-kinds.ts";
 import { objectOf, textOf, typeOf } from "../fields.ts";
 
 // What cameras, sensors and lights see, in our words.
@@ -75,13 +76,25 @@ export function typesOf(type: string | undefined, detected: readonly string[]): 
   return WITH_LIST.has(type) && distinct.length > 0 ? distinct : [type];
 }
 
-/** `item` may say that a card or finger belongs to nobody who is known. */
+/** Whose own names say more than ours: a plate that nobody knows, the face of somebody who is looked for. */
+const SAY_MORE = new Set(["license_plate", "face"]);
+
+/** Alarms have words of their own for what frames tell of, much like those of CEF lines. */
+function kindOfWord(word: string): DetectionKind {
+  const { type, severity = "info" } = alarmKind("protect", word, "");
+  const isAtSensor = /^(?:sensor|light|chime|device)/i.test(word);
+  if (type === undefined || SAY_MORE.has(type)) return { type: typeOf(word, "detection"), severity, isAtSensor };
+  return { type: isAtSensor ? type.replace(/^camera_/, "device_") : type, severity, isAtSensor };
+}
+
+/** `item` may say that a card or finger belongs to nobody who is known, or that a door stayed closed. */
 export function detectionKind(word: string, item?: JsonObject): DetectionKind {
-  const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : seen(typeOf(word, "detection"));
+  const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : kindOfWord(word);
   const metadata = objectOf(item?.["metadata"]);
   if (kind.type === "fingerprint_identified" && metadata && isNobody(metadata["fingerprint"])) {
     return seen("fingerprint_unknown", "low");
   }
+  if (kind.type === "door_access" && metadata?.["openSuccess"] === false) return seen("access_denied", "medium");
   return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"]) ? seen("unknown_badge", "low") : kind;
 }
 

@@ -4,6 +4,7 @@ import {
   actionOf,
   addressOf,
   integerOf,
+  listOf,
   macOf,
   objectOf,
   portOf,
@@ -13,12 +14,16 @@ import {
   textOf,
   typeOf,
 } from "../fields.ts";
-import { sourceOfProduct } from "../alarm-kinds.ts";
+import { alarmKind } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
+import { alarmOf } from "./alarm-body.ts";
 
 // Objects of the network controller: its events, what its intrusion detection says, and its older alarms.
+
+/** Triggers of one alarm that are looked at. */
+const TRIGGERS_MAX = 64;
 
 /** One object; undefined where it is none of these. */
 export function readNetwork(object: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
@@ -123,16 +128,25 @@ function other(key: string): Told {
   return { type: typeOf(key.replace(/^EVT_/, ""), "unnamed"), severity: "info", class: "network" };
 }
 
-/** The shape that the other consoles have too: a name, and what set it off. */
+/** The shape that the other consoles have too: a name that people may have given it, and what set it off. */
 function readOlderAlarm(object: JsonObject, alarm: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
   const name = textOf(alarm["name"]);
   if (name === undefined) return undefined;
-  const raw: JsonObject = { ...object };
-  put(raw, "event_name", name);
-  put(raw, "message", textOf(alarm["message"] ?? object["message"]));
-  const source = sourceOfProduct(textOf(alarm["app"] ?? object["app"]) ?? "network");
-  const timestampMs = readAnyTime(object["timestamp"], context);
-  return [{ type: typeOf(name, "alarm"), source, severity: "medium", class: "security", timestampMs, raw }];
+  const product = textOf(alarm["app"] ?? object["app"]) ?? "network";
+  const keys = listOf(alarm["triggers"]).map((trigger) => textOf(objectOf(trigger)?.["key"]));
+  const known = [name, ...keys.slice(0, TRIGGERS_MAX)].find(
+    (words) => words !== undefined && alarmKind(product, words, "").type !== undefined,
+  );
+  const event = alarmOf(product, known ?? name, { message: object["message"] ?? null, ...alarm }, context);
+  const isTold = known !== undefined || "severity" in alarm;
+  return [
+    {
+      ...event,
+      severity: isTold ? event.severity : "medium",
+      timestampMs: event.timestampMs ?? readAnyTime(object["timestamp"], context),
+      raw: { ...object, ...event.raw, event_name: name },
+    },
+  ];
 }
 
 function timeOf(object: JsonObject, context: ReadContext): number | null {
