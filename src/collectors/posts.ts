@@ -30,6 +30,7 @@ export const SIGNATURE_MS_MAX = 300_000;
 const SIGNATURES_MAX = 100_000;
 /** Of a sender that a proxy names by something else than an address. */
 const NO_ADDRESS = "::";
+const SENT_BEFORE = "the request has been sent before";
 const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
 
 export interface PostContext {
@@ -197,6 +198,9 @@ export class Posts {
       } else ids.push(...outcome);
     }
     if (failure !== undefined && ids.length === 0) throw failure;
+    // Its signature is not remembered across a restart; that its events are stored already is.
+    const isReplay = token !== undefined && slices.length > 0 && ids.length === 0;
+    if (isReplay) return this.#refuseWhole(name, "bad_signature", SENT_BEFORE, body, "unsigned");
     const accepted = things.length - new Set(refused.map(({ index }) => index)).size - nothing;
     return { kind: "taken", accepted, nothing, refused: refused.sort((a, b) => a.index - b.index), ids };
   }
@@ -293,7 +297,7 @@ export class Posts {
     if (!timingSafeEqual(expected, Buffer.from(hex!, "hex"))) return "the signature is not right";
     const offMs = Math.abs(nowMs - Number(seconds) * 1000);
     if (offMs > SIGNATURE_MS_MAX) return `the signature is of another time: ${Math.round(offMs / 1000)} s from now`;
-    if (this.#signatures.has(given!.toLowerCase())) return "the request has been sent before";
+    if (this.#signatures.has(given!.toLowerCase())) return SENT_BEFORE;
     return undefined;
   }
 
