@@ -70,6 +70,13 @@ describe("what is posted becomes events", () => {
     expect(json.body.data).toMatchObject({ accepted: 1, refused: [{ index: 1, reason: "malformed" }] });
   });
 
+  test("a line that is not quite UTF-8 is marked, as one over a socket is", async () => {
+    const bytes = Buffer.concat([Buffer.from("<13>host app: caf"), Buffer.from([0xe9]), Buffer.from(" is closed")]);
+    const { body } = await post("syslog", bytes, { headers: { "content-type": "text/plain" } });
+    const event = await server.call("GET", `/v1/events/${body.data.ids[0]}`);
+    expect(event.body.data.raw).toMatchObject({ replaced_bytes: true });
+  });
+
   test("flow records of EVE become flows and no events", async () => {
     const flow = {
       timestamp: "2026-11-15T08:29:00.000000+0000",

@@ -100,6 +100,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "Access Not Granted": "access_denied",
     "Door Unlocked": "access_granted",
     "Door Unlock Failed": "door_unlock_failed",
+    "Entry Expired": "entry_expired",
     "Visitor Invited": "visitor_invited",
     "Visitor Checked In": "visitor_checked_in",
     "Visitor Check-in": "visitor_checked_in",

@@ -209,7 +209,7 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [
       /\b(granted|unlocked|entry)\b|\bdoor unlock(s|ed)?\b/,
       type("access_granted"),
-      { unless: new RegExp(`${FAILED.source}|\\b(schedule|rule|policy)\\b`) },
+      { unless: new RegExp(`${FAILED.source}|\\b(schedule|rule|policy|expired|invalid|declined|forbidden)\\b`) },
     ],
     [/\bvisitors?\b.*\b((check|sign)(ed|s)?.?in\b|arriv)/, type("visitor_checked_in"), { unless: FAILED }],
     [

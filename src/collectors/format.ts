@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../model/event.ts";
 import { readEve } from "./eve/eve.ts";
 import { objectOf } from "./fields.ts";
-import { textOf } from "./inlet/text.ts";
+import { markReplaced, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { UNPARSED_TYPE, type ReadContext, type Reading, type RefusalReason } from "./reading.ts";
 import type { OpenEvents } from "./webhooks/open-events.ts";
@@ -47,14 +47,10 @@ export function readBytesAs(
   const bytesMax = found === "syslog" || found === "eve" ? lineBytesMax : thingBytesMax;
   if (bytes.length > bytesMax) return refuse("too_long", `it is longer than ${bytesMax} bytes`);
   if (!line) return refuse("not_text", "it is not text");
-  const reading = readAs(found, line.text, context, open);
-  if (reading.kind !== "events") return reading;
-  const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
-  if (kept.length === 0) return refuse("unknown_kind", "no reader understands it");
-  const marked = line.isReplaced
-    ? kept.map((event) => ({ ...event, raw: { ...event.raw, replaced_bytes: true } }))
-    : kept;
-  return { kind: "events", events: marked };
+  const reading = markReplaced(readAs(found, line.text, context, open), line);
+  if (reading.kind !== "events" || keepsUnparsed) return reading;
+  const kept = reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
+  return kept.length > 0 ? { kind: "events", events: kept } : refuse("unknown_kind", "no reader understands it");
 }
 
 /** `body`: what the text is as JSON. */

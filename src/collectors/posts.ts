@@ -9,7 +9,7 @@ import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
 import { toDraft } from "./draft.ts";
 import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
-import { sampleOf, textOf } from "./inlet/text.ts";
+import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
@@ -214,7 +214,7 @@ export class Posts {
       if (thing.bytes.length > lineBytesMax) return tooLong();
       const line = textOf(thing.bytes);
       if (!line) return refuse("not_text", "it is not text");
-      return name === "eve" ? readEve(line.text, context) : readLine(line.text, context);
+      return markReplaced((name === "eve" ? readEve : readLine)(line.text, context), line);
     }
     const { value } = thing;
     if (typeof value === "string" && Buffer.byteLength(value) > lineBytesMax) return tooLong();

@@ -179,6 +179,11 @@ describe("lines of gateways", () => {
       "rogue_dhcp",
       { src_ip: "10.9.5.99", src_mac: "02:00:00:de:ad:01" },
     ],
+    [
+      "kea-dhcp4: WARN ALLOC_ENGINE_V4_ALLOC_FAIL_NO_POOLS [hwtype=1 02:00:00:77:88:99], cid=[no info]: no pools",
+      "dhcp_exhausted",
+      { src_mac: "02:00:00:77:88:99" },
+    ],
     ["dnsmasq[1]: using nameserver 192.0.2.53#53", "unparsed", {}],
   ])("%s", (message, type, expected) =>
     expect(read(`<30>Nov 15 20:00:00 gw ${message}`)).toMatchObject({ type, raw: { ...expected, device: "gw" } }),

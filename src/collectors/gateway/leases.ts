@@ -32,7 +32,7 @@ export function readLease(message: string): ReadEvent | undefined {
     const [type, severity] = KINDS[word]!;
     return event(type, severity, raw);
   }
-  if (/no (?:free leases|address(?:es| range)? available)/.test(text))
+  if (/no (?:free leases|address(?:es| range)? available)|\bALLOC_ENGINE_V4_ALLOC_FAIL/.test(text))
     return event("dhcp_exhausted", "medium", readWords(text));
   return undefined;
 }
@@ -63,7 +63,7 @@ function readWords(text: string): JsonObject {
   const words = text.split(" ");
   const inParentheses = /^(?:\d+ )?DHCP[A-Z]+\(([^)]{1,32})\)/.exec(text)?.[1];
   for (const [index, word] of words.entries()) {
-    const bare = word.replace(/^[(<]|[,;:.)>]+$/g, "");
+    const bare = word.replace(/^[(<[]|[,;:.)>\]]+$/g, "");
     if (raw["src_ip"] === undefined) put(raw, "src_ip", addressOf(bare));
     if (raw["src_mac"] === undefined && macOf(bare) !== undefined) {
       put(raw, "src_mac", macOf(bare));

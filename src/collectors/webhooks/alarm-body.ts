@@ -21,8 +21,7 @@ export function readAlarmBody(
     "parameters" in body ||
     "deviceEventClassId" in body ||
     "UNIFIcategory" in body ||
-    // The cameras' alarms name their application too, and what set them off.
-    (textOf(body["app"]) !== undefined && !("triggers" in body));
+    (textOf(body["app"]) !== undefined && !OTHERS.some((key) => key in body));
   if (name === undefined || !isAlarm) return undefined;
   const event = alarmOf(textOf(body["app"]) ?? sender, name, body, context);
   return [{ ...event, raw: { ...body, ...event.raw } }];
@@ -52,6 +51,9 @@ export function alarmOf(product: string, name: string, body: JsonObject, context
   const named = Object.entries(event.raw).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
   return { ...event, raw: Object.fromEntries(named) };
 }
+
+/** What else names its application has one of these. */
+const OTHERS = ["triggers", "alarm", "event", "item"];
 
 /** What an alarm says besides its parameters. */
 const HEADER = new Set(["name", "message", "severity", "version", "app", "deviceEventClassId"]);

@@ -34,8 +34,9 @@ describe("the telephones' console", () => {
   test.each([
     [{ direction: "in", status: "voicemail", duration: 12 }, ["call_missed"]],
     [{ direction: "out", status: "refused", duration: 0 }, ["call_started", "call_refused"]],
+    [{ direction: "in", status: "declined" }, ["call_started", "call_refused"]],
     [{ direction: "in", status: "accepted", duration: 5 }, ["call_started", "call_ended"]],
-    ...["missed", "voicemail", "no answer", "cancelled"].map((status): [object, string[]] => [
+    ...["missed", "voicemail", "no answer", "unanswered", "cancelled"].map((status): [object, string[]] => [
       { direction: "in", status },
       ["call_missed"],
     ]),

@@ -52,10 +52,10 @@ function outcomeOf(record: JsonObject, seconds: number | undefined): string[] {
   // Who does not say it of a missed call means one that came in.
   const direction = textOf(record["direction"])?.toLowerCase() ?? (status.includes("missed") ? "in" : "");
   // Such a word is itself the end: of a call that nobody took there may be no duration, now or later.
-  const isInVain = /voicemail|missed|no.?answer|cancel/.test(status);
+  const isInVain = /voicemail|missed|no.?answer|unanswered|cancel/.test(status);
   const isOver = seconds !== undefined || hasHungUp || isInVain;
   // A call that rang in vain is told by one event; one that went out was a call whatever became of it.
   if (isInVain && direction.startsWith("in")) return ["call_missed"];
-  if (/refused|rejected|busy|failed/.test(status)) return ["call_started", "call_refused"];
+  if (/refused|rejected|declined|busy|failed/.test(status)) return ["call_started", "call_refused"];
   return isOver ? ["call_started", "call_ended"] : ["call_started"];
 }
