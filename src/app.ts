@@ -6,6 +6,7 @@ import { openAlerts } from "./alerts/alerts.ts";
 import { Analyst } from "./analysis/analyst.ts";
 import { createServer } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config/config.ts";
+import { warningsTogether } from "./config/together.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
 import { Detector } from "./detection/detector.ts";
 import { Rulebook } from "./detection/rulebook.ts";
@@ -169,6 +170,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const address = clientAddress(settings.host, port);
     // Last, since messages say where the service is.
     const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
+    for (const { path, message } of warningsTogether(settings)) log.warn(`${path}: ${message}`);
     const urlOf = (id: string) => alertUrl(consoleUrl ?? address, id);
     const retryMs = retryHours * HOUR_MS;
     opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, urlOf, registry, log, now }));

@@ -1,6 +1,7 @@
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/inlet/certificates.fixture.ts";
 import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
@@ -169,6 +170,56 @@ describe("check", () => {
     const { stdout, code } = await tocsin(["check", "--json"], env);
     expect(JSON.parse(stdout)).toMatchObject({ ok: false, faults: [{ path: "port" }, { path: "rate_limits" }] });
     expect(code).toBe(2);
+  });
+
+  const check = (env: Record<string, string>, ...args: string[]) =>
+    tocsin(["check", "--data-dir", folder, ...args], env);
+
+  test("finds what the service could not use, each where it is set", async () => {
+    const file = (name: string, content: string) => {
+      writeFileSync(join(folder, name), content);
+      return join(folder, name);
+    };
+    const env = {
+      TOCSIN_SYSLOG_TLS_PORT: "6514",
+      TOCSIN_COLLECTORS_TLS_CERTIFICATE: file("server.pem", SERVER_CERTIFICATE),
+      TOCSIN_COLLECTORS_TLS_KEY: file("other.pem", CLIENT_KEY),
+      TOCSIN_EVE_SOCKET: file("socket", "no socket"),
+      TOCSIN_EVE_FILE: folder,
+      TOCSIN_ENRICHMENT_GEO_FILE: file("places.mmdb", "no places"),
+      TOCSIN_ENRICHMENT_LISTS: `bad=${join(folder, "no-such-list")}`,
+      TOCSIN_NOTIFICATIONS_SLACK_URL: "https://10.0.0.7/hook",
+      TOCSIN_NOTIFICATIONS_WEBHOOK_URL: "http://localhost:9/hook",
+      TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "0123456789abcdef0123456789abcdef",
+    };
+    const { stdout, code } = await check(env, "--json");
+    const { ok, faults } = JSON.parse(stdout) as { ok: boolean; faults: { path: string; message: string }[] };
+    expect(faults.map(({ path }) => path).sort()).toEqual([
+      "collectors.tls_certificate",
+      "enrichment.geo_file",
+      "enrichment.lists",
+      "eve_file",
+      "eve_socket",
+      "notifications.slack_url",
+      "notifications.webhook_url",
+    ]);
+    expect({ ok, code }).toEqual({ ok: false, code: 2 });
+    const missing = await check({ ...env, TOCSIN_COLLECTORS_TLS_KEY: join(folder, "no-such-key") }, "--json");
+    expect(missing.stdout).toMatch(/"collectors.tls_key","message":"The file of collectors.tls_key cannot be read/);
+    const allowed = { TOCSIN_NOTIFICATIONS_SLACK_URL: "https://10.0.0.7/hook" };
+    const fine = await check({ ...allowed, TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on" });
+    expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
+  });
+
+  test("warns of links that lead nowhere from another machine", async () => {
+    const env = { TOCSIN_NOTIFICATIONS_EMAIL_HOST: "mail.example", TOCSIN_NOTIFICATIONS_EMAIL_FROM: "a@b.example" };
+    const told = { ...env, TOCSIN_NOTIFICATIONS_EMAIL_TO: "c@d.example", TOCSIN_HOST: "0.0.0.0" };
+    const warned = await check(told);
+    expect(warned.stdout).toMatch(/1 warning:\n {2}notifications\.console_url \(default\): links[^]*Nothing is wrong/);
+    expect(warned.code).toBe(0);
+    const url = { TOCSIN_NOTIFICATIONS_CONSOLE_URL: "https://tocsin.example" };
+    expect((await check({ ...told, ...url })).stdout).not.toContain("warning");
+    expect((await check({ TOCSIN_HOST: "0.0.0.0" })).stdout).not.toContain("warning");
   });
 
   test("finds a data folder that cannot be one", async () => {

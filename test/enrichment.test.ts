@@ -329,6 +329,13 @@ test("no more reputations are asked for in a day than may be, also after a resta
   server = await server.restart();
   onTestFinished(() => server.close());
   await submit(server, { src_ip: "6.6.6.5" });
-  expect((await statusOf(server)).abuse_ipdb).toMatchObject({ used_today: 3, waiting: 1, known: 2 });
+  const tomorrow = new Date();
+  tomorrow.setUTCHours(24, 0, 0, 0);
+  expect((await statusOf(server)).abuse_ipdb).toMatchObject({
+    used_today: 3,
+    waiting: 1,
+    known: 2,
+    paused_until: tomorrow.toISOString(),
+  });
   expect(peer.asked).toEqual(["6.6.6.1", "6.6.6.2", "6.6.6.3"]);
 });

@@ -53,7 +53,20 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "flows",
     "api",
   ],
-  commands: ["lib", "model", "demo", "config", "store", "collectors", "detection", "sigma", "notify", "docs", "app"],
+  commands: [
+    "lib",
+    "model",
+    "demo",
+    "config",
+    "enrichment",
+    "store",
+    "collectors",
+    "detection",
+    "sigma",
+    "notify",
+    "docs",
+    "app",
+  ],
   main: ["commands"],
 };
 

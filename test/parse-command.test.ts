@@ -10,7 +10,7 @@ let folder: string;
 beforeAll(() => void (folder = makeFolder()));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function write(name: string, text: string): string {
+function write(name: string, text: string | Buffer): string {
   const path = join(folder, name);
   writeFileSync(path, text);
   return path;
@@ -103,6 +103,23 @@ describe("tocsin parse", () => {
     expect(stdout).toMatch(
       /^1 .*on arrival +\(its time is taken as the time of arrival: 2001-.* is older than 30 days\)/m,
     );
+  });
+
+  test("refuses what the collectors refuse: what is no text, too long, or not to be kept", async () => {
+    const binary = Buffer.concat([Buffer.from("<13>hello\n"), Buffer.from([0, 1, 2, 0xff, 0xfe, 3, 4, 0xc3, 5])]);
+    const refused = await tocsin(["parse", write("binary.log", binary)]);
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 .*not_text: it is not text/m) });
+    const long = write("long.log", `<13>Nov 15 20:00:00 gw app: ${"x".repeat(3000)}\n`);
+    expect((await tocsin(["parse", long])).code).toBe(0);
+    const bound = await tocsin(["parse", long, "--collectors-line-bytes-max", "2048"]);
+    expect(bound).toMatchObject({ code: 1, stdout: expect.stringContaining("too_long: it is longer than 2048 bytes") });
+    const eve = write("long.json", JSON.stringify({ event_type: "tls", tls: { sni: "x".repeat(3000) } }));
+    expect((await tocsin(["parse", eve, "--collectors-line-bytes-max", "2048"])).stdout).toContain("too_long");
+    const body = write("body.json", JSON.stringify({ event: "access.new", data: { text: "x".repeat(3000) } }));
+    expect((await tocsin(["parse", body, "--collectors-line-bytes-max", "2048"])).code).toBe(0);
+    const strange = write("strange.log", "<13>Nov 15 20:00:00 gw app: hello\n");
+    const unkept = await tocsin(["parse", strange, "--collectors-unparsed", "off"]);
+    expect(unkept.stdout).toContain("unknown_kind: no reader understands it");
   });
 
   test("fails with the reason where something is refused, and where there is no file", async () => {

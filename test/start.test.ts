@@ -63,6 +63,15 @@ describe("the first start", () => {
   });
 });
 
+test("a start warns of links that lead nowhere from another machine", async () => {
+  const env = {
+    TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/x",
+    TOCSIN_HOST: "0.0.0.0",
+  };
+  const { output } = await start(folder, { env });
+  expect(output()).toMatch(/"level":"warn".*notifications\.console_url: links in messages/);
+});
+
 describe("stopping", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("%s closes the store and ends with 0", async (signal) => {
     const server = await start(folder);

@@ -215,6 +215,15 @@ test("markup and control characters in an answer are text, and no more than text
   expect(analysis.reasoning).toEqual(["a b"]);
 });
 
+test("a character is one, whatever it takes to store it", async () => {
+  const summary = "😀".repeat(1000);
+  const reasoning = ["😀".repeat(500)];
+  const { analysis } = await analyseWith(() => ({ body: completion({ ...GOOD, summary, reasoning }) }));
+  expect(analysis).toMatchObject({ summary, reasoning });
+  const long = await analyseWith(() => ({ body: completion({ ...GOOD, summary: `${summary}x` }) }));
+  expect(long.analysis).toMatchObject({ provider: "builtin", provider_error: expect.stringContaining("summary") });
+});
+
 test("without a model the built-in scorer answers, and nothing is said to have failed", async () => {
   const { analyst } = await openAnalyst({ url: null });
   const { id } = await makeAlert();

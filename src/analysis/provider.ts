@@ -175,11 +175,12 @@ function readCompletion(text: string, estimate: number): ProviderOutcome {
     return { error: `its answer is not what was asked for${place === "" ? "" : ` (${oneLine(place, 50)})`}`, tokens };
   }
   const { summary, threat_score, reasoning, suggested_actions } = judgement.data;
+  // None is longer than it may be. Those outside of the basic plane have two units of text each, and must not be cut for it.
   const points = (list: readonly string[]) =>
-    list.map((point) => oneLine(point, POINT_CHARACTERS_MAX)).filter((point) => point !== "");
+    list.map((point) => oneLine(point, 2 * POINT_CHARACTERS_MAX)).filter((point) => point !== "");
   return {
     judgement: {
-      summary: lines(summary, SUMMARY_CHARACTERS_MAX),
+      summary: lines(summary, 2 * SUMMARY_CHARACTERS_MAX),
       threat_score,
       reasoning: points(reasoning),
       suggested_actions: points(suggested_actions),

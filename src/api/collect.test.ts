@@ -70,6 +70,13 @@ describe("what is posted becomes events", () => {
     expect(json.body.data).toMatchObject({ accepted: 1, refused: [{ index: 1, reason: "malformed" }] });
   });
 
+  test("a line that is not quite UTF-8 is marked, as one over a socket is", async () => {
+    const bytes = Buffer.concat([Buffer.from("<13>host app: caf"), Buffer.from([0xe9]), Buffer.from(" is closed")]);
+    const { body } = await post("syslog", bytes, { headers: { "content-type": "text/plain" } });
+    const event = await server.call("GET", `/v1/events/${body.data.ids[0]}`);
+    expect(event.body.data.raw).toMatchObject({ replaced_bytes: true });
+  });
+
   test("flow records of EVE become flows and no events", async () => {
     const flow = {
       timestamp: "2026-11-15T08:29:00.000000+0000",
@@ -211,6 +218,13 @@ describe("who may post", () => {
     expect((await post(`eve/${weak.secret}`, ALERT)).status).toBe(401);
   });
 
+  test("a path that ends before the key is none, with and without a good key in the header", async () => {
+    for (const key of [undefined, null, withScopes("collect:network")]) {
+      const { status, body } = await post("network/", {}, key === undefined ? {} : { key });
+      expect([status, body.error.code]).toEqual([404, "not_found"]);
+    }
+  });
+
   test("who may submit events may give away the right to post to a collector", async () => {
     const key = withScopes("keys:manage", "events:write");
     const made = await server.call("POST", "/v1/keys", { key, body: { name: "door", scopes: ["collect:access"] } });
@@ -275,7 +289,10 @@ describe("with a secret, what the access controller posts must be signed", () =>
     const signature = signBody(SECRET, body, nowMs);
     expect((await signed(body, signature)).body.data.ids).toHaveLength(1);
     server = await server.restart();
-    expect((await signed(body, signature)).body.data.ids).toHaveLength(0);
+    const again = await signed(body, signature);
+    expect(again).toMatchObject({ status: 401, body: { error: { code: "unauthorized" } } });
+    expect(again.body.error.message).toContain("sent before");
+    expect((await webhook("access")).refused.bad_signature).toBe(1);
     const { body: found } = await server.call("GET", "/v1/events?search=restarted");
     expect(found.pagination.total).toBe(1);
   });

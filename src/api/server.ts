@@ -195,6 +195,8 @@ function observe(app: FastifyInstance, registry: Registry): void {
   });
 }
 
+const NOTHING_THERE = "there is nothing at this path";
+
 interface Admission {
   readonly store: Store;
   readonly limits: Limits;
@@ -212,7 +214,8 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (isOpen(request)) return done();
     const authorization = authorizationOf(request);
     const known = identify(authorization, now());
-    const isTooStrong = known !== undefined && request.routeOptions.config.keyInPath && !mayStandInPath(known);
+    const isInPath = tokenOf(request) !== undefined;
+    const isTooStrong = known !== undefined && isInPath && !mayStandInPath(known);
     const key = isTooStrong ? undefined : known;
     request.apiKey = key ?? null;
     const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
@@ -223,6 +226,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
       if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
         throw invalid([{ field: "Host", message: "is required" }]);
       }
+      if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", NOTHING_THERE);
       if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
       if (scopes) requireScopes(key, scopes, authorization);
       done();
@@ -234,8 +238,14 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
 
 /** What proves who asks: the header, or for those who cannot send one the path. */
 function authorizationOf(request: FastifyRequest): string | undefined {
-  if (!request.routeOptions.config.keyInPath) return request.headers.authorization;
-  return `Bearer ${(request.params as { token: string }).token}`;
+  const token = tokenOf(request);
+  return token === undefined ? request.headers.authorization : `Bearer ${token}`;
+}
+
+/** The key that stands in the path; undefined where none does. */
+function tokenOf(request: FastifyRequest): string | undefined {
+  const { token } = request.params as { token?: string };
+  return request.routeOptions.config.keyInPath && token !== "" ? token : undefined;
 }
 
 function isOpen(request: FastifyRequest): boolean {
@@ -273,7 +283,7 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0]!;
     const allowed = allowedAt(path);
-    if (allowed.length === 0) return answer(request, reply, new Problem("not_found", "there is nothing at this path"));
+    if (allowed.length === 0) return answer(request, reply, new Problem("not_found", NOTHING_THERE));
     const headers = { Allow: allowed.join(", ") };
     const message = `${request.method} is not for this path; it takes ${headers.Allow}`;
     return answer(request, reply, new Problem("method_not_allowed", message, { headers }));

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { alarmKind, sourceOfProduct } from "./alarm-kinds.ts";
+import { CONTEXT, onlyEvent } from "./context.fixture.ts";
+import { readAs } from "./format.ts";
+import { OpenEvents } from "./webhooks/open-events.ts";
 import { typeOf } from "./fields.ts";
 
 const typeOfAlarm = (product: string, name: string, category: string) =>
@@ -97,6 +100,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "Access Not Granted": "access_denied",
     "Door Unlocked": "access_granted",
     "Door Unlock Failed": "door_unlock_failed",
+    "Entry Expired": "entry_expired",
     "Visitor Invited": "visitor_invited",
     "Visitor Checked In": "visitor_checked_in",
     "Visitor Check-in": "visitor_checked_in",
@@ -172,3 +176,37 @@ test.each([
   ["Accessories", "network"],
   ["Access Point", "network"],
 ])("the product %s is of the source %s", (product, source) => expect(sourceOfProduct(product)).toBe(source));
+
+const cef = (product: string, name: string) => `CEF:0|Ubiquiti|${product}|9.0|1|${name}|5|a=b`;
+test.each([
+  ["rogue_access_point", [cef("UniFi Network", "Rogue AP Detected"), '{"key":"EVT_AP_DetectRogueAP","ap_name":"a"}']],
+  [
+    "rogue_dhcp",
+    [
+      cef("UniFi Network", "Rogue DHCP Server Detected"),
+      "<30>Nov 15 20:00:00 sw switch: Rogue DHCP server detected: 10.9.5.99",
+      '{"key":"EVT_SW_DetectRogueDHCP"}',
+    ],
+  ],
+  [
+    "doorbell",
+    [
+      cef("UniFi Access", "Doorbell Rang"),
+      '{"event":"access.doorbell.incoming","data":{}}',
+      '{"type":"add","item":{"modelKey":"event","id":"e1","type":"ring","start":1794772800000}}',
+    ],
+  ],
+  [
+    "camera_online",
+    [
+      cef("UniFi Protect", "Camera Connected"),
+      '{"type":"update","item":{"modelKey":"camera","id":"c1","mac":"020000aabbcc","state":"CONNECTED"}}',
+      '{"alarm":{"triggers":[{"key":"cameraConnected"}]}}',
+    ],
+  ],
+])("%s is of the class security by every road", (type, roads) => {
+  for (const road of roads) {
+    const event = onlyEvent(readAs("auto", road, CONTEXT, new OpenEvents()));
+    expect([road, event.type, event.class]).toEqual([road, type, "security"]);
+  }
+});

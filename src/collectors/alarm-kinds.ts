@@ -57,7 +57,7 @@ const RINGS: Row = [
   // Then it is about the thing at the door, not about somebody who stands there.
   { unless: /\b(adopted|updated?|rebooted|restarted|removed|renamed|connected|firmware|battery|settings?|error)\b/ },
 ];
-const GONE: Row = [/\b(offline|disconnect(s|ed|ion)?)\b/, type("device_offline", "medium", { class: "network" })];
+const GONE: Row = [/\b(offline|disconnect(s|ed|ion)?)\b/, type("device_offline", "medium")];
 
 /** The first row that fits decides. */
 const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
@@ -134,25 +134,18 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
       type("wan_link_down", "high"),
     ],
     [/\b(internet|wan\d*)\b.*\b(up|online|connected)\b/, type("wan_link_up"), { unless: FAILED }],
-    [
-      /\bdevices?\b.*\b(offline|disconnect(s|ed|ion)?|lost)\b|\blost contact\b/,
-      type("device_offline", "medium", { class: "network" }),
-    ],
-    [
-      /\bdevices?\b.*\b(online|connected|reconnect(s|ed)?)\b/,
-      type("device_online", "info", { class: "network" }),
-      { unless: FAILED },
-    ],
-    [/\bdevices?\b.*\badopted\b/, type("device_adopted", "low", { class: "audit" }), { unless: FAILED }],
+    [/\bdevices?\b.*\b(offline|disconnect(s|ed|ion)?|lost)\b|\blost contact\b/, type("device_offline", "medium")],
+    [/\bdevices?\b.*\b(online|connected|reconnect(s|ed)?)\b/, type("device_online", "info"), { unless: FAILED }],
+    [/\bdevices?\b.*\badopted\b/, type("device_adopted", "low"), { unless: FAILED }],
     [
       /\bfirmware\b|\bdevices?\b.*\bupdated\b|\bupdated\b.*\bdevices?\b/,
       type("firmware_updated", "low"),
       { unless: /\b(available|scheduled|pending|required|recommended|not|unable|fail(s|ed|ing|ure)?)\b/ },
     ],
-    [/\bupdated?\b.*\bapplications?\b/, type("software_updated", "low", { class: "audit" }), { unless: FAILED }],
+    [/\bupdated?\b.*\bapplications?\b/, type("software_updated", "low"), { unless: FAILED }],
     [
       /\bupdated\b/,
-      type("software_updated", "low", { class: "audit" }),
+      type("software_updated", "low"),
       { category: /\bsoftware updates?\b|\bapplications?\b/, unless: FAILED },
     ],
   ],
@@ -175,10 +168,12 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/\bsensors?\b.*\bclos/, type("sensor_closed")],
     [/\bsensors?\b.*\bmotion\b/, type("sensor_motion")],
     [/\bleak/, type("water_leak", "high"), { unless: MENDED }],
-    [
-      /\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/,
-      type("camera_offline", "medium", { class: "security" }),
-    ],
+    [/\bsmoke\b/, type("smoke_alarm", "critical"), { unless: MENDED }],
+    [/\b(carbon monoxide|co)\b/, type("carbon_monoxide_alarm", "critical"), { unless: MENDED }],
+    [/\bglass\b.*\bbreak|\bbr(eak|oken)\b.*\bglass\b/, type("glass_break", "high")],
+    [/\bburglar/, type("burglar_alarm", "high"), { unless: MENDED }],
+    [/\bsirens?\b/, type("siren", "medium"), { unless: MENDED }],
+    [/\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/, type("camera_offline", "medium")],
     [
       /\breconnect(s|ed)?\b|\bonline\b|\b(device|camera|doorbell|sensor) connected\b/,
       type("camera_online"),
@@ -214,7 +209,7 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [
       /\b(granted|unlocked|entry)\b|\bdoor unlock(s|ed)?\b/,
       type("access_granted"),
-      { unless: new RegExp(`${FAILED.source}|\\b(schedule|rule|policy)\\b`) },
+      { unless: new RegExp(`${FAILED.source}|\\b(schedule|rule|policy|expired|invalid|declined|forbidden)\\b`) },
     ],
     [/\bvisitors?\b.*\b((check|sign)(ed|s)?.?in\b|arriv)/, type("visitor_checked_in"), { unless: FAILED }],
     [
@@ -264,7 +259,7 @@ export function alarmKind(product: string, name: string, category: string): Alar
 }
 
 /** `motionDetected` and `sensor_opened` are words too. */
-function wordsOf(text: string): string {
+export function wordsOf(text: string): string {
   return text
     .slice(0, NAME_CHARACTERS_MAX)
     .replaceAll(/\b(Wi|Uni)-?Fi/g, (word) => word.toLowerCase())

@@ -1,4 +1,4 @@
-import type { Severity } from "../model/event.ts";
+import type { JsonObject, Severity } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
 import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import type { FieldList, Slot } from "./field-list.ts";
@@ -97,6 +97,7 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   const raw = fields.toObject();
   if (kind.known !== undefined) raw["known"] = kind.known;
   if (type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
+  if (type === "admin_created") completeTarget(raw);
   const told = severity ?? kind.severity ?? "info";
   return { type, source: kind.source, severity: told, class: kind.class, timestampMs, raw };
 }
@@ -136,6 +137,14 @@ function completeMethod(fields: FieldList, isDoor: boolean): void {
   const slot = isDoor ? SLOTS.method : SLOTS.service;
   const value = isDoor ? accessMethodOf(told) : told.toLowerCase();
   if (value !== undefined && !fields.has(slot)) fields.add(slot, value);
+}
+
+/** The one who was made has done nothing yet. */
+function completeTarget(raw: JsonObject): void {
+  const made = raw["duser"];
+  if (typeof made !== "string") return;
+  raw["target"] ??= made;
+  if (raw["user"] === made) delete raw["user"];
 }
 
 const SOURCE_ADDRESS = "Source IP: ";

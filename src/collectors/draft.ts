@@ -25,7 +25,8 @@ export interface PackedDraft {
 const TYPES_REMEMBERED_MAX = 1000;
 const classes = new Map<string, EventClass>();
 
-function classOf(type: string): EventClass {
+function classOf({ type, class: told }: ReadEvent): EventClass {
+  if (told !== undefined) return classOfType(type, told);
   const known = classes.get(type);
   if (known) return known;
   const found = classOfType(type);
@@ -48,7 +49,7 @@ function factsOf(event: ReadEvent, platform: string, nowMs: number): Omit<Packed
     type: event.type,
     source: sourceName(platform, event.source),
     severity: event.severity,
-    class: event.class ?? classOf(event.type),
+    class: classOf(event),
     timestampMs: event.timestampMs ?? nowMs,
   };
 }

@@ -113,5 +113,5 @@ function unparsed(header: SyslogHeader, line: string, context: ReadContext): Rea
   put(raw, "message", header.message);
   raw["line"] = line;
   const severity = severityOfSyslog(header.severity);
-  return { type: "unparsed", source: "network", severity, class: "network", timestampMs: header.timeMs, raw };
+  return { type: "unparsed", source: "network", severity, timestampMs: header.timeMs, raw };
 }

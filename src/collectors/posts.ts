@@ -9,7 +9,7 @@ import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
 import { toDraft } from "./draft.ts";
 import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
-import { sampleOf, textOf } from "./inlet/text.ts";
+import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
@@ -30,6 +30,7 @@ export const SIGNATURE_MS_MAX = 300_000;
 const SIGNATURES_MAX = 100_000;
 /** Of a sender that a proxy names by something else than an address. */
 const NO_ADDRESS = "::";
+const SENT_BEFORE = "the request has been sent before";
 const SIGNATURE = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/i;
 
 export interface PostContext {
@@ -197,6 +198,9 @@ export class Posts {
       } else ids.push(...outcome);
     }
     if (failure !== undefined && ids.length === 0) throw failure;
+    // Its signature is not remembered across a restart; that its events are stored already is.
+    const isReplay = token !== undefined && slices.length > 0 && ids.length === 0;
+    if (isReplay) return this.#refuseWhole(name, "bad_signature", SENT_BEFORE, body, "unsigned");
     const accepted = things.length - new Set(refused.map(({ index }) => index)).size - nothing;
     return { kind: "taken", accepted, nothing, refused: refused.sort((a, b) => a.index - b.index), ids };
   }
@@ -210,7 +214,7 @@ export class Posts {
       if (thing.bytes.length > lineBytesMax) return tooLong();
       const line = textOf(thing.bytes);
       if (!line) return refuse("not_text", "it is not text");
-      return name === "eve" ? readEve(line.text, context) : readLine(line.text, context);
+      return markReplaced((name === "eve" ? readEve : readLine)(line.text, context), line);
     }
     const { value } = thing;
     if (typeof value === "string" && Buffer.byteLength(value) > lineBytesMax) return tooLong();
@@ -293,7 +297,7 @@ export class Posts {
     if (!timingSafeEqual(expected, Buffer.from(hex!, "hex"))) return "the signature is not right";
     const offMs = Math.abs(nowMs - Number(seconds) * 1000);
     if (offMs > SIGNATURE_MS_MAX) return `the signature is of another time: ${Math.round(offMs / 1000)} s from now`;
-    if (this.#signatures.has(given!.toLowerCase())) return "the request has been sent before";
+    if (this.#signatures.has(given!.toLowerCase())) return SENT_BEFORE;
     return undefined;
   }
 

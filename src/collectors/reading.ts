@@ -24,7 +24,7 @@ export interface ReadEvent {
   readonly type: string;
   readonly source: SourceKind;
   readonly severity: Severity;
-  /** Left out, it follows from the type. */
+  /** What the device says of a type that is its own; else it follows from the type. */
   readonly class?: EventClass | undefined;
   /** When it happened; null where the sender does not say, or says nothing that can be a time. */
   readonly timestampMs: number | null;

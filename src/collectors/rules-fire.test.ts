@@ -22,7 +22,7 @@ function fired(read: readonly ReadEvent[]): string[] {
     id: `evt_${String(index).padStart(8, "0")}`,
     type: event.type,
     source: sourceName("platform", event.source),
-    class: event.class ?? classOfType(event.type),
+    class: classOfType(event.type, event.class),
     severity: event.severity,
     timestamp: formatTime(event.timestampMs ?? NOW),
     raw: event.raw,

@@ -3,6 +3,8 @@ import { zoneOffset } from "../model/hours.ts";
 // Times as devices write them. A time without a zone is meant in the site's; one without a year, in the year in which it
 // is nearest to now, though nothing is told of long before it happens.
 
+/** From one year with a 29th of February to the next. */
+const YEARS_WITHOUT_LEAP_MAX = 8;
 const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
 const ZERO = 0x30;
 const SPACE = 0x20;
@@ -172,6 +174,9 @@ function nearest(nowMs: number, inYear: (year: number) => number | undefined): n
     if (ms === undefined || (best !== undefined && ms > nowMs + AHEAD_MS_MAX)) continue;
     if (best === undefined || Math.abs(ms - nowMs) < Math.abs(best - nowMs)) best = ms;
   }
+  // The 29th of February, told in a year that has none: the last one that there was.
+  for (let year = thisYear - 2; best === undefined && year >= thisYear - YEARS_WITHOUT_LEAP_MAX; year--)
+    best = inYear(year);
   return best;
 }
 

@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { Option, type Command } from "commander";
 import type { Format } from "../collectors/format.ts";
+import { linesOf } from "../collectors/inlet/file-bytes.ts";
+import { withoutEnd } from "../collectors/inlet/framing.ts";
 import type { ReadEvent, Reading } from "../collectors/reading.ts";
+import { withoutByteOrderMark } from "../lib/json.ts";
 import { formatTime } from "../lib/time.ts";
 import { AHEAD_MS_MAX, clockBounds } from "../model/clock.ts";
 import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
@@ -28,6 +31,8 @@ const ROWS_MAX = 1000;
 const FIELDS_SHOWN_MAX = 8;
 const VALUE_CHARACTERS_MAX = 40;
 const STANDARD_INPUT = "-";
+/** Settings that decide what a collector refuses. */
+const LIMITS = ["collectors.line_bytes_max", "collectors.unparsed", "body_limits.submit_bytes"];
 
 /** What is the same in every row of a device, or long, or there twice, tells nobody anything. */
 const NOT_SHOWN = new Set([
@@ -48,19 +53,21 @@ export function addParse(program: Command): void {
     .description("show what a line that a device has sent becomes")
     .addOption(new Option("--format <format>", "what it is").choices(FORMATS).default("auto"))
     .option("--json", "one JSON object for each line");
-  addSettingFlags(command, ["platform", "timezone", "retention.events_days"])
+  addSettingFlags(command, ["platform", "timezone", "retention.events_days", ...LIMITS])
     .addHelpText("after", HELP)
     .action(async (file: string, { format, json }: { format: Format; json?: true }) => {
       const { settings } = requireSettings(command);
       const { platform, timezone } = settings;
-      const { readAs } = await import("../collectors/format.ts");
+      const { readBytesAs } = await import("../collectors/format.ts");
       const { OpenEvents } = await import("../collectors/webhooks/open-events.ts");
       const context = { nowMs: Date.now(), sender: "", timezone };
       const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
       const open = new OpenEvents();
-      const read = things(readText(file)).map(({ place, text }) => ({
+      const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;
+      const limits = { lineBytesMax, thingBytesMax: settings.bodyLimits.submitBytes, keepsUnparsed };
+      const read = things(readBytes(file)).map(({ place, bytes }) => ({
         place,
-        reading: readAs(format, text, context, open),
+        reading: readBytesAs(format, bytes, limits, context, open),
       }));
       if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
       if (json) {
@@ -75,10 +82,10 @@ export function addParse(program: Command): void {
     });
 }
 
-function readText(file: string): string {
+function readBytes(file: string): Buffer {
   try {
     // Some programs write the mark of UTF-8 before everything else.
-    return readFileSync(file === STANDARD_INPUT ? 0 : file, "utf8").replace(/^\u{feff}/u, "");
+    return withoutByteOrderMark(readFileSync(file === STANDARD_INPUT ? 0 : file));
   } catch (error) {
     throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
   }
@@ -87,30 +94,28 @@ function readText(file: string): string {
 interface Thing {
   /** Its line, or its place in the list. */
   readonly place: number;
-  readonly text: string;
+  readonly bytes: Buffer;
 }
 
-/** A file that is JSON as a whole is one body, or a list of them; any other has one thing in each line. */
-function things(content: string): Thing[] {
-  const whole = wholeJson(content);
+/** A file that is JSON as a whole, over several lines or as a list, is one body or many; any other has one thing in each line. */
+function things(content: Buffer): Thing[] {
+  const whole = wholeJson(content.toString("utf8").trim());
   if (whole !== undefined) {
     return (Array.isArray(whole) ? whole : [whole]).map((body, index) => ({
       place: index + 1,
-      text: JSON.stringify(body),
+      bytes: Buffer.from(JSON.stringify(body)),
     }));
   }
-  return content
-    .split(/\r?\n/)
-    .map((text, index) => ({ place: index + 1, text }))
-    .filter(({ text }) => text.trim() !== "");
+  return linesOf(content)
+    .map((bytes, index) => ({ place: index + 1, bytes: withoutEnd(bytes) }))
+    .filter(({ bytes }) => bytes.toString("latin1").trim() !== "");
 }
 
 function wholeJson(content: string): JsonValue | undefined {
-  const first = content.trimStart()[0];
-  if (first !== "{" && first !== "[") return undefined;
+  const isMany = content.startsWith("[") || (content.startsWith("{") && content.includes("\n"));
+  if (!isMany) return undefined;
   try {
-    const value = JSON.parse(content) as JsonValue;
-    return typeof value === "object" && value !== null ? value : undefined;
+    return JSON.parse(content) as JsonValue;
   } catch {
     return undefined;
   }
@@ -135,7 +140,7 @@ function eventView(event: ReadEvent, { platform, nowMs, retentionDays }: Site) {
   return {
     type: event.type,
     source: sourceName(platform, event.source),
-    class: event.class ?? classOfType(event.type),
+    class: classOfType(event.type, event.class),
     severity: event.severity,
     timestamp: isTimely ? told : null,
     ...(!isTimely && { note: `its time is taken as the time of arrival: ${told} is ${fault}` }),

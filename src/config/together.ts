@@ -9,6 +9,15 @@ export interface TogetherFault {
   readonly message: string;
 }
 
+/** What works, and most probably not as it is meant. */
+export function warningsTogether({ host, notifications }: Settings): Pick<TogetherFault, "path" | "message">[] {
+  const { consoleUrl, slackUrl, emailHost, webhookUrl } = notifications;
+  const tellsSomebody = [slackUrl, emailHost, webhookUrl].some((setting) => setting !== null);
+  if (consoleUrl !== null || !tellsSomebody || (host !== "0.0.0.0" && host !== "::")) return [];
+  const message = `links in messages lead to this machine's own ${host === "::" ? "::1" : "127.0.0.1"}: set it to where people reach the service`;
+  return [{ path: "notifications.console_url", message }];
+}
+
 export function faultsTogether(settings: Settings): TogetherFault[] {
   const { syslogTlsPort, collectors, enrichment, notifications, analysis } = settings;
   const faults: TogetherFault[] = [];

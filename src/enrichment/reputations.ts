@@ -139,7 +139,7 @@ export class Reputations {
       usedToday: this.#today().used,
       waiting: this.#wanted.size,
       known: this.#known.size,
-      pausedUntilMs: this.#pausedUntilMs > now ? this.#pausedUntilMs : null,
+      pausedUntilMs: this.#untilMs() > now ? this.#untilMs() : null,
       fault: this.#fault,
     };
   }
@@ -168,8 +168,7 @@ export class Reputations {
     const address = this.#wanted.first();
     if (address === undefined) return undefined;
     const now = this.#options.now();
-    const { day, used } = this.#today();
-    const untilMs = used >= this.#options.perDay ? Math.max(day + DAY_MS, this.#pausedUntilMs) : this.#pausedUntilMs;
+    const untilMs = this.#untilMs();
     if (untilMs <= now) return address;
     this.#timer ??= setTimeout(
       () => {
@@ -289,6 +288,12 @@ export class Reputations {
     if (now - this.#tidiedAtMs < TIDY_MS) return;
     this.#tidiedAtMs = now;
     this.#keep(() => this.#options.keeper.removeBefore(now - KEPT_MS));
+  }
+
+  /** Nobody is asked before then: it was asked for, or the budget of the day is used up. */
+  #untilMs(): number {
+    const { day, used } = this.#today();
+    return used >= this.#options.perDay ? Math.max(day + DAY_MS, this.#pausedUntilMs) : this.#pausedUntilMs;
   }
 
   #today(): { readonly day: number; used: number } {

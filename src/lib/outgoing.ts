@@ -1,4 +1,5 @@
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
+import { lookup as lookupNow } from "node:dns/promises";
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
@@ -47,7 +48,7 @@ export class AddressRefused extends Error {
 export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   const { method, headers, body, timeoutMs, allowsPrivate, remedy, lookup = systemLookup } = request;
   const url = new URL(request.url);
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const host = hostOf(url);
   // The system is not asked for the address of an address.
   if (!allowsPrivate && isIP(host) !== 0 && reachOf(host) !== "public") throw new AddressRefused(host, host, remedy);
   // Taken down with the answer: a signal of the system's would be held, with all that hangs on it, until it is due.
@@ -83,6 +84,18 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Why nothing would be sent there; undefined where it would, and where nobody knows the name now. */
+export async function refusalOf(url: string, remedy: string): Promise<string | undefined> {
+  const host = hostOf(new URL(url));
+  const found = await lookupNow(host, { all: true }).catch((): LookupAddress[] => []);
+  const wrong = found.find(({ address }) => reachOf(address) !== "public");
+  return wrong && new AddressRefused(host, wrong.address, remedy).message;
+}
+
+function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, "");
 }
 
 /** How long the other side asks to be left alone, up to an hour: seconds or a date. What cannot be read is as if it were not there. */

@@ -11,7 +11,7 @@ interface Scale {
 
 const CEF: Scale = {
   name: "CEF",
-  about: "0 to 10; also in the bodies of the network's alarms",
+  about: "0 to 10, of 7.5 the 7, and above 10 as 10; also in the bodies of the network's alarms",
   values: {
     0: "info",
     1: "info",
@@ -59,13 +59,20 @@ const SYSLOG: Scale = {
 
 export const SEVERITY_SCALES: readonly Scale[] = [CEF, NAMES, EVE, SYSLOG];
 
-/** A number from 0 to 10 or a word; undefined where it is neither. */
+const CEF_WORST = 10;
+
+/** A number or a word; undefined where it is neither. */
 export function severityOfCef(value: string | number): Severity | undefined {
-  return CEF.values[value] ?? NAMES.values[String(value).trim().toLowerCase().replace(" ", "-")];
+  const text = String(value).trim();
+  const isNumber = /^\d{1,4}(?:\.\d{1,4})?$/.test(text);
+  const number = isNumber ? Math.min(CEF_WORST, Math.floor(Number(text))) : undefined;
+  return number === undefined ? NAMES.values[text.toLowerCase().replace(" ", "-")] : CEF.values[number];
 }
 
+/** Some shippers make a text of the number. */
 export function severityOfEve(value: unknown): Severity {
-  return typeof value === "number" ? (EVE.values[value] ?? "low") : "medium";
+  const isNumber = typeof value === "number" || (typeof value === "string" && /^\d{1,3}$/.test(value));
+  return isNumber ? (EVE.values[value] ?? "low") : "medium";
 }
 
 export function severityOfSyslog(value: number | null): Severity {

@@ -11,4 +11,15 @@ test.each([
   ["access_granted", "audit"],
   ["wan_link_down", "network"],
   ["something_new", "security"],
+  ["rogue_access_point", "security"],
+  ["rogue_dhcp", "security"],
+  ["dhcp_exhausted", "network"],
+  ["doorbell", "security"],
+  ["camera_online", "security"],
+  ["session_closed", "audit"],
 ])("%s is of the class %s", (type, expected) => expect(classOfType(type)).toBe(expected));
+
+test("what a device says counts only for a type that is its own", () => {
+  expect(classOfType("rogue_dhcp", "network")).toBe("security");
+  expect(classOfType("ap_channel_changed", "network")).toBe("network");
+});

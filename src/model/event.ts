@@ -52,7 +52,33 @@ export interface Event {
   readonly enrichment: JsonObject;
 }
 
-// The first entry whose words occur in a type decides; a word counts at a word's beginning.
+/** The types that readers give, whichever way something came: a door bell is the same thing in a CEF line and in a webhook. */
+const TYPES_OF_CLASS: Readonly<Record<EventClass, string>> = {
+  security: `
+    access_denied admin_login animal anomaly backup_failed burglar_alarm camera_offline camera_online carbon_monoxide_alarm
+    detection detection_ended disk_failed door_forced door_held doorbell drop emergency emergency_ended evacuation
+    evacuation_ended face fileinfo fingerprint_unknown firewall_blocked glass_break honeypot_triggered ids_alert
+    license_plate light_motion lockdown lockdown_ended login_failure login_success loitering motion package person
+    recording_deleted recording_stopped rogue_access_point rogue_dhcp sensor_alarm sensor_closed sensor_extreme_values
+    sensor_motion sensor_opened sip_registered sip_registration_failed sip_scan sip_unregistered siren smoke_alarm sound
+    storage_full tamper unknown_badge vehicle video_deleted water_leak`,
+  network: `
+    battery_low call_ended call_missed call_refused call_started client_connected client_disconnected client_roamed
+    device_offline device_online dhcp_declined dhcp_discover dhcp_exhausted dhcp_inform dhcp_lease dhcp_offer dhcp_refused
+    dhcp_release dhcp_request dns_query firewall_allowed firewall_logged flow_summary http tls unparsed vpn_connected
+    vpn_disconnected wan_failover wan_latency_high wan_link_down wan_link_up wan_packet_loss`,
+  audit: `
+    access_granted access_incomplete admin_created badge_scanned config_changed device_adopted device_updated door_access
+    door_closed door_opened door_status door_unlocked doorbell_ended fingerprint_identified firmware_updated
+    protect_accessed recording_mode_changed session_closed software_updated temporary_unlock_ended
+    temporary_unlock_started unlock_schedule_ended unlock_schedule_started visitor_checked_in visitor_checked_out
+    visitor_status_changed`,
+};
+const CLASS_OF_TYPE: ReadonlyMap<string, EventClass> = new Map(
+  CLASSES.flatMap((name) => TYPES_OF_CLASS[name].match(/\w+/g)!.map((type) => [type, name] as const)),
+);
+
+/** Of a type that is in no table. The first entry whose words occur in it decides; a word counts at a word's beginning. */
 const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
   // An uplink that takes over has failed in nothing.
   ["network", ["failover"]],
@@ -88,8 +114,12 @@ const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
   ["network", ["flow", "dns", "link", "dhcp", "client", "device", "wan", "vpn", "http", "tls", "call", "network"]],
 ];
 
-/** The class of an event of this type, where nothing else says it. */
-export function classOfType(type: string): EventClass {
+/** The class of events of this type. `told`: what the device says of a type that is its own. */
+export function classOfType(type: string, told?: EventClass): EventClass {
+  return CLASS_OF_TYPE.get(type) ?? told ?? classOfWords(type);
+}
+
+function classOfWords(type: string): EventClass {
   const words = type.toLowerCase().split(/[^a-z0-9]+/);
   const has = (stems: readonly string[]) => words.some((word) => stems.some((stem) => word.startsWith(stem)));
   return CLASS_WORDS.find(([, stems]) => has(stems))?.[0] ?? "security";

@@ -8,7 +8,7 @@ import { secretsOfAddress, withoutSecrets } from "./hiding.ts";
 const TIMEOUT_MS = 15_000;
 const ANSWER_BYTES_MAX = 4096;
 const ANSWER_CHARACTERS_SHOWN_MAX = 200;
-const REMEDY = "notifications.private_addresses allows private ones";
+export const PRIVATE_REMEDY = "notifications.private_addresses allows private ones";
 /** Errors of a connection that never stood: nothing can have arrived. */
 const NOT_CONNECTED = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
@@ -36,7 +36,7 @@ export async function post(
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
       allowsPrivate: privateAddresses,
-      remedy: REMEDY,
+      remedy: PRIVATE_REMEDY,
       signal,
       ...(lookup && { lookup }),
     });

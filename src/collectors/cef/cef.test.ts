@@ -43,6 +43,38 @@ describe("CEF", () => {
     });
   });
 
+  test("tabs part pairs as spaces do, within a line and from one line to the next", () => {
+    const head = "CEF:0|M|UniFi Network|1|1|Some Name|1|";
+    for (const line of [
+      `${head}src=192.0.2.1\tmsg=two words\tsuser=robin`,
+      `${head}src=192.0.2.1 msg=two words suser=robin`,
+      `${head}src=192.0.2.1 \tmsg="two words"\tsuser=robin\t`,
+      `${head}src=192.0.2.1 msg=two words suser=robin`,
+      `${head}src=192.0.2.1 msg=two words\tsuser=robin`,
+    ]) {
+      expect(read(line).raw).toMatchObject({ src_ip: "192.0.2.1", message: "two words", user: "robin" });
+    }
+  });
+
+  test("of an admin who was made, the one who was made is not the one who did it", () => {
+    const made = (fields: string) => read(`CEF:0|M|UniFi Network|1|1|Admin Created|5|${fields}`);
+    expect(made("suser=robin duser=kim")).toMatchObject({
+      type: "admin_created",
+      raw: { user: "robin", target: "kim" },
+    });
+    expect(made("duser=kim").raw).toMatchObject({ target: "kim" });
+    expect(made("duser=kim").raw).not.toHaveProperty("user");
+  });
+
+  test.each([
+    ["7.5", "high"],
+    ["11", "critical"],
+    ["-1", "info"],
+    ["0", "info"],
+  ])("a severity of %s, with a name that nobody knows, is %s", (severity, expected) =>
+    expect(read(`CEF:0|M|UniFi Network|1|1|Some Name|${severity}|a=1`).severity).toBe(expected),
+  );
+
   test("a client has its address, its name and where it is", () => {
     expect(read(CEF_CLIENT)).toMatchObject({
       type: "client_connected",

@@ -23,6 +23,7 @@ const BACKSLASH = 0x5c;
 const BAR = 0x7c;
 const QUOTE = 0x22;
 const SPACE = 0x20;
+const TAB = 0x09;
 
 /** The event in a message; undefined where it is not CEF. Something may stand before it only where no program has spoken. */
 export function readCef(program: string | null, message: string, context: TimeContext): ReadEvent | undefined {
@@ -175,10 +176,10 @@ function scanExtension(message: string, start: number, fields: FieldList, header
   return Math.max(0, count - FIELDS_MAX);
 }
 
-/** Keys begin behind a space, and the first one where the extension begins. */
+/** Keys begin behind a space or a tab, and the first one where the extension begins. */
 function isBoundary(message: string, at: number, from: number): boolean {
   const code = message.charCodeAt(at - 1);
-  return code === SPACE || (code === BAR && at === from);
+  return code === SPACE || code === TAB || (code === BAR && at === from);
 }
 
 /** The next `=` that is not escaped. */
@@ -220,11 +221,12 @@ function quotedEnd(message: string, start: number): number {
   if (message.charCodeAt(start) !== QUOTE) return start;
   const end = message.indexOf('"', start + 1);
   const after = message.charCodeAt(end + 1);
-  return end > 0 && (after === SPACE || end + 1 === message.length) ? end + 1 : start;
+  return end > 0 && (after === SPACE || after === TAB || end + 1 === message.length) ? end + 1 : start;
 }
 
 function withoutPadding(text: string): string {
-  return text.charCodeAt(text.length - 1) === SPACE ? text.trimEnd() : text;
+  const last = text.charCodeAt(text.length - 1);
+  return last === SPACE || last === TAB ? text.trimEnd() : text;
 }
 
 function valueOf(text: string): string {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { CONTEXT, onlyEvent } from "../context.fixture.ts";
+import { CONTEXT, eventsOf, onlyEvent } from "../context.fixture.ts";
 import { EVE_RECORDS } from "../samples.fixture.ts";
 import { readEve } from "./eve.ts";
 
@@ -121,6 +121,8 @@ describe("what is told", () => {
     [4, "low"],
     [9, "low"],
     ["x", "medium"],
+    ["1", "critical"],
+    ["2", "high"],
   ])("severity %s is %s: 1 is the worst", (severity, expected) =>
     expect(event(alert({ severity })).severity).toBe(expected),
   );
@@ -133,6 +135,48 @@ describe("what is told", () => {
       expect(event(alert({ category })).raw["category"]).toMatch(/^[a-z-]+$/);
     },
   );
+
+  test("an alert has the names of what was spoken, so that lists of domains find them", () => {
+    const http = { hostname: "www.example.net", url: "/a", http_user_agent: "curl", http_method: "GET", status: 200 };
+    expect(event({ ...EVE_RECORDS.alert, http }).raw).toMatchObject({
+      host: "www.example.net",
+      url: "/a",
+      user_agent: "curl",
+      method: "GET",
+      http_status: 200,
+      http,
+    });
+    expect(event({ ...EVE_RECORDS.alert, tls: { sni: "www.example.org" } }).raw["server_name"]).toBe("www.example.org");
+    const dns = { query: [{ type: "query", rrname: "bad.example", rrtype: "A" }] };
+    expect(event({ ...EVE_RECORDS.alert, dns }).raw).toMatchObject({ query: "bad.example", query_type: "A" });
+    expect(event({ ...EVE_RECORDS.fileinfo, http }).raw).toMatchObject({ host: "www.example.net", file: "/tool.exe" });
+    expect(event({ ...EVE_RECORDS.alert, http: "x", tls: 7, dns: null }).type).toBe("ids_alert");
+  });
+
+  test("a DNS record with several questions is an event for each", () => {
+    const names = ["one.example", "two.example"];
+    const dns = { version: 3, type: "request", queries: names.map((rrname) => ({ rrname, rrtype: "A" })) };
+    const events = eventsOf(read({ ...EVE_RECORDS.dns, dns }));
+    expect(events.map(({ type, raw }) => [type, raw["query"]])).toEqual(names.map((name) => ["dns_query", name]));
+    const many = { queries: Array.from({ length: 100 }, (_, n) => ({ rrname: `n${n}.example` })) };
+    expect(eventsOf(read({ ...EVE_RECORDS.dns, dns: many }))).toHaveLength(16);
+  });
+
+  test("a packet that was dropped says by which signature", () => {
+    const { alert, ...record } = { ...EVE_RECORDS.alert, event_type: "drop", drop: { len: 60, reason: "rules" } };
+    expect(event({ ...record, alert })).toMatchObject({
+      type: "drop",
+      class: "security",
+      severity: "critical",
+      raw: { action: "block", signature_id: alert.signature_id, signature: alert.signature, reason: "rules" },
+    });
+    expect(event(record)).toMatchObject({
+      type: "drop",
+      class: "security",
+      severity: "low",
+      raw: { action: "block", reason: "rules" },
+    });
+  });
 
   test("blocked and allowed in one word each", () => {
     expect(event(alert({ action: "blocked" })).raw["action"]).toBe("block");

@@ -1,18 +1,7 @@
 import { isDeeperThan } from "../../lib/json.ts";
 import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
-import {
-  actionOf,
-  addressOf,
-  integerOf,
-  listOf,
-  objectOf,
-  portOf,
-  protocolOf,
-  put,
-  textOf,
-  typeOf,
-} from "../fields.ts";
+import { actionOf, addressOf, integerOf, objectOf, portOf, protocolOf, put, textOf, typeOf } from "../fields.ts";
 import type { ReadContext, Reading } from "../reading.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
@@ -24,6 +13,9 @@ import { readFlow, readNetflow } from "./flow.ts";
 /** Nothing that Suricata writes is as deep; what is deeper could not be written down again. */
 const DEPTH_MAX = 32;
 const DNS_PORT = 53;
+/** Questions of one DNS record that become events, each with the whole record. */
+const QUESTIONS_MAX = 16;
+const NO_QUESTIONS: readonly JsonObject[] = [];
 
 /** What became of a line of EVE: events, or the two directions of a flow. Never throws. */
 export function readEve(line: string, context: ReadContext): Reading {
@@ -58,68 +50,114 @@ export function readEveRecord(record: JsonObject, context: ReadContext): Reading
       : refused("malformed", `a ${kind} without addresses or counters`);
   }
   putEnds(record);
-  const told = (Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind)(record, objectOf(record[kind]) ?? {}, kind);
-  const { type, severity, class: eventClass } = told;
+  const readKind = Object.hasOwn(KINDS, kind) ? KINDS[kind]! : otherKind;
+  const { type, severity, class: eventClass } = readKind(record, objectOf(record[kind]) ?? {}, kind);
   const timestampMs = readAnyTime(record["timestamp"], context);
   const event = { type, source: "network", severity, class: eventClass, timestampMs, raw: record } as const;
-  return { kind: "events", events: [event] };
+  const questions = kind === "dns" ? questionsOf(objectOf(record["dns"]) ?? {}) : NO_QUESTIONS;
+  if (questions.length < 2) return { kind: "events", events: [event] };
+  const more = questions.slice(1, QUESTIONS_MAX).map((asked) => {
+    const raw = { ...record };
+    putQuestion(raw, asked);
+    return { ...event, raw };
+  });
+  return { kind: "events", events: [event, ...more] };
 }
 
 interface Told {
   readonly type: string;
   readonly severity: Severity;
-  readonly class: EventClass;
+  readonly class?: EventClass;
 }
 
 /** Puts our names beside the record's own, and says what it is. */
 type ReadKind = (raw: JsonObject, part: JsonObject, kind: string) => Told;
 
-const network = (type: string): Told => ({ type, severity: "info", class: "network" });
-const security = (type: string, severity: Severity): Told => ({ type, severity, class: "security" });
+const told = (type: string, severity: Severity = "info"): Told => ({ type, severity });
 
 const KINDS: Readonly<Record<string, ReadKind>> = {
   alert: (raw, alert) => {
-    const category = textOf(alert["category"]);
-    put(raw, "signature_id", integerOf(alert["signature_id"]));
-    put(raw, "signature", textOf(alert["signature"]));
-    put(raw, "category", category && threatClass(category));
+    putSignature(raw, alert);
     put(raw, "action", actionOf(alert["action"]));
-    return security("ids_alert", severityOfEve(alert["severity"]));
+    putParts(raw);
+    return told("ids_alert", severityOfEve(alert["severity"]));
+  },
+  // Told beside the alert that was the reason, where there is one.
+  drop: (raw, drop) => {
+    const alert = objectOf(raw["alert"]);
+    if (alert !== undefined) putSignature(raw, alert);
+    put(raw, "action", "block");
+    put(raw, "reason", textOf(drop["reason"]));
+    return told("drop", alert === undefined ? "low" : severityOfEve(alert["severity"]));
   },
   dns: (raw, dns) => {
-    const [asked] = [...listOf(dns["queries"]), ...listOf(dns["query"])].map(objectOf);
-    put(raw, "query", textOf(dns["rrname"] ?? asked?.["rrname"]));
-    put(raw, "query_type", textOf(dns["rrtype"] ?? asked?.["rrtype"]));
+    putDns(raw, dns);
     put(raw, "answer", textOf(dns["rcode"]));
     // An answer comes from the server, but it is the client that it is about.
     if (raw["src_port"] === DNS_PORT && raw["dst_port"] !== DNS_PORT) turnAround(raw);
-    return network("dns_query");
+    return told("dns_query");
   },
   http: (raw, http) => {
-    put(raw, "host", textOf(http["hostname"]));
-    put(raw, "url", textOf(http["url"]));
-    put(raw, "user_agent", textOf(http["http_user_agent"]));
-    put(raw, "method", textOf(http["http_method"]));
-    put(raw, "http_status", integerOf(http["status"]));
-    return network("http");
+    putHttp(raw, http);
+    return told("http");
   },
   tls: (raw, tls) => {
     put(raw, "server_name", textOf(tls["sni"]));
-    return network("tls");
+    return told("tls");
   },
   fileinfo: (raw, file) => {
     put(raw, "file", textOf(file["filename"]));
     put(raw, "sha256", textOf(file["sha256"]));
     put(raw, "bytes", integerOf(file["size"]));
-    return security("fileinfo", "info");
+    putParts(raw);
+    return told("fileinfo");
   },
   anomaly: (raw, anomaly) => {
     put(raw, "reason", textOf(anomaly["event"]));
-    return security("anomaly", "low");
+    return told("anomaly", "low");
   },
 };
 
-const otherKind: ReadKind = (_raw, _part, kind) => network(typeOf(kind, "eve"));
+const otherKind: ReadKind = (_raw, _part, kind) => ({ type: typeOf(kind, "eve"), severity: "info", class: "network" });
+
+function putSignature(raw: JsonObject, alert: JsonObject): void {
+  const category = textOf(alert["category"]);
+  put(raw, "signature_id", integerOf(alert["signature_id"]));
+  put(raw, "signature", textOf(alert["signature"]));
+  put(raw, "category", category && threatClass(category));
+}
+
+/** What was spoken when an alert or a file was seen stands beside it. */
+function putParts(raw: JsonObject): void {
+  const { http, tls, dns } = raw;
+  if (http !== undefined) putHttp(raw, objectOf(http) ?? {});
+  if (tls !== undefined) put(raw, "server_name", textOf(objectOf(tls)?.["sni"]));
+  if (dns !== undefined) putDns(raw, objectOf(dns) ?? {});
+}
+
+function putHttp(raw: JsonObject, http: JsonObject): void {
+  put(raw, "host", textOf(http["hostname"]));
+  put(raw, "url", textOf(http["url"]));
+  put(raw, "user_agent", textOf(http["http_user_agent"]));
+  put(raw, "method", textOf(http["http_method"]));
+  put(raw, "http_status", integerOf(http["status"]));
+}
+
+function putDns(raw: JsonObject, dns: JsonObject): void {
+  if (typeof dns["rrname"] === "string") putQuestion(raw, dns);
+  else putQuestion(raw, questionsOf(dns)[0] ?? dns);
+}
+
+function putQuestion(raw: JsonObject, asked: JsonObject): void {
+  put(raw, "query", textOf(asked["rrname"]));
+  put(raw, "query_type", textOf(asked["rrtype"]));
+}
+
+/** In a list, which has had two names; older records have the one question in themselves. */
+function questionsOf(dns: JsonObject): readonly JsonObject[] {
+  const list = dns["queries"] ?? dns["query"];
+  return Array.isArray(list) ? list.map(objectOf).filter((asked) => asked !== undefined) : NO_QUESTIONS;
+}
 
 function putEnds(raw: JsonObject): void {
   putAddress(raw, "src_ip", "src_host", raw["src_ip"]);

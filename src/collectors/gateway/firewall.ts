@@ -7,6 +7,7 @@ import type { ReadEvent } from "../reading.ts";
 
 /** How far into a message the first field may stand, behind the name of the rule. */
 const PREFIX_CHARACTERS_MAX = 512;
+const OPENING_BRACKET = 0x5b;
 const FLAGS = new Set(["SYN", "ACK", "FIN", "RST", "PSH", "URG", "ECE", "CWR"]);
 
 /** Who writes such lines behind the name of a rule. */
@@ -25,17 +26,13 @@ export function readFirewall(program: string | null, message: string): ReadEvent
   const type =
     verdict === undefined ? "firewall_logged" : verdict === "allow" ? "firewall_allowed" : "firewall_blocked";
   const severity = type === "firewall_blocked" ? "low" : "info";
-  return { type, source: "network", severity, timestampMs: null, class: classOf(type), raw };
+  return { type, source: "network", severity, timestampMs: null, raw };
 }
 
 /** Words, and what people call the rule: that may hold anything. */
 function isNameOfRule(prefix: string): boolean {
   const described = prefix.indexOf('DESCR="');
   return isPlain(described < 0 ? prefix : prefix.slice(0, described));
-}
-
-function classOf(type: string): "security" | "network" {
-  return type === "firewall_blocked" ? "security" : "network";
 }
 
 /** The name in brackets, what it is called by people, and what became of the packet. */
@@ -74,6 +71,13 @@ function readPairs(message: string, start: number, raw: JsonObject): void {
   while (at < message.length) {
     const space = message.indexOf(" ", at);
     const end = space < 0 ? message.length : space;
+    if (message.charCodeAt(at) === OPENING_BRACKET) {
+      // What an ICMP error quotes is another packet, with ports of its own.
+      const close = message.indexOf("]", at);
+      if (close < 0) break;
+      at = close + 1;
+      continue;
+    }
     if (end > at) {
       if (count++ >= FIELDS_MAX) leftOut++;
       else readPair(message.slice(at, end), raw, flags);
@@ -84,7 +88,7 @@ function readPairs(message: string, start: number, raw: JsonObject): void {
   if (leftOut > 0) raw["fields_left_out"] = leftOut;
 }
 
-/** The first of several wins: LEN stands twice, of the packet and of what is in it; an ICMP message quotes another packet. */
+/** The first of several wins: LEN stands twice, of the packet and of what is in it. */
 function readPair(word: string, raw: JsonObject, flags: string[]): void {
   const equals = word.indexOf("=");
   if (equals < 0) {

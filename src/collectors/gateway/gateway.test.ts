@@ -48,6 +48,23 @@ describe("lines of gateways", () => {
     expect(event.raw).toMatchObject({ src_ip: "192.0.2.1", protocol: "icmp", icmp_type: 8, program: "kernel" });
   });
 
+  test("the packet that an ICMP error quotes is not the packet itself", () => {
+    const quoted = "[SRC=192.0.2.2 DST=192.0.2.1 LEN=36 PROTO=UDP SPT=40000 DPT=33434 LEN=8 ] MARK=0x1";
+    const { raw } = read(
+      `<4>Nov 15 20:00:00 gw kernel: [WAN_IN-D-1]IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2 LEN=64 PROTO=ICMP TYPE=3 CODE=3 ${quoted}`,
+    );
+    expect(raw).toMatchObject({
+      src_ip: "192.0.2.1",
+      protocol: "icmp",
+      icmp_type: 3,
+      icmp_code: 3,
+      bytes: 64,
+      mark: "0x1",
+    });
+    expect(raw).not.toHaveProperty("src_port");
+    expect(raw).not.toHaveProperty("dst_port");
+  });
+
   test.each([
     ["TCP", "tcp"],
     ["47", "gre"],
@@ -124,7 +141,7 @@ describe("lines of gateways", () => {
     [
       "dnsmasq-dhcp[1]: DHCPNAK(br0) 10.9.5.44 02:00:00:77:88:99 wrong network",
       "dhcp_refused",
-      { src_ip: "10.9.5.44" },
+      { src_ip: "10.9.5.44", reason: "wrong network" },
     ],
     [
       "dhcpd: DHCPACK on 10.9.5.44 to 02:00:00:77:88:99 (tablet-4) via eth1",
@@ -138,17 +155,66 @@ describe("lines of gateways", () => {
     ],
     [
       "dhcpd: DHCPDISCOVER from 02:00:00:77:88:99 via eth1: network 10.9.0.0/16: no free leases",
+      "dhcp_exhausted",
+      { src_mac: "02:00:00:77:88:99", reason: "no free leases", in_interface: "eth1" },
+    ],
+    [
+      "dhcpd: DHCPDISCOVER from 02:00:00:77:88:99 (no free leases) via eth1",
       "dhcp_discover",
-      { src_mac: "02:00:00:77:88:99", reason: "no free leases" },
+      { src_mac: "02:00:00:77:88:99" },
+    ],
+    [
+      "dnsmasq-dhcp[1]: DHCPDISCOVER(br0) 02:00:00:77:88:99 no address available",
+      "dhcp_exhausted",
+      { src_mac: "02:00:00:77:88:99", reason: "no address available", in_interface: "br0" },
+    ],
+    ["dnsmasq-dhcp[1]: no address range available for DHCP request via br0", "dhcp_exhausted", { in_interface: "br0" }],
+    [
+      "dnsmasq-dhcp[1]: 4711 DHCPDISCOVER(br0) 02:00:00:77:88:99 ignored",
+      "dhcp_discover",
+      { reason: "ignored", in_interface: "br0" },
     ],
     [
       "switch: Rogue DHCP server detected: 10.9.5.99 02:00:00:de:ad:01 on port 7",
       "rogue_dhcp",
       { src_ip: "10.9.5.99", src_mac: "02:00:00:de:ad:01" },
     ],
+    [
+      "kea-dhcp4: WARN ALLOC_ENGINE_V4_ALLOC_FAIL_NO_POOLS [hwtype=1 02:00:00:77:88:99], cid=[no info]: no pools",
+      "dhcp_exhausted",
+      { src_mac: "02:00:00:77:88:99" },
+    ],
     ["dnsmasq[1]: using nameserver 192.0.2.53#53", "unparsed", {}],
   ])("%s", (message, type, expected) =>
     expect(read(`<30>Nov 15 20:00:00 gw ${message}`)).toMatchObject({ type, raw: { ...expected, device: "gw" } }),
+  );
+
+  test.each(["no address available", "wrong address", "ignored"])("%s is not the name of a host", (reason) =>
+    expect(
+      read(`<30>Nov 15 20:00:00 gw dnsmasq-dhcp[1]: DHCPNAK(br0) 10.9.5.44 02:00:00:77:88:99 ${reason}`).raw,
+    ).not.toHaveProperty("host"),
+  );
+
+  test.each([
+    [
+      "Pubkey auth succeeded for 'root' with key sha1!! aa from 192.0.2.9:5555",
+      "login_success",
+      { user: "root", method: "publickey", src_ip: "192.0.2.9", src_port: 5555 },
+    ],
+    [
+      "Pubkey auth succeeded for 'it's' with ssh-ed25519 key SHA256:abc from 192.0.2.9:5555",
+      "login_success",
+      { user: "it's", method: "publickey" },
+    ],
+    ["Password auth succeeded for 'root' from 192.0.2.9:5555", "login_success", { user: "root", method: "password" }],
+    ["Bad password attempt for 'root' from 192.0.2.9:5555", "login_failure", { user: "root", method: "password" }],
+    [
+      "Bad PAM password attempt for 'root' from 192.0.2.9:5555",
+      "login_failure",
+      { user: "root", method: "password", src_ip: "192.0.2.9" },
+    ],
+  ])("dropbear: %s", (message, type, expected) =>
+    expect(read(`<38>Nov 15 20:00:00 gw dropbear[99]: ${message}`)).toMatchObject({ type, raw: expected }),
   );
 
   test.each([

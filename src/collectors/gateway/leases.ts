@@ -25,16 +25,20 @@ export function readLease(message: string): ReadEvent | undefined {
   const text = message.slice(0, MESSAGE_CHARACTERS_MAX).trimEnd();
   const word = /^(?:\d+ )?(DHCP[A-Z]+)/.exec(text)?.[1];
   if (word !== undefined && Object.hasOwn(KINDS, word)) {
-    const [type, severity] = KINDS[word]!;
     const raw = readWords(text);
     const colon = text.lastIndexOf(": ");
     if (colon > 0) put(raw, "reason", text.slice(colon + 2));
+    if (EXHAUSTED.test(String(raw["reason"]))) return event("dhcp_exhausted", "medium", raw);
+    const [type, severity] = KINDS[word]!;
     return event(type, severity, raw);
   }
-  if (/no (?:free leases|address(?:es)? available)/.test(text))
+  if (/no (?:free leases|address(?:es| range)? available)|\bALLOC_ENGINE_V4_ALLOC_FAIL/.test(text))
     return event("dhcp_exhausted", "medium", readWords(text));
   return undefined;
 }
+
+/** Why somebody who asked for an address gets none. The whole of it: the same words may stand in what a client calls itself. */
+const EXHAUSTED = /^(?:no free leases|no leases left|no address(?:es)? available|peer holds all free leases)\.?$/;
 
 /** How far into a message the words may reach. */
 const STRANGER_CHARACTERS_MAX = 128;
@@ -50,37 +54,36 @@ export function readStranger(message: string): ReadEvent | undefined {
 }
 
 function event(type: string, severity: Severity, raw: JsonObject): ReadEvent {
-  return {
-    type,
-    source: "network",
-    severity,
-    class: type === "rogue_dhcp" ? "security" : "network",
-    timestampMs: null,
-    raw,
-  };
+  return { type, source: "network", severity, timestampMs: null, raw };
 }
 
-/** The first address, the first hardware address, the name behind it and the interface, wherever they stand. */
+/** The first address, the first hardware address, the name or reason behind it and the interface, wherever they stand. */
 function readWords(text: string): JsonObject {
   const raw: JsonObject = {};
   const words = text.split(" ");
+  const inParentheses = /^(?:\d+ )?DHCP[A-Z]+\(([^)]{1,32})\)/.exec(text)?.[1];
   for (const [index, word] of words.entries()) {
-    const bare = word.replace(/^[(<]|[,;:.)>]+$/g, "");
+    const bare = word.replace(/^[(<[]|[,;:.)>\]]+$/g, "");
     if (raw["src_ip"] === undefined) put(raw, "src_ip", addressOf(bare));
     if (raw["src_mac"] === undefined && macOf(bare) !== undefined) {
       put(raw, "src_mac", macOf(bare));
-      put(raw, "host", hostAfter(words[index + 1]));
+      if (inParentheses === undefined) put(raw, "host", IN_PARENTHESES.exec(words[index + 1] ?? "")?.[1]);
+      else readRest(words.slice(index + 1), raw);
     }
     if (word === "via") put(raw, "in_interface", words[index + 1]?.replace(/:$/, ""));
   }
-  const inParentheses = /^(?:\d+ )?DHCP[A-Z]+\(([^)]{1,32})\)/.exec(text)?.[1];
   put(raw, "in_interface", inParentheses);
   put(raw, "message", text);
   return raw;
 }
 
-/** dnsmasq writes the name bare, dhcpd in parentheses. */
-function hostAfter(word: string | undefined): string | undefined {
-  if (word === undefined || word === "via" || word === "on" || word === "port") return undefined;
-  return /^\(?([A-Za-z0-9_][A-Za-z0-9_.-]{0,252})\)?$/.exec(word)?.[1];
+/** How dhcpd writes the name of a client. */
+const IN_PARENTHESES = /^\(([A-Za-z0-9_][A-Za-z0-9_.-]{0,252})\)$/;
+const HOST = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$/;
+
+/** dnsmasq ends with the name, which is one word, or with a sentence that says why not. */
+function readRest(words: readonly string[], raw: JsonObject): void {
+  const [word = ""] = words;
+  if (words.length > 1 || word === "ignored") put(raw, "reason", words.join(" "));
+  else if (HOST.test(word)) put(raw, "host", word);
 }

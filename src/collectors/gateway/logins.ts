@@ -12,6 +12,8 @@ interface Told {
   readonly severity: Severity;
   readonly begins: string;
   readonly reason?: string;
+  /** Where the message does not name it. */
+  readonly method?: string;
 }
 
 /** By how the message begins. `Invalid user` is told before the failure of each of his attempts, so it counts like one. */
@@ -22,11 +24,21 @@ const OPENINGS: readonly Told[] = [
     (begins): Told => ({ begins, type: "login_failure", severity: "medium", reason: "too many attempts" }),
   ),
   { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
-  { begins: "Bad password attempt for ", type: "login_failure", severity: "medium" },
+  ...["Bad password attempt for ", "Bad PAM password attempt for "].map((begins): Told => ({
+    begins,
+    type: "login_failure",
+    severity: "medium",
+    method: "password",
+  })),
   { begins: "Login attempt for nonexistent user", type: "login_failure", severity: "medium", reason: "unknown user" },
   { begins: "Accepted ", type: "login_success", severity: "info" },
-  { begins: "Password auth succeeded for ", type: "login_success", severity: "info" },
-  { begins: "Pubkey auth succeeded for ", type: "login_success", severity: "info" },
+  ...["Password auth succeeded for ", "PAM password auth succeeded for "].map((begins): Told => ({
+    begins,
+    type: "login_success",
+    severity: "info",
+    method: "password",
+  })),
+  { begins: "Pubkey auth succeeded for ", type: "login_success", severity: "info", method: "publickey" },
   { begins: "Received disconnect from ", type: "session_closed", severity: "info" },
   { begins: "Disconnected from ", type: "session_closed", severity: "info" },
   { begins: "Connection closed by ", type: "session_closed", severity: "info" },
@@ -50,20 +62,10 @@ export function readLogin(message: string): ReadEvent | undefined {
   const told = OPENINGS.find(({ begins }) => text.startsWith(begins));
   if (!told) return undefined;
   put(raw, "reason", told.reason);
+  put(raw, "method", told.method);
   readPeer(text, told, raw);
   put(raw, "message", text);
-  return {
-    type: told.type,
-    source: "network",
-    severity: told.severity,
-    class: classOf(told.type),
-    timestampMs: null,
-    raw,
-  };
-}
-
-function classOf(type: string): "security" | "audit" {
-  return type === "session_closed" ? "audit" : "security";
+  return { type: told.type, source: "network", severity: told.severity, timestampMs: null, raw };
 }
 
 /** The user, and the address at the end: what stands between the opening and the last ` from ` is whatever the attacker typed. */
@@ -95,7 +97,7 @@ function readAddress(words: readonly string[], raw: JsonObject): boolean {
   return before !== undefined;
 }
 
-/** `password for invalid user bob`, `publickey for root`, `'root'`, `bob`. */
+/** `password for invalid user bob`, `publickey for root`, `'root'`, `'root' with ssh-ed25519 key SHA256:...`, `bob`. */
 function readUser(who: string, begins: string, raw: JsonObject): void {
   let user = who;
   if (begins === "Failed " || begins === "Accepted ") {
@@ -108,7 +110,14 @@ function readUser(who: string, begins: string, raw: JsonObject): void {
     user = user.slice("invalid user ".length);
     put(raw, "reason", "unknown user");
   }
-  put(raw, "user", user.replace(/^'(.*)'$/, "$1").replace(/^illegal user /, ""));
+  put(raw, "user", withoutQuotes(user).replace(/^illegal user /, ""));
+}
+
+/** dropbear quotes the name, and says behind it which key was shown. */
+function withoutQuotes(user: string): string {
+  const end = user.lastIndexOf("'");
+  const isQuoted = end > 0 && user.startsWith("'") && (end === user.length - 1 || user.startsWith(" with ", end + 1));
+  return isQuoted ? user.slice(1, end) : user;
 }
 
 /** `192.0.2.1 port 22:11: bye`, `user bob 192.0.2.1 port 22`, `authenticating user bob 192.0.2.1 port 22 [preauth]`. */

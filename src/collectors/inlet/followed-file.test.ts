@@ -2,6 +2,7 @@ import { appendFileSync, copyFileSync, renameSync, truncateSync, writeFileSync }
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { unpackDraft } from "../draft.ts";
 import type { Batch } from "./batches.ts";
@@ -104,6 +105,38 @@ test("a file that was renamed is read to its very end, with what is still writte
   writeFileSync(path, linesOf(20, 25));
   appendFileSync(`${path}.1`, lineOf(12));
   await storedWhen([...numbers(0, 13), ...numbers(20, 25)]);
+});
+
+test("a renamed file is read until its writer goes on with the new one, however long he takes", async () => {
+  writeFileSync(path, linesOf(0, 3));
+  following();
+  await storedWhen(numbers(0, 3));
+  // It is quiet for longer than a file that was left is waited for.
+  await sleep(1500);
+  renameSync(path, `${path}.1`);
+  writeFileSync(path, "");
+  await sleep(400);
+  appendFileSync(`${path}.1`, linesOf(3, 4));
+  await sleep(1500);
+  appendFileSync(`${path}.1`, linesOf(4, 5));
+  await sleep(300);
+  appendFileSync(path, linesOf(10, 12));
+  await storedWhen([...numbers(0, 5), ...numbers(10, 12)]);
+});
+
+test("a file that was renamed again before anyone saw it is told of and counted", async () => {
+  writeFileSync(path, linesOf(0, 3));
+  const { told, sender } = following();
+  await storedWhen(numbers(0, 3));
+  renameSync(path, `${path}.2`);
+  writeFileSync(path, linesOf(3, 5));
+  renameSync(path, `${path}.1`);
+  await sleep(20);
+  writeFileSync(path, linesOf(10, 12));
+  writeFileSync(`${path}.2.gz`, "compressed");
+  await storedWhen([...numbers(0, 3), ...numbers(10, 12)]);
+  expect(told).toEqual(["the file eve.json.1 was renamed again before it could be read"]);
+  expect(sender.refused.cut_off).toBe(1);
 });
 
 test("a file that is taken away is said to be missing, until there is one again", async () => {

@@ -1,11 +1,12 @@
-import { createHash, randomUUID } from "node:crypto";
-import { open, readdir, stat, type FileHandle } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { randomUUID } from "node:crypto";
+import { open, stat, type FileHandle } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { BATCH_EVENTS_MAX, type Batch } from "./batches.ts";
+import { beginsAs, hashOf, linesOf, readBytes } from "./file-bytes.ts";
 import { withoutEnd } from "./framing.ts";
 import { readNote, writeNote, type FileNote } from "./note.ts";
 import { Harvest, type LineReader } from "./reader.ts";
+import { filesBeside, filesBetween } from "./rotated.ts";
 import type { Sender } from "./sender.ts";
 import type { FileStatus } from "./status.ts";
 import { sampleOf, textOf } from "./text.ts";
@@ -17,12 +18,10 @@ const LINE_FEED = 0x0a;
 const READ_BYTES = 256 * 1024;
 const LINES_MAX = 1000;
 const POLL_MS = 200;
-/** After another file has taken its name, a file is read for so long without anything new before it is left. */
+/** Once something stands in the file that has taken its name, a file is read for so long without anything new before it is left. */
 const LEAVE_AFTER_MS = 1000;
 const RETRY_MS = 2000;
 const HEAD_BYTES_MAX = 256;
-/** Names in the folder that are looked at for a file that was renamed while we were away. */
-const NAMES_MAX = 10_000;
 
 export interface FollowOptions {
   readonly path: string;
@@ -49,6 +48,8 @@ interface Followed {
   /** Up to here there is no end of the line that begins at the offset. */
   scanned: number;
   grewAtMs: number;
+  /** When something was first seen in the file that has its name now. */
+  succeededAtMs?: number;
 }
 
 /** Lines of the file from the offset on. */
@@ -146,10 +147,7 @@ export class FollowedFile {
 
   async #findAgain(note: FileNote): Promise<Followed | undefined> {
     const { path } = this.#options;
-    const folder = dirname(path);
-    const names = (await readdir(folder).catch(() => [])).slice(0, NAMES_MAX);
-    for (const name of [basename(path), ...names]) {
-      const candidate = join(folder, name);
+    for (const candidate of await filesBeside(path)) {
       const found = await stat(candidate).catch(() => undefined);
       if (!found?.isFile() || found.ino !== note.inode || found.dev !== note.device) continue;
       const handle = await open(candidate, "r");
@@ -243,7 +241,10 @@ export class FollowedFile {
     const found = await stat(path).catch(() => undefined);
     this.#isMissing = !found;
     if (!found || (found.ino === followed.inode && found.dev === followed.device)) return false;
-    if (now() - followed.grewAtMs < LEAVE_AFTER_MS) return false;
+    // Until its writer is told of the new one, however late that is, he goes on writing here.
+    if (found.size === 0) return false;
+    followed.succeededAtMs ??= now();
+    if (now() - Math.max(followed.grewAtMs, followed.succeededAtMs) < LEAVE_AFTER_MS) return false;
     const { handle, offset, size } = followed;
     if (size > offset && size - offset <= this.#options.lineBytesMax) {
       // What it ends with lacks nothing but the end of the line.
@@ -251,8 +252,19 @@ export class FollowedFile {
       await this.#deliver(followed, { to: size, lines: [rest], isTooLong: false }, now(), false);
     } else if (size > offset) this.#refuseLong(await readBytes(handle, offset, offset + HEAD_BYTES_MAX));
     this.#followed = await this.#open();
+    if (this.#followed) await this.#tellOfMissed(handle, this.#followed.handle);
     await handle.close();
     return true;
+  }
+
+  async #tellOfMissed(older: FileHandle, newer: FileHandle): Promise<void> {
+    const { path, sender, tell, now } = this.#options;
+    for (const name of await filesBetween(path, older, newer)) {
+      const message = `the file ${name} was renamed again before it could be read`;
+      sender.lines++;
+      sender.refuse("cut_off", message, name, now());
+      tell(message);
+    }
   }
 
   async #deliver(followed: Followed, portion: Portion, atMs: number, isRepeated: boolean): Promise<void> {
@@ -308,39 +320,6 @@ export class FollowedFile {
     sender.lastSeenMs = now();
     sender.refuse("too_long", `a line is longer than ${lineBytesMax} bytes`, sampleOf(beginning), now());
   }
-}
-
-async function readBytes(handle: FileHandle, from: number, to: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(Math.max(0, to - from));
-  let read = 0;
-  while (read < bytes.length) {
-    const { bytesRead } = await handle.read(bytes, read, bytes.length - read, from + read);
-    if (bytesRead === 0) break;
-    read += bytesRead;
-  }
-  return bytes.subarray(0, read);
-}
-
-/** Each with its end, so that their lengths add up. */
-function linesOf(bytes: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
-  for (let start = 0; start < bytes.length;) {
-    const lineFeed = bytes.indexOf(LINE_FEED, start);
-    const end = lineFeed < 0 ? bytes.length : lineFeed + 1;
-    lines.push(bytes.subarray(start, end));
-    start = end;
-  }
-  return lines;
-}
-
-async function hashOf(handle: FileHandle, bytes: number): Promise<string> {
-  return createHash("sha256")
-    .update(await readBytes(handle, 0, bytes))
-    .digest("hex");
-}
-
-async function beginsAs(handle: FileHandle, head: FileNote["head"]): Promise<boolean> {
-  return head.bytes === 0 || (await hashOf(handle, head.bytes)) === head.hash;
 }
 
 async function closeOnFailure<Value>(handle: FileHandle, work: Promise<Value>): Promise<Value> {

@@ -1,7 +1,5 @@
-import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createSecureContext } from "node:tls";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { Thread } from "../../lib/thread.ts";
@@ -10,6 +8,7 @@ import type { EventDraft } from "../../model/event.ts";
 import { fromColumns, type DraftColumns } from "../draft.ts";
 import { REFUSAL_REASONS, type ReadFlow } from "../reading.ts";
 import { Tally, type CollectCounts, type InletStatus } from "./status.ts";
+import { readTlsFiles, type TlsSettings } from "./tls-files.ts";
 import type { GivenBatch, InletThreadApi, InletThreadData } from "./worker.ts";
 
 // Lines of devices on their way to the store. A thread of its own reads them; here its batches are stored, a few at a time:
@@ -23,13 +22,10 @@ const RETRY_MS_MAX = 5000;
 const CLOSE_MS_MAX = 8000;
 const NOTE_FILE = join("collectors", "eve-file.json");
 
-export interface InletSettings {
+export interface InletSettings extends TlsSettings {
   readonly ports: InletThreadData["ports"];
   readonly addresses: readonly string[];
   readonly allowedSenders: readonly string[];
-  readonly tlsCertificate: string | null;
-  readonly tlsKey: string | null;
-  readonly tlsClientCa: string | null;
   readonly eveSocket: string | null;
   readonly eveFile: string | null;
   readonly linesPerSecondMax: number;
@@ -83,7 +79,7 @@ class InletPart implements Inlet {
       ports,
       addresses,
       allowedSenders,
-      tls: tlsOf(settings),
+      tls: settings.ports.syslog_tls === null ? null : readTlsFiles(settings),
       eveSocket,
       eveFile: eveFile === null ? null : { path: resolve(eveFile), notePath: join(dataDir, NOTE_FILE) },
       linesPerSecondMax,
@@ -254,43 +250,4 @@ function registerMetrics(registry: Registry, look: () => Promise<InletStatus> | 
       },
     }),
   );
-}
-
-/** What TLS needs, read once; null where it is off. */
-function tlsOf(settings: InletSettings): InletThreadData["tls"] {
-  if (settings.ports.syslog_tls === null) return null;
-  const { tlsCertificate, tlsKey, tlsClientCa } = settings;
-  const tls = {
-    cert: readPem("collectors.tls_certificate", tlsCertificate),
-    key: readPem("collectors.tls_key", tlsKey),
-    ...(tlsClientCa !== null && { ca: readPem("collectors.tls_client_ca", tlsClientCa) }),
-  };
-  try {
-    createSecureContext(tls);
-  } catch (error) {
-    const files = "collectors.tls_certificate, collectors.tls_key and collectors.tls_client_ca";
-    const { message } = error as Error;
-    throw tlsFailure(
-      `TLS cannot be made of ${files}: ${message}.\nThey must be PEM, and the key that of the certificate.`,
-    );
-  }
-  return tls;
-}
-
-function readPem(setting: string, path: string | null): string {
-  const flag = `--${setting.replaceAll(/[._]/g, "-")}`;
-  const remedy = `Name a file with ${flag}, or close the collector with --syslog-tls-port off.`;
-  if (path === null) throw tlsFailure(`Syslog over TLS (setting syslog_tls_port) needs ${setting}.\n${remedy}`);
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    const { message } = error as Error;
-    throw tlsFailure(`The file of ${setting} cannot be read: ${message}.\n${remedy}`, error);
-  }
-}
-
-function tlsFailure(message: string, cause?: unknown): Error {
-  const failure = new Error(message, { cause });
-  failure.name = "ListenFailure";
-  return failure;
 }

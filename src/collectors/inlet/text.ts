@@ -1,4 +1,5 @@
 import { isAscii, isUtf8 } from "node:buffer";
+import type { Reading } from "../reading.ts";
 
 // From the bytes of a line to its text. Old devices send what is not UTF-8 and still is text: that is read, with a mark in
 // place of each byte that has no meaning. What is no text at all is refused.
@@ -32,6 +33,13 @@ export function textOf(bytes: Buffer): LineText | undefined {
     replaced * TEXT_PER_REPLACED_MIN <= text.length &&
     !(controls > 0 && replaced > 0);
   return isText ? { text, isReplaced } : undefined;
+}
+
+/** Events of a text with marks in it say so. */
+export function markReplaced(reading: Reading, { isReplaced }: LineText): Reading {
+  if (!isReplaced || reading.kind !== "events") return reading;
+  const events = reading.events.map((event) => ({ ...event, raw: { ...event.raw, replaced_bytes: true } }));
+  return { kind: "events", events };
 }
 
 /** The beginning of what was refused, fit to be shown. */

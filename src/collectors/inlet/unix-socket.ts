@@ -5,10 +5,17 @@ import { connect, type Server } from "node:net";
 /** Whoever may open the folder of the socket and is of its group may write to it. */
 const SOCKET_MODE = 0o660;
 
+/** What else than a socket stands at a path; undefined where nothing does. */
+export function socketPathFault(path: string): string | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found && !found.isSocket() ? "there is something else at that path" : undefined;
+}
+
 /** A socket that an earlier run left behind is replaced; anything else at that path is not ours to remove. */
 export async function listenAtPath(server: Server, path: string): Promise<void> {
+  const fault = socketPathFault(path);
+  if (fault !== undefined) throw failure(path, fault);
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found && !found.isSocket()) throw failure(path, "there is something else at that path");
   if (found && (await answers(path))) throw failure(path, "another process listens there");
   try {
     if (found) rmSync(path);

@@ -29,6 +29,36 @@ describe("the doors' console", () => {
       { ...parts, object: { authentication_type: "NFC", result } },
       { type: "access_incomplete", severity: "low", raw: { user: "robin", door: "Main entrance" } },
     ]),
+    ...[
+      "DENY",
+      "Unauthorized",
+      "Access Not Granted",
+      "No Access",
+      "Expired",
+      "not allowed",
+      "ACCESS_DENIED",
+      "accessDenied",
+      "Access Denied: timeout",
+    ].map((result): [string, JsonObject, Record<string, unknown>] => [
+      "access.door.unlock",
+      { ...parts, object: { authentication_type: "NFC", result } },
+      { type: "access_denied", severity: "medium", class: "security", raw: { user: "robin" } },
+    ]),
+    ...["ACCESS", "granted", "Allowed", "success", "ACCESS_GRANTED", "Access Granted (NFC)"].map(
+      (result): [string, JsonObject, Record<string, unknown>] => [
+        "access.door.unlock",
+        { ...parts, object: { authentication_type: "NFC", result } },
+        { type: "access_granted", severity: "info", class: "audit" },
+      ],
+    ),
+    ...[0, 7, "zugelassen", "timeout", "Access Incomplete (PIN)"].map(
+      (result): [string, JsonObject, Record<string, unknown>] => [
+        "access.door.unlock",
+        { ...parts, object: { authentication_type: "NFC", result } },
+        { type: "access_incomplete", severity: "low" },
+      ],
+    ),
+    ["access.door.unlock", { ...parts, object: { authentication_type: "NFC" } }, { type: "access_granted" }],
     [
       "access.data.device.remote_unlock",
       { name: "Side door", location_type: "door" },
@@ -41,6 +71,8 @@ describe("the doors' console", () => {
       { ...parts, object: { event_type: "door_forced_open" } },
       { type: "door_forced", severity: "high" },
     ],
+    ["access.device.dps_status", { ...parts, object: { event_type: "dps_force_open" } }, { type: "door_forced" }],
+    ["access.device.dps_status", { ...parts, object: { event_type: "dps_open_long" } }, { type: "door_held" }],
     [
       "access.device.dps_status",
       { ...parts, object: { event_type: "door_held_open", duration: 180 } },
@@ -57,6 +89,25 @@ describe("the doors' console", () => {
       { object: { mode: "evacuation", value: true } },
       { type: "evacuation", severity: "critical" },
     ],
+    ["access.device.emergency_status", { object: { software_lockdown: true } }, { type: "lockdown" }],
+    ["access.device.emergency_status", { object: { software_lockdown: false } }, { type: "lockdown_ended" }],
+    ["access.device.emergency_status", { object: { mode: "lockdown", evacuation: false } }, { type: "lockdown" }],
+    [
+      "access.device.emergency_status",
+      { object: { lockdown: false, evacuation: true } },
+      { type: "evacuation", severity: "critical" },
+    ],
+    ...[
+      { status: "none" },
+      { state: "off" },
+      { status: "normal" },
+      { value: false },
+      { lockdown: false, evacuation: false },
+    ].map((object): [string, JsonObject, Record<string, unknown>] => [
+      "access.device.emergency_status",
+      { object },
+      { type: "emergency_ended", severity: "medium" },
+    ]),
     ["access.device.emergency_status", { object: {} }, { type: "emergency", severity: "critical" }],
     ["access.temporary_unlock.start", parts, { type: "temporary_unlock_started", severity: "low" }],
     ["access.temporary_unlock.end", parts, { type: "temporary_unlock_ended" }],
@@ -107,6 +158,9 @@ describe("the doors' console", () => {
     ["BLOCKED", "access_denied", "medium"],
     ["INCOMPLETE", "access_incomplete", "low"],
     ["", "access_incomplete", "low"],
+    ["DENY", "access_denied", "medium"],
+    ["No Access", "access_denied", "medium"],
+    ["SOMETHING_NEW", "access_incomplete", "low"],
   ])("an entry of the log with %s, sent as it is, wrapped and twice wrapped", (result, type, severity) => {
     const bodies = [
       log(result),

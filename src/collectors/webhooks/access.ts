@@ -1,4 +1,5 @@
 import type { EventClass, JsonObject, JsonValue, Severity } from "../../model/event.ts";
+import { wordsOf } from "../alarm-kinds.ts";
 import { accessMethodOf, listOf, macOf, objectOf, put, textOf, typeOf } from "../fields.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { readAnyTime } from "../times.ts";
@@ -27,13 +28,14 @@ type Parts = Readonly<Record<"location" | "device" | "actor" | "object", JsonObj
 
 /** What a notification is, where its name alone does not say it. */
 const NOTIFICATIONS: Readonly<Record<string, (parts: Parts, data: JsonObject) => Told>> = {
+  // Without a place for a result it says what its name says: the door was unlocked.
   "access.door.unlock": ({ object }) => outcomeOf(toldResult(object) ?? "Access Granted"),
   "access.data.device.remote_unlock": () => ({ type: "door_unlocked", severity: "low" }),
-  "access.remote_view": () => ({ type: "doorbell", class: "security" }),
-  "access.remote_view.change": () => ({ type: "doorbell_ended", class: "audit" }),
-  "access.doorbell.incoming": () => ({ type: "doorbell", class: "security" }),
-  "access.doorbell.incoming.REN": () => ({ type: "doorbell", class: "security" }),
-  "access.doorbell.completed": () => ({ type: "doorbell_ended", class: "audit" }),
+  "access.remote_view": () => ({ type: "doorbell" }),
+  "access.remote_view.change": () => ({ type: "doorbell_ended" }),
+  "access.doorbell.incoming": () => ({ type: "doorbell" }),
+  "access.doorbell.incoming.REN": () => ({ type: "doorbell" }),
+  "access.doorbell.completed": () => ({ type: "doorbell_ended" }),
   "access.device.dps_status": ({ object }) => doorStatus(object),
   "access.device.emergency_status": ({ object }, data) => emergency({ ...data, ...object }),
   "access.unlock_schedule.activate": () => ({ type: "unlock_schedule_started" }),
@@ -116,41 +118,61 @@ function toldResult(object: JsonObject): string | undefined {
   return "result" in object ? (textOf(object["result"]) ?? "") : undefined;
 }
 
-/** `ACCESS`, `BLOCKED`, `INCOMPLETE`, and the same in sentences. */
+const INCOMPLETE = /\b(incomplete|time(d )?out|abort(s|ed)?|cancel(s|l?ed)?|pending)\b/;
+const REFUSED =
+  /\b(den(y|ies|ied)|block|fail|reject|refus|declin|invalid|illegal|unauthori[sz]ed|unsuccessful|forbid|prohibit|expire|revoke|disabled|inactive|suspended|false\b)|\b(not|never|cannot|unable)\b|\bno (access|entry|permission)/;
+const GRANTED =
+  /^access$|\b(grant(s|ed)?|allow(s|ed)?|permit(s|ted)?|accept(s|ed)?|approved|authori[sz]ed|success(ful|fully)?|succeeded|unlock(s|ed)?|open(s|ed)?|valid|pass(ed)?|ok|true)\b/;
+
+/**
+ * `ACCESS`, `BLOCKED`, `INCOMPLETE`, and the same in sentences. Somebody was let in only where that is said: of a word that
+ * nobody knows it is not known what came of it.
+ */
 function outcomeOf(result: string): Told {
-  const words = result.slice(0, 100).trim().toLowerCase();
-  if (words === "" || /incomplete|timeout|abort/.test(words)) return { type: "access_incomplete", severity: "low" };
-  if (/denied|block|fail|reject|refuse|invalid/.test(words)) return { type: "access_denied", severity: "medium" };
-  return { type: "access_granted" };
+  const words = wordsOf(result).trim();
+  if (REFUSED.test(words)) return { type: "access_denied", severity: "medium" };
+  const isGranted = GRANTED.test(words) && !INCOMPLETE.test(words);
+  return isGranted ? { type: "access_granted" } : { type: "access_incomplete", severity: "low" };
 }
 
 /** Why somebody was refused: the sentence, unless it says only that he was. */
 function reasonOf({ type }: Told, sentence: string | undefined): string | undefined {
-  const isEmpty = sentence === undefined || /^(?:access )?(?:denied|blocked)$/i.test(sentence);
+  const isEmpty =
+    sentence === undefined || /^(?:access[ _]?)?(?:den(?:y|ied)|blocked|refused|rejected)$/i.test(sentence);
   return type === "access_denied" && !isEmpty ? sentence : undefined;
 }
 
 function doorStatus(object: JsonObject): Told {
-  const words = `${textOf(object["event_type"]) ?? ""} ${textOf(object["status"]) ?? ""}`.slice(0, 100).toLowerCase();
-  if (/forced|break/.test(words)) return { type: "door_forced", severity: "high" };
-  if (/held|left|ajar|too long/.test(words)) return { type: "door_held", severity: "medium" };
+  const words = wordsOf(`${textOf(object["event_type"]) ?? ""} ${textOf(object["status"]) ?? ""}`);
+  if (/\bforc|\bbreak/.test(words)) return { type: "door_forced", severity: "high" };
+  if (/\b(held|left|ajar|long)\b/.test(words)) return { type: "door_held", severity: "medium" };
   if (/open/.test(words)) return { type: "door_opened" };
   return /clos/.test(words) ? { type: "door_closed" } : { type: "door_status" };
 }
 
+/** The words that say which emergency it is, or that there is none. */
+const EMERGENCY_WORDS = ["mode", "status", "state", "type", "event_type", "value"] as const;
+const OVER = /\b(normal|none|off|inactive|deactivated|disabled|cleared|ended|over|cancell?ed|idle|false)\b/;
+
 /** Where it is not said that it is over, it is not: better one alarm too many. */
 function emergency(object: JsonObject): Told {
-  const mode = textOf(object["mode"] ?? object["status"])?.toLowerCase() ?? "";
-  const isOver = object["value"] === false || object["status"] === "normal" || object["mode"] === "normal";
-  const both = object["lockdown"] === false && object["evacuation"] === false;
-  const kind =
-    object["lockdown"] === true || mode.includes("lockdown")
-      ? "lockdown"
-      : object["evacuation"] === true || mode.includes("evac")
-        ? "evacuation"
-        : "emergency";
-  if (isOver || both) return { type: `${kind}_ended`, severity: "medium", class: "security" };
-  return { type: kind, severity: "critical", class: "security" };
+  const words = wordsOf(EMERGENCY_WORDS.map((name) => String(object[name] ?? "")).join(" "));
+  const flags = Object.entries(object)
+    .filter((entry): entry is [string, boolean] => typeof entry[1] === "boolean" && entry[0] !== "value")
+    .map(([name, isOn]) => ({ kind: emergencyKind(wordsOf(name)), isOn }))
+    .filter(({ kind }) => kind !== undefined);
+  const raised = flags.find(({ isOn }) => isOn);
+  const kinds = new Set(flags.map(({ kind }) => kind));
+  const kind = raised?.kind ?? emergencyKind(words) ?? (kinds.size === 1 ? flags[0]!.kind! : "emergency");
+  const isOver = raised === undefined && (OVER.test(words) || (flags.length > 0 && emergencyKind(words) === undefined));
+  return isOver ? { type: `${kind}_ended`, severity: "medium" } : { type: kind, severity: "critical" };
+}
+
+/** `software_lockdown` is one too. */
+function emergencyKind(words: string): string | undefined {
+  if (/\block ?down\b/.test(words)) return "lockdown";
+  if (/\bevac/.test(words)) return "evacuation";
+  return /\bemergency\b/.test(words) ? "emergency" : undefined;
 }
 
 function visitor(object: JsonObject): Told {
@@ -158,16 +180,14 @@ function visitor(object: JsonObject): Told {
     textOf(object["status"] ?? object["visitor_status"])
       ?.slice(0, 100)
       .toLowerCase() ?? "";
-  if (/visited|check.?in|arrived|active/.test(status)) return { type: "visitor_checked_in" };
+  if (/visited|check.?in|arrived|\bactive/.test(status)) return { type: "visitor_checked_in" };
   if (/check.?out|left|complete/.test(status)) return { type: "visitor_checked_out" };
   return { type: "visitor_status_changed" };
 }
 
 function deviceStatus(data: JsonObject): Told {
   const isGone = data["is_online"] === false || data["online"] === false || data["is_connected"] === false;
-  return isGone
-    ? { type: "device_offline", severity: "medium", class: "network" }
-    : { type: "device_updated", class: "audit" };
+  return isGone ? { type: "device_offline", severity: "medium" } : { type: "device_updated" };
 }
 
 const DOORBELL_REASONS: Readonly<Record<number, string>> = {

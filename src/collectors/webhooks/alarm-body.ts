@@ -17,11 +17,20 @@ export function readAlarmBody(
   context: ReadContext,
 ): readonly ReadEvent[] | undefined {
   const name = textOf(body["name"]);
-  const parameters = objectOf(body["parameters"]);
-  const isAlarm = parameters !== undefined || "deviceEventClassId" in body || "UNIFIcategory" in body;
+  const isAlarm =
+    "parameters" in body ||
+    "deviceEventClassId" in body ||
+    "UNIFIcategory" in body ||
+    (textOf(body["app"]) !== undefined && !OTHERS.some((key) => key in body));
   if (name === undefined || !isAlarm) return undefined;
+  const event = alarmOf(textOf(body["app"]) ?? sender, name, body, context);
+  return [{ ...event, raw: { ...body, ...event.raw } }];
+}
+
+/** The event that an alarm of this name is, with nothing in `raw` but what has a name of ours. */
+export function alarmOf(product: string, name: string, body: JsonObject, context: ReadContext): ReadEvent {
   const fields = new FieldList();
-  for (const [key, value] of Object.entries({ ...body, ...parameters }).slice(0, FIELDS_MAX)) {
+  for (const [key, value] of Object.entries({ ...body, ...objectOf(body["parameters"]) }).slice(0, FIELDS_MAX)) {
     if (HEADER.has(key) || (typeof value !== "string" && typeof value !== "number")) continue;
     addParameter(fields, parameterOf(key), String(value));
   }
@@ -30,7 +39,7 @@ export function readAlarmBody(
   const event = readAlarm(
     {
       vendor: undefined,
-      product: textOf(body["app"]) ?? sender,
+      product,
       version: textOf(body["version"]),
       code: textOf(body["deviceEventClassId"]),
       name,
@@ -40,8 +49,11 @@ export function readAlarmBody(
     context,
   );
   const named = Object.entries(event.raw).filter(([key]) => Object.hasOwn(FIELD_NAMES, key));
-  return [{ ...event, raw: { ...body, ...Object.fromEntries(named) } }];
+  return { ...event, raw: Object.fromEntries(named) };
 }
+
+/** What else names its application has one of these. */
+const OTHERS = ["triggers", "alarm", "event", "item"];
 
 /** What an alarm says besides its parameters. */
 const HEADER = new Set(["name", "message", "severity", "version", "app", "deviceEventClassId"]);

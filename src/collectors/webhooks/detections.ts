@@ -1,4 +1,5 @@
-import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
+import type { JsonObject, Severity } from "../../model/event.ts";
+import { alarmKind } from "../alarm-kinds.ts";
 import { objectOf, textOf, typeOf } from "../fields.ts";
 
 // What cameras, sensors and lights see, in our words.
@@ -6,21 +7,12 @@ import { objectOf, textOf, typeOf } from "../fields.ts";
 interface DetectionKind {
   readonly type: string;
   readonly severity: Severity;
-  readonly class?: EventClass | undefined;
   /** It is no camera that saw it. */
   readonly isAtSensor: boolean;
 }
 
-const seen = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
-  type,
-  severity,
-  class: eventClass,
-  isAtSensor: false,
-});
-const sensed = (type: string, severity: Severity = "info", eventClass?: EventClass): DetectionKind => ({
-  ...seen(type, severity, eventClass),
-  isAtSensor: true,
-});
+const seen = (type: string, severity: Severity = "info"): DetectionKind => ({ type, severity, isAtSensor: false });
+const sensed = (type: string, severity: Severity = "info"): DetectionKind => ({ type, severity, isAtSensor: true });
 
 const KINDS: Readonly<Record<string, DetectionKind>> = {
   motion: seen("motion"),
@@ -43,34 +35,34 @@ const KINDS: Readonly<Record<string, DetectionKind>> = {
   ring: seen("doorbell"),
   disconnect: seen("camera_offline", "medium"),
   cameraDisconnected: seen("camera_offline", "medium"),
-  cameraConnected: seen("camera_online", "info", "network"),
-  deviceDisconnected: sensed("device_offline", "medium", "network"),
-  deviceConnected: sensed("device_online", "info", "network"),
+  cameraConnected: seen("camera_online"),
+  deviceDisconnected: sensed("device_offline", "medium"),
+  deviceConnected: sensed("device_online"),
   tamper: seen("tamper", "high"),
   cameraTampered: seen("tamper", "high"),
   smartDetectTamper: seen("tamper", "high"),
   recordingOff: seen("recording_stopped", "high"),
   recordingDeleted: seen("recording_deleted", "medium"),
   videoDeleted: seen("video_deleted", "medium"),
-  recordingModeChanged: seen("recording_mode_changed", "low", "audit"),
+  recordingModeChanged: seen("recording_mode_changed", "low"),
   driveFailed: sensed("disk_failed", "high"),
   storageFull: sensed("storage_full", "high"),
-  nfcCardScanned: seen("badge_scanned", "info", "audit"),
-  fingerprintIdentified: seen("fingerprint_identified", "info", "audit"),
-  sensorMotion: sensed("sensor_motion", "info", "security"),
-  sensorOpened: sensed("sensor_opened", "low", "security"),
-  sensorClosed: sensed("sensor_closed", "info", "security"),
+  nfcCardScanned: seen("badge_scanned"),
+  fingerprintIdentified: seen("fingerprint_identified"),
+  sensorMotion: sensed("sensor_motion"),
+  sensorOpened: sensed("sensor_opened", "low"),
+  sensorClosed: sensed("sensor_closed"),
   sensorAlarm: sensed("sensor_alarm", "high"),
   sensorTampered: sensed("tamper", "high"),
   sensorTamper: sensed("tamper", "high"),
   sensorWaterLeak: sensed("water_leak", "high"),
   sensorExtremeValues: sensed("sensor_extreme_values", "medium"),
-  sensorBatteryLow: sensed("battery_low", "low", "network"),
-  lightMotion: sensed("light_motion", "info", "security"),
-  doorAccess: seen("door_access", "info", "audit"),
-  access: sensed("protect_accessed", "info", "audit"),
-  deviceAdopted: sensed("device_adopted", "low", "audit"),
-  deviceUpdate: sensed("device_updated", "info", "audit"),
+  sensorBatteryLow: sensed("battery_low", "low"),
+  lightMotion: sensed("light_motion"),
+  doorAccess: seen("door_access"),
+  access: sensed("protect_accessed"),
+  deviceAdopted: sensed("device_adopted", "low"),
+  deviceUpdate: sensed("device_updated"),
 };
 
 /** Those that say what they saw in a list of its own. */
@@ -84,16 +76,26 @@ export function typesOf(type: string | undefined, detected: readonly string[]): 
   return WITH_LIST.has(type) && distinct.length > 0 ? distinct : [type];
 }
 
-/** `item` may say that a card or finger belongs to nobody who is known. */
+/** Whose own names say more than ours: a plate that nobody knows, the face of somebody who is looked for. */
+const SAY_MORE = new Set(["license_plate", "face"]);
+
+/** Alarms have words of their own for what frames tell of, much like those of CEF lines. */
+function kindOfWord(word: string): DetectionKind {
+  const { type, severity = "info" } = alarmKind("protect", word, "");
+  const isAtSensor = /^(?:sensor|light|chime|device)/i.test(word);
+  if (type === undefined || SAY_MORE.has(type)) return { type: typeOf(word, "detection"), severity, isAtSensor };
+  return { type: isAtSensor ? type.replace(/^camera_/, "device_") : type, severity, isAtSensor };
+}
+
+/** `item` may say that a card or finger belongs to nobody who is known, or that a door stayed closed. */
 export function detectionKind(word: string, item?: JsonObject): DetectionKind {
-  const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : seen(typeOf(word, "detection"));
+  const kind = Object.hasOwn(KINDS, word) ? KINDS[word]! : kindOfWord(word);
   const metadata = objectOf(item?.["metadata"]);
   if (kind.type === "fingerprint_identified" && metadata && isNobody(metadata["fingerprint"])) {
-    return seen("fingerprint_unknown", "low", "security");
+    return seen("fingerprint_unknown", "low");
   }
-  return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"])
-    ? seen("unknown_badge", "low", "security")
-    : kind;
+  if (kind.type === "door_access" && metadata?.["openSuccess"] === false) return seen("access_denied", "medium");
+  return kind.type === "badge_scanned" && metadata && isNobody(metadata["nfc"]) ? seen("unknown_badge", "low") : kind;
 }
 
 function isNobody(value: unknown): boolean {

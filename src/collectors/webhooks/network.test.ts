@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { JsonObject } from "../../model/event.ts";
 import { event } from "./bodies.fixture.ts";
 
 describe("the network's console", () => {
@@ -118,6 +119,36 @@ describe("the network's console", () => {
         action: "allow",
         device: "gw",
       },
+    });
+  });
+
+  test.each<[string, JsonObject]>([
+    ["null", { parameters: null }],
+    ["missing", {}],
+    ["a list", { parameters: [] }],
+  ])("an alarm whose parameters are %s is an alarm", (_, more) =>
+    expect(
+      event("network", { app: "network", name: "Threat Detected and Blocked", message: "m", severity: 7, ...more }),
+    ).toMatchObject({ type: "ids_alert", severity: "high", class: "security", raw: { action: "block", message: "m" } }),
+  );
+
+  test("an alarm in the older shape is what its name or its trigger says", () => {
+    expect(event("network", { alarm: { name: "Threat Detected and Blocked" } })).toMatchObject({
+      type: "ids_alert",
+      severity: "high",
+      class: "security",
+      raw: { event_name: "Threat Detected and Blocked", action: "block" },
+    });
+    const alarm = { name: "Call me", triggers: [{ key: "honeypot_triggered" }], severity: 9 };
+    expect(event("network", { alarm })).toMatchObject({
+      type: "honeypot_triggered",
+      severity: "critical",
+      raw: { event_name: "Call me", alarm },
+    });
+    expect(event("network", { alarm: { name: "Call me" }, message: "m" })).toMatchObject({
+      type: "call_me",
+      severity: "medium",
+      raw: { message: "m" },
     });
   });
 

@@ -4,6 +4,7 @@ import {
   actionOf,
   addressOf,
   integerOf,
+  listOf,
   macOf,
   objectOf,
   portOf,
@@ -13,12 +14,16 @@ import {
   textOf,
   typeOf,
 } from "../fields.ts";
-import { sourceOfProduct } from "../alarm-kinds.ts";
+import { alarmKind } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
+import { alarmOf } from "./alarm-body.ts";
 
 // Objects of the network controller: its events, what its intrusion detection says, and its older alarms.
+
+/** Triggers of one alarm that are looked at. */
+const TRIGGERS_MAX = 64;
 
 /** One object; undefined where it is none of these. */
 export function readNetwork(object: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
@@ -82,9 +87,9 @@ const KEYS: readonly (readonly [RegExp, Told])[] = [
   [/^EVT_AD_Login/, { type: "admin_login", severity: "info" }],
   [/^EVT_AD_.*(?:Created|Added|Invited)/, { type: "admin_created", severity: "medium" }],
   [/^EVT_AD_/, { type: "config_changed", severity: "low" }],
-  [/Lost_?Contact|_Disconnected/, { type: "device_offline", severity: "medium", class: "network" }],
-  [/^EVT_(?:AP|SW|GW|XG|DM)_Connected/, { type: "device_online", severity: "info", class: "network" }],
-  [/Adopted/, { type: "device_adopted", severity: "low", class: "audit" }],
+  [/Lost_?Contact|_Disconnected/, { type: "device_offline", severity: "medium" }],
+  [/^EVT_(?:AP|SW|GW|XG|DM)_Connected/, { type: "device_online", severity: "info" }],
+  [/Adopted/, { type: "device_adopted", severity: "low" }],
   [/Upgraded/, { type: "firmware_updated", severity: "low" }],
   [/WANTransition|Failover/, { type: "wan_failover", severity: "medium" }],
 ];
@@ -123,16 +128,25 @@ function other(key: string): Told {
   return { type: typeOf(key.replace(/^EVT_/, ""), "unnamed"), severity: "info", class: "network" };
 }
 
-/** The shape that the other consoles have too: a name, and what set it off. */
+/** The shape that the other consoles have too: a name that people may have given it, and what set it off. */
 function readOlderAlarm(object: JsonObject, alarm: JsonObject, context: ReadContext): readonly ReadEvent[] | undefined {
   const name = textOf(alarm["name"]);
   if (name === undefined) return undefined;
-  const raw: JsonObject = { ...object };
-  put(raw, "event_name", name);
-  put(raw, "message", textOf(alarm["message"] ?? object["message"]));
-  const source = sourceOfProduct(textOf(alarm["app"] ?? object["app"]) ?? "network");
-  const timestampMs = readAnyTime(object["timestamp"], context);
-  return [{ type: typeOf(name, "alarm"), source, severity: "medium", class: "security", timestampMs, raw }];
+  const product = textOf(alarm["app"] ?? object["app"]) ?? "network";
+  const keys = listOf(alarm["triggers"]).map((trigger) => textOf(objectOf(trigger)?.["key"]));
+  const known = [name, ...keys.slice(0, TRIGGERS_MAX)].find(
+    (words) => words !== undefined && alarmKind(product, words, "").type !== undefined,
+  );
+  const event = alarmOf(product, known ?? name, { message: object["message"] ?? null, ...alarm }, context);
+  const isTold = known !== undefined || "severity" in alarm;
+  return [
+    {
+      ...event,
+      severity: isTold ? event.severity : "medium",
+      timestampMs: event.timestampMs ?? readAnyTime(object["timestamp"], context),
+      raw: { ...object, ...event.raw, event_name: name },
+    },
+  ];
 }
 
 function timeOf(object: JsonObject, context: ReadContext): number | null {

@@ -12,6 +12,7 @@ export interface OpenEvent {
   readonly types: readonly string[];
   readonly type: string | undefined;
   readonly startMs: number | null;
+  readonly endMs?: number | null;
   readonly device: string | undefined;
   readonly hasEnded: boolean;
 }

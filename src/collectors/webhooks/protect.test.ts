@@ -54,6 +54,36 @@ describe("the cameras' console", () => {
     expect(event("protect", body)).toMatchObject({ type: "doorbell", raw: { camera: "0200000A0B0C" } });
   });
 
+  test.each([
+    ["camera_offline", "camera_offline", "medium"],
+    ["camera_online", "camera_online", "info"],
+    ["sensor_water_leak", "water_leak", "high"],
+    ["sensor_opened", "sensor_opened", "low"],
+    ["sensor_offline", "device_offline", "medium"],
+    ["audio_alarm_smoke", "smoke_alarm", "critical"],
+    ["audio_alarm_co", "carbon_monoxide_alarm", "critical"],
+    ["audio_alarm_glass_break", "glass_break", "high"],
+    ["audio_alarm_burglar", "burglar_alarm", "high"],
+    ["loitering", "loitering", "low"],
+    ["face_unknown", "face_unknown", "info"],
+    ["something_new", "something_new", "info"],
+  ])("the trigger %s is %s, as severe as a frame would tell it: %s", (key, type, severity) =>
+    expect(event("protect", { alarm: { name: "x", triggers: [{ key, device: "c1" }] } })).toMatchObject({
+      type,
+      severity,
+      class: type === "device_offline" ? "network" : "security",
+    }),
+  );
+
+  test("a trigger of a sensor is of no camera, one of a plate says which", () => {
+    const of = (trigger: JsonObject) => event("protect", { alarm: { name: "x", triggers: [trigger] } }).raw;
+    expect(of({ key: "sensor_water_leak", device: "s1" })).toMatchObject({ device: "s1" });
+    expect(of({ key: "sensor_water_leak", device: "s1" })).not.toHaveProperty("camera");
+    const key = "license_plate_unknown";
+    expect(of({ key, value: "AB123", device: "c1" })).toMatchObject({ plate: "AB123", camera: "c1" });
+    expect(of({ key, group: { name: "AB124" } })).toMatchObject({ plate: "AB124" });
+  });
+
   const frame = (type: string, item: JsonObject) => ({ type, item: { id: "d1", modelKey: "event", ...item } });
   const add = frame("add", {
     type: "smartDetectZone",
@@ -137,6 +167,14 @@ describe("the cameras' console", () => {
       { type: "videoDeleted", start: 1, camera: "cam1" },
       { type: "video_deleted", severity: "medium" },
     ],
+    [
+      { type: "doorAccess", start: 1, camera: "cam1", metadata: { openSuccess: false, userName: "robin" } },
+      { type: "access_denied", severity: "medium", class: "security", raw: { user: "robin" } },
+    ],
+    [
+      { type: "doorAccess", start: 1, camera: "cam1", metadata: { openSuccess: true, userName: { text: "robin" } } },
+      { type: "door_access", severity: "info", class: "audit", raw: { user: "robin" } },
+    ],
     [{ type: "somethingNew", start: 1, camera: "cam1" }, { type: "something_new" }],
     [
       { type: "motion", start: "never", end: 1_795_000_000_000 },
@@ -145,6 +183,13 @@ describe("the cameras' console", () => {
   ])("%j", (item, expected) =>
     expect(event("protect", { id: "x", modelKey: "event", ...item })).toMatchObject(expected),
   );
+
+  test("a detection whose end came first has its duration when it begins", () => {
+    const open = new OpenEvents();
+    expect(types("protect", frame("update", { end: 1_795_000_010_500 }), open)).toEqual(["detection_ended"]);
+    expect(event("protect", add, open)).toMatchObject({ type: "person", raw: { duration_s: 10.5 } });
+    expect(read("protect", frame("update", { end: 1_795_000_010_500 }), open)).toEqual({ kind: "nothing" });
+  });
 
   test("a camera that is back is news", () => {
     const body = {

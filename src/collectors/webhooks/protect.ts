@@ -42,15 +42,16 @@ function readAlarm(
   return (triggers.length > 0 ? triggers : [fallback]).map((trigger) => {
     const raw: JsonObject = { ...object };
     const [kind] = typesOf(textOf(trigger["key"]) ?? "alarm", []);
-    const { type, severity, class: eventClass, isAtSensor } = detectionKind(kind!);
+    const { type, severity, isAtSensor } = detectionKind(kind!);
     put(raw, "event_name", textOf(alarm["name"]));
     put(raw, "event_id", textOf(trigger["eventId"]));
     putDevice(raw, textOf(trigger["deviceName"]) ?? nameOf(trigger["device"], open), isAtSensor);
     put(raw, "device_mac", macOf(trigger["device"]));
     put(raw, "zone", zoneOf(trigger));
+    if (type.startsWith("license_plate")) put(raw, "plate", plateOf(trigger));
     put(raw, "url", textOf(alarm["eventLocalLink"]));
     const timestampMs = readAnyTime(trigger["timestamp"], context) ?? readAnyTime(object["timestamp"], context);
-    return { type, source: "protect", severity, class: eventClass, timestampMs, raw };
+    return { type, source: "protect", severity, timestampMs, raw };
   });
 }
 
@@ -59,6 +60,10 @@ function zoneOf(trigger: JsonObject): string | undefined {
   const zones = objectOf(trigger["zones"]);
   const [zone] = [...listOf(zones?.["zone"]), ...listOf(zones?.["line"]), ...listOf(zones?.["loiter"])];
   return typeof zone === "object" ? textOf(objectOf(zone)?.["name"]) : textOf(zone);
+}
+
+function plateOf(trigger: JsonObject): string | undefined {
+  return textOf(trigger["value"]) ?? textOf(trigger["licensePlate"]) ?? textOf(objectOf(trigger["group"])?.["name"]);
 }
 
 function nameOf(id: unknown, open: OpenEvents): string | undefined {
@@ -94,7 +99,8 @@ function readDetection(
   const id = textOf(item["id"]);
   const before = id === undefined ? undefined : open.get(id);
   const startMs = readAnyTime(item["start"], context) ?? before?.startMs ?? null;
-  const endMs = readAnyTime(item["end"], context);
+  // Frames may overtake each other: what has ended already is told with its end when it begins.
+  const endMs = readAnyTime(item["end"], context) ?? before?.endMs ?? null;
   const type = textOf(item["type"]) ?? before?.type;
   const device = textOf(item["camera"] ?? item["device"]) ?? before?.device;
   const listed = listOf(item["smartDetectTypes"]).filter((one) => typeof one === "string");
@@ -104,7 +110,7 @@ function readDetection(
   const fresh = types.filter((one) => before === undefined || !before.types.includes(one));
   const known = [...(before?.types ?? []), ...fresh];
   if (id !== undefined) {
-    open.set(id, { types: known, type, startMs, device, hasEnded: endMs !== null || before?.hasEnded === true });
+    open.set(id, { types: known, type, startMs, endMs, device, hasEnded: endMs !== null });
   }
   const durationMs = endMs !== null && startMs !== null && endMs >= startMs ? endMs - startMs : undefined;
   const detection = { item, more, device, durationMs, known, open };
@@ -126,15 +132,15 @@ interface Detection {
 }
 
 function detected(one: string, timestampMs: number | null, detection: Detection): ReadEvent {
-  const { type, severity, class: eventClass, isAtSensor } = detectionKind(one, detection.item);
-  return { type, source: "protect", severity, class: eventClass, timestampMs, raw: rawOf(detection, isAtSensor) };
+  const { type, severity, isAtSensor } = detectionKind(one, detection.item);
+  return { type, source: "protect", severity, timestampMs, raw: rawOf(detection, isAtSensor) };
 }
 
 function ended(timestampMs: number, wasOffline: boolean, detection: Detection): ReadEvent {
   const raw = rawOf(detection, false);
   if (detection.known.length > 0) raw["detections"] = detection.known.map((one) => detectionKind(one).type);
   const type = wasOffline ? "camera_online" : "detection_ended";
-  return { type, source: "protect", severity: "info", class: "security", timestampMs, raw };
+  return { type, source: "protect", severity: "info", timestampMs, raw };
 }
 
 function rawOf({ item, more, device, durationMs, open }: Detection, isAtSensor: boolean): JsonObject {
@@ -151,7 +157,8 @@ function rawOf({ item, more, device, durationMs, open }: Detection, isAtSensor: 
   const nfc = objectOf(metadata?.["nfc"]);
   const fingerprint = objectOf(metadata?.["fingerprint"]);
   put(raw, "badge", textOf(nfc?.["nfcId"]));
-  put(raw, "user", textOf(nfc?.["ulpId"] ?? nfc?.["userId"] ?? fingerprint?.["ulpId"]) ?? told("adoptedBy"));
+  const user = nfc?.["ulpId"] ?? nfc?.["userId"] ?? fingerprint?.["ulpId"] ?? metadata?.["userName"];
+  put(raw, "user", textOf(user) ?? told("userName") ?? told("adoptedBy"));
   put(raw, "device_mac", macOf(told("mac")));
   const plate = objectOf(metadata?.["licensePlate"]);
   put(raw, "plate", textOf(plate?.["name"] ?? metadata?.["licensePlate"]));
@@ -180,18 +187,10 @@ function readDevice(
   const timestampMs = readAnyTime(item["lastSeen"], context);
   const kind = model === "camera" ? "camera" : "device";
   if (state === "DISCONNECTED") {
-    const eventClass = kind === "camera" ? "security" : "network";
     // The time at which it was last seen is not the time at which it went.
-    return {
-      type: `${kind}_offline`,
-      source: "protect",
-      severity: "medium",
-      class: eventClass,
-      timestampMs: null,
-      raw,
-    };
+    return { type: `${kind}_offline`, source: "protect", severity: "medium", timestampMs: null, raw };
   }
   const isBack = state === "CONNECTED" && more["frame"] === "update";
   const type = isBack ? `${kind}_online` : `${typeOf(model, "device")}_updated`;
-  return { type, source: "protect", severity: "info", class: isBack ? "network" : "audit", timestampMs, raw };
+  return { type, source: "protect", severity: "info", class: "audit", timestampMs, raw };
 }

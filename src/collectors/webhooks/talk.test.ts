@@ -34,8 +34,31 @@ describe("the telephones' console", () => {
   test.each([
     [{ direction: "in", status: "voicemail", duration: 12 }, ["call_missed"]],
     [{ direction: "out", status: "refused", duration: 0 }, ["call_started", "call_refused"]],
+    [{ direction: "in", status: "declined" }, ["call_started", "call_refused"]],
     [{ direction: "in", status: "accepted", duration: 5 }, ["call_started", "call_ended"]],
+    ...["missed", "voicemail", "no answer", "unanswered", "cancelled"].map((status): [object, string[]] => [
+      { direction: "in", status },
+      ["call_missed"],
+    ]),
+    [{ direction: "incoming", status: "missed" }, ["call_missed"]],
+    [{ direction: null, status: "missed" }, ["call_missed"]],
+    [{ direction: null, status: "no answer" }, ["call_started", "call_ended"]],
+    [{ direction: null, status: "cancelled" }, ["call_started", "call_ended"]],
+    [{ direction: "out", status: "no_answer" }, ["call_started", "call_ended"]],
   ])("%j is %j", (more, expected) => expect(types("talk", { ...call, ...more })).toEqual(expected));
+
+  test("a missed call that is told of again, with its duration, is told once", () => {
+    const open = new OpenEvents();
+    const missed = { ...call, direction: "in", status: "missed" };
+    expect(types("talk", missed, open)).toEqual(["call_missed"]);
+    expect(read("talk", { ...missed, duration: 12 }, open)).toEqual({ kind: "nothing" });
+  });
+
+  test("a call that rang before it was missed is told as both", () => {
+    const open = new OpenEvents();
+    expect(types("talk", { ...call, direction: "in" }, open)).toEqual(["call_started"]);
+    expect(types("talk", { ...call, direction: "in", status: "missed" }, open)).toEqual(["call_missed"]);
+  });
 
   test("calls without an id of their own are not taken for one", () => {
     const open = new OpenEvents();

@@ -28,14 +28,20 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
   const fresh = told.filter((type) => !before?.types.includes(type));
   if (key !== undefined) {
     const types = [...(before?.types ?? []), ...fresh];
-    open.set(key, { types, type: "call", startMs, device: undefined, hasEnded: types.length > 1 });
+    open.set(key, {
+      types,
+      type: "call",
+      startMs,
+      device: undefined,
+      hasEnded: types.some((type) => type !== "call_started"),
+    });
   }
   return fresh.map((type) => {
     const isEnd = type === "call_ended" || type === "call_refused";
     const timestampMs = isEnd && startMs !== null ? startMs + (seconds ?? 0) * 1000 : startMs;
     const own =
       isEnd || type === "call_missed" ? { ...raw, ...(seconds !== undefined && { duration_s: seconds }) } : raw;
-    return { type, source: "talk", severity: "info", class: "network", timestampMs, raw: own };
+    return { type, source: "talk", severity: "info", timestampMs, raw: own };
   });
 }
 
@@ -43,10 +49,13 @@ export function readTalk(object: JsonObject, context: ReadContext, open: OpenEve
 function outcomeOf(record: JsonObject, seconds: number | undefined): string[] {
   const status = textOf(record["status"])?.toLowerCase() ?? "";
   const hasHungUp = listOf(record["call_events"]).some((one) => objectOf(one)?.["event"] === "call_hangup");
-  const isOver = seconds !== undefined || hasHungUp;
-  const isInward = textOf(record["direction"])?.toLowerCase() === "in";
+  // Who does not say it of a missed call means one that came in.
+  const direction = textOf(record["direction"])?.toLowerCase() ?? (status.includes("missed") ? "in" : "");
+  // Such a word is itself the end: of a call that nobody took there may be no duration, now or later.
+  const isInVain = /voicemail|missed|no.?answer|unanswered|cancel/.test(status);
+  const isOver = seconds !== undefined || hasHungUp || isInVain;
   // A call that rang in vain is told by one event; one that went out was a call whatever became of it.
-  if (isInward && /voicemail|missed|no.?answer|cancel/.test(status)) return isOver ? ["call_missed"] : [];
-  if (/refused|rejected|busy|failed/.test(status)) return ["call_started", "call_refused"];
+  if (isInVain && direction.startsWith("in")) return ["call_missed"];
+  if (/refused|rejected|declined|busy|failed/.test(status)) return ["call_started", "call_refused"];
   return isOver ? ["call_started", "call_ended"] : ["call_started"];
 }

@@ -40,7 +40,7 @@ const DEPTH_MAX = 32;
  * `unparsed`.
  */
 export function readBody(name: BodyName, body: JsonValue, context: ReadContext, open: OpenEvents): Reading {
-  if (typeof body !== "object" || body === null) return refused("the body is neither an object nor an array");
+  if (typeof body !== "object" || body === null) return refused("it is neither an object nor a list of objects");
   if (isDeeperThan(body, DEPTH_MAX)) return refused(`the body is nested deeper than ${DEPTH_MAX}`);
   const objects = objectsOf(wellFormed(body));
   if (objects.length > BODY_OBJECTS_MAX) return refused(`the body has more than ${BODY_OBJECTS_MAX} objects`);
@@ -82,7 +82,7 @@ function objectsOf(body: JsonValue): readonly JsonValue[] {
 }
 
 function unparsed(source: BodyName, raw: JsonObject): ReadEvent {
-  return { type: "unparsed", source, severity: "info", class: "network", timestampMs: null, raw };
+  return { type: "unparsed", source, severity: "info", timestampMs: null, raw };
 }
 
 function refused(message: string): Reading {

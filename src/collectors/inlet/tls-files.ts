@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+
+// The files that TLS needs, in PEM.
+
+export interface TlsSettings {
+  readonly tlsCertificate: string | null;
+  readonly tlsKey: string | null;
+  readonly tlsClientCa: string | null;
+}
+
+export interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca?: string;
+}
+
+/** Read once, and known to belong together. */
+export function readTlsFiles({ tlsCertificate, tlsKey, tlsClientCa }: TlsSettings): TlsFiles {
+  const tls = {
+    cert: readPem("collectors.tls_certificate", tlsCertificate),
+    key: readPem("collectors.tls_key", tlsKey),
+    ...(tlsClientCa !== null && { ca: readPem("collectors.tls_client_ca", tlsClientCa) }),
+  };
+  try {
+    createSecureContext(tls);
+  } catch (error) {
+    const files = "collectors.tls_certificate, collectors.tls_key and collectors.tls_client_ca";
+    const { message } = error as Error;
+    throw new TlsFailure(
+      "collectors.tls_certificate",
+      `TLS cannot be made of ${files}: ${message}.\nThey must be PEM, and the key that of the certificate.`,
+    );
+  }
+  return tls;
+}
+
+function readPem(setting: string, path: string | null): string {
+  const flag = `--${setting.replaceAll(/[._]/g, "-")}`;
+  const remedy = `Name a file with ${flag}, or close the collector with --syslog-tls-port off.`;
+  if (path === null)
+    throw new TlsFailure(setting, `Syslog over TLS (setting syslog_tls_port) needs ${setting}.\n${remedy}`);
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { message } = error as Error;
+    throw new TlsFailure(setting, `The file of ${setting} cannot be read: ${message}.\n${remedy}`, { cause: error });
+  }
+}
+
+export class TlsFailure extends Error {
+  readonly setting: string;
+  constructor(setting: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "ListenFailure";
+    this.setting = setting;
+  }
+}
