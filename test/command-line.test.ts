@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from "node:fs";
+import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
@@ -173,10 +173,59 @@ describe("check", () => {
 
   test("finds a data folder that cannot be one", async () => {
     writeFileSync(join(folder, "file"), "");
-    const { stdout, code } = await tocsin(["check", "--data-dir", join(folder, "file")]);
-    expect(stdout).toMatch(/data_dir \(flag --data-dir\): .*file is not a folder/);
-    expect(code).toBe(2);
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    for (const [dataDir, message] of [
+      [join(folder, "file"), /data_dir \(flag --data-dir\): .*file is not a folder/],
+      [join(folder, "link"), /data_dir .*link is a link that leads nowhere/],
+      ["/proc/tocsin/data", /data_dir .*no folder can be made in \/proc/],
+    ] as const) {
+      const { stdout, code } = await tocsin(["check", "--data-dir", dataDir]);
+      expect(stdout).toMatch(message);
+      expect(code).toBe(2);
+    }
   });
+});
+
+describe("a data folder that cannot be one", () => {
+  test.each([
+    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be made there[^]*--data-dir/],
+    ["link", /link is not a folder[^]*--data-dir/],
+    ["file", /file is not a folder[^]*--data-dir/],
+    ["a".repeat(300), /cannot be made there[^]*--data-dir/],
+  ])("%s is refused at once, in words", async (path, message) => {
+    writeFileSync(join(folder, "file"), "");
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    const dataDir = path.startsWith("/") ? path : join(folder, path);
+    for (const command of [["serve", "--port", "0"], CREATE, ["rebuild"]]) {
+      const { code, stderr } = await tocsin([...command, "--data-dir", dataDir]);
+      expect(stderr).toMatch(message);
+      expect(stderr).not.toContain("    at ");
+      expect(code).toBe(1);
+    }
+  });
+});
+
+test("a configuration without an end is refused, and not read for ever", async () => {
+  const { code, stdout } = await tocsin(["check", "--config", "/dev/zero"]);
+  expect(stdout).toMatch(/config .*is larger than/);
+  expect(code).toBe(2);
+});
+
+test("a data folder keeps its platform word once events bear it: serve, demo and check say which it is", async () => {
+  await json("keys", "create", "--name", "x", "--scopes", "events:read");
+  const acme = ["--platform", "acme"];
+  expect((await here("check", ...acme)).code).toBe(0);
+  await demoJson("--events", "20", "--flows", "0", ...acme);
+  for (const command of [["serve", "--port", "0"], ["demo"]]) {
+    const { code, stderr } = await here(...command);
+    expect(stderr).toMatch(/platform word is acme, not platform[^]*--platform acme[^]*--data-dir/);
+    expect(code).toBe(2);
+  }
+  const checked = await here("check");
+  expect(checked.stdout).toMatch(/platform \(default\): must be acme,.*it is platform/);
+  expect(checked.code).toBe(2);
+  expect(await here("check", ...acme)).toMatchObject({ code: 0 });
+  expect((await here("rebuild", ...acme)).code).toBe(0);
 });
 
 test("demo fills the store, rebuild makes its columns anew, and a server shows all of it", async () => {

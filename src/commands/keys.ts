@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../lib/duration.ts";
+import { makeFolder } from "../lib/folder.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import {
   COLLECT_NAMES,
@@ -124,7 +125,7 @@ function withKeyStore<Options>(
     const { settings } = requireSettings(command);
     const { openKeyStore } = await import("../store/index.ts");
     try {
-      if (makesFolder) mkdirSync(settings.dataDir, { recursive: true });
+      if (makesFolder) makeFolder(settings.dataDir);
       else requireFolder(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {

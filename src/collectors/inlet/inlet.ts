@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
@@ -282,6 +282,8 @@ function readPem(setting: string, path: string | null): string {
   const remedy = `Name a file with ${flag}, or close the collector with --syslog-tls-port off.`;
   if (path === null) throw tlsFailure(`Syslog over TLS (setting syslog_tls_port) needs ${setting}.\n${remedy}`);
   try {
+    // Something else, such as a pipe, could keep the service waiting for ever.
+    if (!statSync(path).isFile()) throw new Error(`${path} is not a file`);
     return readFileSync(path, "utf8");
   } catch (error) {
     const { message } = error as Error;

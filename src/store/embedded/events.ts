@@ -21,6 +21,7 @@ import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import { idOfText, type Journal } from "./journal/journal.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
+import type { PlatformWord } from "./platform-word.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
 import { holdsPhrases, parseSearch, type TextSearch } from "./text-search.ts";
@@ -37,16 +38,23 @@ export class EmbeddedEvents implements EventStore {
   readonly #columns: Thread<ColumnsApi>;
   readonly #news: CommitNews;
   readonly #state: State;
+  readonly #word: PlatformWord;
   #projections = 0;
 
-  constructor(journal: Journal, columns: Thread<ColumnsApi>, news: CommitNews, state: State) {
+  constructor(journal: Journal, columns: Thread<ColumnsApi>, news: CommitNews, state: State, word: PlatformWord) {
     this.#journal = journal;
     this.#columns = columns;
     this.#news = news;
     this.#state = state;
+    this.#word = word;
   }
 
   append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    return this.#word.isKept ? this.#journal.append(events) : this.#appendFirst(events);
+  }
+
+  async #appendFirst(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    this.#word.noteEvents(events);
     return this.#journal.append(events);
   }
 
