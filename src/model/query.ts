@@ -135,7 +135,7 @@ const metricShapes = {
   stats: z
     .strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") })
     .optional()
-    .describe("min, max, avg and sum; of timestamp times, and no sum"),
+    .describe("min, max, avg and sum; of timestamp times, whose sum is null"),
   cardinality: z.strictObject({ field: fieldSchema }).optional(),
   terms: z
     .strictObject({
@@ -254,7 +254,11 @@ export const searchSchema = z
   .strictObject({
     query: querySchema,
     aggs: aggregationsSchema.optional(),
-    sort: sortSchema.optional().describe("default: timestamp, newest first"),
+    sort: sortSchema
+      .optional()
+      .describe(
+        "by each field in turn: numbers, then text, then false, then true; events without the field last, whichever the direction; default: timestamp, newest first",
+      ),
     limit: z.int().min(0).max(SEARCH_LIMIT_MAX).default(50),
   })
   .meta({ id: "Search" });
@@ -284,5 +288,5 @@ export type AggregationResult =
   | { readonly buckets: readonly Bucket[]; readonly other_count?: number }
   | { readonly value: number }
   | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number }
-  /** Of the timestamp: times, of which there is no sum. */
-  | { readonly min: string | null; readonly max: string | null; readonly avg: string | null };
+  /** Of the timestamp: times, whose sum means nothing. */
+  | { readonly min: string | null; readonly max: string | null; readonly avg: string | null; readonly sum: null };
