@@ -57,6 +57,8 @@ describe("keys", () => {
     expect([await status(made.key), await status(rotated.key)]).toEqual([401, 200]);
     const graced = await json("keys", "rotate", made.id, "--grace", "1h");
     expect([await status(rotated.key), await status(graced.key)]).toEqual([200, 200]);
+    expect(rotated.previous_until).toBeNull();
+    expect(Date.parse(graced.previous_until) - Date.now()).toBeGreaterThan(3_500_000);
     await json("keys", "revoke", made.id);
     expect([await status(rotated.key), await status(graced.key)]).toEqual([401, 401]);
   });

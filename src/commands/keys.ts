@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../lib/duration.ts";
 import { makeFolder } from "../lib/folder.ts";
-import { formatTime, parseTime } from "../lib/time.ts";
+import { parseTime } from "../lib/time.ts";
 import {
   COLLECT_NAMES,
   collectScope,
@@ -14,6 +14,7 @@ import {
   PLANS,
   revokeKey,
   rotateKey,
+  rotationFault,
   SCOPES,
   type ApiKey,
   type Plan,
@@ -60,11 +61,11 @@ export function addKeys(program: Command): void {
     .option("--json", "as one JSON array");
   withKeyStore(list, { makesFolder: false }, (store, _, { json }: { json?: true }) => {
     const usage = new Map(store.usage().map((used) => [used.keyId, used]));
-    const views = store.list().map((key) => keyView(key, usage.get(key.id)));
+    const now = Date.now();
+    const views = store.list().map((key) => keyView(key, usage.get(key.id), now));
     if (json) return printJson(views);
     if (views.length === 0)
       return print("There is no key yet. Make one: tocsin keys create --name <name> --scopes all");
-    const now = Date.now();
     const rows = views.map((key) => [
       key.id,
       plain(key.name),
@@ -90,7 +91,11 @@ export function addKeys(program: Command): void {
     .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
   withKeyStore(rotate, { makesFolder: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
-    const made = rotateKey(usableKey(store, id!), { graceMs: grace, now: Date.now() });
+    const key = usableKey(store, id!);
+    const rotation = { graceMs: grace, now: Date.now() };
+    const fault = rotationFault(key, rotation);
+    if (fault !== undefined) throw new CommandFailure(`Not rotated: ${fault}.`);
+    const made = rotateKey(key, rotation);
     store.put(made.key);
     showSecret(made.key, made.secret, json);
   });
@@ -101,9 +106,10 @@ export function addKeys(program: Command): void {
     .description("refuse a key from now on")
     .option("--json", "as one JSON object");
   withKeyStore(revoke, { makesFolder: false }, (store, [id], { json }: { json?: true }) => {
-    const revoked = revokeKey(knownKey(store, id!), Date.now());
+    const now = Date.now();
+    const revoked = revokeKey(knownKey(store, id!), now);
     store.put(revoked);
-    if (json) printJson(keyView(revoked, undefined));
+    if (json) printJson(keyView(revoked, undefined, now));
     else print(`Revoked ${revoked.id} (${plain(revoked.name)}). It is refused from the next request on.`);
   });
 }
@@ -145,9 +151,14 @@ function requireFolder(dataDir: string): void {
 }
 
 function showSecret(key: ApiKey, secret: string, json: true | undefined): void {
-  if (json) return printJson({ ...keyView(key, undefined), key: secret });
-  const rest = key.previousUntil === null ? "" : `\nThe old secret works until ${formatTime(key.previousUntil)}.`;
+  const view = keyView(key, undefined, Date.now());
+  if (json) return printJson({ ...view, key: secret });
+  const rest = view.previous_until === null ? "" : `\n${oldSecrets(key)} until ${view.previous_until}.`;
   print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}${howToPost(key, secret)}`);
+}
+
+function oldSecrets({ previous }: ApiKey): string {
+  return previous.length === 1 ? "The old secret works" : "The last of the old secrets works";
 }
 
 /** A key for collectors is pasted into a controller's settings: this is what to paste. */

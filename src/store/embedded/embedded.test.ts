@@ -265,8 +265,7 @@ describe("the data folder", () => {
       expiresAt: null,
       revokedAt: null,
       secretHash: new Uint8Array(32),
-      previousHash: null,
-      previousUntil: null,
+      previous: [],
     };
     beside.put(key);
     await new Promise(setImmediate);
