@@ -90,6 +90,13 @@ describe("keys", () => {
     ],
     [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
+    [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "999999999d"], 2, /year 9999/],
+    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Not a scope: an empty one\./],
+    [
+      ["keys", "create", "--name", "", "--scopes", "foo", "--plan", "gold", "--expires", "yesterday"],
+      2,
+      /4 faults:\n {2}--name "": [^]*--scopes "foo": [^]*--plan "gold": [^]*--expires "yesterday": /,
+    ],
     [["keys", "create", "--name", "", "--scopes", "all"], 2, /1 to 100/],
     [["keys", "rotate", "x", "--grace", "2y"], 2, /30s, 10m or 24h/],
   ] as const)("%j is refused with what to do", async (args, code, message) => {

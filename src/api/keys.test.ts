@@ -173,6 +173,20 @@ describe("/v1/keys", () => {
     expect(await answers()).toEqual([401, 401, 401, 401]);
   });
 
+  test("revokes nothing for a body that it does not know", async () => {
+    const { key, secret } = server.addKey();
+    const revoke = (body: string) => {
+      const headers = { "content-length": String(body.length) };
+      return server.call("DELETE", `/v1/keys/${key.id}`, { body, headers });
+    };
+    const refused = await revoke('{"a":1}');
+    expect([refused.status, refused.body.error.details]).toEqual([400, [{ field: "a", message: "is not known here" }]]);
+    expect((await revoke("{")).body.error.code).toBe("malformed_json");
+    expect(await ask(secret)).toBe(200);
+    expect((await revoke("{}")).status).toBe(200);
+    expect(await ask(secret)).toBe(401);
+  });
+
   test("revokes: the very next request is refused, and the key stays in the list", async () => {
     const { key, secret } = server.addKey();
     expect(await ask(secret)).toBe(200);

@@ -17,12 +17,13 @@ import {
   rotationFault,
   SCOPES,
   type ApiKey,
+  type NewKey,
   type Plan,
   type Scope,
 } from "../model/key.ts";
 import type { KeyStore } from "../store/store.ts";
-import { CommandFailure, explainFailure } from "./failure.ts";
-import { addSettingFlags, requireSettings } from "./settings.ts";
+import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
 const HELP = `
@@ -42,15 +43,14 @@ export function addKeys(program: Command): void {
   const create = keys
     .command("create")
     .description("make a key and show it, this once")
-    .requiredOption("--name <name>", "who or what uses it", readName)
-    .requiredOption("--scopes <list>", `separated by commas: all, or out of ${SCOPES.join(", ")}`, readScopes)
-    .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, readPlan, "starter")
-    .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01", readExpiry)
+    .requiredOption("--name <name>", "who or what uses it")
+    .requiredOption("--scopes <list>", `separated by commas: all, or out of ${SCOPES.join(", ")}`)
+    .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, "starter")
+    .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01")
     .option("--json", "as one JSON object");
   // A key may be made before the first start, on a folder that is not there yet.
-  withKeyStore(create, { makesFolder: true }, (store, _, { name, scopes, plan, expires, json }: CreateOptions) => {
-    const now = Date.now();
-    const made = createKey({ name, scopes, plan, expiresAt: expires?.(now) ?? null, now });
+  withKeyStore(create, { makesFolder: true, read: readCreate }, (store, _, { json, ...wanted }) => {
+    const made = createKey(wanted);
     store.put(made.key);
     showSecret(made.key, made.secret, json);
   });
@@ -116,26 +116,60 @@ export function addKeys(program: Command): void {
 
 interface CreateOptions {
   name: string;
-  scopes: Scope[];
-  plan: Plan;
-  expires?: (now: number) => number;
+  scopes: string;
+  plan: string;
+  expires?: string;
   json?: true;
 }
 
-function withKeyStore<Options>(
+/** Every fault at once: the options are read together, and not one by one as they come. */
+function readCreate({ name, scopes, plan, expires, json }: CreateOptions): NewKey & { json: true | undefined } {
+  const faults: string[] = [];
+  const read = <Value>(flag: string, text: string, reader: (text: string) => Value): Value | undefined => {
+    try {
+      return reader(text);
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error;
+      faults.push(`  ${flag} ${JSON.stringify(text)}: ${error.message}`);
+      return undefined;
+    }
+  };
+  const now = Date.now();
+  const wanted = {
+    name: read("--name", name, readName),
+    scopes: read("--scopes", scopes, readScopes),
+    plan: read("--plan", plan, readPlan),
+    expiresAt: expires === undefined ? null : read("--expires", expires, (text) => readExpiry(text, now)),
+  };
+  if (faults.length > 0) {
+    throw new CommandFailure(`The key has ${countOf(faults.length, "fault")}:\n${faults.join("\n")}`, EXIT_WRONG_USE);
+  }
+  return { ...(wanted as Omit<NewKey, "now">), now, json };
+}
+
+interface KeyCommand<Given, Options> {
+  /** A data folder that is missing is made. */
+  readonly makesFolder: boolean;
+  /** What the options say, read before anything is opened or made. */
+  readonly read?: (given: Given) => Options;
+}
+
+function withKeyStore<Given, Options = Given>(
   command: Command,
-  { makesFolder }: { makesFolder: boolean },
+  { makesFolder, read }: KeyCommand<Given, Options>,
   run: (store: KeyStore, ids: string[], options: Options) => void,
 ): void {
   addSettingFlags(command, ["data_dir"]).action(async () => {
     const { settings } = requireSettings(command);
+    const given = command.opts<Given & object>();
+    const options = read ? read(given) : (given as unknown as Options);
     const { openKeyStore } = await import("../store/index.ts");
     try {
       if (makesFolder) makeFolder(settings.dataDir);
       else requireFolder(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {
-        run(store, command.args, command.opts<Options & object>());
+        run(store, command.args, options);
       } finally {
         store.close();
       }
@@ -195,7 +229,8 @@ function readScopes(text: string): Scope[] {
   const given = text.split(",").map((scope) => scope.trim());
   const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope));
   if (unknown.length === 0) return given as Scope[];
-  throw new InvalidArgumentError(`Not a scope: ${unknown.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
+  const named = unknown.map((scope) => scope || "an empty one");
+  throw new InvalidArgumentError(`Not a scope: ${named.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
 }
 
 function readPlan(text: string): Plan {
@@ -204,12 +239,16 @@ function readPlan(text: string): Plan {
   throw new InvalidArgumentError(`There are ${PLANS.join(", ")}.`);
 }
 
-function readExpiry(text: string): (now: number) => number {
+/** The last day of a year with four digits, which is as far as times are written. */
+const EXPIRES_AT_MAX = Date.UTC(9999, 11, 31);
+
+function readExpiry(text: string, now: number): number {
   const duration = parseDuration(text);
-  const time = parseTime(text);
-  if (duration !== undefined) return (now) => now + duration;
-  if (time !== undefined && time > Date.now()) return () => time;
-  throw new InvalidArgumentError("It must be a duration such as 90d, or a time to come such as 2027-01-01T00:00:00Z.");
+  const time = duration === undefined ? parseTime(text) : now + duration;
+  if (time !== undefined && time > now && time <= EXPIRES_AT_MAX) return time;
+  throw new InvalidArgumentError(
+    "It must be a duration such as 90d, or a time to come, up to the year 9999, such as 2027-01-01T00:00:00Z.",
+  );
 }
 
 function readGrace(text: string): number {
