@@ -14,6 +14,7 @@ import { Keys } from "./keys.ts";
 import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
+import { Room } from "./room.ts";
 import { State } from "./state.ts";
 import { searchFault } from "./text-search.ts";
 
@@ -49,7 +50,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     const { journal, columns, news, state } = parts;
     const { platform, indexPrefix, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
-    const events = new EmbeddedEvents(journal, columns, news, state, word);
+    const room = new Room(dataDir, () => journal.lastId, now);
+    const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
     await word.agree(dataDir, events).catch(async (error: unknown) => {
       await closeParts(parts, log);
       throw error;
@@ -94,7 +96,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       reputations: state.reputations,
       searchFault,
       check: async () => {
-        await Promise.all([journal.check(), cases.check(), flows.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
