@@ -119,12 +119,16 @@ export class Limits {
     return this.#uses.get(keyId);
   }
 
-  /** Writes down what has changed, exactly, so that a day's count outlives the process. */
+  /** Writes down what has changed, so that a day's count outlives the process. What is reserved stays so. */
   save(): void {
     if (this.#changed.size === 0) return;
-    const changed = [...this.#changed].map((keyId) => ({ keyId, use: this.#uses.get(keyId)! }));
-    if (!this.#write(changed.map(({ keyId, use }) => ({ keyId, ...use })))) return;
-    for (const { use } of changed) use.savedCount = use.dayCount;
+    const usage: KeyUsage[] = [];
+    for (const keyId of this.#changed) {
+      const { lastUsedAt, day, dayCount, savedCount } = this.#uses.get(keyId)!;
+      usage.push({ keyId, lastUsedAt, day, dayCount: Math.max(dayCount, savedCount) });
+    }
+    if (!this.#write(usage)) return;
+    for (const { keyId, dayCount } of usage) this.#uses.get(keyId)!.savedCount = dayCount;
     this.#changed.clear();
   }
 
@@ -132,12 +136,12 @@ export class Limits {
   #reserve(keyId: string, perDay: number): void {
     const use = this.#uses.get(keyId)!;
     const dayCount = use.dayCount + Math.floor(perDay * RESERVED_SHARE);
-    if (this.#write([{ ...use, keyId, dayCount }])) use.savedCount = dayCount;
+    if (this.#write([{ keyId, lastUsedAt: use.lastUsedAt, day: use.day, dayCount }])) use.savedCount = dayCount;
   }
 
   #write(usage: readonly KeyUsage[]): boolean {
     try {
-      this.#keys.saveUsage(usage.map(({ keyId, lastUsedAt, day, dayCount }) => ({ keyId, lastUsedAt, day, dayCount })));
+      this.#keys.saveUsage(usage);
       this.#canSave = true;
     } catch (error) {
       this.#log.warn({ err: error }, "use of keys not saved yet");
@@ -148,6 +152,11 @@ export class Limits {
 
   close(): void {
     clearInterval(this.#saver);
+    // What was reserved and not used is given back.
+    for (const [keyId, use] of this.#uses) {
+      if (use.savedCount > use.dayCount) this.#changed.add(keyId);
+      use.savedCount = 0;
+    }
     this.save();
   }
 

@@ -283,7 +283,7 @@ function readPem(setting: string, path: string | null): string {
   if (path === null) throw tlsFailure(`Syslog over TLS (setting syslog_tls_port) needs ${setting}.\n${remedy}`);
   try {
     // Something else, such as a pipe, could keep the service waiting for ever.
-    if (!statSync(path).isFile()) throw new Error(`${path} is not a file`);
+    if (!statSync(path).isFile()) throw new Error("it is not a file");
     return readFileSync(path, "utf8");
   } catch (error) {
     const { message } = error as Error;
