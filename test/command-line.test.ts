@@ -1,4 +1,4 @@
-import { rmSync, statSync, writeFileSync } from "node:fs";
+import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/inlet/certificates.fixture.ts";
@@ -58,6 +58,8 @@ describe("keys", () => {
     expect([await status(made.key), await status(rotated.key)]).toEqual([401, 200]);
     const graced = await json("keys", "rotate", made.id, "--grace", "1h");
     expect([await status(rotated.key), await status(graced.key)]).toEqual([200, 200]);
+    expect(rotated.previous_until).toBeNull();
+    expect(Date.parse(graced.previous_until) - Date.now()).toBeGreaterThan(3_500_000);
     await json("keys", "revoke", made.id);
     expect([await status(rotated.key), await status(graced.key)]).toEqual([401, 401]);
   });
@@ -89,6 +91,13 @@ describe("keys", () => {
     ],
     [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
+    [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "999999999d"], 2, /year 9999/],
+    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Not a scope: an empty one\./],
+    [
+      ["keys", "create", "--name", "", "--scopes", "foo", "--plan", "gold", "--expires", "yesterday"],
+      2,
+      /4 faults:\n {2}--name "": [^]*--scopes "foo": [^]*--plan "gold": [^]*--expires "yesterday": /,
+    ],
     [["keys", "create", "--name", "", "--scopes", "all"], 2, /1 to 100/],
     [["keys", "rotate", "x", "--grace", "2y"], 2, /30s, 10m or 24h/],
   ] as const)("%j is refused with what to do", async (args, code, message) => {
@@ -224,10 +233,59 @@ describe("check", () => {
 
   test("finds a data folder that cannot be one", async () => {
     writeFileSync(join(folder, "file"), "");
-    const { stdout, code } = await tocsin(["check", "--data-dir", join(folder, "file")]);
-    expect(stdout).toMatch(/data_dir \(flag --data-dir\): .*file is not a folder/);
-    expect(code).toBe(2);
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    for (const [dataDir, message] of [
+      [join(folder, "file"), /data_dir \(flag --data-dir\): .*file is not a folder/],
+      [join(folder, "link"), /data_dir .*link is a link that leads nowhere/],
+      ["/proc/tocsin/data", /data_dir .*no folder can be made in \/proc/],
+    ] as const) {
+      const { stdout, code } = await tocsin(["check", "--data-dir", dataDir]);
+      expect(stdout).toMatch(message);
+      expect(code).toBe(2);
+    }
   });
+});
+
+describe("a data folder that cannot be one", () => {
+  test.each([
+    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be made there[^]*--data-dir/],
+    ["link", /link is not a folder[^]*--data-dir/],
+    ["file", /file is not a folder[^]*--data-dir/],
+    ["a".repeat(300), /cannot be made there[^]*--data-dir/],
+  ])("%s is refused at once, in words", async (path, message) => {
+    writeFileSync(join(folder, "file"), "");
+    symlinkSync(join(folder, "nowhere"), join(folder, "link"));
+    const dataDir = path.startsWith("/") ? path : join(folder, path);
+    for (const command of [["serve", "--port", "0"], CREATE, ["rebuild"]]) {
+      const { code, stderr } = await tocsin([...command, "--data-dir", dataDir]);
+      expect(stderr).toMatch(message);
+      expect(stderr).not.toContain("    at ");
+      expect(code).toBe(1);
+    }
+  });
+});
+
+test("a configuration without an end is refused, and not read for ever", async () => {
+  const { code, stdout } = await tocsin(["check", "--config", "/dev/zero"]);
+  expect(stdout).toMatch(/config .*is larger than/);
+  expect(code).toBe(2);
+});
+
+test("a data folder keeps its platform word once events bear it: serve, demo and check say which it is", async () => {
+  await json("keys", "create", "--name", "x", "--scopes", "events:read");
+  const acme = ["--platform", "acme"];
+  expect((await here("check", ...acme)).code).toBe(0);
+  await demoJson("--events", "20", "--flows", "0", ...acme);
+  for (const command of [["serve", "--port", "0"], ["demo"]]) {
+    const { code, stderr } = await here(...command);
+    expect(stderr).toMatch(/platform word is acme, not platform[^]*--platform acme[^]*--data-dir/);
+    expect(code).toBe(2);
+  }
+  const checked = await here("check");
+  expect(checked.stdout).toMatch(/platform \(default\): must be acme,.*it is platform/);
+  expect(checked.code).toBe(2);
+  expect(await here("check", ...acme)).toMatchObject({ code: 0 });
+  expect((await here("rebuild", ...acme)).code).toBe(0);
 });
 
 test("demo fills the store, rebuild makes its columns anew, and a server shows all of it", async () => {

@@ -278,6 +278,7 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
   for (; single.status === 201; single = await ask("/v1/events", submission(sent++)))
     acknowledged.push(single.body.data.id);
   expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+  expect(await ask("/readyz")).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
   // Reading goes on all the while, also of what detection would have to write first.
   expect((await ask("/v1/events?per_page=5")).body.data).toHaveLength(5);
   expect((await ask("/v1/rules?per_page=5")).body.data).toHaveLength(5);
@@ -299,8 +300,12 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
 
   await disk.makeRoom(server);
   const until = performance.now() + REBUILD_MS_MAX;
+  // Nobody writes: that there is room again is found out all the same.
+  while ((await ask("/readyz")).status !== 200 && performance.now() < until) await sleep(200);
+  expect((await ask("/readyz")).status).toBe(200);
   while ((await submitBatch()).status !== 200 && performance.now() < until) await sleep(200);
   expect((await submitBatch()).status).toBe(200);
+  expect((await ask("/readyz")).status).toBe(200);
   await expectAll(ask, acknowledged);
   expect(await server.end()).toBe(0);
 

@@ -19,7 +19,7 @@ import {
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
-import { refuseBackwards, timeSchema } from "../model/query.ts";
+import { boundParameter, refuseBackwards } from "../model/query.ts";
 import { exceptionFaults, exceptionInputSchema } from "../model/rule.ts";
 import type { AlertTotals, Store } from "../store/store.ts";
 import { ALERT_DETAIL_EXAMPLE, ALERT_EXAMPLE, COMMENT_EXAMPLE } from "./alert-examples.ts";
@@ -138,8 +138,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         z.strictObject({
           ...pagingParameters("alert"),
           ...alertFilters(sources),
-          from: timeSchema.optional().describe("of created_at, inclusive"),
-          to: timeSchema.optional().describe("of created_at, exclusive"),
+          from: boundParameter.optional().describe("of created_at, inclusive"),
+          to: boundParameter.optional().describe("of created_at, exclusive"),
           search: searchParameter(
             (words) => store.searchFault(words),
             "words that must all occur, each from its beginning, in title, description, rule name, group or assignee",
@@ -148,6 +148,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
           order: z.enum(["asc", "desc"]).default("desc"),
         }),
       ),
+      cursorFault: async (id) => ((await store.alerts.get(id)) ? undefined : "is not the id of an alert"),
       answers: {
         200: { about: "a page of alerts", data: z.array(alertSchema), paginated: true, example: [ALERT_EXAMPLE] },
       },
@@ -182,8 +183,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       scopes: ["alerts:read"],
       query: z
         .strictObject({
-          from: timeSchema.optional().describe("of created_at, inclusive; default: 30 days before to"),
-          to: timeSchema.optional().describe("of created_at, exclusive; default: now"),
+          from: boundParameter.optional().describe("of created_at, inclusive; default: 30 days before to"),
+          to: boundParameter.optional().describe("of created_at, exclusive; default: now"),
         })
         .superRefine(refuseBackwards, BESIDE_OTHERS),
       answers: { 200: { about: "the statistics", data: statsSchema, example: STATS_EXAMPLE } },

@@ -21,7 +21,7 @@ export function createIdentify(keys: KeyStore): Identify {
     const known = proven.get(key);
     if (known && timingSafeEqual(known, secret)) return isUsable(key, now) ? key : undefined;
     if (!keyAccepts(key, given.secret, now)) return undefined;
-    if (key.previousHash === null) proven.set(key, secret);
+    if (key.previous.every(({ until }) => until <= now)) proven.set(key, secret);
     return key;
   };
 }

@@ -29,6 +29,17 @@ describe("a batch", () => {
     }
   });
 
+  test.each(["x-ndjson", "ndjson", "jsonl", "x-jsonlines", "jsonlines"])(
+    "of lines is taken as application/%s",
+    async (name) => {
+      const { status, body } = await send(lines([item(1), "not json", item(2)]), {
+        "content-type": `application/${name}`,
+      });
+      expect(status).toBe(200);
+      expect(body.data).toMatchObject({ accepted: 2, rejected: [{ index: 1 }] });
+    },
+  );
+
   test("of lines keeps the good ones and says of each other one why not", async () => {
     const { status, body } = await send(
       lines([

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
 import { findFaults, isDeeperThan, parseJson, rewrite, withoutByteOrderMark } from "../lib/json.ts";
-import { NDJSON_TYPE, type Body } from "./body.ts";
+import { JSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
 // A batch's submissions, each with its own faults, whichever way the batch is written.
@@ -19,7 +19,7 @@ export interface BatchRules {
 /** The submissions of a batch, each looked at when it is asked for; what is wrong with the whole is thrown at once. */
 export function batchItems(body: Body, rules: BatchRules): Iterable<Item> {
   const bytes = withoutByteOrderMark(body.bytes);
-  return body.type === NDJSON_TYPE ? itemsOfLines(bytes, rules) : itemsOfArray(bytes, rules);
+  return body.type !== JSON_TYPE ? itemsOfLines(bytes, rules) : itemsOfArray(bytes, rules);
 }
 
 function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<Item> {

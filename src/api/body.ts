@@ -11,6 +11,14 @@ const unzip = promisify(gunzip);
 
 export const JSON_TYPE = "application/json";
 export const NDJSON_TYPE = "application/x-ndjson";
+/** The names that go about for one value on each line: nobody has ever settled on one. */
+export const NDJSON_TYPES: readonly string[] = [
+  NDJSON_TYPE,
+  "application/ndjson",
+  "application/jsonl",
+  "application/x-jsonlines",
+  "application/jsonlines",
+];
 /** Levels of objects and arrays in a body, where nothing else is said. */
 export const BODY_DEPTH_MAX = 32;
 // What gzip adds to bytes that cannot be made smaller.

@@ -2,14 +2,14 @@ import { z } from "zod";
 import { POST_ITEMS_MAX, SIGNATURE_MS_MAX, type Posts } from "../collectors/posts.ts";
 import { REFUSAL_REASONS } from "../collectors/reading.ts";
 import { COLLECT_NAMES, collectScope, type ApiKey, type CollectName } from "../model/key.ts";
-import { JSON_TYPE, NDJSON_TYPE, type Body, type BodyRules } from "./body.ts";
+import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, type Body, type BodyRules } from "./body.ts";
 import { data, endpoint, type Answer, type Endpoint } from "./endpoint.ts";
 import { invalid, Problem } from "./problems.ts";
 
 // Where controllers post what happens. Some of them can set no header: their key stands in the path and can do nothing else.
 
 const TEXT_TYPE = "text/plain";
-const BODY_TYPES = [JSON_TYPE, NDJSON_TYPE, TEXT_TYPE];
+const BODY_TYPES = [JSON_TYPE, ...NDJSON_TYPES, TEXT_TYPE];
 
 export interface CollectEndpointOptions {
   readonly posts: Pick<Posts, "take">;

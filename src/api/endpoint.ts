@@ -8,6 +8,7 @@ import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
 import type { Body as RequestBody, BodyRoom, BodyRules } from "./body.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
+import { readableQuery } from "./query.ts";
 
 // One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
 // envelope and the OpenAPI document.
@@ -122,6 +123,8 @@ export interface Endpoint<
   readonly bodyOptional?: true;
   /** The handler reads the body by itself; the schema only documents it, for these media types. */
   readonly bodyTypes?: readonly string[];
+  /** What is wrong with the id that a list is to go on below: asked where something else is wrong, to tell both. */
+  readonly cursorFault?: (id: string) => Promise<string | undefined>;
   /** The handler is called with the faults of the query too, and refuses them together with those of the body. */
   readonly refusesFaults?: true;
   readonly requestHeaders?: z.ZodType;
@@ -168,14 +171,16 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
           request,
           readBody: read,
           faults,
-          query: check(query, onceEach(request.query as Record<string, unknown>, faults), "query", faults),
+          query: check(query, readableQuery(request, faults), "query", faults),
           params: spec.params ? check(spec.params, request.params, "path", faults) : undefined,
           body:
             body && !spec.bodyTypes
               ? checkBody(body, await read(rules), faults, spec.bodyOptional === true || !spec.body)
               : undefined,
         };
-        if (faults.length > 0 && !spec.refusesFaults) throw invalid(faults);
+        if (faults.length > 0 && !spec.refusesFaults) {
+          throw invalid([...faults, ...(await cursorFaults(spec, request, faults))]);
+        }
         return send(request, reply, await spec.handle(call as never), options.now);
       } finally {
         share.release();
@@ -186,7 +191,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
 
 /** A call that takes none still says so to whoever sends one: a field that does nothing is a mistake. */
 function mayHaveBody({ method }: Endpoint): boolean {
-  return method === "POST" || method === "PUT" || method === "PATCH";
+  return method !== "GET";
 }
 
 /** What a schema makes of a body, whose faults are added: those of its text and those of what it says. */
@@ -231,14 +236,11 @@ function check(schema: z.ZodType, input: unknown, whole: string, faults: Fault[]
   return undefined;
 }
 
-/** The query without the parameters that are given twice: which of the two was meant cannot be known. */
-function onceEach(query: Record<string, unknown>, faults: Fault[]): Record<string, unknown> {
-  const once: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(query)) {
-    if (Array.isArray(value)) faults.push({ field: name || "query", message: "is given more than once" });
-    else Object.defineProperty(once, name, { value, enumerable: true });
-  }
-  return once;
+async function cursorFaults(spec: Endpoint, request: FastifyRequest, faults: readonly Fault[]): Promise<Fault[]> {
+  const { after } = request.query as Record<string, unknown>;
+  if (!spec.cursorFault || typeof after !== "string" || faults.some(({ field }) => field === "after")) return [];
+  const message = await spec.cursorFault(after);
+  return message === undefined ? [] : [{ field: "after", message }];
 }
 
 export function metaOf(request: FastifyRequest, now: () => number): z.infer<typeof metaSchema> {

@@ -12,6 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
+const idsOf = ({ body }: Answer) => body.data.map(({ id }: { id: string }) => id);
 const fieldsOf = (answer: Answer): string[] => {
   expect(answer.status, answer.text).toBe(400);
   return answer.body.error.details.map(({ field }: { field: string }) => field);
@@ -53,7 +54,10 @@ describe("the list of events", () => {
     ["after=evt_unknown", "after"],
     ["after=evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d", "after"],
     ["page=1&limit=5", "page"],
-    ["per_page=5&after=evt_1", "per_page"],
+    ["search=%zz", "search"],
+    ["search=%ff", "search"],
+    ["type=a&search=100%", "search"],
+    ["type=%c3%28", "type"],
     ["nope=1", "nope"],
     ["Severity=high", "Severity"],
     ["__proto__=1", "__proto__"],
@@ -70,9 +74,52 @@ describe("the list of events", () => {
 
   test("names every fault at once, and the sources there are", async () => {
     const answer = await get("/v1/events?source=x&severity=y&page=0&after=evt_1&from=2026-11-15&to=2026-11-14&nope=1");
-    expect(fieldsOf(answer).sort()).toEqual(["from", "nope", "page", "page", "severity", "source"]);
+    expect(fieldsOf(answer).sort()).toEqual(["after", "from", "nope", "page", "severity", "source"]);
     const { message } = answer.body.error.details.find(({ field }: { field: string }) => field === "source");
     expect(message).toContain("platform_network, platform_protect, platform_access, platform_talk, custom");
+  });
+
+  test("names each parameter once, and a cursor that is none beside what else is wrong", async () => {
+    const fields = async (path: string) => fieldsOf(await get(path)).sort();
+    expect(await fields("/v1/events?per_page=0&page=0&limit=0&after=bad")).toEqual([
+      "after",
+      "limit",
+      "page",
+      "per_page",
+    ]);
+    expect(await fields("/v1/events?per_page=5&after=evt_1")).toEqual(["after", "per_page"]);
+    for (const list of ["events", "alerts", "rules"]) {
+      expect(await fields(`/v1/${list}?after=bad&severity=zz`), list).toEqual(["after", "severity"]);
+    }
+    expect(await fields("/v1/notifications?after=bad&status=zz")).toEqual(["after", "status"]);
+  });
+
+  test("reads a plus in a time that nobody encoded, and compares parts of a millisecond", async () => {
+    const at = "2026-11-14T10:00:00.000Z";
+    const { id } = (await submit(custom({}, { type: "whole", timestamp: at }))).body.data;
+    const found = async (query: string) => idsOf(await get(`/v1/events?type=whole&${query}`));
+    expect(await found("from=2026-11-14T12:00:00+02:00&to=2026-11-14T12:00:01+0200")).toEqual([id]);
+    expect(await found("from=2026-11-14T12:00:01+02:00")).toEqual([]);
+    expect(await found("from=2026-11-14T10:00:00.0009Z")).toEqual([]);
+    expect(await found("from=2026-11-14T10:00:00.0000Z")).toEqual([id]);
+    expect(await found("to=2026-11-14T10:00:00.0009Z")).toEqual([id]);
+    expect(await found("to=2026-11-14T10:00:00.0000Z")).toEqual([]);
+    const total = async (query: object) =>
+      (await server.call("POST", "/v1/events/search", { body: { query, limit: 0 } })).body.data.total;
+    const type = { field: "type", equals: "whole" };
+    const later = "2026-11-14T10:00:00.0001Z";
+    for (const [test, count] of [
+      [{ gt: later }, 0],
+      [{ gte: later }, 0],
+      [{ lt: later }, 1],
+      [{ lte: later }, 1],
+    ] as const) {
+      expect(await total({ bool: { must: [type, { field: "timestamp", ...test }] } }), JSON.stringify(test)).toBe(
+        count,
+      );
+    }
+    expect(await total({ bool: { must: [type] }, time_range: { from: later } })).toBe(0);
+    expect(await total({ bool: { must: [type] }, time_range: { to: later } })).toBe(1);
   });
 
   test("takes pages and cursors, and a page past the end is empty with the true total", async () => {
@@ -81,7 +128,6 @@ describe("the list of events", () => {
       clock += 1000;
       ids.unshift((await submit(custom({ n }, { type: "paged" }))).body.data.id);
     }
-    const idsOf = ({ body }: Answer) => body.data.map(({ id }: { id: string }) => id);
     const first = await get("/v1/events?type=paged&per_page=2");
     expect(idsOf(first)).toEqual(ids.slice(0, 2));
     expect(first.body.pagination).toEqual({ total: 5, page: 1, per_page: 2, total_pages: 3 });

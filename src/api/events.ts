@@ -3,10 +3,10 @@ import { BATCH_ITEMS_MAX, type Intake, type Item } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
-import { searchSchema, timeSchema, toSearchQuery } from "../model/query.ts";
+import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
-import { JSON_TYPE, NDJSON_TYPE, readJson, type Body } from "./body.ts";
+import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
@@ -52,6 +52,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "Events that arrive meanwhile neither repeat nor hide a row of a cursor walk.",
       scopes: ["events:read"],
       query: listQuery(sources, (words) => store.searchFault(words)),
+      cursorFault: async (id) =>
+        (await store.events.get(id)) === undefined ? "is not the id of an event that is stored" : undefined,
       answers: {
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
@@ -165,7 +167,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "An `Idempotency-Key` is not heeded here: a batch that is sent again is stored again.",
       scopes: ["events:write"],
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
-      bodyTypes: [JSON_TYPE, NDJSON_TYPE],
+      bodyTypes: [JSON_TYPE, ...NDJSON_TYPES],
       refusesFaults: true,
       example: [SUBMISSION_EXAMPLE],
       answers: {
@@ -176,7 +178,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         },
       },
       handle: async ({ readBody, faults }) => {
-        const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, NDJSON_TYPE] });
+        const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, ...NDJSON_TYPES] });
         if (!body) throw invalid([...faults, { field: "body", message: "is required" }]);
         if (faults.length > 0) throw invalid(faults);
         const items = batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
@@ -200,8 +202,8 @@ function listQuery(sources: readonly string[], searchFault: Store["searchFault"]
       severity: severitySchema.optional(),
       type: typeSchema.optional(),
       class: classSchema.optional(),
-      from: timeSchema.optional().describe("inclusive"),
-      to: timeSchema.optional().describe("exclusive"),
+      from: boundParameter.optional().describe("inclusive"),
+      to: boundParameter.optional().describe("exclusive"),
       search: searchParameter(
         searchFault,
         "words that must all occur, each from its beginning, in any field but the timestamp (for that there are from and " +

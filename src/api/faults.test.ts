@@ -187,7 +187,7 @@ test("a byte order mark in front of JSON is passed over", async () => {
   }
 });
 
-test("figures of the timestamp are times, and have no sum", async () => {
+test("figures of the timestamp are times, and their sum is null", async () => {
   for (const [timestamp, kind] of [
     ["2026-11-15T10:00:00Z", "a"],
     ["2026-11-15T12:00:00.001Z", "b"],
@@ -205,7 +205,7 @@ test("figures of the timestamp are times, and have no sum", async () => {
         limit: 0,
       })
     ).body.data.aggregations;
-  const at = (min: string | null, max = min, avg = min) => ({ min, max, avg });
+  const at = (min: string | null, max = min, avg = min) => ({ min, max, avg, sum: null });
   const { times, kinds } = await answer("timed");
   expect(times).toEqual(at("2026-11-15T10:00:00.000Z", "2026-11-15T12:00:00.001Z", "2026-11-15T11:00:00.000Z"));
   expect(kinds.buckets[0]).toEqual({ key: "a", count: 1, times: at("2026-11-15T10:00:00.000Z") });

@@ -144,6 +144,49 @@ describe("/v1/keys", () => {
     expect((await server.call("POST", "/v1/keys/key_none/rotate")).status).toBe(404);
   });
 
+  test("keeps every grace that was given, says until when, and takes only so many", async () => {
+    const first = server.addKey();
+    const rotate = (body?: object) =>
+      server.call("POST", `/v1/keys/${first.key.id}/rotate`, body === undefined ? {} : { body });
+    const at = (ms: number) => new Date(clock + ms).toISOString();
+    const second = (await rotate({ grace_seconds: 3600 })).body.data;
+    expect(second.previous_until).toBe(at(3_600_000));
+    const third = (await rotate({ grace_seconds: 60 })).body.data;
+    expect(third.previous_until).toBe(at(3_600_000));
+    const fourth = (await rotate()).body.data;
+    const secrets = [first.secret, second.key, third.key, fourth.key] as string[];
+    const answers = () => Promise.all(secrets.map((secret) => ask(secret)));
+    expect(await answers()).toEqual([200, 200, 401, 200]);
+    clock += 60_000;
+    expect(await answers()).toEqual([200, 401, 401, 200]);
+    for (let n = 0; n < 4; n++) expect((await rotate({ grace_seconds: 7200 })).status).toBe(200);
+    const refused = await rotate({ grace_seconds: 1 });
+    expect(refused.body.error).toMatchObject({
+      code: "conflict",
+      message: expect.stringContaining(`rotate it without a grace, or after ${at(3_540_000)}`),
+    });
+    expect((await rotate()).status).toBe(200);
+    const shown = (await server.call("GET", "/v1/keys?per_page=100")).body.data;
+    const own = shown.find(({ id }: { id: string }) => id === first.key.id);
+    expect(own.previous_until).toBe(at(7_200_000));
+    await server.call("DELETE", `/v1/keys/${first.key.id}`);
+    expect(await answers()).toEqual([401, 401, 401, 401]);
+  });
+
+  test("revokes nothing for a body that it does not know", async () => {
+    const { key, secret } = server.addKey();
+    const revoke = (body: string) => {
+      const headers = { "content-length": String(body.length) };
+      return server.call("DELETE", `/v1/keys/${key.id}`, { body, headers });
+    };
+    const refused = await revoke('{"a":1}');
+    expect([refused.status, refused.body.error.details]).toEqual([400, [{ field: "a", message: "is not known here" }]]);
+    expect((await revoke("{")).body.error.code).toBe("malformed_json");
+    expect(await ask(secret)).toBe(200);
+    expect((await revoke("{}")).status).toBe(200);
+    expect(await ask(secret)).toBe(401);
+  });
+
   test("revokes: the very next request is refused, and the key stays in the list", async () => {
     const { key, secret } = server.addKey();
     expect(await ask(secret)).toBe(200);

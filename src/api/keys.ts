@@ -8,6 +8,7 @@ import {
   planSchema,
   revokeKey,
   rotateKey,
+  rotationFault,
   scopeSchema,
   SCOPES,
   type ApiKey,
@@ -35,8 +36,11 @@ const KEY_EXAMPLE = {
   last_used_at: null,
   expires_at: null,
   revoked_at: null,
+  previous_until: null,
 };
 const MADE_KEY_EXAMPLE = { ...KEY_EXAMPLE, key: `tsn_${KEY_EXAMPLE.id}_<64 hex digits>` };
+
+const ROTATED_KEY_EXAMPLE = { ...MADE_KEY_EXAMPLE, previous_until: "2026-11-15T09:30:00.000Z" };
 
 const idParams = z.object({ id: z.string() });
 const madeKeySchema = keySchema
@@ -44,7 +48,7 @@ const madeKeySchema = keySchema
   .meta({ id: "MadeKey" });
 
 export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoint[] {
-  const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id));
+  const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id), now());
   const find = (id: string): ApiKey => {
     const key = keys.find(id);
     if (!key) throw new Problem("not_found", `there is no key ${id}`);
@@ -106,7 +110,9 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       operationId: "rotateKey",
       tag: "Keys",
       summary: "Give a key a new secret",
-      about: "The old secret goes on working for the grace period, if one is given.",
+      about:
+        "The old secret goes on working for the grace period, if one is given. A grace that was given before is kept: " +
+        "`previous_until` says until when the last of the old secrets works. Revoking the key ends them all.",
       scopes: ["keys:manage"],
       params: idParams,
       body: z
@@ -114,7 +120,7 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
         .meta({ id: "KeyRotation" }),
       bodyOptional: true,
       example: { grace_seconds: 3600 },
-      answers: { 200: { about: "the key with its new secret", data: madeKeySchema, example: MADE_KEY_EXAMPLE } },
+      answers: { 200: { about: "the key with its new secret", data: madeKeySchema, example: ROTATED_KEY_EXAMPLE } },
       problems: ["not_found", "conflict"],
       handle: ({ params, body, key: own }) => {
         const at = now();
@@ -125,7 +131,10 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
         }
         // The answer holds the whole key: to rotate it is to be given it.
         requireOwn(own, key.scopes);
-        const rotated = rotateKey(key, { graceMs: body.grace_seconds * 1000, now: at });
+        const rotation = { graceMs: body.grace_seconds * 1000, now: at };
+        const fault = rotationFault(key, rotation);
+        if (fault !== undefined) throw new Problem("conflict", fault);
+        const rotated = rotateKey(key, rotation);
         keys.put(rotated.key);
         return data({ ...view(rotated.key), key: rotated.secret });
       },

@@ -129,6 +129,21 @@ describe("rate limits", () => {
     expect((await ask(secret))[0]).toBe(429);
   });
 
+  test("give nothing back when the process is killed, and count at most a hundredth of the day too many", async () => {
+    const { secret, key } = server.addKey({ plan: "pro" });
+    for (let i = 0; i < 37; i++) {
+      expect((await ask(secret))[0]).toBe(200);
+      clock += 20_000;
+      // What is written down at this moment is what would be read after a kill.
+      const written = server.store.keys.usage().find(({ keyId }) => keyId === key.id)!;
+      expect(written.dayCount).toBeGreaterThanOrEqual(i + 1);
+      expect(written.dayCount).toBeLessThanOrEqual(i + 2);
+    }
+    server = await server.restart();
+    expect((await ask(secret)).slice(0, 2)).toEqual([200, 4]);
+    expect(server.store.keys.usage().find(({ keyId }) => keyId === key.id)!.dayCount).toBeLessThanOrEqual(39);
+  });
+
   test("turned off refuse nothing and keep their headers", async () => {
     const open = await openTestServer({ settings: { plans, rateLimits: false }, now: () => clock });
     const { secret } = open.addKey({ plan: "starter" });

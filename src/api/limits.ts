@@ -12,6 +12,8 @@ const MINUTE_MS = 60_000;
 /** Addresses whose minute is remembered; the one that was quiet longest is forgotten first. */
 const ADDRESSES_MAX = 20_000;
 const SAVE_MS = 1000;
+/** Of a day's requests, how many are written down ahead: what a crash may count too many, and never one too few. */
+const RESERVED_SHARE = 0.01;
 
 export interface LimitSettings {
   readonly rateLimits: boolean;
@@ -43,6 +45,8 @@ interface Use {
   minuteCount: number;
   day: number;
   dayCount: number;
+  /** The day's count as it is written down: never less than what was let in. */
+  savedCount: number;
   lastUsedAt: number;
 }
 
@@ -62,6 +66,8 @@ export class Limits {
   readonly #changed = new Set<string>();
   readonly #addresses = new LRUCache<string, Window>({ max: ADDRESSES_MAX });
   readonly #saver: NodeJS.Timeout;
+  /** False from a failure on until counts can be written again: they are not tried for every request. */
+  #canSave = true;
 
   constructor({ settings, keys, log, now }: LimitOptions) {
     this.#settings = settings;
@@ -69,7 +75,7 @@ export class Limits {
     this.#log = log;
     this.#now = now;
     for (const { keyId, lastUsedAt, day, dayCount } of keys.usage()) {
-      this.#uses.set(keyId, { minuteEndsAt: 0, minuteCount: 0, day, dayCount, lastUsedAt });
+      this.#uses.set(keyId, { minuteEndsAt: 0, minuteCount: 0, day, dayCount, savedCount: dayCount, lastUsedAt });
     }
     this.#saver = setInterval(() => this.save(), SAVE_MS).unref();
   }
@@ -91,6 +97,7 @@ export class Limits {
       }
       use.lastUsedAt = now;
       this.#changed.add(key.id);
+      if (plan.perDay !== null && use.dayCount > use.savedCount && this.#canSave) this.#reserve(key.id, plan.perDay);
     }
     return verdict;
   }
@@ -112,31 +119,51 @@ export class Limits {
     return this.#uses.get(keyId);
   }
 
-  /** Writes down what has changed, so that a day's count outlives the process. */
+  /** Writes down what has changed, so that a day's count outlives the process. What is reserved stays so. */
   save(): void {
     if (this.#changed.size === 0) return;
     const usage: KeyUsage[] = [];
     for (const keyId of this.#changed) {
-      const { lastUsedAt, day, dayCount } = this.#uses.get(keyId)!;
-      usage.push({ keyId, lastUsedAt, day, dayCount });
+      const { lastUsedAt, day, dayCount, savedCount } = this.#uses.get(keyId)!;
+      usage.push({ keyId, lastUsedAt, day, dayCount: Math.max(dayCount, savedCount) });
     }
+    if (!this.#write(usage)) return;
+    for (const { keyId, dayCount } of usage) this.#uses.get(keyId)!.savedCount = dayCount;
+    this.#changed.clear();
+  }
+
+  /** Before a request is let in that is not written down yet: a process that is killed must not give it back. */
+  #reserve(keyId: string, perDay: number): void {
+    const use = this.#uses.get(keyId)!;
+    const dayCount = use.dayCount + Math.floor(perDay * RESERVED_SHARE);
+    if (this.#write([{ keyId, lastUsedAt: use.lastUsedAt, day: use.day, dayCount }])) use.savedCount = dayCount;
+  }
+
+  #write(usage: readonly KeyUsage[]): boolean {
     try {
       this.#keys.saveUsage(usage);
-      this.#changed.clear();
+      this.#canSave = true;
     } catch (error) {
       this.#log.warn({ err: error }, "use of keys not saved yet");
+      this.#canSave = false;
     }
+    return this.#canSave;
   }
 
   close(): void {
     clearInterval(this.#saver);
+    // What was reserved and not used is given back.
+    for (const [keyId, use] of this.#uses) {
+      if (use.savedCount > use.dayCount) this.#changed.add(keyId);
+      use.savedCount = 0;
+    }
     this.save();
   }
 
   #use(keyId: string, now: number): Use {
     let use = this.#uses.get(keyId);
     if (!use) {
-      use = { minuteEndsAt: 0, minuteCount: 0, day: 0, dayCount: 0, lastUsedAt: now };
+      use = { minuteEndsAt: 0, minuteCount: 0, day: 0, dayCount: 0, savedCount: 0, lastUsedAt: now };
       this.#uses.set(keyId, use);
     }
     if (isOver(use.minuteEndsAt, now)) {
@@ -147,6 +174,7 @@ export class Limits {
     if (use.day !== today) {
       use.day = today;
       use.dayCount = 0;
+      use.savedCount = 0;
     }
     return use;
   }

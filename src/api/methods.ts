@@ -35,7 +35,13 @@ function split(routes: readonly Route[]): [written: Map<string, string[]>, patte
     const pattern = new RegExp(`^${route.path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+")}$`);
     return { ...route, fits: (path: string) => pattern.test(path) };
   });
-  return [new Map([...written].map(([path, same]) => [path, same.flatMap(methodsOf)])), patterns];
+  const methods = new Map([...written].map(([path, same]) => [path, same.flatMap(methodsOf)]));
+  // /v1/events/exports stands above exports, and is no event of this name.
+  for (const { path } of patterns) {
+    const above = path.slice(0, path.indexOf("/:"));
+    if (!methods.has(above)) methods.set(above, []);
+  }
+  return [methods, patterns];
 }
 
 function methodsOf({ method }: Route): string[] {

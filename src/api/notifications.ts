@@ -56,6 +56,7 @@ export function notificationEndpoints({ notifications, channels, now }: Notifica
           alert_id: z.string().min(1).max(ID_CHARACTERS_MAX).optional(),
         }),
       ),
+      cursorFault: async (id) => ((await notifications.get(id)) ? undefined : "is not the id of a notification"),
       answers: {
         200: {
           about: "a page of notifications",

@@ -53,22 +53,23 @@ interface Paging {
  * parameters say together is looked at even when one of them is wrong alone.
  */
 export function refuseMixedPaging<Schema extends z.ZodType<Paging>>(schema: Schema): Schema {
-  const when = () => true;
+  // A parameter that is wrong alone has been told of.
+  const unlessWrong = (name: keyof Paging) => ({
+    path: [name],
+    when: ({ issues }: z.core.ParsePayload) => !issues.some(({ path }) => path?.[0] === name),
+  });
   return schema
     .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
-      path: ["page"],
       message: "cannot stand beside after or limit, which are cursor mode",
-      when,
+      ...unlessWrong("page"),
     })
     .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
-      path: ["per_page"],
       message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
-      when,
+      ...unlessWrong("per_page"),
     })
     .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
-      path: ["from"],
       message: "is after to",
-      when,
+      ...unlessWrong("from"),
     });
 }
 

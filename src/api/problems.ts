@@ -82,6 +82,10 @@ function toFrameworkProblem(error: unknown): Problem | undefined {
   const status = error instanceof Error && "statusCode" in error ? error.statusCode : undefined;
   if (typeof status !== "number" || status < 400 || status > 499) return undefined;
   const known = Object.entries(PROBLEMS).find(([, entry]) => entry.status === status);
+  if (status === PROBLEMS.unsupported_media_type.status) {
+    const message = "the content type is not one that can be read; send one such as application/json";
+    return new Problem("unsupported_media_type", message, { cause: error });
+  }
   return new Problem((known?.[0] ?? "validation_error") as ProblemCode, (error as Error).message, { cause: error });
 }
 

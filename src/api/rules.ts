@@ -59,6 +59,7 @@ const EXCEPTION_EXAMPLE = {
   created_at: "2026-11-15T08:30:00.000Z",
 };
 
+const NO_RULE = "is not the id of a rule";
 const idParams = z.object({ id: z.string() });
 const revisionHeader = z.object({
   "if-match": z
@@ -113,6 +114,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
             .describe("a text that occurs in the name or the description"),
         }),
       ),
+      cursorFault: async (id) => (rulebook.find(id) ? undefined : NO_RULE),
       answers: {
         200: { about: "a page of rules", data: z.array(ruleSchema), paginated: true, example: [RULE_EXAMPLE] },
       },
@@ -279,7 +281,7 @@ function cut(
   }
   const after = position.after === undefined ? undefined : rulebook.find(position.after);
   if (position.after !== undefined && !after) {
-    throw invalid([{ field: "after", message: "is not the id of a rule" }]);
+    throw invalid([{ field: "after", message: NO_RULE }]);
   }
   const rest = after ? all.filter(({ name }) => name > after.name) : all;
   const shown = rest.slice(0, position.size);

@@ -88,6 +88,11 @@ describe("what is refused has the error body", () => {
   test("unknown paths, wrong methods with Allow, paths that cannot be decoded", async () => {
     expectProblem(await server.call("GET", "/v1/nothing"), "not_found");
     expectProblem(await server.call("GET", "/v1/events/%E0%A4%A"), "not_found");
+    for (const method of ["GET", "DELETE"]) {
+      const above = await server.call(method, "/v1/events/exports");
+      expectProblem(above, "not_found");
+      expect(above.body.error.message).toBe("there is nothing at this path");
+    }
     const wrong = await server.call("PUT", "/v1/events", { body: {} });
     expectProblem(wrong, "method_not_allowed");
     expect(wrong.headers.allow).toBe("GET, HEAD, POST");
@@ -132,7 +137,12 @@ describe("what is refused has the error body", () => {
       expectProblem(answer, "unsupported_media_type");
     }
     const raw = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\nConnection: close\r\n`;
-    expect(await talk(`${raw}Content-Length: ${body.length}\r\n\r\n${body}`)).toContain("unsupported_media_type");
+    const sent = `Content-Length: ${body.length}\r\n\r\n${body}`;
+    for (const header of ["", "Content-Type:\r\n", "Content-Type:  \r\n"])
+      expect(await talk(raw + header + sent)).toMatch(
+        /unsupported_media_type.*no content type; send application\/json/,
+      );
+    expect(await talk(`${raw}Content-Type: x\r\n${sent}`)).toMatch(/unsupported_media_type.*send one such as/);
     for (const encoding of ["br", "deflate", "zstd", "gzip, gzip"]) {
       const answer = await server.call("POST", "/v1/events", { body, headers: { "content-encoding": encoding } });
       expectProblem(answer, "unsupported_media_type");

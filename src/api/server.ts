@@ -211,6 +211,8 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     reply.headers(SECURITY_HEADERS);
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
+    // One that says nothing is none: the framework would refuse it in words of its own.
+    if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
     if (isOpen(request)) return done();
     const authorization = authorizationOf(request);
     const known = identify(authorization, now());

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simulate.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { eventSchema } from "../model/event-schema.ts";
-import { timeSchema } from "../model/query.ts";
+import { boundSchema } from "../model/query.ts";
 import { ruleInputSchema } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";
 import { ClientGone } from "./body.ts";
@@ -19,7 +19,7 @@ export interface SimulateEndpointOptions {
 }
 
 const rangeSchema = z
-  .strictObject({ from: timeSchema, to: timeSchema })
+  .strictObject({ from: boundSchema, to: boundSchema })
   .superRefine(({ from, to }, context) => {
     if (from > to) context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
     if (to - from > SIMULATED_MS_MAX) {

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
 import { socketPathFault } from "../collectors/inlet/unix-socket.ts";
@@ -9,6 +9,7 @@ import { Lists } from "../enrichment/lists/lists.ts";
 import { createLog } from "../lib/log.ts";
 import { refusalOf } from "../lib/outgoing.ts";
 import { PRIVATE_REMEDY } from "../notify/post.ts";
+import { readPlatformWord } from "../store/index.ts";
 
 // What settings name that lies outside of them: files, paths, addresses. Each is looked at by the part that will use it.
 
@@ -19,7 +20,7 @@ export interface PartFault {
 
 export async function partFaults(settings: Settings): Promise<PartFault[]> {
   const faults = await Promise.all([
-    dataFolderFaults(settings.dataDir),
+    folderFaults(settings),
     tlsFaults(settings),
     eveFaults(settings),
     enrichmentFaults(settings),
@@ -28,14 +29,41 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
   return faults.flat();
 }
 
+/** What the settings say of the folder, and the folder of them. */
+function folderFaults({ dataDir, platform }: Settings): PartFault[] {
+  const message = dataFolderFault(dataDir);
+  if (message !== undefined) return [{ path: "data_dir", message }];
+  try {
+    const known = readPlatformWord(dataDir);
+    if (known === undefined || known === platform) return [];
+    const needed = `must be ${known}, the word of the events or rules in ${dataDir}; it is ${platform}`;
+    return [{ path: "platform", message: needed }];
+  } catch (error) {
+    return [{ path: "data_dir", message: `what is in ${dataDir} cannot be read: ${(error as Error).message}` }];
+  }
+}
+
+/** File systems of the kernel's own, which make no folder for anyone: those of Linux, by their numbers. */
+const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x9fa0, 0x62656572, 0x63677270]);
+
 /** Whether the folder, or the nearest one above it that exists, can be written: asked, not tried. */
-function dataFolderFaults(dataDir: string): PartFault[] {
+function dataFolderFault(dataDir: string): string | undefined {
   let folder = dataDir;
-  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
-  const message = statSync(folder).isDirectory()
-    ? accessFault(folder, constants.R_OK | constants.W_OK | constants.X_OK, "written")
-    : `${folder} is not a folder`;
-  return message === undefined ? [] : [{ path: "data_dir", message }];
+  try {
+    while (!existsSync(folder) && dirname(folder) !== folder) {
+      if (isLink(folder)) return `${folder} is a link that leads nowhere`;
+      folder = dirname(folder);
+    }
+    if (!statSync(folder).isDirectory()) return `${folder} is not a folder`;
+    if (KERNEL_FILE_SYSTEMS.has(statfsSync(folder).type)) return `no folder can be made in ${folder}`;
+  } catch (error) {
+    return `${folder} cannot be looked at by this user (${(error as NodeJS.ErrnoException).code})`;
+  }
+  return accessFault(folder, constants.R_OK | constants.W_OK | constants.X_OK, "written");
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
 function tlsFaults({ syslogTlsPort, collectors }: Settings): PartFault[] {

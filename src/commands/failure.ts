@@ -19,10 +19,11 @@ export class CommandFailure extends Error {
 
 /** The failures of a machine that a person can mend, in words that say how; anything else stays what it is. */
 export function explainFailure(error: unknown, { dataDir }: { dataDir: string }): unknown {
-  const code = (error as NodeJS.ErrnoException)?.code;
-  const refuse = (message: string) => new CommandFailure(message, EXIT_FAILED, { cause: error });
+  const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
+  const refuse = (message: string, exitCode = EXIT_FAILED) => new CommandFailure(message, exitCode, { cause: error });
   const { name, address, port, reason } = error as { name?: string; address?: string; port?: number; reason?: string };
   if (name === "DataFolderInUse" || name === "ListenFailure") return refuse((error as Error).message);
+  if (name === "PlatformChanged") return refuse((error as Error).message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {
     return refuse(
       `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
@@ -42,7 +43,10 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
       `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
     );
   }
-  if (code === "ENOTDIR" || code === "EEXIST") {
+  if (code === "ENAMETOOLONG" || (syscall === "mkdir" && (code === "ENOENT" || code === "EINVAL"))) {
+    return refuse(`The data folder ${dataDir} cannot be made there (${code}).\nUse another one with --data-dir.`);
+  }
+  if (code === "ENOTDIR" || code === "EEXIST" || code === "ELOOP") {
     return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
   }
   if (code === "ENOSPC" || sqlite === DISK_FULL || (name === "StoreUnavailable" && reason === "disk_full")) {

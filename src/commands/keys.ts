@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
 import { parseDuration } from "../lib/duration.ts";
-import { formatTime, parseTime } from "../lib/time.ts";
+import { makeFolder } from "../lib/folder.ts";
+import { parseTime } from "../lib/time.ts";
 import {
   COLLECT_NAMES,
   collectScope,
@@ -13,14 +14,16 @@ import {
   PLANS,
   revokeKey,
   rotateKey,
+  rotationFault,
   SCOPES,
   type ApiKey,
+  type NewKey,
   type Plan,
   type Scope,
 } from "../model/key.ts";
 import type { KeyStore } from "../store/store.ts";
-import { CommandFailure, explainFailure } from "./failure.ts";
-import { addSettingFlags, requireSettings } from "./settings.ts";
+import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
+import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
 const HELP = `
@@ -40,15 +43,14 @@ export function addKeys(program: Command): void {
   const create = keys
     .command("create")
     .description("make a key and show it, this once")
-    .requiredOption("--name <name>", "who or what uses it", readName)
-    .requiredOption("--scopes <list>", `separated by commas: all, or out of ${SCOPES.join(", ")}`, readScopes)
-    .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, readPlan, "starter")
-    .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01", readExpiry)
+    .requiredOption("--name <name>", "who or what uses it")
+    .requiredOption("--scopes <list>", `separated by commas: all, or out of ${SCOPES.join(", ")}`)
+    .option("--plan <plan>", `its request limits: ${PLANS.join(", ")}`, "starter")
+    .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01")
     .option("--json", "as one JSON object");
   // A key may be made before the first start, on a folder that is not there yet.
-  withKeyStore(create, { makesFolder: true }, (store, _, { name, scopes, plan, expires, json }: CreateOptions) => {
-    const now = Date.now();
-    const made = createKey({ name, scopes, plan, expiresAt: expires?.(now) ?? null, now });
+  withKeyStore(create, { makesFolder: true, read: readCreate }, (store, _, { json, ...wanted }) => {
+    const made = createKey(wanted);
     store.put(made.key);
     showSecret(made.key, made.secret, json);
   });
@@ -59,11 +61,11 @@ export function addKeys(program: Command): void {
     .option("--json", "as one JSON array");
   withKeyStore(list, { makesFolder: false }, (store, _, { json }: { json?: true }) => {
     const usage = new Map(store.usage().map((used) => [used.keyId, used]));
-    const views = store.list().map((key) => keyView(key, usage.get(key.id)));
+    const now = Date.now();
+    const views = store.list().map((key) => keyView(key, usage.get(key.id), now));
     if (json) return printJson(views);
     if (views.length === 0)
       return print("There is no key yet. Make one: tocsin keys create --name <name> --scopes all");
-    const now = Date.now();
     const rows = views.map((key) => [
       key.id,
       plain(key.name),
@@ -89,7 +91,11 @@ export function addKeys(program: Command): void {
     .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
   withKeyStore(rotate, { makesFolder: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
-    const made = rotateKey(usableKey(store, id!), { graceMs: grace, now: Date.now() });
+    const key = usableKey(store, id!);
+    const rotation = { graceMs: grace, now: Date.now() };
+    const fault = rotationFault(key, rotation);
+    if (fault !== undefined) throw new CommandFailure(`Not rotated: ${fault}.`);
+    const made = rotateKey(key, rotation);
     store.put(made.key);
     showSecret(made.key, made.secret, json);
   });
@@ -100,35 +106,70 @@ export function addKeys(program: Command): void {
     .description("refuse a key from now on")
     .option("--json", "as one JSON object");
   withKeyStore(revoke, { makesFolder: false }, (store, [id], { json }: { json?: true }) => {
-    const revoked = revokeKey(knownKey(store, id!), Date.now());
+    const now = Date.now();
+    const revoked = revokeKey(knownKey(store, id!), now);
     store.put(revoked);
-    if (json) printJson(keyView(revoked, undefined));
+    if (json) printJson(keyView(revoked, undefined, now));
     else print(`Revoked ${revoked.id} (${plain(revoked.name)}). It is refused from the next request on.`);
   });
 }
 
 interface CreateOptions {
   name: string;
-  scopes: Scope[];
-  plan: Plan;
-  expires?: (now: number) => number;
+  scopes: string;
+  plan: string;
+  expires?: string;
   json?: true;
 }
 
-function withKeyStore<Options>(
+/** Every fault at once: the options are read together, and not one by one as they come. */
+function readCreate({ name, scopes, plan, expires, json }: CreateOptions): NewKey & { json: true | undefined } {
+  const faults: string[] = [];
+  const read = <Value>(flag: string, text: string, reader: (text: string) => Value): Value | undefined => {
+    try {
+      return reader(text);
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error;
+      faults.push(`  ${flag} ${JSON.stringify(text)}: ${error.message}`);
+      return undefined;
+    }
+  };
+  const now = Date.now();
+  const wanted = {
+    name: read("--name", name, readName),
+    scopes: read("--scopes", scopes, readScopes),
+    plan: read("--plan", plan, readPlan),
+    expiresAt: expires === undefined ? null : read("--expires", expires, (text) => readExpiry(text, now)),
+  };
+  if (faults.length > 0) {
+    throw new CommandFailure(`The key has ${countOf(faults.length, "fault")}:\n${faults.join("\n")}`, EXIT_WRONG_USE);
+  }
+  return { ...(wanted as Omit<NewKey, "now">), now, json };
+}
+
+interface KeyCommand<Given, Options> {
+  /** A data folder that is missing is made. */
+  readonly makesFolder: boolean;
+  /** What the options say, read before anything is opened or made. */
+  readonly read?: (given: Given) => Options;
+}
+
+function withKeyStore<Given, Options = Given>(
   command: Command,
-  { makesFolder }: { makesFolder: boolean },
+  { makesFolder, read }: KeyCommand<Given, Options>,
   run: (store: KeyStore, ids: string[], options: Options) => void,
 ): void {
   addSettingFlags(command, ["data_dir"]).action(async () => {
     const { settings } = requireSettings(command);
+    const given = command.opts<Given & object>();
+    const options = read ? read(given) : (given as unknown as Options);
     const { openKeyStore } = await import("../store/index.ts");
     try {
-      if (makesFolder) mkdirSync(settings.dataDir, { recursive: true });
+      if (makesFolder) makeFolder(settings.dataDir);
       else requireFolder(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {
-        run(store, command.args, command.opts<Options & object>());
+        run(store, command.args, options);
       } finally {
         store.close();
       }
@@ -144,9 +185,14 @@ function requireFolder(dataDir: string): void {
 }
 
 function showSecret(key: ApiKey, secret: string, json: true | undefined): void {
-  if (json) return printJson({ ...keyView(key, undefined), key: secret });
-  const rest = key.previousUntil === null ? "" : `\nThe old secret works until ${formatTime(key.previousUntil)}.`;
+  const view = keyView(key, undefined, Date.now());
+  if (json) return printJson({ ...view, key: secret });
+  const rest = view.previous_until === null ? "" : `\n${oldSecrets(key)} until ${view.previous_until}.`;
   print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}${howToPost(key, secret)}`);
+}
+
+function oldSecrets({ previous }: ApiKey): string {
+  return previous.length === 1 ? "The old secret works" : "The last of the old secrets works";
 }
 
 /** A key for collectors is pasted into a controller's settings: this is what to paste. */
@@ -183,7 +229,8 @@ function readScopes(text: string): Scope[] {
   const given = text.split(",").map((scope) => scope.trim());
   const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope));
   if (unknown.length === 0) return given as Scope[];
-  throw new InvalidArgumentError(`Not a scope: ${unknown.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
+  const named = unknown.map((scope) => scope || "an empty one");
+  throw new InvalidArgumentError(`Not a scope: ${named.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
 }
 
 function readPlan(text: string): Plan {
@@ -192,12 +239,16 @@ function readPlan(text: string): Plan {
   throw new InvalidArgumentError(`There are ${PLANS.join(", ")}.`);
 }
 
-function readExpiry(text: string): (now: number) => number {
+/** The last day of a year with four digits, which is as far as times are written. */
+const EXPIRES_AT_MAX = Date.UTC(9999, 11, 31);
+
+function readExpiry(text: string, now: number): number {
   const duration = parseDuration(text);
-  const time = parseTime(text);
-  if (duration !== undefined) return (now) => now + duration;
-  if (time !== undefined && time > Date.now()) return () => time;
-  throw new InvalidArgumentError("It must be a duration such as 90d, or a time to come such as 2027-01-01T00:00:00Z.");
+  const time = duration === undefined ? parseTime(text) : now + duration;
+  if (time !== undefined && time > now && time <= EXPIRES_AT_MAX) return time;
+  throw new InvalidArgumentError(
+    "It must be a duration such as 90d, or a time to come, up to the year 9999, such as 2027-01-01T00:00:00Z.",
+  );
 }
 
 function readGrace(text: string): number {

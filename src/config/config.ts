@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
@@ -127,12 +127,27 @@ function findFile({ configFile, environment, workingFolder }: SettingSources, fa
   return null;
 }
 
+/** At most so many bytes: what is named need not be a file that ends. */
+function readBeginning(file: string, bytesMax: number): string {
+  const bytes = Buffer.alloc(bytesMax);
+  const handle = openSync(file, "r");
+  try {
+    let length = 0;
+    for (let read = -1; read !== 0 && length < bytesMax; length += read) {
+      read = readSync(handle, bytes, length, bytesMax - length, null);
+    }
+    return bytes.toString("utf8", 0, length);
+  } finally {
+    closeSync(handle);
+  }
+}
+
 function readFile(file: string, entries: readonly SettingEntry[], faults: SettingFault[]): Given[] {
   const origin = `file ${file}`;
   const refuse = (path: string, message: string) => void faults.push({ path, origin, message });
   let text: string;
   try {
-    text = readFileSync(file, "utf8");
+    text = readBeginning(file, FILE_BYTES_MAX + 1);
   } catch (error) {
     refuse("config", `cannot be read: ${(error as Error).message}`);
     return [];

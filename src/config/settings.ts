@@ -56,7 +56,7 @@ export const settingsSchema = z.strictObject({
     "a path",
   ),
   platform: word(
-    "word in front of the sources: <platform>_network, <platform>_protect, <platform>_access, <platform>_talk",
+    "word in front of the sources: <platform>_network, <platform>_protect, <platform>_access, <platform>_talk; a data folder keeps it",
     "platform",
     /^[a-z][a-z0-9_-]{0,31}$/,
     "1 to 32 lower-case letters, digits, _ or -, beginning with a letter",

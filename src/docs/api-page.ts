@@ -119,9 +119,14 @@ function operationSection(title: string, operation: Operation, document: OpenApi
       ),
     );
   }
-  for (const [type, { schema }] of Object.entries(operation.requestBody?.content ?? {})) {
+  const bodies = Map.groupBy(Object.entries(operation.requestBody?.content ?? {}), ([, { schema }]) =>
+    JSON.stringify(schema),
+  );
+  for (const same of bodies.values()) {
+    const [, { schema }] = same[0]!;
     const rows = schema ? fieldRows(schema, document) : [];
-    parts.push(`Body (${code(type)})${rows.length > 0 ? ":" : `: ${schema ? valueWords(schema) : "any"}`}`);
+    const types = same.map(([type]) => code(type)).join(", ");
+    parts.push(`Body (${types})${rows.length > 0 ? ":" : `: ${schema ? valueWords(schema) : "any"}`}`);
     if (rows.length > 0) parts.push(markdownTable(["field", "value", "notes"], rows));
   }
   parts.push(...answerLines(operation, document));

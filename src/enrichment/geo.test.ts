@@ -155,3 +155,8 @@ test("a file that is not there is told of, and taken when it comes", async () =>
   expect(await geo.poll()).toBe(true);
   expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
 });
+
+test("what is no file is not read: it may have no end", async () => {
+  const geo = await open("/dev/zero");
+  expect(geo.status.fault!.message).toBe("the file of places cannot be used: it is not a file");
+});

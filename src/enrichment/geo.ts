@@ -60,10 +60,12 @@ export class Geo {
   /** Reads the file again where it has changed. True: the answers may be others now. */
   async poll(): Promise<boolean> {
     try {
-      const { size, mtimeMs, ino } = await stat(this.#path);
+      const found = await stat(this.#path);
+      const { size, mtimeMs, ino } = found;
       const signature = `${size} ${mtimeMs} ${ino}`;
       if (signature === this.#signature) return false;
       this.#signature = signature;
+      if (!found.isFile()) throw new Error("it is not a file");
       if (size > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
       const bytes = await readFile(this.#path);
       const reader = openReader(bytes);

@@ -20,6 +20,15 @@ export function parseTime(text: string): number | undefined {
   return shift === undefined ? undefined : midnight + h * 3_600_000 + mi * 60_000 + s * 1000 + ms - shift;
 }
 
+/**
+ * The same, a part of a millisecond counted as a whole one. Stored times are whole: one that is not before
+ * 10:00:00.0009 is not before 10:00:00.001, and one that is before the one is before the other.
+ */
+export function parseTimeUp(text: string): number | undefined {
+  const ms = parseTime(text);
+  return ms !== undefined && /[.,]\d{3}0*[1-9]/.test(text) ? ms + 1 : ms;
+}
+
 function parseOffset(text: string): number | undefined {
   if (text === "Z" || text === "z") return 0;
   const hours = Number(text.slice(1, 3));

@@ -111,6 +111,8 @@ const TABLE: readonly [operator: string, rows: readonly [test: object, raw: Json
       [{ lte: 2 }, { x: [5, 2] }, true],
       [{ field: "timestamp", gt: "2026-11-13T23:00:00Z" }, {}, true],
       [{ field: "timestamp", lte: "2026-11-14T00:29:59+01:00" }, {}, false],
+      [{ field: "timestamp", gte: "2026-11-13T23:30:00.0001Z" }, {}, false],
+      [{ field: "timestamp", lt: "2026-11-13T23:30:00.0001Z" }, {}, true],
     ],
   ],
   [

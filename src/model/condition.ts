@@ -3,7 +3,7 @@ import { z } from "zod";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseCidr, rangeContains } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
-import { parseTime } from "../lib/time.ts";
+import { parseTime, parseTimeUp } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
@@ -107,25 +107,29 @@ const isAnyOf = (wanted: readonly Scalar[], fold: (text: string) => string): Tes
   return (value) => set.has(typeof value === "string" ? fold(value) : value);
 };
 
-const compares = (about: string, holds: (value: number, bound: number) => boolean) =>
+type Comparison = "gt" | "gte" | "lt" | "lte";
+
+const compares = (name: Comparison, about: string, holds: (value: number, bound: number) => boolean) =>
   operator({
     value: bound,
     about,
     fault: (value, field) => {
-      if (field === "timestamp") return boundOfTime(value) === undefined ? TIME_WORDS : undefined;
+      if (field === "timestamp") return timeBound(name, value) === undefined ? TIME_WORDS : undefined;
       return typeof value === "string" ? "a number (only timestamp is compared with a time)" : undefined;
     },
     test: (value, { field }) => {
       if (field === "timestamp") {
-        const wanted = boundOfTime(value)!;
+        const wanted = timeBound(name, value)!;
         return (at) => holds(parseTime(at as string)!, wanted);
       }
       return (number) => typeof number === "number" && holds(number, value as number);
     },
   });
 
-function boundOfTime(value: number | string): number | undefined {
-  return typeof value === "string" ? parseTime(value) : undefined;
+/** What a stored time, which is of whole milliseconds, is compared with for a time that need not be. */
+export function timeBound(comparison: Comparison, value: number | string): number | undefined {
+  if (typeof value !== "string") return undefined;
+  return comparison === "gte" || comparison === "lt" ? parseTimeUp(value) : parseTime(value);
 }
 
 const equals = operator({
@@ -206,10 +210,10 @@ export const OPERATORS = {
       return (address) => typeof address === "string" && ranges.some((range) => rangeContains(range, address));
     },
   }),
-  gt: compares("the number (or the timestamp) is greater", (a, b) => a > b),
-  gte: compares("the number (or the timestamp) is greater or the same", (a, b) => a >= b),
-  lt: compares("the number (or the timestamp) is less", (a, b) => a < b),
-  lte: compares("the number (or the timestamp) is less or the same", (a, b) => a <= b),
+  gt: compares("gt", "the number (or the timestamp) is greater", (a, b) => a > b),
+  gte: compares("gte", "the number (or the timestamp) is greater or the same", (a, b) => a >= b),
+  lt: compares("lt", "the number (or the timestamp) is less", (a, b) => a < b),
+  lte: compares("lte", "the number (or the timestamp) is less or the same", (a, b) => a <= b),
   during: operator({
     value: z.string().max(100),
     about: "the timestamp lies in these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { pathFault } from "./field.ts";
-import { querySchema, timeSchema, refuseBackwards, type TimeRange } from "./query.ts";
+import { boundSchema, querySchema, refuseBackwards, type TimeRange } from "./query.ts";
 import type { Condition } from "./condition.ts";
 
 const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
@@ -13,7 +13,7 @@ const EXPORT_FIELDS_MAX = 100;
 export const exportRequestSchema = z
   .strictObject({
     format: z.enum(EXPORT_FORMATS),
-    time_range: z.strictObject({ from: timeSchema, to: timeSchema }).superRefine(refuseBackwards, BESIDE_OTHERS),
+    time_range: z.strictObject({ from: boundSchema, to: boundSchema }).superRefine(refuseBackwards, BESIDE_OTHERS),
     query: querySchema.optional(),
     fields: z
       .array(

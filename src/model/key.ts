@@ -51,9 +51,13 @@ export interface ApiKey {
   readonly revokedAt: number | null;
   /** SHA-256 of the secret. */
   readonly secretHash: Uint8Array;
-  /** The secret before the last rotation, as long as its grace lasts. */
-  readonly previousHash: Uint8Array | null;
-  readonly previousUntil: number | null;
+  /** Secrets from before rotations, each as long as its grace lasts. */
+  readonly previous: readonly PreviousSecret[];
+}
+
+export interface PreviousSecret {
+  readonly hash: Uint8Array;
+  readonly until: number;
 }
 
 export const keySchema = z
@@ -66,6 +70,10 @@ export const keySchema = z
     last_used_at: z.string().nullable(),
     expires_at: z.string().nullable(),
     revoked_at: z.string().nullable(),
+    previous_until: z
+      .string()
+      .nullable()
+      .describe("until when a secret from before a rotation goes on working; null: none does"),
   })
   .meta({ id: "Key" });
 
@@ -73,6 +81,8 @@ export type KeyView = z.infer<typeof keySchema>;
 
 /** The longest time for which the secret before a rotation may go on working. */
 export const GRACE_SECONDS_MAX = 30 * 86_400;
+/** Secrets of one key from before rotations that may work at once. */
+const PREVIOUS_SECRETS_MAX = 5;
 
 // tsn_key_<32 hex>_<64 hex>: the id names the key, so that finding it is one look-up; the secret proves it.
 const KEY_TEXT = /^tsn_(key_[0-9a-f]{32})_([0-9a-f]{64})$/;
@@ -109,26 +119,37 @@ export function createKey({ name, scopes, plan, expiresAt, now }: NewKey): MadeK
     expiresAt,
     revokedAt: null,
     secretHash: hashSecret(secret),
-    previousHash: null,
-    previousUntil: null,
+    previous: [],
   };
   return { key, secret: keyText(id, secret) };
 }
 
-/** Gives a key a new secret; the old one goes on working for the grace. */
+/** Those that still work, the one that ends first in front. */
+function livePrevious({ previous }: ApiKey, now: number): PreviousSecret[] {
+  return previous.filter(({ until }) => now < until).sort((a, b) => a.until - b.until);
+}
+
+/** Why a key cannot be rotated with a grace now: a grace that was promised is kept, and there are only so many. */
+export function rotationFault(key: ApiKey, { graceMs, now }: { graceMs: number; now: number }): string | undefined {
+  const live = livePrevious(key, now);
+  if (graceMs === 0 || live.length < PREVIOUS_SECRETS_MAX) return undefined;
+  return `${live.length} secrets of the key ${key.id} from before rotations still work: rotate it without a grace, or after ${formatTime(live[0]!.until)}`;
+}
+
+/** Gives a key a new secret; the old one goes on working for the grace, and older ones for theirs. */
 export function rotateKey(key: ApiKey, { graceMs, now }: { graceMs: number; now: number }): MadeKey {
   const secret = makeSecret();
+  const live = livePrevious(key, now);
   const rotated: ApiKey = {
     ...key,
     secretHash: hashSecret(secret),
-    previousHash: graceMs > 0 ? key.secretHash : null,
-    previousUntil: graceMs > 0 ? now + graceMs : null,
+    previous: graceMs > 0 ? [...live, { hash: key.secretHash, until: now + graceMs }] : live,
   };
   return { key: rotated, secret: keyText(key.id, secret) };
 }
 
 export function revokeKey(key: ApiKey, now: number): ApiKey {
-  return { ...key, revokedAt: key.revokedAt ?? now, previousHash: null, previousUntil: null };
+  return { ...key, revokedAt: key.revokedAt ?? now, previous: [] };
 }
 
 /** Neither revoked nor expired. */
@@ -140,16 +161,13 @@ export function isUsable(key: ApiKey, now: number): boolean {
 export function keyAccepts(key: ApiKey, secret: string, now: number): boolean {
   const hash = hashSecret(secret);
   const current = hashesEqual(hash, key.secretHash);
-  const previous =
-    key.previousHash !== null &&
-    key.previousUntil !== null &&
-    now < key.previousUntil &&
-    hashesEqual(hash, key.previousHash);
+  const previous = livePrevious(key, now).filter((secret) => hashesEqual(hash, secret.hash)).length > 0;
   return (current || previous) && isUsable(key, now);
 }
 
 /** A key as people see it. */
-export function keyView(key: ApiKey, usage: { readonly lastUsedAt: number } | undefined): KeyView {
+export function keyView(key: ApiKey, usage: { readonly lastUsedAt: number } | undefined, now: number): KeyView {
+  const last = livePrevious(key, now).at(-1);
   return {
     id: key.id,
     name: key.name,
@@ -159,6 +177,7 @@ export function keyView(key: ApiKey, usage: { readonly lastUsedAt: number } | un
     last_used_at: usage ? formatTime(usage.lastUsedAt) : null,
     expires_at: key.expiresAt === null ? null : formatTime(key.expiresAt),
     revoked_at: key.revokedAt === null ? null : formatTime(key.revokedAt),
+    previous_until: last ? formatTime(last.until) : null,
   };
 }
 

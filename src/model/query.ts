@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
-import { parseTime } from "../lib/time.ts";
+import { parseTime, parseTimeUp } from "../lib/time.ts";
 import {
   ALWAYS,
   CONDITION_DEPTH_MAX,
@@ -23,22 +23,30 @@ const AGGREGATIONS_MAX = 20;
 const SORT_FIELDS_MAX = 5;
 export const HISTOGRAM_BUCKETS_MAX = 10_000;
 
+function timeBy(read: (text: string) => number | undefined) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const ms = read(text);
+      if (ms !== undefined) return ms;
+      context.addIssue({
+        code: "custom",
+        message: "a time in ISO 8601 with an offset or Z, or a date: 2026-11-15T08:30:00Z",
+      });
+      return z.NEVER;
+    })
+    .meta({ type: "string", format: "date-time" });
+}
+
 /** A time in a request: refused in words, handed on in milliseconds. */
-export const timeSchema = z
-  .string()
-  .transform((text, context) => {
-    const ms = parseTime(text);
-    if (ms !== undefined) return ms;
-    context.addIssue({
-      code: "custom",
-      message: "a time in ISO 8601 with an offset or Z, or a date: 2026-11-15T08:30:00Z",
-    });
-    return z.NEVER;
-  })
-  .meta({ type: "string", format: "date-time" });
+export const timeSchema = timeBy(parseTime);
+/** An end of a range. */
+export const boundSchema = timeBy(parseTimeUp);
+/** The same in a query, where a plus that nobody encoded arrives as a space. */
+export const boundParameter = timeBy((text) => parseTimeUp(text.replace(/ (?=\d\d(?::?\d\d)?$)/, "+")));
 
 const timeRangeSchema = z
-  .strictObject({ from: timeSchema.optional(), to: timeSchema.optional() })
+  .strictObject({ from: boundSchema.optional(), to: boundSchema.optional() })
   .superRefine(refuseBackwards, BESIDE_OTHERS)
   .describe("from inclusive, to exclusive");
 
@@ -135,7 +143,7 @@ const metricShapes = {
   stats: z
     .strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") })
     .optional()
-    .describe("min, max, avg and sum; of timestamp times, and no sum"),
+    .describe("min, max, avg and sum; of timestamp times, whose sum is null"),
   cardinality: z.strictObject({ field: fieldSchema }).optional(),
   terms: z
     .strictObject({
@@ -254,7 +262,11 @@ export const searchSchema = z
   .strictObject({
     query: querySchema,
     aggs: aggregationsSchema.optional(),
-    sort: sortSchema.optional().describe("default: timestamp, newest first"),
+    sort: sortSchema
+      .optional()
+      .describe(
+        "by each field in turn: numbers, then text, then false, then true; events without the field last, whichever the direction; default: timestamp, newest first",
+      ),
     limit: z.int().min(0).max(SEARCH_LIMIT_MAX).default(50),
   })
   .meta({ id: "Search" });
@@ -284,5 +296,5 @@ export type AggregationResult =
   | { readonly buckets: readonly Bucket[]; readonly other_count?: number }
   | { readonly value: number }
   | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number }
-  /** Of the timestamp: times, of which there is no sum. */
-  | { readonly min: string | null; readonly max: string | null; readonly avg: string | null };
+  /** Of the timestamp: times, whose sum means nothing. */
+  | { readonly min: string | null; readonly max: string | null; readonly avg: string | null; readonly sum: null };

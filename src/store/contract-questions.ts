@@ -165,10 +165,46 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       for (const field of ["timestamp", "id", ...fields]) {
         for (const descending of [false, true]) {
           const wanted = sortByHand(events, [{ field, descending }]).map(({ id }) => id);
-          const found = await search(isRandom, { sort: [{ field, descending }], limit: 50 });
-          expect(ids(found.items), `${field} ${descending ? "desc" : "asc"}`).toEqual(wanted.slice(0, 50));
+          const name = `${field} ${descending ? "desc" : "asc"}`;
+          for (const limit of [50, 1000]) {
+            const found = await search(isRandom, { sort: [{ field, descending }], limit });
+            expect(ids(found.items), name).toEqual(wanted.slice(0, limit));
+          }
         }
       }
+    });
+
+    test("sorting puts numbers before text before false before true, and what has none of these last", async () => {
+      const mixed = [true, "a", false, 7, null, [true], "b", -1, [false, true]];
+      const own = await append(...mixed.map((b, n) => draft({ type: "sorts", raw: { b, n } })));
+      const sorted = async (descending: boolean) => {
+        const sort = [{ field: "raw.b", descending }];
+        const test: Condition = { kind: "test", field: "type", operator: "equals", value: "sorts", ignoreCase: false };
+        const found = ids((await search(test, { sort })).items);
+        expect(found).toEqual(sortByHand(own, sort).map(({ id }) => id));
+        return found.map((id) => mixed[own.findIndex((event) => event.id === id)]);
+      };
+      expect(await sorted(false)).toEqual([-1, 7, "a", "b", [false, true], false, [true], true, null]);
+      expect(await sorted(true)).toEqual([7, -1, "b", "a", [true], true, [false, true], false, null]);
+    });
+
+    test("a number lies in the bucket that it lies in as it is written, and keys are written like it", async () => {
+      const test: Condition = { kind: "test", field: "type", operator: "equals", value: "decimals", ignoreCase: false };
+      const steps = Array.from({ length: 61 }, (_, i) => i - 30);
+      const values = [...steps.map((n) => n / 10), ...steps.map((n) => n / 100), ...steps.map((n) => (n * 7) / 1000)];
+      const own = await append(...values.map((v) => draft({ type: "decimals", raw: { v, vs: [v, -v] } })));
+      const deep: Aggregation = { kind: "histogram", field: "raw.vs", interval: 0.3, aggs: [] };
+      for (const field of ["raw.v", "raw.vs"]) {
+        for (const interval of [0.1, 0.01, 0.7, 0.25, 1.1, 3, 0.007, 1e-3, 1e30, 2.5e-2]) {
+          const aggs = [{ name: "deep", aggregation: deep }];
+          const aggregation: Aggregation = { kind: "histogram", field, interval, aggs };
+          const found = await search(test, { aggs: [{ name: "steps", aggregation }], limit: 0 });
+          expect(found.aggregations["steps"], `${field} by ${interval}`).toEqual(aggregateByHand(aggregation, own));
+        }
+      }
+      const aggregation: Aggregation = { kind: "histogram", field: "raw.v", interval: 0.1, aggs: [] };
+      const { aggregations } = await search(test, { aggs: [{ name: "steps", aggregation }], limit: 0 });
+      expect(aggregations["steps"]).toMatchObject({ buckets: steps.map((n) => ({ key: n / 10 })) });
     });
 
     test("a scan gives every match once, oldest first, and nothing that came after it began", async () => {

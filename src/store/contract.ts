@@ -307,15 +307,18 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expiresAt: null,
         revokedAt: null,
         secretHash: new Uint8Array([1, 2, 3]),
-        previousHash: null,
-        previousUntil: null,
+        previous: [],
       };
 
       test("a key is found as it was put, and as it was changed", () => {
         expect(store.keys.find("key_1")).toBeUndefined();
         store.keys.put(key);
         expect(store.keys.find("key_1")).toEqual(key);
-        const revoked = { ...key, revokedAt: 5, previousHash: new Uint8Array([9]), previousUntil: 7 };
+        const previous = [
+          { hash: new Uint8Array([9]), until: 7 },
+          { hash: new Uint8Array([8]), until: 9 },
+        ];
+        const revoked = { ...key, revokedAt: 5, previous };
         store.keys.put(revoked);
         expect(store.keys.find("key_1")).toEqual(revoked);
         expect(store.keys.list()).toEqual([revoked]);

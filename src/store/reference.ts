@@ -33,10 +33,11 @@ function compareKeys(field: string, a: Plain, b: Plain): number {
 }
 
 function timeStats(all: readonly number[]): AggregationResult {
-  if (all.length === 0) return { min: null, max: null, avg: null };
-  const sum = all.reduce((total, ms) => total + BigInt(ms), 0n);
+  if (all.length === 0) return { min: null, max: null, avg: null, sum: null };
+  const total = all.reduce((sum, ms) => sum + BigInt(ms), 0n);
   const iso = (ms: number) => new Date(ms).toISOString();
-  return { min: iso(Math.min(...all)), max: iso(Math.max(...all)), avg: iso(Number(sum / BigInt(all.length))) };
+  const avg = iso(Number(total / BigInt(all.length)));
+  return { min: iso(Math.min(...all)), max: iso(Math.max(...all)), avg, sum: null };
 }
 
 export function aggregateByHand(agg: Aggregation, events: readonly Event[]): AggregationResult {
@@ -69,7 +70,7 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
     case "histogram": {
       const isTime = agg.field === "timestamp";
       const groups = groupBy(events, (event) => [
-        ...new Set(numbers(event, agg.field).map((value) => Math.floor(value / agg.interval))),
+        ...new Set(numbers(event, agg.field).map((value) => stepOf(value, agg.interval))),
       ]);
       const steps = [...groups.keys()].sort((a, b) => a - b);
       const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
@@ -77,7 +78,7 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
         const step = steps[0]! + i;
         const part = groups.get(step) ?? [];
         return {
-          key: isTime ? new Date(step * agg.interval).toISOString() : step * agg.interval,
+          key: isTime ? new Date(step * agg.interval).toISOString() : keyOf(step, agg.interval),
           count: part.length,
           ...inner(agg, part),
         };
@@ -85,6 +86,27 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
       return { buckets };
     }
   }
+}
+
+/** A number as it is written: whole units, and how many of its digits stand behind the point. */
+function decimal(value: number): { units: bigint; digits: number } {
+  const [mantissa = "", exponent = "0"] = value.toExponential().split("e");
+  const digits = (mantissa.split(".")[1] ?? "").length - Number(exponent);
+  return { units: BigInt(mantissa.replace(".", "")), digits };
+}
+
+/** Which multiple of the interval a number is or lies above, both read as they are written. */
+function stepOf(value: number, interval: number): number {
+  const [a, b] = [decimal(value), decimal(interval)];
+  const digits = Math.max(a.digits, b.digits);
+  const units = a.units * 10n ** BigInt(digits - a.digits);
+  const width = b.units * 10n ** BigInt(digits - b.digits);
+  return Number(units / width) - (units < 0n && units % width !== 0n ? 1 : 0);
+}
+
+function keyOf(step: number, interval: number): number {
+  const { units, digits } = decimal(interval);
+  return Number(`${BigInt(step) * units}e${-digits}`);
 }
 
 function inner(
@@ -106,7 +128,7 @@ function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[])
   return groups;
 }
 
-/** Numbers before text, without the field last, severities by gravity; equal ones newest first. */
+/** Numbers before text before truth, without the field last, severities by gravity; equal ones newest first. */
 export function sortByHand(events: readonly Event[], sort: readonly SortKey[]): Event[] {
   return [...events].sort((a, b) => {
     for (const { field, descending } of sort) {
@@ -121,12 +143,11 @@ function compareFields(a: Event, b: Event, field: string, direction: number): nu
   if (field === "severity") return direction * (SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
   const [x, y] = [a, b].map((event) => {
     const [first] = fieldReader(field)(event);
-    return typeof first === "string" || typeof first === "number" ? first : undefined;
+    return first === OBJECT ? undefined : first;
   });
-  const rank = (value: string | number | undefined) =>
-    typeof value === "number" ? 0 : typeof value === "string" ? 1 : 2;
+  const rank = (value: Plain | undefined) => ["number", "string", "boolean", "undefined"].indexOf(typeof value);
   if (rank(x) !== rank(y)) return rank(x) - rank(y);
   if (x === undefined || y === undefined || x === y) return 0;
-  if (typeof x === "number") return direction * (x - (y as number));
+  if (typeof x !== "string") return direction * (Number(x) - Number(y));
   return direction * Buffer.compare(Buffer.from(x), Buffer.from(y as string));
 }

@@ -1,4 +1,4 @@
-import { appendFileSync, copyFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, renameSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -225,6 +225,15 @@ test("a file that is gone with a batch under way is told of, and the new one is 
   const { told } = following();
   await storedWhen(numbers(20, 25));
   expect(told.join()).toContain("cannot be read again");
+});
+
+test("what is no file is told of and not read, until there is one", async () => {
+  symlinkSync("/dev/zero", path);
+  const { told } = following();
+  await expect.poll(() => told.join()).toContain("cannot be read: it is not a file");
+  await rm(path);
+  writeFileSync(path, linesOf(0, 3));
+  await storedWhen(numbers(0, 3));
 });
 
 test("a line that is too long is refused with its beginning, and the next is read", async () => {

@@ -190,6 +190,8 @@ export class FollowedFile {
 
   async #open(): Promise<Followed | undefined> {
     try {
+      // What is no file may keep whoever opens it waiting for ever.
+      if (!(await stat(this.#options.path)).isFile()) throw new Error("it is not a file");
       const handle = await open(this.#options.path, "r");
       return await closeOnFailure(handle, this.#asNew(handle));
     } catch (error) {

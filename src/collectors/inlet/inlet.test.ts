@@ -253,6 +253,7 @@ test("TLS that cannot be is refused with the setting and a remedy, before anythi
   await expect(start({ tlsCertificate, tlsKey: join(folder, "none") })).rejects.toThrow(
     /tls_key cannot be read.*ENOENT/,
   );
+  await expect(start({ tlsCertificate, tlsKey: "/dev/zero" })).rejects.toThrow(/tls_key cannot be read.*is not a file/);
   await expect(start({ tlsCertificate, tlsKey: file("key.pem", "no key") })).rejects.toThrow(
     /TLS cannot be made.*\n.*PEM/,
   );

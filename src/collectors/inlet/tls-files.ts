@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 
 // The files that TLS needs, in PEM.
@@ -41,6 +41,8 @@ function readPem(setting: string, path: string | null): string {
   if (path === null)
     throw new TlsFailure(setting, `Syslog over TLS (setting syslog_tls_port) needs ${setting}.\n${remedy}`);
   try {
+    // Something else, such as a pipe, could keep the service waiting for ever.
+    if (!statSync(path).isFile()) throw new Error("it is not a file");
     return readFileSync(path, "utf8");
   } catch (error) {
     const { message } = error as Error;

@@ -6,8 +6,10 @@ import { readList, type ReadList } from "./read.ts";
 
 const api = {
   read(path: string, bytesMax: number): ReadList {
-    const { size } = statSync(path);
-    if (size > bytesMax) throw new Error(`it is larger than ${bytesMax} bytes`);
+    const found = statSync(path);
+    // What is no file may have no end.
+    if (!found.isFile()) throw new Error("it is not a file");
+    if (found.size > bytesMax) throw new Error(`it is larger than ${bytesMax} bytes`);
     return readList(readFileSync(path, "utf8"));
   },
 };

@@ -19,12 +19,14 @@ import { afterEach, describe, expect, test } from "vitest";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import { ALWAYS } from "../../model/condition.ts";
 import type { EventDraft } from "../../model/event.ts";
+import { plainRule } from "../../model/rule.fixture.ts";
 import { storeContract } from "../contract.ts";
 import type { Store } from "../store.ts";
 import { openEmbedded, rebuildColumns } from "./embedded.ts";
 import { Keys } from "./keys.ts";
-import { columnsFile, dayFile } from "./layout.ts";
+import { columnsFile, dayFile, stateFile } from "./layout.ts";
 import { DataFolderInUse } from "./lock.ts";
+import { PlatformChanged } from "./platform-word.ts";
 
 const options = (dataDir: string, now: () => number = Date.now) => ({
   dataDir,
@@ -99,6 +101,48 @@ describe("the data folder", () => {
     return { even: even.total, all: users.total, ...users.aggregations };
   };
   const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
+
+  const openAs = async (dataDir: string, platform: string) => {
+    const store = await openEmbedded({ ...options(dataDir), platform });
+    stores.push(store);
+    return store;
+  };
+  const ofSource = (source: string) => drafts(1).map(({ draft }) => ({ draft: { ...draft, source } }));
+
+  test("takes another platform word as long as nothing bears one", async () => {
+    const dataDir = newFolder();
+    let store = await openAs(dataDir, "one");
+    await store.events.append(ofSource("custom"));
+    await close(store);
+    store = await openAs(dataDir, "two");
+    await store.events.append(ofSource("two_network"));
+    await close(store);
+    await expect(openAs(dataDir, "one")).rejects.toThrow(PlatformChanged);
+    expect(await (await openAs(dataDir, "two")).events.count()).toBe(2);
+  });
+
+  test("keeps the platform word that a rule names", async () => {
+    const dataDir = newFolder();
+    const store = await openAs(dataDir, "one");
+    await store.rules.put(plainRule({ source: "any" }));
+    await close(store);
+    const other = await openAs(dataDir, "two");
+    await other.rules.put(plainRule({ id: "rule_2", name: "test.two", source: "two_access" }));
+    await close(other);
+    await expect(openAs(dataDir, "one")).rejects.toThrow(/platform word is two, not one/);
+  });
+
+  test("of a version that wrote no platform word down: its newest event says it", async () => {
+    const dataDir = newFolder();
+    const store = await openAs(dataDir, "old");
+    await store.events.append(ofSource("old_talk"));
+    await close(store);
+    const state = new DatabaseSync(stateFile(dataDir));
+    state.exec("DROP TABLE words");
+    state.close();
+    await expect(openAs(dataDir, "new")).rejects.toThrow(/platform word is old, not new/);
+    await openAs(dataDir, "old");
+  });
 
   test("is left without logs of any size when the store closes", async () => {
     const dataDir = newFolder();
@@ -222,8 +266,7 @@ describe("the data folder", () => {
       expiresAt: null,
       revokedAt: null,
       secretHash: new Uint8Array(32),
-      previousHash: null,
-      previousUntil: null,
+      previous: [],
     };
     beside.put(key);
     await new Promise(setImmediate);

@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
+import { makeFolder } from "../../lib/folder.ts";
 import { Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
 import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
@@ -12,6 +13,8 @@ import { Journal } from "./journal/journal.ts";
 import { Keys } from "./keys.ts";
 import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
+import { PlatformWord } from "./platform-word.ts";
+import { Room } from "./room.ts";
 import { State } from "./state.ts";
 import { searchFault } from "./text-search.ts";
 
@@ -41,12 +44,19 @@ interface Parts {
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   const { dataDir, log } = options;
-  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) mkdirSync(folder, { recursive: true });
+  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
   const lock = lockDataFolder(dataDir);
   try {
     const parts = await openParts(options);
     const { journal, columns, news, state } = parts;
-    const { indexPrefix, registry, now = Date.now } = options;
+    const { platform, indexPrefix, registry, now = Date.now } = options;
+    const word = new PlatformWord(state, platform);
+    const room = new Room(dataDir, () => journal.lastId, now);
+    const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
+    await word.agree(dataDir, events).catch(async (error: unknown) => {
+      await closeParts(parts, log);
+      throw error;
+    });
     const cases = await Cases.open({ dataDir, registry, now }).catch(async (error: unknown) => {
       await closeParts(parts, log);
       throw error;
@@ -75,9 +85,9 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       },
     });
     return {
-      events: new EmbeddedEvents(journal, columns, news, state),
+      events,
       alerts: cases.alerts,
-      rules: cases.rules,
+      rules: word.around(cases.rules),
       detection: cases.detection,
       notifications: cases.notifications,
       analysis: cases.analysis,
@@ -87,7 +97,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       reputations: state.reputations,
       searchFault,
       check: async () => {
-        await Promise.all([journal.check(), cases.check(), flows.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
@@ -163,7 +173,7 @@ export async function rebuildColumns(
   options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
 ): Promise<number> {
   const { dataDir, log, onProgress } = options;
-  mkdirSync(eventsFolder(dataDir), { recursive: true });
+  makeFolder(eventsFolder(dataDir));
   const lock = lockDataFolder(dataDir);
   try {
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });

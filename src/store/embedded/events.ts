@@ -21,6 +21,8 @@ import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import { idOfText, type Journal } from "./journal/journal.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
+import type { PlatformWord } from "./platform-word.ts";
+import type { Room } from "./room.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
 import { holdsPhrases, parseSearch, type TextSearch } from "./text-search.ts";
@@ -32,21 +34,41 @@ const TIME_END = 8.64e15;
 /** Up to here the engine keeps the first rows in a heap; a higher limit makes it sort everything, each time. */
 const SCAN_PLACES = 5000;
 
+export interface EventParts {
+  readonly journal: Journal;
+  readonly columns: Thread<ColumnsApi>;
+  readonly news: CommitNews;
+  readonly state: State;
+  readonly word: PlatformWord;
+  readonly room: Room;
+}
+
 export class EmbeddedEvents implements EventStore {
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
   readonly #news: CommitNews;
   readonly #state: State;
+  readonly #word: PlatformWord;
+  readonly #room: Room;
   #projections = 0;
 
-  constructor(journal: Journal, columns: Thread<ColumnsApi>, news: CommitNews, state: State) {
+  constructor({ journal, columns, news, state, word, room }: EventParts) {
     this.#journal = journal;
     this.#columns = columns;
     this.#news = news;
     this.#state = state;
+    this.#word = word;
+    this.#room = room;
   }
 
   append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    const stored = this.#word.isKept ? this.#journal.append(events) : this.#appendFirst(events);
+    stored.catch((error: unknown) => this.#room.noteRefusal(error));
+    return stored;
+  }
+
+  async #appendFirst(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    this.#word.noteEvents(events);
     return this.#journal.append(events);
   }
 

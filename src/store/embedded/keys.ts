@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { PLANS, SCOPES, type ApiKey, type Plan, type Scope } from "../../model/key.ts";
+import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store.ts";
 import { writing } from "./failure.ts";
 import { keysFile } from "./layout.ts";
@@ -8,6 +8,7 @@ import { openSmall } from "./sqlite.ts";
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
   expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
+CREATE TABLE IF NOT EXISTS previous_secrets(key_id TEXT NOT NULL, hash BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY(key_id, hash)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
 `;
 
@@ -20,6 +21,7 @@ interface KeyRow {
   expires_at: number | null;
   revoked_at: number | null;
   secret_hash: Uint8Array;
+  /** As an older version kept the one that it knew of. */
   previous_hash: Uint8Array | null;
   previous_until: number | null;
 }
@@ -32,6 +34,7 @@ export class Keys implements KeyStore {
   readonly #db: DatabaseSync;
   readonly #version: StatementSync;
   readonly #select: StatementSync;
+  readonly #selectPrevious: StatementSync;
   readonly #cache = new Map<string, ApiKey>();
   #seenVersion = -1;
   #hasLooked = false;
@@ -40,6 +43,9 @@ export class Keys implements KeyStore {
     this.#db = openSmall(keysFile(dataDir), SCHEMA);
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
+    this.#selectPrevious = this.#db.prepare(
+      "SELECT hash, until FROM previous_secrets WHERE key_id = ? ORDER BY until, hash",
+    );
   }
 
   find(id: string): ApiKey | undefined {
@@ -48,7 +54,7 @@ export class Keys implements KeyStore {
     if (cached) return cached;
     const row = this.#select.get(id) as KeyRow | undefined;
     if (!row) return undefined;
-    const key = toKey(row);
+    const key = this.#toKey(row);
     this.#cache.set(id, key);
     return key;
   }
@@ -68,29 +74,45 @@ export class Keys implements KeyStore {
 
   list(): ApiKey[] {
     const rows = this.#db.prepare("SELECT * FROM keys ORDER BY id").all() as unknown as KeyRow[];
-    return rows.map(toKey);
+    return rows.map((row) => this.#toKey(row));
   }
 
   put(key: ApiKey): void {
-    const statement = this.#db.prepare(
-      `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash, previous_hash, previous_until)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
+    const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
     writing(() =>
-      statement.run(
-        key.id,
-        key.name,
-        key.scopes.join(" "),
-        key.plan,
-        key.createdAt,
-        key.expiresAt,
-        key.revokedAt,
-        key.secretHash,
-        key.previousHash,
-        key.previousUntil,
-      ),
+      this.#together(() => {
+        this.#db
+          .prepare(
+            `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+          )
+          .run(id, name, scopes.join(" "), plan, createdAt, expiresAt, revokedAt, secretHash);
+        this.#db.prepare("DELETE FROM previous_secrets WHERE key_id = ?").run(id);
+        const insert = this.#db.prepare("INSERT INTO previous_secrets(key_id, hash, until) VALUES (?, ?, ?)");
+        for (const { hash, until } of key.previous) insert.run(id, hash, until);
+      }),
     );
-    this.#cache.delete(key.id);
+    this.#cache.delete(id);
+  }
+
+  /** All of it or nothing. */
+  #together(write: () => void): void {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      write();
+      this.#db.exec("COMMIT");
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #toKey(row: KeyRow): ApiKey {
+    const previous = this.#selectPrevious.all(row.id) as unknown as { hash: Uint8Array; until: number }[];
+    if (row.previous_hash !== null && row.previous_until !== null) {
+      previous.push({ hash: row.previous_hash, until: row.previous_until });
+    }
+    return toKey(row, previous);
   }
 
   usage(): KeyUsage[] {
@@ -107,16 +129,14 @@ export class Keys implements KeyStore {
 
   saveUsage(usage: readonly KeyUsage[]): void {
     // Counts survive a killed process without waiting for the disk every second.
-    this.#db.exec("PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE");
+    this.#db.exec("PRAGMA synchronous = NORMAL");
     try {
-      const upsert = this.#db.prepare(
-        "INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count) VALUES (?, ?, ?, ?)",
-      );
-      for (const { keyId, lastUsedAt, day, dayCount } of usage) upsert.run(keyId, lastUsedAt, day, dayCount);
-      this.#db.exec("COMMIT");
-    } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      throw error;
+      this.#together(() => {
+        const upsert = this.#db.prepare(
+          "INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count) VALUES (?, ?, ?, ?)",
+        );
+        for (const { keyId, lastUsedAt, day, dayCount } of usage) upsert.run(keyId, lastUsedAt, day, dayCount);
+      });
     } finally {
       this.#db.exec("PRAGMA synchronous = FULL");
     }
@@ -127,7 +147,7 @@ export class Keys implements KeyStore {
   }
 }
 
-function toKey(row: KeyRow): ApiKey {
+function toKey(row: KeyRow, previous: readonly PreviousSecret[]): ApiKey {
   return {
     id: row.id,
     name: row.name,
@@ -137,7 +157,6 @@ function toKey(row: KeyRow): ApiKey {
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
     secretHash: row.secret_hash,
-    previousHash: row.previous_hash,
-    previousUntil: row.previous_until,
+    previous: previous.map(({ hash, until }) => ({ hash, until })),
   };
 }

@@ -12,6 +12,8 @@ export interface Layout {
 export const lockFile = (dataDir: string) => join(dataDir, "lock.db");
 export const keysFile = (dataDir: string) => join(dataDir, "keys.db");
 export const stateFile = (dataDir: string) => join(dataDir, "state.db");
+/** Only there while it is tried whether there is room. */
+export const roomFile = (dataDir: string) => join(dataDir, "room.probe");
 export const casesFile = (dataDir: string) => join(dataDir, "cases.db");
 export const eventsFolder = (dataDir: string) => join(dataDir, "events");
 export const columnsFile = (dataDir: string) => join(dataDir, "columns", "columns.duckdb");

@@ -8,6 +8,7 @@ import { openSmall } from "./sqlite.ts";
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS words(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS reputations(address TEXT PRIMARY KEY, checked_at INTEGER NOT NULL, report TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS reputations_checked_at ON reputations(checked_at);
 CREATE TABLE IF NOT EXISTS lookups(day INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
@@ -38,6 +39,16 @@ export class State {
     this.#db
       .prepare("INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)")
       .run(seq, arrivedMs);
+  }
+
+  /** The word in front of the sources that something bears, empty while nothing does; undefined where nobody has looked. */
+  get platform(): string | undefined {
+    const row = this.#db.prepare("SELECT value FROM words WHERE name = 'platform'").get();
+    return (row as { value: string } | undefined)?.value;
+  }
+
+  set platform(word: string | undefined) {
+    writing(() => this.#db.prepare("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)").run(word ?? ""));
   }
 
   exports(): ExportJob[] {

@@ -10,6 +10,7 @@ import { formatTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { CODED, hotField } from "./table.ts";
 import type { Parameters } from "./sql.ts";
+import { bucketsOf, keyOfStep, stepSql, type Steps } from "./steps.ts";
 import { existsSql, pointer } from "./where.ts";
 
 // Aggregations in the engine's words.
@@ -105,7 +106,7 @@ async function grouped(
     const rows = await run(select([`min(${n})`, `max(${n})`, `sum(${n}) // count(${n})`], field.from), parameters);
     return rows.map(split).map(([name, figures]) => {
       const [min = null, max = null, avg = null] = figures.map(asTime);
-      return [name, { min, max, avg }];
+      return [name, { min, max, avg, sum: null }];
     });
   }
   const rows = await run(select([`min(${n})`, `max(${n})`, `avg(${n})`, `sum(${n})`], field.from), parameters);
@@ -164,8 +165,8 @@ async function histogram(
   run: RunSql,
 ): Promise<AggregationResult> {
   const isTime = agg.field === "timestamp";
-  const keyOf = (field: Field) =>
-    isTime ? `ts // ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`;
+  const steps: Steps = { interval: agg.interval, isTime };
+  const keyOf = (field: Field) => stepSql(steps, field.number);
   const parameters = matching.parameters.copy();
   const field = fieldOf(agg.field, "v", matching, parameters, matching.sql);
   if (field.number === "NULL")
@@ -177,23 +178,10 @@ async function histogram(
      LIMIT ${HISTOGRAM_BUCKETS_MAX + 1}`,
     parameters,
   );
-  const steps = rows.map(([k, n]) => ({ step: Number(k), count: Number(n) }));
-  const width = steps.length === 0 ? 0 : steps.at(-1)!.step - steps[0]!.step + 1;
-  if (width > HISTOGRAM_BUCKETS_MAX || steps.length > HISTOGRAM_BUCKETS_MAX) {
-    throw new QuestionRefused(
-      `${place}.histogram.interval`,
-      `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
-    );
-  }
-  const counts = new Map(steps.map(({ step, count }) => [step, count]));
-  const buckets = Array.from({ length: width }, (_, i) => {
-    const step = steps[0]!.step + i;
-    const key = isTime ? formatTime(step * agg.interval) : step * agg.interval;
-    return { key, count: counts.get(step) ?? 0 };
-  });
+  const buckets = bucketsOf(new Map(rows.map(([k, n]) => [Number(k), Number(n)])), steps, place);
   const outer: Outer = {
     keys: ["k"],
-    name: ([k]) => (isTime ? formatTime(Number(k) * agg.interval) : String(Number(k) * agg.interval)),
+    name: ([k]) => String(keyOfStep(steps, Number(k))),
     from: (sql, params) => {
       const inner = fieldOf(agg.field, "o", matching, params, sql);
       return `(SELECT DISTINCT ON (seq, k) *, ${keyOf(inner)} AS k FROM ${inner.from} WHERE ${inner.number} IS NOT NULL)`;
@@ -235,7 +223,7 @@ async function withInner(
 function empty(agg: Aggregation): AggregationResult {
   if (agg.kind === "terms") return { buckets: [], other_count: 0 };
   if (agg.kind === "histogram") return { buckets: [] };
-  if (agg.kind === "stats") return { min: null, max: null, avg: null, ...(agg.field !== "timestamp" && { sum: 0 }) };
+  if (agg.kind === "stats") return { min: null, max: null, avg: null, sum: agg.field === "timestamp" ? null : 0 };
   return { value: 0 };
 }
 
@@ -260,7 +248,7 @@ async function nested(
   const keys =
     agg.kind === "terms"
       ? field.keys.map((key, i) => `${key} AS k${i}`)
-      : [`${isTime ? `ts // ${agg.interval}` : `floor(${field.number} / ${agg.interval.toExponential()})`} AS k0`];
+      : [`${stepSql({ interval: agg.interval, isTime }, field.number)} AS k0`];
   const keyNames = keys.map((_, i) => `k${i}`).join(", ");
   const isPresent = agg.kind === "terms" ? isSet(field) : `${field.number} IS NOT NULL`;
   const counted = `SELECT ${groups}, ${keys.join(", ")}, count(DISTINCT seq) AS n FROM ${field.from} WHERE ${isPresent} GROUP BY ${groupNames}, ${keyNames}`;
@@ -280,7 +268,9 @@ async function nested(
   return new Map(
     [...found].map(([name, part]) => [
       name,
-      agg.kind === "terms" ? termsOf(part, field, keys.length) : stepsOf(part, agg.interval, isTime, place),
+      agg.kind === "terms"
+        ? termsOf(part, field, keys.length)
+        : stepsOf(part, { interval: agg.interval, isTime }, place),
     ]),
   );
 }
@@ -290,21 +280,8 @@ function termsOf(rows: SqlValue[][], field: Field, width: number): AggregationRe
   return { buckets, other_count: Number(rows[0]![width + 1]) - buckets.reduce((sum, bucket) => sum + bucket.count, 0) };
 }
 
-function stepsOf(rows: SqlValue[][], interval: number, isTime: boolean, place: string): AggregationResult {
-  const counts = new Map(rows.map(([k, n]) => [Number(k), Number(n)]));
-  const steps = [...counts.keys()];
-  const width = steps.at(-1)! - steps[0]! + 1;
-  if (width > HISTOGRAM_BUCKETS_MAX) {
-    throw new QuestionRefused(
-      `${place}.histogram.interval`,
-      `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
-    );
-  }
-  const buckets = Array.from({ length: width }, (_, i) => {
-    const step = steps[0]! + i;
-    return { key: isTime ? formatTime(step * interval) : step * interval, count: counts.get(step) ?? 0 };
-  });
-  return { buckets };
+function stepsOf(rows: SqlValue[][], steps: Steps, place: string): AggregationResult {
+  return { buckets: bucketsOf(new Map(rows.map(([k, n]) => [Number(k), Number(n)])), steps, place) };
 }
 
 function fieldOf(path: string, alias: string, matching: Matching, parameters: Parameters, from: string): Field {

@@ -4,7 +4,7 @@ import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { pointer } from "./where.ts";
 
-// Sorting on any field: numbers first, then text; events without the field last, whichever the direction. Severities by how
+// Sorting on any field: numbers first, then text, then truth, false before true; events without the field last, whichever the direction. Severities by how
 // grave they are: descending begins with critical. What is equal goes newest first.
 
 /** `oddBits`: the well-known fields that some row holds in an unexpected form. */
@@ -33,7 +33,7 @@ function sortValues(field: string, platform: string, oddBits: number, parameters
   const hot = hotField(field);
   if (hot && (hot.bit & oddBits) === 0) return [hot.column];
   const own = (type: "string" | "number") => (hot?.type === type ? [hot.column] : []);
-  const extract = (type: "s" | "n" | "m", rest = "") =>
+  const extract = (type: "s" | "n" | "b" | "m", rest = "") =>
     `json_extract_string(rest, ${parameters.bind(pointer(type, field) + rest)})`;
   const firstIs = (types: string) => `json_type(rest, ${parameters.bind(`${pointer("m", field)}/0`)}) IN (${types})`;
   const numbers = [
@@ -42,7 +42,9 @@ function sortValues(field: string, platform: string, oddBits: number, parameters
     `CASE WHEN ${firstIs("'BIGINT', 'UBIGINT', 'DOUBLE'")} THEN try_cast(${extract("m", "/0")} AS DOUBLE) END`,
   ];
   const texts = [...own("string"), extract("s"), `CASE WHEN ${firstIs("'VARCHAR'")} THEN ${extract("m", "/0")} END`];
-  return [`coalesce(${numbers.join(", ")})`, `coalesce(${texts.join(", ")})`];
+  const truths = [extract("b"), `CASE WHEN ${firstIs("'BOOLEAN'")} THEN ${extract("m", "/0")} END`];
+  // The words false and true stand in this order as well.
+  return [numbers, texts, truths].map((values) => `coalesce(${values.join(", ")})`);
 }
 
 /** The place of each code among the names in order. */

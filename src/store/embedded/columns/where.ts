@@ -1,5 +1,5 @@
 import type { Condition, FieldTest } from "../../../model/condition.ts";
-import { compileCondition } from "../../../model/condition.ts";
+import { compileCondition, timeBound } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import { sourceName } from "../../../model/event.ts";
 import { ANY_FIELD } from "../../../model/field.ts";
@@ -156,7 +156,7 @@ const TIME_TEXT = `strftime(make_timestamp(ts * 1000), '%Y-%m-%dT%H:%M:%S.%gZ')`
 
 function timeSql(test: ValueTest, parameters: Parameters): string {
   const { operator } = test;
-  if (isComparison(operator)) return `ts ${COMPARISONS[operator]} ${parseTime(test.value as string)!}`;
+  if (isComparison(operator)) return `ts ${COMPARISONS[operator]} ${timeBound(operator, test.value as string)!}`;
   if (operator === "during") return hoursSql(test.value as string, parameters);
   if (operator === "equals" || operator === "in") {
     const times = listOf(test).map((time) => parseTime(time as string)!);
