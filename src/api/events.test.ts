@@ -305,6 +305,11 @@ describe("a search", () => {
       { query: { bool: { should: [{ field: "raw.a", regex: "(?=x)" }] } } },
       ["query.bool.should[0].regex"],
     ],
+    [
+      "a field named like what every object has",
+      { query: { bool: { must: [{ field: "constructor", equals: 1 }] } } },
+      ["query.bool.must[0].field"],
+    ],
     ["two operators", { query: { bool: { must: [{ field: "raw.a", equals: 1, gt: 2 }] } } }, ["query.bool.must[0]"]],
     ["no operator", { query: { bool: { must: [{ field: "raw.a" }] } } }, ["query.bool.must[0]"]],
     ["no field", { query: { bool: { must_not: [{ equals: 1 }] } } }, ["query.bool.must_not[0].field"]],

@@ -102,6 +102,13 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("an invalid pattern", { conditions: [{ field: "type", regex: "(" }] }, ["conditions[0].regex"]);
   test1("a pattern that looks behind", { conditions: [{ field: "type", regex: "(?<=a)b" }] }, ["conditions[0].regex"]);
   test1("a field that is none", { conditions: [{ field: "row.x", equals: 1 }] }, ["conditions[0].field"]);
+  for (const field of ["constructor", "toString", "valueOf", "hasOwnProperty", "__proto__"]) {
+    test1(
+      `a field that is none and named like what every object has: ${field}`,
+      { conditions: [{ field, equals: 1 }] },
+      ["conditions[0].field"],
+    );
+  }
   test1("a source that is none", { source: "elsewhere" }, ["source"]);
   test1("a test for a source that is none", { conditions: [{ not: { field: "source", equals: "x" } }] }, [
     "conditions[0].not.equals",

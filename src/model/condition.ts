@@ -393,11 +393,14 @@ function onField(field: string, value: Scalar, operator: OperatorName = "equals"
   return ms === undefined ? value : new Date(ms).toISOString();
 }
 
-const CLOSED_FIELDS: Record<string, readonly string[]> = { severity: SEVERITIES, class: CLASSES };
+const CLOSED_FIELDS = new Map<string, readonly string[]>([
+  ["severity", SEVERITIES],
+  ["class", CLASSES],
+]);
 
 /** A value that a field of a closed set can never have is a mistake to point out, not an empty answer. */
 function topFieldFault(field: string, values: readonly Scalar[]): string | undefined {
-  const allowed = CLOSED_FIELDS[field];
+  const allowed = CLOSED_FIELDS.get(field);
   if (allowed && values.some((value) => typeof value !== "string" || !allowed.includes(value.toLowerCase()))) {
     return `one of ${allowed.join(", ")}`;
   }

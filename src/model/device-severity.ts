@@ -61,13 +61,19 @@ export const SEVERITY_SCALES: readonly Scale[] = [CEF, NAMES, EVE, SYSLOG];
 
 /** A number from 0 to 10 or a word; undefined where it is neither. */
 export function severityOfCef(value: string | number): Severity | undefined {
-  return CEF.values[value] ?? NAMES.values[String(value).trim().toLowerCase().replace(" ", "-")];
+  const word = String(value);
+  return onScale(CEF, word) ?? onScale(NAMES, word.trim().toLowerCase().replace(" ", "-"));
 }
 
 export function severityOfEve(value: unknown): Severity {
-  return typeof value === "number" ? (EVE.values[value] ?? "low") : "medium";
+  return typeof value === "number" ? (onScale(EVE, String(value)) ?? "low") : "medium";
 }
 
 export function severityOfSyslog(value: number | null): Severity {
-  return (value === null ? undefined : SYSLOG.values[value]) ?? "info";
+  return (value === null ? undefined : onScale(SYSLOG, String(value))) ?? "info";
+}
+
+/** What stands in the table, and not what every object has: devices send any word. */
+function onScale({ values }: Scale, value: string): Severity | undefined {
+  return Object.hasOwn(values, value) ? values[value] : undefined;
 }
