@@ -148,6 +148,82 @@ describe("a threshold", () => {
   });
 });
 
+describe("what came late is remembered as well", () => {
+  const at = Date.now() - 3 * 3_600_000;
+  type Rule = { id: string; name: string };
+  const steps: [string, (rule: Rule) => Promise<unknown>][] = [
+    ["over a restart", async () => (server = await server.restart())],
+    [
+      "over a change of the severity",
+      ({ id }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
+    ],
+    [
+      "when an exception is made",
+      ({ id }) =>
+        server.call("POST", `/v1/rules/${id}/exceptions`, {
+          body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },
+        }),
+    ],
+  ];
+
+  test.each(steps)("by a threshold %s", async (_, step) => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "5m", threshold: { count: 3, group_by: "raw.g" } });
+    await submit(type, { g: "a" }, at);
+    await submit(type, { g: "a" }, at + 1000);
+    await step(rule);
+    await submit(type, { g: "a" }, at + 2000);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+  });
+
+  test.each(steps)("by a sequence %s", async (_, step) => {
+    const type = uniqueType();
+    const sequence = ["first", "second"].map((name) => ({ name, conditions: [{ field: "raw.step", equals: name }] }));
+    const rule = await makeRule(type, { window: "5m", group_by: "raw.g", sequence });
+    await submit(type, { g: "a", step: "first" }, at);
+    await step(rule);
+    await submit(type, { g: "a", step: "second" }, at + 1000);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([2]),
+    );
+  });
+});
+
+describe("what an exception has stopped stays uncounted", () => {
+  test.each([
+    ["and a restart", async () => (server = await server.restart())],
+    [
+      "and a change of the severity",
+      ({ id }: { id: string }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
+    ],
+  ])("after its end %s", async (_, step) => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.g" } });
+    const { body } = await server.call("POST", `/v1/rules/${rule.id}/exceptions`, {
+      body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },
+    });
+    for (let i = 0; i < 3; i++) await submit(type, { g: "a", user: "scanner" });
+    await server.call("DELETE", `/v1/rules/${rule.id}/exceptions/${body.data.id}`);
+    await step(rule);
+    await submit(type, { g: "a", user: "ann" });
+    await submit(type, { g: "a", user: "scanner" });
+    await eventually(
+      () => statsOf(rule),
+      (stats) => expect(stats.matches_24h).toBe(2),
+    );
+    expect(await alertsOf(rule)).toEqual([]);
+    await submit(type, { g: "a", user: "ann" });
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+  });
+});
+
 test("a sequence across kinds of events fires once, when its steps have happened in order", async () => {
   const [door, camera] = [uniqueType(), uniqueType()];
   const rule = await makeRule(door, {

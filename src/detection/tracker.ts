@@ -240,6 +240,13 @@ export function silenceOf(windowMs: number): number {
   return Math.max(windowMs, HOUR_MS);
 }
 
+/** How long ago matches arrived, in milliseconds, that a rule may remember; 0 for a rule without memory. */
+export function memoryMsOf(rule: Pick<Rule, "window">): number {
+  const windowMs = windowMsOf(rule);
+  // Whether a match was counted is known by those one window before it.
+  return windowMs === 0 ? 0 : 2 * windowMs + Math.min(silenceOf(windowMs), silenceOf(0));
+}
+
 /** One value of each list, in every way; none when a list is empty. */
 export function combinations(lists: readonly (readonly Scalar[])[]): readonly (readonly Scalar[])[] {
   let found: (readonly Scalar[])[] = [NO_VALUES];

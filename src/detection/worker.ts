@@ -18,20 +18,11 @@ const api = {
   removeRules(ids: readonly string[]): void {
     for (const id of ids) engine.removeRule(id);
   },
-  /** How far back each rule's memory reaches, in milliseconds; 0 for one without. */
-  memories(ids: readonly string[]): number[] {
-    return ids.map((id) => engine.windowOf(id));
-  },
   process(texts: readonly string[]): Outcome {
     return engine.process(parse(texts));
   },
-  /** Those of these events that came no later than the named one, in the order in which they came. */
-  warm(ruleId: string, texts: readonly string[], upTo: string): void {
-    const known = parse(texts).filter(({ id }) => id <= upTo);
-    engine.warm(
-      ruleId,
-      known.sort((a, b) => (a.id < b.id ? -1 : 1)),
-    );
+  warm(ruleId: string, texts: readonly string[]): void {
+    engine.warm(ruleId, parse(texts));
   },
   warmAbsence(seen: readonly { ruleId: string; group: string; atMs: number }[], nowMs: number): void {
     engine.warmAbsence(seen, nowMs);

@@ -34,6 +34,7 @@ const STEP_COUNT_MAX = 1000;
 const TAGS_MAX = 50;
 const REFERENCES_MAX = 50;
 export const EXCEPTIONS_MAX = 100;
+export const ENDED_EXCEPTIONS_MAX = 100;
 const ACTIONS_MAX = 10;
 const DEDUP_PERIOD_DEFAULT = "1h";
 
@@ -345,6 +346,14 @@ export interface RuleException {
   readonly author: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
+  /** It stops events that came after this one; null, and left out by what was stored before this was known: all of them. */
+  readonly activeAfter?: string | null | undefined;
+}
+
+/** An exception that was taken away: what it stopped while it was there stays uncounted. */
+export interface EndedException extends Pick<RuleException, "conditions" | "expiresAt" | "activeAfter"> {
+  /** The last event that it was there for. */
+  readonly upTo: string;
 }
 
 /** A rule as it is kept. */
@@ -378,6 +387,8 @@ export interface Rule {
   readonly absence: string | null;
   readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
   readonly exceptions: readonly RuleException[];
+  /** Those that matches which the rule may still remember came under. */
+  readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
   readonly builtin: boolean;
   readonly createdAt: number;
@@ -397,7 +408,7 @@ export interface RuleStats {
 /** What a person says of a rule, in the form in which it is kept; exceptions are given an id and an author by whoever keeps it. */
 export type RuleBody = Omit<
   Rule,
-  "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions"
+  "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions" | "endedExceptions"
 >;
 
 export function toRuleBody(input: RuleInput): RuleBody {

@@ -98,6 +98,16 @@ export interface EventStore {
   /** Matching events that are stored now, oldest first, in chunks of bounded size. Stops when the signal says so. */
   scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**
+   * Matching events that arrived after the one event (null: from the very first) and no later than the other, whatever their
+   * times: the last to arrive first, in chunks of bounded size. Stops when the signal says so.
+   */
+  scanBack(
+    question: { readonly condition: Condition; readonly after: string | null; readonly upTo: string },
+    signal: AbortSignal,
+  ): AsyncIterable<string[]>;
+  /** The id of the last stored event that arrived before this time; null where there is none. */
+  lastArrivalBefore(ms: number): Promise<string | null>;
+  /**
    * What is stored after the event with this id (null: from the very first), in the order of arrival, and then whatever
    * comes, for as long as the signal lets it. Chunks are of bounded size and wait to be asked for.
    */
