@@ -23,6 +23,10 @@ const RULES_PER_CALL = 50;
 /** Progress without findings is written this often. */
 const PROGRESS_MS = 250;
 const TICK_MS = 1000;
+/** How long silences are not told after a start, for the sake of events that nobody has looked at yet. */
+const CATCH_UP_MS_MAX = 600_000;
+/** How exactly it is known, after a crash, when detection ended. */
+const SIGN_OF_LIFE_MS = 5000;
 const RETRY_MS = [50, 200, 1000, 5000];
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
@@ -61,6 +65,8 @@ export class Detector {
   #lastCommitAt = 0;
   #lagSince: number | undefined;
   #isReady = false;
+  /** Whether events that came before the start are still to be looked at: what a rule waits for may be among them. */
+  #isBehind = (): boolean => true;
   #turn: Promise<unknown> = Promise.resolve();
   /** Resolves with the reason while what was found cannot be stored. */
   #stuck = Promise.withResolvers<StoreUnavailable>();
@@ -90,7 +96,8 @@ export class Detector {
     const { progress, rulebook } = this.#options;
     this.#position = this.#durable = await progress.position();
     await this.#setRules(rulebook.all());
-    await this.#thread.call("warmAbsence", await progress.seen(), this.#now());
+    const outages = await progress.begin(this.#now());
+    await this.#thread.call("warmAbsence", await progress.seen(), outages);
     rulebook.changeThrough((work) => this.#changeRules(work));
     this.#running = this.#run();
   }
@@ -98,6 +105,9 @@ export class Detector {
   async #run(): Promise<void> {
     await this.#inTurn(() => this.#warm(this.#options.rulebook.all()));
     this.#isReady = true;
+    const waiting = this.#options.events.lastArrival();
+    const until = performance.now() + CATCH_UP_MS_MAX;
+    this.#isBehind = () => later(this.#position, waiting) !== this.#position && performance.now() < until;
     this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
     for await (const chunk of this.#options.events.arrivals(this.#position, this.#stop.signal)) {
       this.#lagSince = timeOfId(chunk[0]!.id);
@@ -112,6 +122,7 @@ export class Detector {
     const outcome = await this.#thread.call(
       "process",
       chunk.map(({ text }) => text),
+      this.#now(),
     );
     this.#counters.seconds.observe((performance.now() - startedAt) / 1000);
     this.#counters.events.inc(chunk.length);
@@ -141,8 +152,9 @@ export class Detector {
   }
 
   /** Tries until it is done: what the engine has found it will not find again. */
-  async #commit(findings: readonly Finding[]): Promise<void> {
-    if (findings.length === 0 && this.#durable === this.#position) return;
+  async #commit(findings: readonly Finding[], isLast = false): Promise<void> {
+    const isNothingNew = findings.length === 0 && this.#durable === this.#position;
+    if (isNothingNew && !this.#isSignDue(isLast)) return;
     const detected: Detected | undefined =
       this.#position === null
         ? undefined
@@ -166,8 +178,15 @@ export class Detector {
     this.#lastCommitAt = this.#now();
   }
 
+  /** While silences are measured it must be known until when that was so. */
+  #isSignDue(isLast: boolean): boolean {
+    if (!isLast && this.#now() - this.#lastCommitAt < SIGN_OF_LIFE_MS) return false;
+    return this.#options.rulebook.all().some(({ enabled, absence }) => enabled && absence !== null);
+  }
+
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
+    if (this.#isBehind()) return this.#commit([]);
     const { findings, seen } = await this.#thread.call("tick", this.#now());
     for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#counters.findings.inc(findings.length);
@@ -266,7 +285,7 @@ export class Detector {
       this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
       break;
     }
-    await this.#thread.call("warm", rule.id, texts.reverse());
+    await this.#thread.call("warm", rule.id, texts.reverse(), this.#now());
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
@@ -290,7 +309,7 @@ export class Detector {
     this.#stop.abort();
     try {
       await this.#running;
-      await this.#inTurn(() => this.#commit([]));
+      await this.#inTurn(() => this.#commit([], true));
     } finally {
       // What is not durable is looked at again at the next start.
       await this.#thread.end();

@@ -258,7 +258,14 @@ test("what was seen once and is then missed is told once, until it is seen again
   expect(engine.tick(now + HOUR_MS).findings).toEqual([]);
   const { findings, seen } = engine.process([failure({ camera: "gate" }, -HOUR_MS)]);
   expect(findings).toEqual([]);
-  expect(seen).toEqual([{ ruleId: "rule_1", group: expect.any(String), atMs: START_MS }]);
+  const last = {
+    type: "login_failure",
+    source: "custom",
+    class: "security",
+    severity: "low",
+    timestamp: formatTime(START_MS - HOUR_MS),
+  };
+  expect(seen).toEqual([{ ruleId: "rule_1", group: expect.any(String), atMs: START_MS, last }]);
   expect(engine.tick(START_MS + 5 * MINUTE_MS).findings).toEqual([]);
   const told = engine.tick(START_MS + 5 * MINUTE_MS + 1);
   expect(told.findings).toMatchObject([
@@ -266,12 +273,12 @@ test("what was seen once and is then missed is told once, until it is seen again
       title: "gate is silent",
       source: "custom",
       eventCount: 0,
-      firstEventMs: START_MS,
-      lastEventMs: START_MS,
+      firstEventMs: START_MS - HOUR_MS,
+      lastEventMs: START_MS - HOUR_MS,
       events: [],
     },
   ]);
-  expect(told.seen).toEqual([{ ...seen[0], atMs: 0 }]);
+  expect(told.seen).toEqual([{ ...seen[0], atMs: 0, last: null }]);
   expect(engine.tick(START_MS + HOUR_MS).findings).toEqual([]);
   now = START_MS + 2 * HOUR_MS;
   engine.process([failure({ camera: "gate" })]);
@@ -284,10 +291,24 @@ test("the time that the service was down is not silence, and what was told befor
   const restarted = new Engine({ now: () => now });
   restarted.setRule(silence);
   const startMs = START_MS + HOUR_MS;
-  restarted.warmAbsence([seen[0]!, { ...seen[1]!, atMs: 0 }, { ...seen[0]!, ruleId: "rule_gone" }], startMs);
-  expect(restarted.tick(startMs + 5 * MINUTE_MS).findings).toEqual([]);
-  expect(restarted.tick(startMs + 5 * MINUTE_MS + 1).findings).toMatchObject([
-    { group: { value: "gate" }, lastEventMs: START_MS },
+  // Two minutes of the silence came before the first outage, one between the two.
+  const outages = [
+    { fromMs: START_MS - HOUR_MS, toMs: START_MS - MINUTE_MS },
+    { fromMs: START_MS + 2 * MINUTE_MS, toMs: START_MS + 4 * MINUTE_MS },
+    { fromMs: START_MS + 5 * MINUTE_MS, toMs: startMs },
+  ];
+  restarted.warmAbsence([seen[0]!, { ...seen[1]!, atMs: 0 }, { ...seen[0]!, ruleId: "rule_gone" }], outages);
+  expect(restarted.tick(startMs + 2 * MINUTE_MS).findings).toEqual([]);
+  expect(restarted.tick(startMs + 2 * MINUTE_MS + 1).findings).toMatchObject([
+    { group: { value: "gate" }, source: "custom", lastEventMs: START_MS },
+  ]);
+});
+
+test("what was missed is called what its last event was called", () => {
+  engine.setRule({ ...silence, title: "{{raw.camera}}: no {{type}} of {{source}} since {{timestamp}}, {{raw.zone}}" });
+  engine.process([failure({ camera: "gate", zone: "north" })]);
+  expect(engine.tick(START_MS + 6 * MINUTE_MS).findings).toMatchObject([
+    { title: "gate: no login_failure of custom since 2026-11-15T12:00:00.000Z, (none)" },
   ]);
 });
 
@@ -297,7 +318,7 @@ test("an edit that leaves the absence alone goes on waiting; one of its groups d
   engine.setRule({ ...silence, severity: "low" });
   expect(engine.metrics()["absences_waited_for"]).toBe(1);
   engine.setRule({ ...silence, groupBy: "raw.zone" });
-  engine.warmAbsence(seen, now);
+  engine.warmAbsence(seen, []);
   expect(engine.metrics()["absences_waited_for"]).toBe(0);
 });
 

@@ -12,6 +12,7 @@ import {
   type EndedException,
   type Rule,
 } from "../model/rule.ts";
+import type { Outage } from "../store/store.ts";
 import { compile, type Predicate, type Workshop } from "./compile.ts";
 import { Facts } from "./facts.ts";
 import { Attacks, foldKeyOf, type Attack } from "./fold.ts";
@@ -41,7 +42,6 @@ export interface Matches {
   readonly lastMs: number;
 }
 
-/** What an absence rule saw last when; `atMs` 0 means that nothing is waited for any more. */
 export interface SeenGroup extends Seen {
   readonly ruleId: string;
 }
@@ -200,9 +200,9 @@ export class Engine {
     }
   }
 
-  /** What absence rules had seen before a start; the time until now does not count. */
-  warmAbsence(seen: readonly SeenGroup[], nowMs: number): void {
-    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, nowMs);
+  /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
+  warmAbsence(seen: readonly SeenGroup[], outages: readonly Outage[]): void {
+    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, outages);
   }
 
   /** Absences that are due. */
@@ -265,7 +265,8 @@ export class Engine {
     const facts = this.#facts;
     countMinute(active, facts.timestampMs);
     if (active.silences) {
-      active.silences.see(this.#valuesOf(active), facts.event.source, now);
+      const { type, source, class: kind, severity, timestamp } = facts.event;
+      active.silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
       return;
     }
     for (const firing of this.#count(active, now)) {

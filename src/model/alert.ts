@@ -127,7 +127,13 @@ export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number];
 export type TimelineEntry = Happened &
   (
     | { readonly kind: "created" }
-    | { readonly kind: "events_added"; readonly count: number; readonly severity?: Severity | undefined }
+    | {
+        readonly kind: "events_added";
+        readonly count: number;
+        readonly severity?: Severity | undefined;
+        /** Of an absence, which adds no event: the last one before what is missed fell silent again. */
+        readonly silentSince?: number | undefined;
+      }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
     | { readonly kind: "assigned"; readonly assignee: string }
     | { readonly kind: "commented"; readonly comment: Comment }
@@ -173,7 +179,11 @@ const timelineEntrySchema = z
     at: z.string(),
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
-    count: z.int().optional().describe("events_added: how many"),
+    count: z.int().optional().describe("events_added: how many; 0 for an absence"),
+    silent_since: z
+      .string()
+      .optional()
+      .describe("events_added: what was missed came back and has been silent again since this time"),
     severity: severitySchema.optional().describe("events_added: what the alert's severity was raised to by them"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
     comment: commentSchema.optional().describe("commented"),
@@ -274,6 +284,11 @@ function timelineView(entry: TimelineEntry): z.infer<typeof timelineEntrySchema>
   if (entry.kind === "commented") return { ...happened, comment: commentView(entry.comment) };
   if (entry.kind === "resolved") {
     return { ...happened, resolution: entry.resolution, actions_taken: [...entry.actionsTaken] };
+  }
+  if (entry.kind === "events_added") {
+    const { count, severity, silentSince } = entry;
+    const silence = silentSince === undefined ? {} : { silent_since: formatTime(silentSince) };
+    return { ...happened, count, ...(severity && { severity }), ...silence };
   }
   return { ...happened, ...(rest as object) };
 }

@@ -13,7 +13,7 @@ import type {
 } from "../model/flow-question.ts";
 import type { FlowRows } from "../model/flow.ts";
 import type { ApiKey } from "../model/key.ts";
-import type { EventMark } from "../model/finding.ts";
+import type { EventMark, SeenEvent } from "../model/finding.ts";
 import type { NewNotification } from "../model/notification.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
@@ -188,7 +188,21 @@ export interface Detected {
     readonly lastMs: number;
   }[];
   /** When what an absence rule waits for was last seen, where that has changed. */
-  readonly seen: readonly { readonly ruleId: string; readonly group: string; readonly atMs: number }[];
+  readonly seen: readonly SeenRow[];
+}
+
+/** `atMs` 0: it is not waited for any more. */
+export interface SeenRow {
+  readonly ruleId: string;
+  readonly group: string;
+  readonly atMs: number;
+  readonly last: SeenEvent | null;
+}
+
+/** A time during which detection was not at work. */
+export interface Outage {
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 export interface AlertTotals {
@@ -258,7 +272,10 @@ export interface RuleStore {
 export interface DetectionStore {
   /** The id of the last event that detection looked at; null before the first. */
   position(): Promise<string | null>;
-  seen(): Promise<{ ruleId: string; group: string; atMs: number }[]>;
+  /** What absence rules have seen since they became active, what was seen longest ago first. */
+  seen(): Promise<SeenRow[]>;
+  /** Detection begins: from the last commit with its progress until now it was not at work. Gives every such time. */
+  begin(nowMs: number): Promise<Outage[]>;
 }
 
 export interface FlowStore {
