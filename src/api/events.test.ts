@@ -321,7 +321,7 @@ describe("a search", () => {
     [
       "an unknown source, nested",
       { query: { bool: { must: [{ bool: { must_not: [{ field: "source", in: ["custom", "x"] }] } }] } } },
-      ["query.bool.must[0].bool.must_not[0].in"],
+      ["query.bool.must[0].bool.must_not[0].in[1]"],
     ],
     [
       "a severity that is none",

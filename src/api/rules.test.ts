@@ -127,6 +127,47 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("an unknown channel", { actions: [{ alert: { channels: ["slack", "pager"] } }] }, [
     "actions[0].alert.channels[1]",
   ]);
+  test1("one severity of a list", { conditions: [{ field: "severity", in: ["high", "low", "x"] }] }, [
+    "conditions[0].in[2]",
+  ]);
+  test1("one network of a list", { conditions: [{ field: "raw.ip", cidr: ["10.0.0.0/8", "x"] }] }, [
+    "conditions[0].cidr[1]",
+  ]);
+  test1("each pattern of a list that is none", { conditions: [{ field: "raw.a", regex: ["a", "(", "b", "["] }] }, [
+    "conditions[0].regex[1]",
+    "conditions[0].regex[3]",
+  ]);
+  test1("one source of a list", { conditions: [{ field: "source", not_in: ["custom", "x"] }] }, [
+    "conditions[0].not_in[1]",
+  ]);
+  test1("a severity in a spelling that none has", { conditions: [{ field: "severity", equals: "HIGH" }] }, [
+    "conditions[0].equals",
+  ]);
+  test1(
+    "a window without a threshold, beside a pattern that is none and a source that is none",
+    {
+      window: "5m",
+      conditions: [
+        { field: "raw.a", regex: "(" },
+        { field: "source", equals: "x" },
+      ],
+    },
+    ["conditions[0].regex", "threshold", "conditions[1].equals"],
+  );
+  test1("an empty window beside a threshold, once", { window: "", threshold: { count: 2 } }, ["window"]);
+  test1(
+    "the names of steps, beside a step that is none",
+    {
+      window: "5m",
+      group_by: ["raw.a", "raw.b"],
+      sequence: [
+        5,
+        { name: "a", conditions: [type], group_by: "raw.a" },
+        { name: "a", conditions: [{ field: "type" }] },
+      ],
+    },
+    ["sequence[0]", "sequence[2].conditions[0]", "sequence[1].group_by", "sequence[2].name"],
+  );
   test1("no action", { actions: [] }, ["actions"]);
   test1("a name without a namespace", { name: "lonely" }, ["name"]);
   test1("no condition", { conditions: [] }, ["conditions"]);
@@ -142,13 +183,14 @@ describe("what is wrong with a rule is named by its exact place", () => {
         { name: "a", conditions: [{ field: "raw.x", gt: "7" }] },
       ],
     },
-    ["sequence[1].conditions[0].gt"],
+    ["sequence[1].conditions[0].gt", "sequence[1].name"],
   );
   test1("an absence beside a threshold", { absence: "5m", window: "5m", threshold: { count: 2 } }, ["absence"]);
   test1("several at once", { severity: "urgent", window: "soon", conditions: [{ field: "type" }] }, [
     "severity",
     "conditions[0]",
     "window",
+    "threshold",
   ]);
 
   test1(
@@ -180,11 +222,16 @@ describe("what is wrong with a rule is named by its exact place", () => {
     expect(answer.body.error.details).toEqual([expect.objectContaining({ message })]);
   });
 
+  test("a severity is compared without case where that is said", async () => {
+    const conditions = [{ field: "severity", in: ["HIGH", "Low"], ignore_case: true }];
+    expect((await server.call("POST", "/v1/rules", { body: rule({ conditions }) })).status).toBe(201);
+  });
+
   test("conditions nest to depth 8 and no deeper", async () => {
     const nest = (depth: number): object => (depth === 0 ? type : { any: [nest(depth - 1)] });
     await create({ conditions: [nest(8)] });
     const answer = await server.call("POST", "/v1/rules", { body: rule({ conditions: [nest(9)] }) });
-    expect(faults(answer)).toEqual(["conditions"]);
+    expect(faults(answer)).toEqual([`conditions[0]${".any[0]".repeat(8)}`]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
-import { formatPath, type Fault } from "../lib/fault.ts";
+import { BESIDE_OTHERS, formatPath, type Fault } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -77,14 +77,26 @@ export const conditionsSchema = z
   .array(conditionSchema)
   .max(CONDITION_ITEMS_MAX)
   .superRefine((items, context) => {
-    const { tests, depth } = measureCondition(toConditions(items));
+    const { tests } = measureCondition(toConditions(items));
     if (tests > RULE_TESTS_MAX) {
       context.addIssue({ code: "custom", path: [], message: `at most ${RULE_TESTS_MAX} tests in all` });
     }
-    if (depth - 1 > CONDITION_DEPTH_MAX) {
-      context.addIssue({ code: "custom", path: [], message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
-    }
+    const path = tooDeep(items, CONDITION_DEPTH_MAX);
+    if (path) context.addIssue({ code: "custom", path, message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
   });
+
+/** Where the first condition stands that has others in it although so many levels are above it. */
+function tooDeep(items: readonly ConditionInput[], levels: number): PropertyKey[] | undefined {
+  for (const [i, item] of items.entries()) {
+    const [name, inner] =
+      "any" in item ? ["any", item.any] : "all" in item ? ["all", item.all] : "not" in item ? ["not", [item.not]] : [];
+    if (name === undefined) continue;
+    if (levels === 0) return [i];
+    const within = tooDeep(inner as readonly ConditionInput[], levels - 1);
+    if (within) return [i, name, ...(name === "not" ? within.slice(1) : within)];
+  }
+  return undefined;
+}
 
 /** The list is AND. */
 export function toConditions(items: readonly ConditionInput[]): Condition {
@@ -199,45 +211,51 @@ const ruleFields = {
   actions: z.array(actionSchema).min(1).max(ACTIONS_MAX),
 };
 
-interface Wholeness {
-  readonly conditions: readonly unknown[];
-  readonly window?: string | null | undefined;
-  readonly threshold?: object | null | undefined;
-  readonly sequence?:
-    | readonly { readonly name: string; readonly group_by?: string | string[] | undefined }[]
-    | null
-    | undefined;
-  readonly group_by?: string | string[] | null | undefined;
-  readonly absence?: string | null | undefined;
-}
+type Wholeness = Readonly<
+  Partial<Record<"conditions" | "window" | "threshold" | "sequence" | "group_by" | "absence", unknown>>
+>;
 
-/** What the fields must be to each other. */
+/** What the fields must be to each other. Those that are wrong in themselves may be of any type. */
 function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
   const fault = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
-  if (rule.threshold && rule.sequence) fault(["sequence"], "stands instead of threshold, not beside it");
-  if (rule.absence && (rule.threshold || rule.sequence || rule.window)) {
+  const has = (name: keyof Wholeness) => rule[name] !== undefined && rule[name] !== null;
+  if (has("threshold") && has("sequence")) fault(["sequence"], "stands instead of threshold, not beside it");
+  if (has("absence") && (has("threshold") || has("sequence") || has("window"))) {
     fault(["absence"], "stands alone: without window, threshold and sequence");
   }
-  if (rule.threshold && !rule.window) fault(["window"], "is required with threshold");
-  if (rule.sequence && !rule.window) fault(["window"], "is required with sequence");
-  if (rule.window && !rule.threshold && !rule.sequence && !rule.absence) {
+  if (has("threshold") && !has("window")) fault(["window"], "is required with threshold");
+  if (has("sequence") && !has("window")) fault(["window"], "is required with sequence");
+  if (has("window") && !has("threshold") && !has("sequence") && !has("absence")) {
     fault(["threshold"], "is required with window (or a sequence)");
   }
-  if (rule.group_by && !rule.sequence && !rule.absence) {
+  if (has("group_by") && !has("sequence") && !has("absence")) {
     fault(["group_by"], "belongs to sequence and absence; a threshold has its own: threshold.group_by");
   }
-  if (rule.conditions.length === 0 && !rule.sequence && !rule.absence) fault(["conditions"], "must not be empty");
-  const names = new Set<string>();
-  for (const [i, step] of (rule.sequence ?? []).entries()) {
-    if (names.has(step.name)) fault(["sequence", i, "name"], "is the name of another step");
-    names.add(step.name);
-    if (step.group_by !== undefined && pathList(step.group_by).length !== pathList(rule.group_by).length) {
+  const isEmpty = Array.isArray(rule.conditions) && rule.conditions.length === 0;
+  if (isEmpty && !has("sequence") && !has("absence")) fault(["conditions"], "must not be empty");
+  refuseSteps(rule, fault);
+}
+
+function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: string) => void): void {
+  const names = new Set<unknown>();
+  for (const [i, step] of listOf(rule.sequence).entries()) {
+    if (typeof step !== "object" || step === null) continue;
+    const { name, group_by: own } = step as { readonly name?: unknown; readonly group_by?: unknown };
+    if (names.has(name)) fault(["sequence", i, "name"], "is the name of another step");
+    if (name !== undefined) names.add(name);
+    if (own !== undefined && [own].flat().length !== [rule.group_by ?? []].flat().length) {
       fault(["sequence", i, "group_by"], "needs as many paths as the rule's group_by");
     }
   }
 }
 
+/** A list of whatever it is of; of anything else, nothing. */
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
 const SOURCE_OPERATORS = ["equals", "not_equals", "in", "not_in"] as const;
+const LISTING: ReadonlySet<string> = new Set(["in", "not_in"]);
 
 /** A test for a source that cannot be is a mistake to point out, not a rule that never matches. */
 function unknownSources(
@@ -246,19 +264,27 @@ function unknownSources(
   fault: (path: PropertyKey[], message: string) => void,
 ): void {
   const visit = (item: ConditionInput, path: PropertyKey[]): void => {
-    if ("any" in item) item.any.forEach((inner, i) => visit(inner, [...path, "any", i]));
-    else if ("all" in item) item.all.forEach((inner, i) => visit(inner, [...path, "all", i]));
+    const within = (list: unknown, name: string) =>
+      listOf(list).forEach((inner, i) => visit(inner as ConditionInput, [...path, name, i]));
+    // What has another shape has been refused for that.
+    if (typeof item !== "object" || item === null) return;
+    if ("any" in item) within(item.any, "any");
+    else if ("all" in item) within(item.all, "all");
     else if ("not" in item) visit(item.not, [...path, "not"]);
     else if ("field" in item && item.field === "source") {
       const fold = (value: unknown) => (item.ignore_case && typeof value === "string" ? value.toLowerCase() : value);
       for (const operator of SOURCE_OPERATORS) {
-        const values = [item[operator] ?? []].flat();
-        if (values.every((value) => sources.some((source) => source === fold(value)))) continue;
-        fault([...path, operator], `must be one of ${sources.join(", ")}`);
+        const given: unknown = item[operator];
+        if (Array.isArray(given) !== LISTING.has(operator)) continue;
+        for (const [i, value] of [given ?? []].flat().entries()) {
+          if (sources.some((source) => source === fold(value))) continue;
+          const place = Array.isArray(given) ? [operator, i] : [operator];
+          fault([...path, ...place], `must be one of ${sources.join(", ")}`);
+        }
       }
     }
   };
-  items.forEach((item, i) => visit(item, ["conditions", i]));
+  listOf(items).forEach((item, i) => visit(item as ConditionInput, ["conditions", i]));
 }
 
 function refuseUnknownSources(rule: SourceTests, sources: readonly string[], context: z.RefinementCtx): void {
@@ -267,8 +293,11 @@ function refuseUnknownSources(rule: SourceTests, sources: readonly string[], con
       context.addIssue({ code: "custom", path: [...above, ...path], message }),
     );
   within([], rule);
-  rule.sequence?.forEach((step, i) => within(["sequence", i], step));
-  rule.exceptions.forEach((exception, i) => within(["exceptions", i], exception));
+  for (const name of ["sequence", "exceptions"] as const) {
+    for (const [i, part] of listOf(rule[name]).entries()) {
+      if (typeof part === "object" && part !== null) within([name, i], part as Pick<SourceTests, "conditions">);
+    }
+  }
 }
 
 /** What is wrong with an exception that is added by itself, beyond its shape. */
@@ -306,8 +335,8 @@ export function ruleInputSchema(sources: readonly string[]): ReturnType<typeof n
 function newRuleInputSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures, { when: isShaped })
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
+    .superRefine(refuseMixtures, BESIDE_OTHERS)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "NewRule" });
 }
 
@@ -315,17 +344,9 @@ function newRuleInputSchema(sources: readonly string[]) {
 export function ruleReplacementSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures, { when: isShaped })
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
+    .superRefine(refuseMixtures, BESIDE_OTHERS)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "RuleReplacement" });
-}
-
-const LOOKED_INTO: ReadonlySet<PropertyKey> = new Set(["conditions", "sequence", "exceptions", "group_by"]);
-
-/** All faults at once: what fields say together is looked at unless one of those that are looked into has another shape. */
-function isShaped({ value, issues }: z.core.ParsePayload): boolean {
-  const isLooked = ([first]: readonly PropertyKey[] = []) => first === undefined || LOOKED_INTO.has(first);
-  return typeof value === "object" && value !== null && !issues.some(({ path }) => isLooked(path));
 }
 
 function sourceSchema(sources: readonly string[]) {

@@ -238,7 +238,10 @@ describe("what cannot be taken is said, with its place", () => {
   test("nested deeper than the language of conditions goes", () => {
     const nested = Array.from({ length: 12 }, (_, i) => (i % 2 ? "a and (" : "a or (")).join("") + "b" + ")".repeat(12);
     const outcome = importOne(withDetection(`a: { a: 1 }\nb: { b: 1 }\ncondition: ${nested}`));
-    expect(outcome.reasons[0]).toEqual({ place: "conditions", message: "nested deeper than 8" });
+    expect(outcome.reasons[0]).toEqual({
+      place: `conditions[1]${".any[1].all[1]".repeat(4)}`,
+      message: "nested deeper than 8",
+    });
   });
 });
 
