@@ -464,7 +464,12 @@ test("a false positive makes an exception of its rule in the same call", async (
     () => alertsOf(rule),
     (alerts) => expect(alerts).toHaveLength(2),
   );
-  expect((await server.call("GET", `/v1/rules/${rule.id}`)).body.data.exceptions).toMatchObject([exception]);
+  const { exceptions } = (await server.call("GET", `/v1/rules/${rule.id}`)).body.data;
+  expect(exceptions).toMatchObject([exception]);
+  expect(resolved.body.data.timeline.at(-1)).toMatchObject({
+    kind: "resolved",
+    exception: { id: exceptions[0].id, reason: "a test bench" },
+  });
 });
 
 test("a rule that matches everything folds: every event is counted, and there is one alert", async () => {

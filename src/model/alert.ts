@@ -108,6 +108,12 @@ export interface Comment {
   readonly createdAt: number;
 }
 
+/** The exception of the rule that a false positive left behind. */
+export interface MadeException {
+  readonly id: string;
+  readonly reason: string;
+}
+
 export const SYSTEM = "system";
 
 interface Happened {
@@ -137,7 +143,12 @@ export type TimelineEntry = Happened &
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
     | { readonly kind: "assigned"; readonly assignee: string }
     | { readonly kind: "commented"; readonly comment: Comment }
-    | { readonly kind: "resolved"; readonly resolution: Resolution; readonly actionsTaken: readonly string[] }
+    | {
+        readonly kind: "resolved";
+        readonly resolution: Resolution;
+        readonly actionsTaken: readonly string[];
+        readonly exception?: MadeException | undefined;
+      }
     | { readonly kind: "reopened" }
     | {
         readonly kind: "notified";
@@ -189,6 +200,10 @@ const timelineEntrySchema = z
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
     actions_taken: z.array(z.string()).optional().describe("resolved"),
+    exception: z
+      .object({ id: z.string(), reason: z.string() })
+      .optional()
+      .describe("resolved: the exception of the rule that was made with it"),
     channel: z.string().optional().describe("notified"),
     outcome: z
       .enum(NOTIFIED_OUTCOMES)
@@ -283,7 +298,8 @@ function timelineView(entry: TimelineEntry): z.infer<typeof timelineEntrySchema>
   const happened = { id, at: formatTime(at), kind, actor };
   if (entry.kind === "commented") return { ...happened, comment: commentView(entry.comment) };
   if (entry.kind === "resolved") {
-    return { ...happened, resolution: entry.resolution, actions_taken: [...entry.actionsTaken] };
+    const { resolution, actionsTaken, exception } = entry;
+    return { ...happened, resolution, actions_taken: [...actionsTaken], ...(exception && { exception }) };
   }
   if (entry.kind === "events_added") {
     const { count, severity, silentSince } = entry;
