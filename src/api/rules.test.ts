@@ -168,6 +168,11 @@ describe("what is wrong with a rule is named by its exact place", () => {
     },
     ["sequence[0]", "sequence[2].conditions[0]", "sequence[1].group_by", "sequence[2].name"],
   );
+  test1(
+    "an exception that is over already, beside a window without a threshold",
+    { window: "5m", exceptions: [{ conditions: [type], reason: "x", expires_at: "2020-01-01T00:00:00Z" }] },
+    ["threshold", "exceptions[0].expires_at"],
+  );
   test1("no action", { actions: [] }, ["actions"]);
   test1("a name without a namespace", { name: "lonely" }, ["name"]);
   test1("no condition", { conditions: [] }, ["conditions"]);
@@ -254,6 +259,55 @@ describe("a rule is replaced", () => {
       dedup: { period: "1h", by: null },
       exceptions: [],
     });
+  });
+
+  test("with the exceptions that it had, as they were read, also one that is over by now", async () => {
+    let shift = 0;
+    const shifted = await openTestServer({ now: () => Date.now() + shift });
+    try {
+      const conditions = [{ field: "raw.user", equals: "me" }];
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      const exceptions = [
+        { conditions, reason: "it is me" },
+        { conditions, reason: "for now", expires_at },
+      ];
+      const made = await shifted.call("POST", "/v1/rules", { body: rule({ exceptions }) });
+      const { id, name, exceptions: read } = made.body.data;
+      const put = (list: object[], more: object = {}) =>
+        shifted.call("PUT", `/v1/rules/${id}`, {
+          body: { ...rule(), name, enabled: true, exceptions: list, ...more },
+          key: shifted.addKey({ name: "somebody else" }).secret,
+        });
+      shift = 7_200_000;
+      const kept = await put([...read, { conditions, reason: "new" }]);
+      expect(kept.status, kept.text).toBe(200);
+      expect(kept.body.data.exceptions.slice(0, 2)).toEqual(read);
+      expect(kept.body.data.exceptions[2]).toMatchObject({ reason: "new", author: "somebody else" });
+      const [first, over] = read;
+      const refused = await put(
+        [
+          first,
+          { ...first, id: "exc_other" },
+          first,
+          { ...over, author: "me", created_at: "2026-01-01T00:00:00Z" },
+          { conditions, reason: "late", expires_at },
+        ],
+        { name: "test.another", severity: "urgent" },
+      );
+      expect(faults(refused)).toEqual([
+        "severity",
+        "name",
+        "exceptions[1].id",
+        "exceptions[1].author",
+        "exceptions[1].created_at",
+        "exceptions[2].id",
+        "exceptions[3].author",
+        "exceptions[3].created_at",
+        "exceptions[4].expires_at",
+      ]);
+    } finally {
+      await shifted.close();
+    }
   });
 
   test("under its own name, and with enabled said", async () => {

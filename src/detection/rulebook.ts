@@ -9,6 +9,7 @@ import {
   type Rule,
   type RuleException,
   type RuleInput,
+  type RuleReplacement,
   type RuleStats,
 } from "../model/rule.ts";
 import { RuleConflict, type RuleStore } from "../store/store.ts";
@@ -162,13 +163,17 @@ export class Rulebook {
   }
 
   /** `revision` is the one that the editor has seen, where they say so. */
-  async replace(id: string, input: RuleInput, author: string, revision?: number): Promise<Rule> {
+  async replace(id: string, input: RuleReplacement, author: string, revision?: number): Promise<Rule> {
     return this.#editOne(id, revision, (rule, position) => {
       if (rule.builtin) throw builtinRefusal(rule, "replaced");
       return {
         ...rule,
         ...toRuleBody(input),
-        exceptions: this.#newExceptions(input.exceptions, author, position),
+        exceptions: input.exceptions.map((exception) => {
+          const [made] = this.#newExceptions([exception], author, position);
+          const kept = rule.exceptions.find((each) => each.id === exception.id);
+          return kept ? { ...made!, id: kept.id, author: kept.author, createdAt: kept.createdAt } : made!;
+        }),
         endedExceptions: [],
         activeAfter: position,
       };

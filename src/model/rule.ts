@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS, formatPath, type Fault } from "../lib/fault.ts";
-import { DAY_MS } from "../lib/time.ts";
+import { DAY_MS, parseTime } from "../lib/time.ts";
 import {
   ALWAYS,
   CONDITION_DEPTH_MAX,
@@ -158,6 +158,15 @@ export const exceptionInputSchema = z
   })
   .meta({ id: "NewException", description: "events that are no match of the rule, and why" });
 
+/** In a rule that replaces another, those that it has already stand as they were read. */
+const keptExceptionSchema = exceptionInputSchema
+  .extend({
+    id: z.string().optional().describe("of one that the rule has: it stays, with its author and its time"),
+    author: z.string().optional().describe("as it was read"),
+    created_at: z.string().optional().describe("as it was read"),
+  })
+  .meta({ id: "KeptException", description: "an exception that the rule has, by its id, or a new one" });
+
 const actionSchema = z
   .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(CHANNELS.length) }) })
   .meta({ id: "RuleAction" });
@@ -309,9 +318,39 @@ export function exceptionFaults(
   const fault = (path: PropertyKey[], message: string) =>
     faults.push({ field: formatPath([...above, ...path]), message });
   unknownSources(conditions, sources, fault);
-  if (typeof expiresAt === "number" && expiresAt <= now) fault(["expires_at"], "must lie ahead");
+  if (typeof expiresAt === "number" && expiresAt <= now) fault(["expires_at"], AHEAD);
   return faults;
 }
+
+/**
+ * What is wrong with the exceptions that a rule comes with, beyond their shape. `known` are those of the rule that it
+ * replaces. The input may have other faults, and things of any type in it.
+ */
+export function ruleExceptionFaults(input: unknown, now: number, known: readonly RuleException[] = []): Fault[] {
+  const faults: Fault[] = [];
+  const ids = new Set<unknown>();
+  for (const [i, exception] of listOf((input as { readonly exceptions?: unknown } | null)?.exceptions).entries()) {
+    if (typeof exception !== "object" || exception === null) continue;
+    const given = exception as Readonly<Partial<Record<"id" | "author" | "created_at" | "expires_at", unknown>>>;
+    const fault = (name: keyof typeof given, message: string) =>
+      faults.push({ field: formatPath(["exceptions", i, name]), message });
+    const kept = known.find(({ id }) => id === given.id);
+    if (given.id !== undefined && !kept) fault("id", "is not the id of an exception of the rule");
+    else if (kept && ids.has(kept.id)) fault("id", "is given twice");
+    ids.add(given.id);
+    if (given.author !== undefined && given.author !== kept?.author) fault("author", "cannot be set");
+    const timeOf = (value: unknown) => (typeof value === "string" ? parseTime(value) : undefined);
+    if (given.created_at !== undefined && (!kept || timeOf(given.created_at) !== kept.createdAt)) {
+      fault("created_at", "cannot be set");
+    }
+    const expiresAt = timeOf(given.expires_at);
+    // One that is over already may stay as it is.
+    if (expiresAt !== undefined && expiresAt <= now && expiresAt !== kept?.expiresAt) fault("expires_at", AHEAD);
+  }
+  return faults;
+}
+
+const AHEAD = "must lie ahead";
 
 interface SourceTests {
   readonly conditions: readonly ConditionInput[];
@@ -343,7 +382,12 @@ function newRuleInputSchema(sources: readonly string[]) {
 /** A rule as it replaces another: `enabled` must be said. */
 export function ruleReplacementSchema(sources: readonly string[]) {
   return z
-    .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
+    .strictObject({
+      ...ruleFields,
+      exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]),
+      enabled: z.boolean(),
+      source: sourceSchema(sources),
+    })
     .superRefine(refuseMixtures, BESIDE_OTHERS)
     .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "RuleReplacement" });
@@ -354,6 +398,8 @@ function sourceSchema(sources: readonly string[]) {
 }
 
 export type RuleInput = z.output<ReturnType<typeof ruleInputSchema>>;
+
+export type RuleReplacement = z.output<ReturnType<typeof ruleReplacementSchema>>;
 
 /** What a person says of events that are no match. */
 export type ExceptionInput = Omit<z.output<typeof exceptionInputSchema>, "conditions"> & {
