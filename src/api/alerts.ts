@@ -50,7 +50,7 @@ const commentText = z
   .min(1)
   .refine((text) => text === "" || text.trim() !== "", "must not be blank")
   .refine((text) => Buffer.byteLength(text) <= COMMENT_BYTES_MAX, `must be at most ${COMMENT_BYTES_MAX} bytes of UTF-8`)
-  .describe("Markdown; kept as it is sent");
+  .describe(`Markdown, at most ${COMMENT_BYTES_MAX} bytes of UTF-8; kept as it is sent`);
 const assigneeSchema = z
   .email("must look like an e-mail address")
   .max(ADDRESS_CHARACTERS_MAX)

@@ -173,6 +173,16 @@ describe("what is wrong with a rule is named by its exact place", () => {
     { window: "5m", exceptions: [{ conditions: [type], reason: "x", expires_at: "2020-01-01T00:00:00Z" }] },
     ["threshold", "exceptions[0].expires_at"],
   );
+  test1(
+    "the same path, or channel, twice",
+    {
+      window: "5m",
+      threshold: { count: 2, group_by: ["raw.a", "raw.b", "raw.a"] },
+      actions: [{ alert: { channels: ["slack", "email", "slack", "slack"] } }],
+    },
+    ["threshold.group_by[2]", "actions[0].alert.channels[2]", "actions[0].alert.channels[3]"],
+  );
+  test1("an order without a sequence", { sequence_order: "any" }, ["sequence_order"]);
   test1("no action", { actions: [] }, ["actions"]);
   test1("a name without a namespace", { name: "lonely" }, ["name"]);
   test1("no condition", { conditions: [] }, ["conditions"]);

@@ -114,8 +114,15 @@ const pathSchema = z.string().superRefine((path, context) => {
   const fault = pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
+/** The same thing twice is a slip: whoever wrote it meant something else. */
+function refuseRepeated(items: readonly string[], context: z.RefinementCtx): void {
+  for (const [i, item] of items.entries()) {
+    if (items.indexOf(item) < i) context.addIssue({ code: "custom", path: [i], message: "is given twice" });
+  }
+}
+
 export const pathsSchema = z
-  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)], {
+  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX).superRefine(refuseRepeated)], {
     error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
   })
   .describe("a field path, or a list of them");
@@ -168,7 +175,7 @@ const keptExceptionSchema = exceptionInputSchema
   .meta({ id: "KeptException", description: "an exception that the rule has, by its id, or a new one" });
 
 const actionSchema = z
-  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(CHANNELS.length) }) })
+  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).superRefine(refuseRepeated) }) })
   .meta({ id: "RuleAction" });
 
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
@@ -194,7 +201,7 @@ const ruleFields = {
     ),
   references: z.array(z.string().trim().min(1).max(1000)).max(REFERENCES_MAX).default([]),
   conditions: conditionsSchema.describe("all must hold"),
-  window: windowSchema.nullable().optional(),
+  window: windowSchema.nullable().optional().describe("how close together, by the times of the events: 1s to 7d"),
   threshold: thresholdSchema.nullable().optional(),
   sequence: z
     .array(stepSchema)
@@ -209,10 +216,12 @@ const ruleFields = {
     .refine((text) => (parseDuration(text) ?? 60_000) >= 60_000, "at least 1m")
     .nullable()
     .optional()
-    .describe("an alert when no matching event came for so long, once there has been one"),
+    .describe("an alert when no matching event came for so long (1m to 7d), once there has been one"),
   dedup: z
     .strictObject({
-      period: durationSchema(30 * DAY_MS, "1s to 30d").default(DEDUP_PERIOD_DEFAULT),
+      period: durationSchema(30 * DAY_MS, "1s to 30d")
+        .default(DEDUP_PERIOD_DEFAULT)
+        .describe("findings less than this apart are one alert: 1s to 30d"),
       by: pathsSchema.nullable().optional().describe("default: the group_by"),
     })
     .prefault({}),
@@ -221,7 +230,9 @@ const ruleFields = {
 };
 
 type Wholeness = Readonly<
-  Partial<Record<"conditions" | "window" | "threshold" | "sequence" | "group_by" | "absence", unknown>>
+  Partial<
+    Record<"conditions" | "window" | "threshold" | "sequence" | "sequence_order" | "group_by" | "absence", unknown>
+  >
 >;
 
 /** What the fields must be to each other. Those that are wrong in themselves may be of any type. */
@@ -240,6 +251,8 @@ function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
   if (has("group_by") && !has("sequence") && !has("absence")) {
     fault(["group_by"], "belongs to sequence and absence; a threshold has its own: threshold.group_by");
   }
+  // Every rule that is read has the default.
+  if (rule.sequence_order === "any" && !has("sequence")) fault(["sequence_order"], "belongs to a sequence");
   const isEmpty = Array.isArray(rule.conditions) && rule.conditions.length === 0;
   if (isEmpty && !has("sequence") && !has("absence")) fault(["conditions"], "must not be empty");
   refuseSteps(rule, fault);
