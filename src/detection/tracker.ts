@@ -225,7 +225,7 @@ export class Tracker<Key extends EventKey = string> {
 const NO_VALUES: readonly Scalar[] = [];
 const NO_FIRINGS: readonly never[] = [];
 
-export function windowMsOf(rule: Pick<Rule, "window">): number {
+function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
 }
 
@@ -236,7 +236,7 @@ export function windowMsOf(rule: Pick<Rule, "window">): number {
 export const LATE_MS = 7 * DAY_MS;
 
 /** For how long a group that nothing more is heard of is remembered, beyond its window. */
-export function silenceOf(windowMs: number): number {
+function silenceOf(windowMs: number): number {
   return Math.max(windowMs, HOUR_MS);
 }
 
