@@ -331,7 +331,10 @@ export function alertFilters(sources: readonly string[]) {
     severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
     rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule that matched"),
     source: commaListParameter(sourceSchema(sources), sources.join(", ")),
-    assignee: commaListParameter(z.string().max(ADDRESS_CHARACTERS_MAX), "e-mail address"),
+    assignee: commaListParameter(
+      z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
+      "e-mail address, upper or lower case",
+    ),
   };
 }
 

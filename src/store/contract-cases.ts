@@ -197,14 +197,19 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
 
   describe("lists of alerts", () => {
     const names = ["list.one", "list.two", "list.three"];
-    const people = ["anna@example.com", "ben.o'neil@example.org", null];
+    const people = ["anna@example.com", "Anna@Example.com", "ben.o'neil@example.org", null];
     const words = ["Failed", "logins", "from", "192.0.2.17", "camera-7", "Tür", "offline"];
     const filters = fc.record(
       {
         status: fc.subarray([...STATUSES], { minLength: 1 }),
         severity: fc.subarray([...SEVERITIES], { minLength: 1 }),
         source: fc.subarray(["custom", "platform_network", "platform_talk"], { minLength: 1 }),
-        assignee: fc.subarray([...people.filter((name) => name !== null), "nobody@example.com"], { minLength: 1 }),
+        assignee: fc.subarray(
+          [...people.filter((name) => name !== null), "nobody@example.com", "BEN.O'NEIL@example.org"],
+          {
+            minLength: 1,
+          },
+        ),
         fromMs: fc.integer({ min: 0, max: 40 }),
         toMs: fc.integer({ min: 0, max: 40 }),
         search: fc.subarray(words, { minLength: 1, maxLength: 2 }).map((some) => some.join(" ")),
@@ -255,7 +260,9 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       (filter.status?.includes(alert.status) ?? true) &&
       (filter.severity?.includes(alert.severity) ?? true) &&
       (filter.source?.includes(alert.source) ?? true) &&
-      (filter.assignee === undefined || (alert.assignee !== null && filter.assignee.includes(alert.assignee))) &&
+      (filter.assignee === undefined ||
+        (alert.assignee !== null &&
+          filter.assignee.some((name) => name.toLowerCase() === alert.assignee!.toLowerCase()))) &&
       alert.createdAt >= (filter.fromMs ?? 0) &&
       alert.createdAt < (filter.toMs ?? 1000) &&
       (filter.search ?? "")

@@ -145,6 +145,7 @@ export interface AlertFilter {
   readonly severity?: readonly Severity[] | undefined;
   readonly ruleName?: readonly string[] | undefined;
   readonly source?: readonly string[] | undefined;
+  /** Addresses, in upper or lower case. */
   readonly assignee?: readonly string[] | undefined;
   /** Of `createdAt`. */
   readonly fromMs?: number | undefined;
