@@ -2,15 +2,8 @@ import { z } from "zod";
 import type { Rulebook } from "../detection/rulebook.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import type { Position } from "../model/page.ts";
-import {
-  ANY_SOURCE,
-  exceptionFaults,
-  exceptionInputSchema,
-  ruleExceptionFaults,
-  ruleInputSchema,
-  ruleReplacementSchema,
-  type Rule,
-} from "../model/rule.ts";
+import { ANY_SOURCE, exceptionInputSchema, ruleInputSchema, ruleReplacementSchema, type Rule } from "../model/rule.ts";
+import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
