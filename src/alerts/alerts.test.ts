@@ -30,7 +30,10 @@ beforeAll(async () => {
     onCreated: (alert) => created.push(alert),
     onRaised: ({ id }) => raised.push(id),
     telling: { channels: ["email", "webhook"], onResolve: true },
-    addException: async (...exception) => void exceptions.push(exception),
+    addException: async (...exception) => {
+      exceptions.push(exception);
+      return { id: `exc_${exceptions.length}`, reason: exception[1].reason };
+    },
   });
 });
 afterAll(async () => {
@@ -430,7 +433,7 @@ describe("who is told", () => {
       store,
       now: () => clock,
       telling: { channels: ["email"], onResolve: false },
-      addException: () => Promise.resolve(),
+      addException: async (_, { reason }) => ({ id: "exc_1", reason }),
     });
     await quiet.raise([finding([1])], undefined);
     const { id } = await onlyAlert();

@@ -1,5 +1,5 @@
 import { idMaker } from "../lib/id.ts";
-import { SYSTEM, type Alert, type AlertSummary, type Comment } from "../model/alert.ts";
+import { SYSTEM, type Alert, type AlertSummary, type Comment, type MadeException } from "../model/alert.ts";
 import type { JsonObject } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { NotificationReason } from "../model/notification.ts";
@@ -21,7 +21,7 @@ const TOLD_MOVES: Partial<Record<Move["action"], NotificationReason>> = { resolv
 
 export interface AlertsOptions {
   readonly store: Pick<Store, "alerts">;
-  readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<unknown>;
+  readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<MadeException>;
   /** Left out, nobody is told of anything. */
   readonly telling?: Telling;
   readonly now?: () => number;
@@ -118,8 +118,8 @@ export class Alerts {
     const outcome = moveAlert(alert, move, { ...this.#mover(actor), at: this.#now() });
     if (outcome instanceof AlertRefused) throw outcome;
     const reason = exception.reason ?? `false positive: ${id}`;
-    await this.#addException(alert.rule.id, { ...exception, reason }, actor);
-    return this.move(id, move, actor);
+    const made = await this.#addException(alert.rule.id, { ...exception, reason }, actor);
+    return this.move(id, { ...move, exception: { id: made.id, reason: made.reason } }, actor);
   }
 
   /** Each alert stands for itself: what one of them does not allow is done with the others all the same. */

@@ -45,6 +45,8 @@ interface Touched {
   readonly isNew: boolean;
   readonly finding: Finding;
   added: number;
+  /** The last event before an absence that was added. */
+  silentSince?: number;
   /** What its severity was raised to, after it was made. */
   raisedTo: Severity | undefined;
 }
@@ -93,6 +95,7 @@ function add(touched: Touched, finding: Finding): void {
   const { alert } = touched;
   const span = union(spanOf(alert), finding);
   touched.added += finding.eventCount;
+  if (finding.eventCount === 0) touched.silentSince = finding.lastEventMs;
   const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
   if (isWorse && !touched.isNew) touched.raisedTo = finding.severity;
   touched.alert = {
@@ -128,12 +131,13 @@ function newAlert(finding: Finding, maker: Maker): Alert {
   };
 }
 
-function entriesOf({ isNew, added, raisedTo }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
+function entriesOf({ isNew, added, silentSince, raisedTo }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
   const entries: TimelineEntry[] = [];
   if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created" });
   if (added > 0 || !isNew) {
     const raised = raisedTo === undefined ? {} : { severity: raisedTo };
-    entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...raised });
+    const silence = silentSince === undefined ? {} : { silentSince };
+    entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...silence, ...raised });
   }
   return entries;
 }

@@ -1,4 +1,10 @@
-import { COMMENTS_MAX, type AlertSummary, type Comment, type TimelineEntry } from "../model/alert.ts";
+import {
+  COMMENTS_MAX,
+  type AlertSummary,
+  type Comment,
+  type MadeException,
+  type TimelineEntry,
+} from "../model/alert.ts";
 import type { Resolution, Status } from "../model/alert-state.ts";
 
 // What people do with an alert: which moves there are from where, and what each leaves behind.
@@ -10,6 +16,8 @@ export type Move =
       readonly resolution: Resolution;
       readonly comment?: string | undefined;
       readonly actionsTaken?: readonly string[] | undefined;
+      /** What was made of the rule with it. */
+      readonly exception?: MadeException | undefined;
     }
   | { readonly action: "reopen"; readonly comment?: string | undefined }
   | { readonly action: "comment"; readonly comment: string };
@@ -116,7 +124,12 @@ function entryOf(before: AlertSummary, changed: Partial<AlertSummary>, move: Mov
       return assignee === null || assignee === before.assignee ? undefined : { kind: "assigned", assignee };
     }
     case "resolve":
-      return { kind: "resolved", resolution: move.resolution, actionsTaken: move.actionsTaken ?? [] };
+      return {
+        kind: "resolved",
+        resolution: move.resolution,
+        actionsTaken: move.actionsTaken ?? [],
+        ...(move.exception && { exception: move.exception }),
+      };
     case "reopen":
       return { kind: "reopened" };
     case "comment":

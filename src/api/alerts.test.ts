@@ -162,6 +162,8 @@ describe("moves", () => {
       { resolution: "true_positive", actions_taken: ["locked the account"] },
       ben,
     );
+    const bens = await server.call("GET", "/v1/alerts?assignee=BEN@example.com");
+    expect(bens.body.data.map((each: { id: string }) => each.id)).toEqual([id]);
     const { timeline, ...alert } = resolved.body.data;
     const at = (minutes: number) => new Date(clock - minutes * 60_000).toISOString();
     const entry = { id: expect.any(String) };

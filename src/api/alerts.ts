@@ -20,7 +20,8 @@ import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import { boundParameter, refuseBackwards } from "../model/query.ts";
-import { exceptionFaults, exceptionInputSchema } from "../model/rule.ts";
+import { exceptionInputSchema } from "../model/rule.ts";
+import { exceptionFaults } from "../model/rule-faults.ts";
 import type { AlertTotals, Store } from "../store/store.ts";
 import { ALERT_DETAIL_EXAMPLE, ALERT_EXAMPLE, COMMENT_EXAMPLE } from "./alert-examples.ts";
 import { commaListParameter } from "./comma-list.ts";
@@ -50,7 +51,7 @@ const commentText = z
   .min(1)
   .refine((text) => text === "" || text.trim() !== "", "must not be blank")
   .refine((text) => Buffer.byteLength(text) <= COMMENT_BYTES_MAX, `must be at most ${COMMENT_BYTES_MAX} bytes of UTF-8`)
-  .describe("Markdown; kept as it is sent");
+  .describe(`Markdown, at most ${COMMENT_BYTES_MAX} bytes of UTF-8; kept as it is sent`);
 const assigneeSchema = z
   .email("must look like an e-mail address")
   .max(ADDRESS_CHARACTERS_MAX)
@@ -332,7 +333,10 @@ export function alertFilters(sources: readonly string[]) {
     severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
     rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule that matched"),
     source: commaListParameter(sourceSchema(sources), sources.join(", ")),
-    assignee: commaListParameter(z.string().max(ADDRESS_CHARACTERS_MAX), "e-mail address"),
+    assignee: commaListParameter(
+      z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
+      "e-mail address, upper or lower case",
+    ),
   };
 }
 

@@ -119,6 +119,11 @@ export interface Endpoint<
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
+  /**
+   * What is wrong with the body beyond what its schema can know, told together with that. It meets things of any type, and
+   * where the schema has found a fault already nothing is added.
+   */
+  readonly beyond?: (input: unknown, params: Output<Params>) => readonly Fault[];
   /** The body may be left out: every field of it is optional. */
   readonly bodyOptional?: true;
   /** The handler reads the body by itself; the schema only documents it, for these media types. */
@@ -166,17 +171,18 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
       const read = (rules: BodyRules) => readBody(request.raw, rules, share);
       try {
         const faults: Fault[] = [];
+        const params = spec.params ? check(spec.params, request.params, "path", faults) : undefined;
+        const isOptional = spec.bodyOptional === true || !spec.body;
+        const beyond = (input: unknown) => spec.beyond?.(input, params as never) ?? [];
         const call = {
           key: request.apiKey,
           request,
           readBody: read,
           faults,
           query: check(query, readableQuery(request, faults), "query", faults),
-          params: spec.params ? check(spec.params, request.params, "path", faults) : undefined,
+          params,
           body:
-            body && !spec.bodyTypes
-              ? checkBody(body, await read(rules), faults, spec.bodyOptional === true || !spec.body)
-              : undefined,
+            body && !spec.bodyTypes ? checkBody(body, await read(rules), faults, { isOptional, beyond }) : undefined,
         };
         if (faults.length > 0 && !spec.refusesFaults) {
           throw invalid([...faults, ...(await cursorFaults(spec, request, faults))]);
@@ -199,7 +205,7 @@ export function checkBody<Body extends z.ZodType>(
   schema: Body,
   body: RequestBody | undefined,
   faults: Fault[],
-  isOptional = false,
+  { isOptional = false, beyond }: { isOptional?: boolean; beyond?: (input: unknown) => readonly Fault[] } = {},
 ): z.output<Body> | undefined {
   if (!body && !isOptional) {
     faults.push({ field: "body", message: "is required" });
@@ -208,7 +214,7 @@ export function checkBody<Body extends z.ZodType>(
   const read = body ? readJson(body.bytes, { depthMax: BODY_DEPTH_MAX }) : { value: {}, faults: [] };
   const found: Fault[] = [];
   const value = check(schema, read.value, "", found);
-  const all = joinFaults([...read.faults, ...protoFaults(read.value)], found);
+  const all = joinFaults(joinFaults([...read.faults, ...protoFaults(read.value)], found), beyond?.(read.value) ?? []);
   for (const { field, message } of all) faults.push({ field: field || "body", message });
   return value as z.output<Body> | undefined;
 }

@@ -351,6 +351,11 @@ describe("a search", () => {
       { query: { bool: { should: [{ field: "raw.a", regex: "(?=x)" }] } } },
       ["query.bool.should[0].regex"],
     ],
+    [
+      "a field named like what every object has",
+      { query: { bool: { must: [{ field: "constructor", equals: 1 }] } } },
+      ["query.bool.must[0].field"],
+    ],
     ["two operators", { query: { bool: { must: [{ field: "raw.a", equals: 1, gt: 2 }] } } }, ["query.bool.must[0]"]],
     ["no operator", { query: { bool: { must: [{ field: "raw.a" }] } } }, ["query.bool.must[0]"]],
     ["no field", { query: { bool: { must_not: [{ equals: 1 }] } } }, ["query.bool.must_not[0].field"]],
@@ -362,7 +367,7 @@ describe("a search", () => {
     [
       "an unknown source, nested",
       { query: { bool: { must: [{ bool: { must_not: [{ field: "source", in: ["custom", "x"] }] } }] } } },
-      ["query.bool.must[0].bool.must_not[0].in"],
+      ["query.bool.must[0].bool.must_not[0].in[1]"],
     ],
     [
       "a severity that is none",

@@ -140,7 +140,7 @@ export function alertNews(change: number, alert: AlertSummary): AlertNews {
   const data = JSON.stringify({ ...alertView(alert), change });
   return {
     place: change,
-    fields: { severity, source, status, rule_name: rule.name, assignee: assignee ?? "" },
+    fields: { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase() },
     message: `event: alert\ndata: ${data}\n\n`,
   };
 }

@@ -102,6 +102,13 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("an invalid pattern", { conditions: [{ field: "type", regex: "(" }] }, ["conditions[0].regex"]);
   test1("a pattern that looks behind", { conditions: [{ field: "type", regex: "(?<=a)b" }] }, ["conditions[0].regex"]);
   test1("a field that is none", { conditions: [{ field: "row.x", equals: 1 }] }, ["conditions[0].field"]);
+  for (const field of ["constructor", "toString", "valueOf", "hasOwnProperty", "__proto__"]) {
+    test1(
+      `a field that is none and named like what every object has: ${field}`,
+      { conditions: [{ field, equals: 1 }] },
+      ["conditions[0].field"],
+    );
+  }
   test1("a source that is none", { source: "elsewhere" }, ["source"]);
   test1("a test for a source that is none", { conditions: [{ not: { field: "source", equals: "x" } }] }, [
     "conditions[0].not.equals",
@@ -120,6 +127,62 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("an unknown channel", { actions: [{ alert: { channels: ["slack", "pager"] } }] }, [
     "actions[0].alert.channels[1]",
   ]);
+  test1("one severity of a list", { conditions: [{ field: "severity", in: ["high", "low", "x"] }] }, [
+    "conditions[0].in[2]",
+  ]);
+  test1("one network of a list", { conditions: [{ field: "raw.ip", cidr: ["10.0.0.0/8", "x"] }] }, [
+    "conditions[0].cidr[1]",
+  ]);
+  test1("each pattern of a list that is none", { conditions: [{ field: "raw.a", regex: ["a", "(", "b", "["] }] }, [
+    "conditions[0].regex[1]",
+    "conditions[0].regex[3]",
+  ]);
+  test1("one source of a list", { conditions: [{ field: "source", not_in: ["custom", "x"] }] }, [
+    "conditions[0].not_in[1]",
+  ]);
+  test1("a severity in a spelling that none has", { conditions: [{ field: "severity", equals: "HIGH" }] }, [
+    "conditions[0].equals",
+  ]);
+  test1(
+    "a window without a threshold, beside a pattern that is none and a source that is none",
+    {
+      window: "5m",
+      conditions: [
+        { field: "raw.a", regex: "(" },
+        { field: "source", equals: "x" },
+      ],
+    },
+    ["conditions[0].regex", "threshold", "conditions[1].equals"],
+  );
+  test1("an empty window beside a threshold, once", { window: "", threshold: { count: 2 } }, ["window"]);
+  test1(
+    "the names of steps, beside a step that is none",
+    {
+      window: "5m",
+      group_by: ["raw.a", "raw.b"],
+      sequence: [
+        5,
+        { name: "a", conditions: [type], group_by: "raw.a" },
+        { name: "a", conditions: [{ field: "type" }] },
+      ],
+    },
+    ["sequence[0]", "sequence[2].conditions[0]", "sequence[1].group_by", "sequence[2].name"],
+  );
+  test1(
+    "an exception that is over already, beside a window without a threshold",
+    { window: "5m", exceptions: [{ conditions: [type], reason: "x", expires_at: "2020-01-01T00:00:00Z" }] },
+    ["threshold", "exceptions[0].expires_at"],
+  );
+  test1(
+    "the same path, or channel, twice",
+    {
+      window: "5m",
+      threshold: { count: 2, group_by: ["raw.a", "raw.b", "raw.a"] },
+      actions: [{ alert: { channels: ["slack", "email", "slack", "slack"] } }],
+    },
+    ["threshold.group_by[2]", "actions[0].alert.channels[2]", "actions[0].alert.channels[3]"],
+  );
+  test1("an order without a sequence", { sequence_order: "any" }, ["sequence_order"]);
   test1("no action", { actions: [] }, ["actions"]);
   test1("a name without a namespace", { name: "lonely" }, ["name"]);
   test1("no condition", { conditions: [] }, ["conditions"]);
@@ -135,13 +198,14 @@ describe("what is wrong with a rule is named by its exact place", () => {
         { name: "a", conditions: [{ field: "raw.x", gt: "7" }] },
       ],
     },
-    ["sequence[1].conditions[0].gt"],
+    ["sequence[1].conditions[0].gt", "sequence[1].name"],
   );
   test1("an absence beside a threshold", { absence: "5m", window: "5m", threshold: { count: 2 } }, ["absence"]);
   test1("several at once", { severity: "urgent", window: "soon", conditions: [{ field: "type" }] }, [
     "severity",
     "conditions[0]",
     "window",
+    "threshold",
   ]);
 
   test1(
@@ -173,11 +237,16 @@ describe("what is wrong with a rule is named by its exact place", () => {
     expect(answer.body.error.details).toEqual([expect.objectContaining({ message })]);
   });
 
+  test("a severity is compared without case where that is said", async () => {
+    const conditions = [{ field: "severity", in: ["HIGH", "Low"], ignore_case: true }];
+    expect((await server.call("POST", "/v1/rules", { body: rule({ conditions }) })).status).toBe(201);
+  });
+
   test("conditions nest to depth 8 and no deeper", async () => {
     const nest = (depth: number): object => (depth === 0 ? type : { any: [nest(depth - 1)] });
     await create({ conditions: [nest(8)] });
     const answer = await server.call("POST", "/v1/rules", { body: rule({ conditions: [nest(9)] }) });
-    expect(faults(answer)).toEqual(["conditions"]);
+    expect(faults(answer)).toEqual([`conditions[0]${".any[0]".repeat(8)}`]);
   });
 });
 
@@ -200,6 +269,55 @@ describe("a rule is replaced", () => {
       dedup: { period: "1h", by: null },
       exceptions: [],
     });
+  });
+
+  test("with the exceptions that it had, as they were read, also one that is over by now", async () => {
+    let shift = 0;
+    const shifted = await openTestServer({ now: () => Date.now() + shift });
+    try {
+      const conditions = [{ field: "raw.user", equals: "me" }];
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      const exceptions = [
+        { conditions, reason: "it is me" },
+        { conditions, reason: "for now", expires_at },
+      ];
+      const made = await shifted.call("POST", "/v1/rules", { body: rule({ exceptions }) });
+      const { id, name, exceptions: read } = made.body.data;
+      const put = (list: object[], more: object = {}) =>
+        shifted.call("PUT", `/v1/rules/${id}`, {
+          body: { ...rule(), name, enabled: true, exceptions: list, ...more },
+          key: shifted.addKey({ name: "somebody else" }).secret,
+        });
+      shift = 7_200_000;
+      const kept = await put([...read, { conditions, reason: "new" }]);
+      expect(kept.status, kept.text).toBe(200);
+      expect(kept.body.data.exceptions.slice(0, 2)).toEqual(read);
+      expect(kept.body.data.exceptions[2]).toMatchObject({ reason: "new", author: "somebody else" });
+      const [first, over] = read;
+      const refused = await put(
+        [
+          first,
+          { ...first, id: "exc_other" },
+          first,
+          { ...over, author: "me", created_at: "2026-01-01T00:00:00Z" },
+          { conditions, reason: "late", expires_at },
+        ],
+        { name: "test.another", severity: "urgent" },
+      );
+      expect(faults(refused)).toEqual([
+        "severity",
+        "name",
+        "exceptions[1].id",
+        "exceptions[1].author",
+        "exceptions[1].created_at",
+        "exceptions[2].id",
+        "exceptions[3].author",
+        "exceptions[3].created_at",
+        "exceptions[4].expires_at",
+      ]);
+    } finally {
+      await shifted.close();
+    }
   });
 
   test("under its own name, and with enabled said", async () => {

@@ -2,14 +2,8 @@ import { z } from "zod";
 import type { Rulebook } from "../detection/rulebook.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import type { Position } from "../model/page.ts";
-import {
-  ANY_SOURCE,
-  exceptionFaults,
-  exceptionInputSchema,
-  ruleInputSchema,
-  ruleReplacementSchema,
-  type Rule,
-} from "../model/rule.ts";
+import { ANY_SOURCE, exceptionInputSchema, ruleInputSchema, ruleReplacementSchema, type Rule } from "../model/rule.ts";
+import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
@@ -150,11 +144,8 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       example: RULE_INPUT_EXAMPLE,
       answers: { 201: { about: "the rule; Location says where it is", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["conflict"],
+      beyond: (input) => ruleExceptionFaults(input, now()),
       handle: async ({ body, key }) => {
-        const faults = body.exceptions.flatMap((exception, i) =>
-          exceptionFaults(exception, { sources, now: now(), above: ["exceptions", i] }),
-        );
-        if (faults.length > 0) throw invalid(faults);
         const rule = await rulebook.create(body, key.name);
         return answer(rule, 201, { Location: `/v1/rules/${rule.id}` });
       },
@@ -167,7 +158,8 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       summary: "Replace a rule",
       about:
         "What is left out goes back to its default. The name stays. The rule begins anew: it looks at events that " +
-        "come in from now on, and its alerts stay as they are.",
+        "come in from now on, and its alerts stay as they are. Exceptions that are sent as they were read, with their " +
+        "`id`, stay what they are; those that are left out are gone.",
       scopes: ["rules:write"],
       params: idParams,
       requestHeaders: revisionHeader,
@@ -175,12 +167,16 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       example: { ...RULE_INPUT_EXAMPLE, enabled: true },
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found", "builtin_rule", "conflict"],
-      handle: async ({ params, body, key, request }) => {
-        const { name, builtin } = rulebook.get(params.id);
+      beyond: (input, params) => {
+        const rule = rulebook.find(params.id);
         // Of a built-in rule nothing can be replaced, whatever its name is to be.
-        if (!builtin && body.name !== name) throw invalid([{ field: "name", message: `cannot change: it is ${name}` }]);
-        return answer(await rulebook.replace(params.id, body, key.name, revisionOf(request.headers["if-match"])));
+        if (!rule || rule.builtin) return [];
+        const isRenamed = typeof input === "object" && input !== null && "name" in input && input.name !== rule.name;
+        const renamed = isRenamed ? [{ field: "name", message: `cannot change: it is ${rule.name}` }] : [];
+        return [...renamed, ...ruleExceptionFaults(input, now(), rule.exceptions)];
       },
+      handle: async ({ params, body, key, request }) =>
+        answer(await rulebook.replace(params.id, body, key.name, revisionOf(request.headers["if-match"]))),
     }),
     endpoint({
       method: "PATCH",

@@ -56,7 +56,12 @@ describe("POST /v1/rules/simulate", () => {
     const { status, body } = await simulate({ rule, time_range: week });
     expect(status).toBe(200);
     const { sample_events, by_day, ...figures } = body.data;
-    expect(figures).toEqual({ matches: 15, alerts: 2, estimated_alerts_per_day: 0.29, false_positive_estimate: "low" });
+    expect(figures).toEqual({
+      matches: 15,
+      alerts: 2,
+      estimated_alerts_per_day: 2 / 7,
+      false_positive_estimate: "low",
+    });
     expect(sample_events.length).toBe(10);
     expect(sample_events[0]).toMatchObject({ type: "login_failure", raw: { src_ip: "192.0.2.3", n: 3 } });
     const times = sample_events.map(({ timestamp }: { timestamp: string }) => timestamp);

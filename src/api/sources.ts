@@ -28,11 +28,13 @@ export function sourceFaults(query: unknown, sources: readonly string[], context
         visit(filter["bool"], [...place, "bool"]);
         if (filter["field"] !== "source") continue;
         for (const operator of VALUE_OPERATORS) {
-          const values = [filter[operator] ?? []].flat();
+          const given = filter[operator];
           const fold = (value: unknown) =>
             filter["ignore_case"] === true && typeof value === "string" ? value.toLowerCase() : value;
-          if (values.some((value) => !sources.some((source) => source === fold(value)))) {
-            context.addIssue({ code: "custom", path: [...place, operator], message });
+          for (const [i, value] of [given ?? []].flat().entries()) {
+            if (sources.some((source) => source === fold(value))) continue;
+            const within = Array.isArray(given) ? [operator, i] : [operator];
+            context.addIssue({ code: "custom", path: [...place, ...within], message });
           }
         }
       }

@@ -160,7 +160,7 @@ describe("a stream", () => {
   test("shows only what its filters let through", async () => {
     const high = await listen("?severity=high,critical&rule_name=stream.rule,stream.else");
     const typed = await listen("?kinds=events&type=stream_one,stream_two&class=security");
-    const annas = await listen("?kinds=alerts&assignee=anna@example.com");
+    const annas = await listen("?kinds=alerts&assignee=Anna@example.com");
     const cases = await listen("?kinds=alerts&status=resolved&rule_name=stream.rule,stream.other&source=custom");
     await submit({ severity: "low", type: "stream_one" });
     const event = await submit({ severity: "critical" });

@@ -1,4 +1,4 @@
-import { parseCidr } from "../lib/ip.ts";
+import { parseCidr, rangeHolds } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { OPERATORS, type Condition, type FieldTest, type Scalar } from "../model/condition.ts";
 import type { FieldValue } from "../model/field.ts";
@@ -80,8 +80,7 @@ function compileTest(test: FieldTest, { facts, budget, slots }: Workshop): Predi
     }
     case "cidr": {
       const ranges = texts(value).map((network) => parseCidr(network)!);
-      return () =>
-        facts.addresses(slot).some((address) => ranges.some(({ from, to }) => address >= from && address <= to));
+      return () => facts.addresses(slot).some((address) => ranges.some((range) => rangeHolds(range, address)));
     }
     case "regex":
       return compileRegex(texts(value), ignoreCase, {

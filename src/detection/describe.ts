@@ -1,6 +1,7 @@
+import { parseTime } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
-import type { Finding, Group } from "../model/finding.ts";
+import type { Finding, Group, SeenEvent } from "../model/finding.ts";
 import { ANY_SOURCE, groupPaths, type Channel, type Rule } from "../model/rule.ts";
 import type { Silence } from "./silence.ts";
 import { fillTemplate, plainText, readsEvent, type ReadField } from "./template.ts";
@@ -22,25 +23,29 @@ export function describeFinding(rule: Rule, event: Event, group: readonly Scalar
   };
 }
 
-/** There is no event to speak of: what is known of it is its group. */
+/** There is no event to speak of: what is known is its group, and what the last one was called. */
 export function describeSilence(
   rule: Rule,
-  { group, seenAtMs, source }: Silence,
+  { group, seenAtMs, last }: Silence,
   fold: Pick<Finding, "foldKey" | "foldMs">,
 ): Finding {
   const paths = groupPaths(rule);
-  const valueOf: ReadField = (path) => (paths.includes(path) ? [group[paths.indexOf(path)]!] : []);
+  const valueOf: ReadField = (path) => {
+    if (paths.includes(path)) return [group[paths.indexOf(path)]!];
+    return last !== null && Object.hasOwn(last, path) ? [last[path as keyof SeenEvent]] : [];
+  };
   const named = valueOf("source")[0];
-  const fallback = rule.source === ANY_SOURCE && typeof named === "string" ? named : rule.source;
+  const source = rule.source === ANY_SOURCE && typeof named === "string" ? named : rule.source;
+  const lastMs = last === null ? seenAtMs : parseTime(last.timestamp)!;
   return {
     ...fold,
     ...describeRule(rule, valueOf),
     group: groupOf(rule, group),
-    source: source ?? fallback,
+    source: last?.source ?? source,
     enrichment: {},
     eventCount: 0,
-    firstEventMs: seenAtMs,
-    lastEventMs: seenAtMs,
+    firstEventMs: lastMs,
+    lastEventMs: lastMs,
     events: [],
   };
 }

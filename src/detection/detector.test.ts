@@ -148,6 +148,82 @@ describe("a threshold", () => {
   });
 });
 
+describe("what came late is remembered as well", () => {
+  const at = Date.now() - 3 * 3_600_000;
+  type Rule = { id: string; name: string };
+  const steps: [string, (rule: Rule) => Promise<unknown>][] = [
+    ["over a restart", async () => (server = await server.restart())],
+    [
+      "over a change of the severity",
+      ({ id }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
+    ],
+    [
+      "when an exception is made",
+      ({ id }) =>
+        server.call("POST", `/v1/rules/${id}/exceptions`, {
+          body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },
+        }),
+    ],
+  ];
+
+  test.each(steps)("by a threshold %s", async (_, step) => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "5m", threshold: { count: 3, group_by: "raw.g" } });
+    await submit(type, { g: "a" }, at);
+    await submit(type, { g: "a" }, at + 1000);
+    await step(rule);
+    await submit(type, { g: "a" }, at + 2000);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+  });
+
+  test.each(steps)("by a sequence %s", async (_, step) => {
+    const type = uniqueType();
+    const sequence = ["first", "second"].map((name) => ({ name, conditions: [{ field: "raw.step", equals: name }] }));
+    const rule = await makeRule(type, { window: "5m", group_by: "raw.g", sequence });
+    await submit(type, { g: "a", step: "first" }, at);
+    await step(rule);
+    await submit(type, { g: "a", step: "second" }, at + 1000);
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([2]),
+    );
+  });
+});
+
+describe("what an exception has stopped stays uncounted", () => {
+  test.each([
+    ["and a restart", async () => (server = await server.restart())],
+    [
+      "and a change of the severity",
+      ({ id }: { id: string }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
+    ],
+  ])("after its end %s", async (_, step) => {
+    const type = uniqueType();
+    const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.g" } });
+    const { body } = await server.call("POST", `/v1/rules/${rule.id}/exceptions`, {
+      body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },
+    });
+    for (let i = 0; i < 3; i++) await submit(type, { g: "a", user: "scanner" });
+    await server.call("DELETE", `/v1/rules/${rule.id}/exceptions/${body.data.id}`);
+    await step(rule);
+    await submit(type, { g: "a", user: "ann" });
+    await submit(type, { g: "a", user: "scanner" });
+    await eventually(
+      () => statsOf(rule),
+      (stats) => expect(stats.matches_24h).toBe(2),
+    );
+    expect(await alertsOf(rule)).toEqual([]);
+    await submit(type, { g: "a", user: "ann" });
+    await eventually(
+      () => alertsOf(rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+    );
+  });
+});
+
 test("a sequence across kinds of events fires once, when its steps have happened in order", async () => {
   const [door, camera] = [uniqueType(), uniqueType()];
   const rule = await makeRule(door, {
@@ -221,6 +297,106 @@ describe("a change of a rule", () => {
   });
 });
 
+describe("an absence", () => {
+  let shift = 0;
+  let shifted: TestServer;
+  beforeAll(async () => {
+    shifted = await openTestServer({ now: () => Date.now() + shift });
+  });
+  afterAll(() => shifted.close());
+
+  const waitFor = async (type: string, more: object = {}) => {
+    const body = {
+      name: `test.${type}_${++made}`,
+      description: "Something is missed",
+      title: "No {{type}} from {{raw.host}}",
+      severity: "high",
+      conditions: [{ field: "type", equals: type }],
+      group_by: "raw.host",
+      absence: "1m",
+      actions: [{ alert: { channels: [] } }],
+      ...more,
+    };
+    const answer = await shifted.call("POST", "/v1/rules", { body });
+    expect(answer.status, answer.text).toBe(201);
+    return answer.body.data as { id: string; name: string };
+  };
+  const see = async (type: string, timestamp?: string) => {
+    const body = { type, source: "custom", data: { host: "gate" }, ...(timestamp && { timestamp }) };
+    const answer = await shifted.call("POST", "/v1/events", { body });
+    expect(answer.status, answer.text).toBe(201);
+  };
+  const alertsFor = async ({ name }: { name: string }) =>
+    (await shifted.call("GET", `/v1/alerts?rule_name=${name}`)).body.data as any[];
+  const missed = (rule: { name: string }) =>
+    eventually(
+      () => alertsFor(rule),
+      (alerts) => expect(alerts).toHaveLength(1),
+    );
+  /** A silence is measured by what has been looked at. */
+  const lookedAt = (rule: { id: string }, count: number) =>
+    eventually(
+      async () => (await shifted.call("GET", `/v1/rules/${rule.id}`)).body.data.stats,
+      (stats) => expect(stats.matches_7d).toBe(count),
+    );
+
+  test("goes on over a restart, and says what was last seen and when that happened", async () => {
+    const type = uniqueType();
+    const rule = await waitFor(type);
+    const timestamp = new Date(Date.now() + shift - 600_000).toISOString();
+    await see(type, timestamp);
+    await lookedAt(rule, 1);
+    shift += 40_000;
+    shifted = await shifted.restart();
+    shift += 30_000;
+    const [alert] = await missed(rule);
+    expect(alert).toMatchObject({
+      title: `No ${type} from gate`,
+      source: "custom",
+      event_count: 0,
+      first_event_at: timestamp,
+      last_event_at: timestamp,
+    });
+  });
+
+  test("that a rule was told to forget is not missed after a restart", async () => {
+    const type = uniqueType();
+    const [edited, switched, witness] = [await waitFor(type), await waitFor(type), await waitFor(type)];
+    await see(type);
+    await lookedAt(witness, 1);
+    const { body } = await shifted.call("GET", `/v1/rules/${edited.id}`);
+    const { name, description, severity, actions, absence, group_by, enabled } = body.data;
+    const conditions = [{ field: "type", equals: uniqueType() }];
+    const put = { name, description, severity, actions, absence, group_by, enabled, conditions };
+    expect((await shifted.call("PUT", `/v1/rules/${edited.id}`, { body: put })).status).toBe(200);
+    for (const on of [false, true]) await shifted.call("PATCH", `/v1/rules/${switched.id}`, { body: { enabled: on } });
+    shifted = await shifted.restart();
+    shift += 120_000;
+    await missed(witness);
+    expect(await alertsFor(edited)).toEqual([]);
+    expect(await alertsFor(switched)).toEqual([]);
+  });
+
+  test("that comes again soon is added to its alert, and the timeline says so", async () => {
+    const type = uniqueType();
+    const rule = await waitFor(type);
+    await see(type);
+    await lookedAt(rule, 1);
+    shift += 70_000;
+    const [alert] = await missed(rule);
+    const timestamp = new Date(Date.now() + shift).toISOString();
+    await see(type, timestamp);
+    await lookedAt(rule, 2);
+    shift += 70_000;
+    const whole = await eventually(
+      async () => (await shifted.call("GET", `/v1/alerts/${alert.id}`)).body.data,
+      ({ timeline }) => expect(timeline).toHaveLength(2),
+    );
+    expect(whole.timeline[1]).toMatchObject({ kind: "events_added", count: 0, silent_since: timestamp });
+    expect(whole.last_event_at).toBe(timestamp);
+  });
+});
+
 test("a rule that is deleted while it fires leaves its alert as it is, and the others go on", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
@@ -288,7 +464,12 @@ test("a false positive makes an exception of its rule in the same call", async (
     () => alertsOf(rule),
     (alerts) => expect(alerts).toHaveLength(2),
   );
-  expect((await server.call("GET", `/v1/rules/${rule.id}`)).body.data.exceptions).toMatchObject([exception]);
+  const { exceptions } = (await server.call("GET", `/v1/rules/${rule.id}`)).body.data;
+  expect(exceptions).toMatchObject([exception]);
+  expect(resolved.body.data.timeline.at(-1)).toMatchObject({
+    kind: "resolved",
+    exception: { id: exceptions[0].id, reason: "a test bench" },
+  });
 });
 
 test("a rule that matches everything folds: every event is counted, and there is one alert", async () => {

@@ -13,6 +13,7 @@ import {
   type StoredEvent,
 } from "../store/store.ts";
 import type { Rulebook, RuleChange } from "./rulebook.ts";
+import { memoryMsOf } from "./tracker.ts";
 import type { DetectionApi } from "./worker.ts";
 
 // Follows the events in the order of arrival and runs the rules over them. What was found and how far it has come become
@@ -22,15 +23,20 @@ const RULES_PER_CALL = 50;
 /** Progress without findings is written this often. */
 const PROGRESS_MS = 250;
 const TICK_MS = 1000;
+/** How long silences are not told after a start, for the sake of events that nobody has looked at yet. */
+const CATCH_UP_MS_MAX = 600_000;
+/** How exactly it is known, after a crash, when detection ended. */
+const SIGN_OF_LIFE_MS = 5000;
 const RETRY_MS = [50, 200, 1000, 5000];
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
 const WARN_EVERY_MS = 600_000;
-/** Events that fill one rule's memory after a start, the newest: they are in memory at once, for that moment. */
+/** Events that fill one rule's memory after a start, the last to arrive: they are in memory at once, for that moment. */
 const WARM_EVENTS_MAX = 50_000;
+const WARM_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 export interface DetectorOptions {
-  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "scan">;
+  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanBack">;
   readonly progress: DetectionStore;
   readonly rulebook: Rulebook;
   /** Makes alerts of findings, and the progress durable with them. */
@@ -59,6 +65,8 @@ export class Detector {
   #lastCommitAt = 0;
   #lagSince: number | undefined;
   #isReady = false;
+  /** Whether events that came before the start are still to be looked at: what a rule waits for may be among them. */
+  #isBehind = (): boolean => true;
   #turn: Promise<unknown> = Promise.resolve();
   /** Resolves with the reason while what was found cannot be stored. */
   #stuck = Promise.withResolvers<StoreUnavailable>();
@@ -88,7 +96,8 @@ export class Detector {
     const { progress, rulebook } = this.#options;
     this.#position = this.#durable = await progress.position();
     await this.#setRules(rulebook.all());
-    await this.#thread.call("warmAbsence", await progress.seen(), this.#now());
+    const outages = await progress.begin(this.#now());
+    await this.#thread.call("warmAbsence", await progress.seen(), outages);
     rulebook.changeThrough((work) => this.#changeRules(work));
     this.#running = this.#run();
   }
@@ -96,6 +105,9 @@ export class Detector {
   async #run(): Promise<void> {
     await this.#inTurn(() => this.#warm(this.#options.rulebook.all()));
     this.#isReady = true;
+    const waiting = this.#options.events.lastArrival();
+    const until = performance.now() + CATCH_UP_MS_MAX;
+    this.#isBehind = () => later(this.#position, waiting) !== this.#position && performance.now() < until;
     this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
     for await (const chunk of this.#options.events.arrivals(this.#position, this.#stop.signal)) {
       this.#lagSince = timeOfId(chunk[0]!.id);
@@ -110,6 +122,7 @@ export class Detector {
     const outcome = await this.#thread.call(
       "process",
       chunk.map(({ text }) => text),
+      this.#now(),
     );
     this.#counters.seconds.observe((performance.now() - startedAt) / 1000);
     this.#counters.events.inc(chunk.length);
@@ -139,8 +152,9 @@ export class Detector {
   }
 
   /** Tries until it is done: what the engine has found it will not find again. */
-  async #commit(findings: readonly Finding[]): Promise<void> {
-    if (findings.length === 0 && this.#durable === this.#position) return;
+  async #commit(findings: readonly Finding[], isLast = false): Promise<void> {
+    const isNothingNew = findings.length === 0 && this.#durable === this.#position;
+    if (isNothingNew && !this.#isSignDue(isLast)) return;
     const detected: Detected | undefined =
       this.#position === null
         ? undefined
@@ -164,8 +178,15 @@ export class Detector {
     this.#lastCommitAt = this.#now();
   }
 
+  /** While silences are measured it must be known until when that was so. */
+  #isSignDue(isLast: boolean): boolean {
+    if (!isLast && this.#now() - this.#lastCommitAt < SIGN_OF_LIFE_MS) return false;
+    return this.#options.rulebook.all().some(({ enabled, absence }) => enabled && absence !== null);
+  }
+
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
+    if (this.#isBehind()) return this.#commit([]);
     const { findings, seen } = await this.#thread.call("tick", this.#now());
     for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#counters.findings.inc(findings.length);
@@ -199,8 +220,6 @@ export class Detector {
       const { set, removed } = await work(this.#position);
       await this.#thread.call("removeRules", removed);
       await this.#setRules(set);
-      // A rule that goes on where it was keeps what it remembers.
-      await this.#warm(set.filter(({ activeAfter }) => activeAfter !== this.#position));
     });
   }
 
@@ -227,34 +246,46 @@ export class Detector {
     }
   }
 
-  /** Gives rules that count over time the matches that they had seen before the start. */
+  /**
+   * Gives rules that count over time the matches that they had seen before the start: those that arrived as long ago as a
+   * rule may remember, whatever their times.
+   */
   async #warm(rules: readonly Rule[]): Promise<void> {
     const position = this.#position;
-    const enabled = rules.filter((rule) => rule.enabled);
-    if (position === null || enabled.length === 0) return;
-    const memories = await this.#thread.call(
-      "memories",
-      enabled.map(({ id }) => id),
-    );
-    for (const [i, rule] of enabled.entries()) {
-      if (memories[i] === 0 || this.#stop.signal.aborted) continue;
-      await this.#warmRule(rule, position, timeOfId(position) - memories[i]!);
+    if (position === null) return;
+    const starts = new Map<number, string | null>();
+    for (const rule of rules) {
+      const memoryMs = memoryMsOf(rule);
+      if (!rule.enabled || memoryMs === 0 || this.#stop.signal.aborted) continue;
+      let start = starts.get(memoryMs);
+      if (start === undefined) {
+        start = await this.#options.events.lastArrivalBefore(timeOfId(position) - memoryMs);
+        starts.set(memoryMs, start);
+      }
+      const after = later(start, rule.activeAfter);
+      if (after === null || after < position) await this.#warmRule(rule, after, position);
     }
   }
 
-  async #warmRule(rule: Rule, position: string, fromMs: number): Promise<void> {
-    const question = { condition: ruleCondition(rule, this.#now()), fromMs };
-    let texts: string[] = [];
-    let isCut = false;
-    for await (const chunk of this.#options.events.scan(question, this.#stop.signal)) {
-      texts.push(...chunk);
-      if (texts.length <= 2 * WARM_EVENTS_MAX) continue;
-      texts = texts.slice(-WARM_EVENTS_MAX);
-      isCut = true;
-    }
-    if (isCut)
+  async #warmRule(rule: Rule, after: string | null, upTo: string): Promise<void> {
+    // What an exception stopped only for a part of this time is known by the engine.
+    const exceptions = rule.exceptions.filter(
+      ({ activeAfter = null, expiresAt }) => expiresAt === null && later(after, activeAfter) === after,
+    );
+    const question = { condition: ruleCondition({ ...rule, exceptions }, this.#now()), after, upTo };
+    const texts: string[] = [];
+    let characters = 0;
+    for await (const chunk of this.#options.events.scanBack(question, this.#stop.signal)) {
+      for (const text of chunk) {
+        texts.push(text);
+        characters += text.length;
+      }
+      if (texts.length < WARM_EVENTS_MAX && characters < WARM_CHARACTERS_MAX) continue;
+      this.#counters.cut.inc();
       this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
-    await this.#thread.call("warm", rule.id, texts, position);
+      break;
+    }
+    await this.#thread.call("warm", rule.id, texts.reverse(), this.#now());
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
@@ -278,7 +309,7 @@ export class Detector {
     this.#stop.abort();
     try {
       await this.#running;
-      await this.#inTurn(() => this.#commit([]));
+      await this.#inTurn(() => this.#commit([], true));
     } finally {
       // What is not durable is looked at again at the next start.
       await this.#thread.end();
@@ -286,10 +317,16 @@ export class Detector {
   }
 }
 
+/** Of two ids the one that came later; null is before all of them. */
+function later(one: string | null, other: string | null): string | null {
+  return one === null || (other !== null && other > one) ? other : one;
+}
+
 interface Counters {
   readonly events: Counter;
   readonly findings: Counter;
   readonly retries: Counter;
+  readonly cut: Counter;
   readonly seconds: Histogram;
 }
 
@@ -319,6 +356,7 @@ function countersOf(registry: Registry, lagMs: () => number, thread: Thread<Dete
     events: counter("events_total", "Events that the rules have looked at"),
     findings: counter("findings_total", "Matches of rules that were made into alerts or added to one"),
     retries: counter("retries_total", "Times that findings could not be stored at once"),
+    cut: counter("memory_cut_total", "Rules that had too many matches before a start to remember all of them"),
     seconds: new Histogram({
       name: "tocsin_detection_chunk_seconds",
       help: "What running the rules over a chunk of events took",

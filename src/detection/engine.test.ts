@@ -5,6 +5,7 @@ import type { Event, JsonObject } from "../model/event.ts";
 import type { Rule } from "../model/rule.ts";
 import { PLAIN_RULE, START_MS } from "./arbitrary.ts";
 import { Engine } from "./engine.ts";
+import { memoryMsOf } from "./tracker.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -112,6 +113,43 @@ test("a rule looks at what came after it was made, with an empty memory", () => 
   expect(engine.process(attempts(2, 20_000)).findings).toEqual([]);
 });
 
+test("an edit of what does not count keeps what is remembered, and one of what counts does not", () => {
+  engine.setRule(bruteForce);
+  engine.process(attempts(2));
+  engine.setRule({ ...bruteForce, severity: "low" });
+  expect(engine.process(attempts(1, 10_000)).findings).toMatchObject([{ eventCount: 3, severity: "low" }]);
+  engine.setRule({ ...bruteForce, threshold: { count: 4, group_by: "raw.src_ip" } });
+  expect(engine.process(attempts(3, 20_000)).findings).toEqual([]);
+  expect(engine.metrics()).toMatchObject({ rules: 1, groups: 1 });
+});
+
+test("what was counted before a start is judged by the exceptions of its time", () => {
+  const from = (user: string) => failure({ src_ip: "192.0.2.7", user });
+  const events = [from("ann"), from("ann"), from("ben"), from("ben"), from("eve"), from("eve")];
+  const exception = (user: string) => ({
+    id: `exc_${user}`,
+    conditions: [{ field: "raw.user", equals: user }],
+    reason: "known",
+    author: "test",
+    createdAt: 0,
+    expiresAt: null,
+  });
+  engine.setRule({
+    ...bruteForce,
+    threshold: { count: 5, group_by: "raw.src_ip" },
+    exceptions: [
+      { ...exception("ann"), activeAfter: events[0]!.id },
+      { ...exception("eve"), expiresAt: START_MS + 1 },
+    ],
+    endedExceptions: [{ ...exception("ben"), upTo: events[2]!.id }],
+  });
+  now = START_MS + HOUR_MS;
+  // One of ann, one of ben.
+  engine.warm(bruteForce.id, events);
+  expect(engine.process([from("dan"), from("dan")]).findings).toEqual([]);
+  expect(engine.process([from("dan")]).findings).toMatchObject([{ eventCount: 5 }]);
+});
+
 test("a rule that is disabled or removed is gone at once", () => {
   engine.setRule(rule({}));
   engine.setRule(rule({ id: "rule_2" }));
@@ -143,6 +181,7 @@ test("what is sent in hours later fires as it would have, also where newer event
   const old = () => failure({ src_ip: "192.0.2.7" }, -5 * HOUR_MS);
   engine.process(attempts(1));
   expect(engine.process([old(), old(), old()]).findings).toMatchObject([{ eventCount: 3 }]);
+  engine.removeRule(bruteForce.id);
   engine.setRule(bruteForce);
   engine.process([old(), old(), ...attempts(1)]);
   expect(engine.process([old()]).findings).toMatchObject([{ eventCount: 3 }]);
@@ -219,7 +258,14 @@ test("what was seen once and is then missed is told once, until it is seen again
   expect(engine.tick(now + HOUR_MS).findings).toEqual([]);
   const { findings, seen } = engine.process([failure({ camera: "gate" }, -HOUR_MS)]);
   expect(findings).toEqual([]);
-  expect(seen).toEqual([{ ruleId: "rule_1", group: expect.any(String), atMs: START_MS }]);
+  const last = {
+    type: "login_failure",
+    source: "custom",
+    class: "security",
+    severity: "low",
+    timestamp: formatTime(START_MS - HOUR_MS),
+  };
+  expect(seen).toEqual([{ ruleId: "rule_1", group: expect.any(String), atMs: START_MS, last }]);
   expect(engine.tick(START_MS + 5 * MINUTE_MS).findings).toEqual([]);
   const told = engine.tick(START_MS + 5 * MINUTE_MS + 1);
   expect(told.findings).toMatchObject([
@@ -227,12 +273,12 @@ test("what was seen once and is then missed is told once, until it is seen again
       title: "gate is silent",
       source: "custom",
       eventCount: 0,
-      firstEventMs: START_MS,
-      lastEventMs: START_MS,
+      firstEventMs: START_MS - HOUR_MS,
+      lastEventMs: START_MS - HOUR_MS,
       events: [],
     },
   ]);
-  expect(told.seen).toEqual([{ ...seen[0], atMs: 0 }]);
+  expect(told.seen).toEqual([{ ...seen[0], atMs: 0, last: null }]);
   expect(engine.tick(START_MS + HOUR_MS).findings).toEqual([]);
   now = START_MS + 2 * HOUR_MS;
   engine.process([failure({ camera: "gate" })]);
@@ -245,10 +291,24 @@ test("the time that the service was down is not silence, and what was told befor
   const restarted = new Engine({ now: () => now });
   restarted.setRule(silence);
   const startMs = START_MS + HOUR_MS;
-  restarted.warmAbsence([seen[0]!, { ...seen[1]!, atMs: 0 }, { ...seen[0]!, ruleId: "rule_gone" }], startMs);
-  expect(restarted.tick(startMs + 5 * MINUTE_MS).findings).toEqual([]);
-  expect(restarted.tick(startMs + 5 * MINUTE_MS + 1).findings).toMatchObject([
-    { group: { value: "gate" }, lastEventMs: START_MS },
+  // Two minutes of the silence came before the first outage, one between the two.
+  const outages = [
+    { fromMs: START_MS - HOUR_MS, toMs: START_MS - MINUTE_MS },
+    { fromMs: START_MS + 2 * MINUTE_MS, toMs: START_MS + 4 * MINUTE_MS },
+    { fromMs: START_MS + 5 * MINUTE_MS, toMs: startMs },
+  ];
+  restarted.warmAbsence([seen[0]!, { ...seen[1]!, atMs: 0 }, { ...seen[0]!, ruleId: "rule_gone" }], outages);
+  expect(restarted.tick(startMs + 2 * MINUTE_MS).findings).toEqual([]);
+  expect(restarted.tick(startMs + 2 * MINUTE_MS + 1).findings).toMatchObject([
+    { group: { value: "gate" }, source: "custom", lastEventMs: START_MS },
+  ]);
+});
+
+test("what was missed is called what its last event was called", () => {
+  engine.setRule({ ...silence, title: "{{raw.camera}}: no {{type}} of {{source}} since {{timestamp}}, {{raw.zone}}" });
+  engine.process([failure({ camera: "gate", zone: "north" })]);
+  expect(engine.tick(START_MS + 6 * MINUTE_MS).findings).toMatchObject([
+    { title: "gate: no login_failure of custom since 2026-11-15T12:00:00.000Z, (none)" },
   ]);
 });
 
@@ -258,7 +318,7 @@ test("an edit that leaves the absence alone goes on waiting; one of its groups d
   engine.setRule({ ...silence, severity: "low" });
   expect(engine.metrics()["absences_waited_for"]).toBe(1);
   engine.setRule({ ...silence, groupBy: "raw.zone" });
-  engine.warmAbsence(seen, now);
+  engine.warmAbsence(seen, []);
   expect(engine.metrics()["absences_waited_for"]).toBe(0);
 });
 
@@ -271,11 +331,7 @@ test("a clock that is set back does not make it wait for longer", () => {
 });
 
 test("only rules that remember need to be warmed", () => {
-  engine.setRule(rule({}));
-  engine.setRule({ ...bruteForce, id: "rule_2" });
-  engine.setRule({ ...silence, id: "rule_3" });
-  expect(engine.windowOf("rule_1")).toBe(0);
-  expect(engine.windowOf("rule_2")).toBeGreaterThanOrEqual(10 * MINUTE_MS);
-  expect(engine.windowOf("rule_3")).toBe(0);
-  expect(engine.windowOf("rule_4")).toBe(0);
+  expect(memoryMsOf(rule({}))).toBe(0);
+  expect(memoryMsOf(bruteForce)).toBe(HOUR_MS + 10 * MINUTE_MS);
+  expect(memoryMsOf(silence)).toBe(0);
 });

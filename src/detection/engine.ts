@@ -1,8 +1,18 @@
 import { parseDuration } from "../lib/duration.ts";
+import { timeOfId } from "../lib/id.ts";
 import type { Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
-import { ANY_SOURCE, foldPaths, groupPaths, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
+import {
+  ANY_SOURCE,
+  foldPaths,
+  groupPaths,
+  ruleCondition,
+  toConditions,
+  type EndedException,
+  type Rule,
+} from "../model/rule.ts";
+import type { Outage } from "../store/store.ts";
 import { compile, type Predicate, type Workshop } from "./compile.ts";
 import { Facts } from "./facts.ts";
 import { Attacks, foldKeyOf, type Attack } from "./fold.ts";
@@ -12,7 +22,7 @@ import { Matcher } from "./matcher.ts";
 import { PatternBudget } from "./regex.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { silenceOf, Tracker, windowMsOf } from "./tracker.ts";
+import { Tracker } from "./tracker.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
@@ -32,7 +42,6 @@ export interface Matches {
   readonly lastMs: number;
 }
 
-/** What an absence rule saw last when; `atMs` 0 means that nothing is waited for any more. */
 export interface SeenGroup extends Seen {
   readonly ruleId: string;
 }
@@ -50,7 +59,7 @@ interface Active {
   readonly tracker: Tracker;
   readonly silences: Silences | undefined;
   readonly steps: readonly Predicate[];
-  readonly exceptions: readonly { readonly expiresAt: number | null; readonly holds: Predicate }[];
+  readonly exceptions: readonly Excepted[];
   readonly foldMs: number;
   /** Numbers of the paths that the tracker (or the silences) and the folding need. */
   readonly valueSlots: readonly number[];
@@ -66,6 +75,14 @@ interface Minute {
   readonly fromMs: number;
   count: number;
   lastMs: number;
+}
+
+/** Events that an exception is about: those that came after the one and no later than the other. */
+interface Excepted {
+  readonly after: string | null;
+  readonly upTo: string | null;
+  readonly expiresAt: number | null;
+  readonly holds: Predicate;
 }
 
 /** The event that began an attack. */
@@ -93,14 +110,16 @@ export class Engine {
     this.#room = new Room(limits);
   }
 
-  /** Adds a rule, or replaces the one with its id: with an empty memory, but what an absence waits for is still waited for. */
+  /** Adds a rule, or replaces the one with its id; where the same matches count in the same way, what it remembers stays. */
   setRule(rule: Rule): void {
     const known = this.#active.get(rule.id);
-    this.removeRule(rule.id);
+    const kept = known && rule.enabled && remembersTheSame(known.rule, rule) ? known : undefined;
+    if (kept) this.#takeOut(kept);
+    else this.removeRule(rule.id);
     if (!rule.enabled) return;
     const slots: number[] = [];
     const workshop: Workshop = { facts: this.#facts, budget: this.#budget, slots };
-    const tracker = new Tracker(rule, { seed: this.#seed, room: this.#room });
+    const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room });
     const slotOf = (path: string) => {
       const slot = this.#facts.acquire(path);
       slots.push(slot);
@@ -109,9 +128,11 @@ export class Engine {
     const active: Active = {
       rule,
       tracker,
-      silences: rule.absence === null ? undefined : continued(known, rule),
+      silences: rule.absence === null ? undefined : (kept?.silences ?? new Silences(rule)),
       steps: (rule.sequence ?? []).map((step) => compile(toConditions(step.conditions), workshop)),
-      exceptions: rule.exceptions.map(({ expiresAt, conditions }) => ({
+      exceptions: exceptionsOf(rule).map(({ activeAfter = null, upTo, expiresAt, conditions }) => ({
+        after: activeAfter,
+        upTo,
         expiresAt,
         holds: compile(toConditions(conditions), workshop),
       })),
@@ -131,12 +152,17 @@ export class Engine {
   removeRule(id: string): void {
     const active = this.#active.get(id);
     if (!active) return;
-    this.#active.delete(id);
-    this.#matcher.remove(id);
+    this.#takeOut(active);
     active.tracker.end();
     this.#late += active.tracker.late;
     this.#refused += active.silences?.refused ?? 0;
-    for (const slot of active.slots) this.#facts.release(slot);
+  }
+
+  /** What it remembers is left as it is. */
+  #takeOut({ rule, slots }: Active): void {
+    this.#active.delete(rule.id);
+    this.#matcher.remove(rule.id);
+    for (const slot of slots) this.#facts.release(slot);
   }
 
   /** Events in the order of arrival. Findings of one attack within them are one finding. */
@@ -160,8 +186,8 @@ export class Engine {
   }
 
   /**
-   * Matches that were counted before: fills the rule's memory and raises nothing. In the order of arrival the memory
-   * becomes what it was; in another one, what it would be had they come so.
+   * Matches that were counted before, in the order of arrival: fills the rule's memory and raises nothing. Exceptions that were
+   * not there yet, or no longer, when an event came do not stop it; those that were do.
    */
   warm(ruleId: string, events: readonly Event[]): void {
     const active = this.#active.get(ruleId);
@@ -170,13 +196,13 @@ export class Engine {
     for (const event of events) {
       this.#facts.turnTo(event);
       this.#budget.renew();
-      if (this.#matcher.matches(ruleId) && this.#isCounted(active, now)) this.#count(active, now);
+      if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id))) this.#count(active, now);
     }
   }
 
-  /** What absence rules had seen before a start; the time until now does not count. */
-  warmAbsence(seen: readonly SeenGroup[], nowMs: number): void {
-    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, nowMs);
+  /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
+  warmAbsence(seen: readonly SeenGroup[], outages: readonly Outage[]): void {
+    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, outages);
   }
 
   /** Absences that are due. */
@@ -195,15 +221,6 @@ export class Engine {
       seen.push(...takeSeen(active));
     }
     return { findings, matches: [], seen, givenUp: [] };
-  }
-
-  /** How far back the matches lie, in milliseconds, that a warm-up has to read; 0 for a rule without memory. */
-  windowOf(ruleId: string): number {
-    const active = this.#active.get(ruleId);
-    if (!active || active.rule.window === null) return 0;
-    const windowMs = windowMsOf(active.rule);
-    // Whether a match was counted is known by those one window before it.
-    return 2 * windowMs + Math.min(silenceOf(windowMs), silenceOf(0));
   }
 
   metrics(): Record<string, number> {
@@ -230,18 +247,26 @@ export class Engine {
     };
   }
 
-  /** Of an event that the rule's conditions hold for. */
-  #isCounted({ rule, exceptions }: Active, now: number): boolean {
-    if (rule.activeAfter !== null && this.#facts.event.id <= rule.activeAfter) return false;
+  /** Of an event that the rule's conditions hold for, and that came at this time. */
+  #isCounted({ rule, exceptions }: Active, atMs: number): boolean {
+    const { id } = this.#facts.event;
+    if (rule.activeAfter !== null && id <= rule.activeAfter) return false;
     if (exceptions.length === 0) return true;
-    return !exceptions.some(({ expiresAt, holds }) => (expiresAt === null || expiresAt > now) && holds());
+    return !exceptions.some(
+      ({ after, upTo, expiresAt, holds }) =>
+        (after === null || id > after) &&
+        (upTo === null || id <= upTo) &&
+        (expiresAt === null || expiresAt > atMs) &&
+        holds(),
+    );
   }
 
   #take(active: Active, now: number, attacks: Attacks<Beginning>): void {
     const facts = this.#facts;
     countMinute(active, facts.timestampMs);
     if (active.silences) {
-      active.silences.see(this.#valuesOf(active), facts.event.source, now);
+      const { type, source, class: kind, severity, timestamp } = facts.event;
+      active.silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
       return;
     }
     for (const firing of this.#count(active, now)) {
@@ -271,14 +296,17 @@ export class Engine {
   }
 }
 
-/** An edit that leaves the absence as it is does not forget what was seen. */
-function continued(known: Active | undefined, rule: Rule): Silences {
-  const isSame =
-    known?.silences !== undefined &&
-    known.rule.activeAfter === rule.activeAfter &&
-    known.rule.absence === rule.absence &&
-    groupPaths(known.rule).join() === groupPaths(rule).join();
-  return isSame ? known.silences! : new Silences(rule);
+/** Whether the same matches count in the same way: then what was remembered under the one is true under the other. */
+function remembersTheSame(known: Rule, rule: Rule): boolean {
+  const shapeOf = ({ activeAfter, source, conditions, window, threshold, sequence, ...rest }: Rule) => {
+    const { sequenceOrder, groupBy, absence } = rest;
+    return [activeAfter, source, conditions, window, threshold, sequence, sequenceOrder, groupBy, absence];
+  };
+  return JSON.stringify(shapeOf(known)) === JSON.stringify(shapeOf(rule));
+}
+
+function exceptionsOf(rule: Rule): readonly (Omit<EndedException, "upTo"> & { readonly upTo: string | null })[] {
+  return [...rule.exceptions.map((exception) => ({ ...exception, upTo: null })), ...(rule.endedExceptions ?? [])];
 }
 
 function findingOf(attack: Attack<Beginning>): Finding {

@@ -60,7 +60,7 @@ function lintItem(item: ConditionInput, path: string, hint: Say): void {
 
 /** Any name may stand in raw; one that is nearly a well-known one is most likely that. */
 function lintField(field: string, path: string, hint: Say): void {
-  if (field === ANY_FIELD || field in WELL_KNOWN_FIELDS || !/^(raw|enrichment)\./.test(field)) return;
+  if (field === ANY_FIELD || Object.hasOwn(WELL_KNOWN_FIELDS, field) || !/^(raw|enrichment)\./.test(field)) return;
   const last = field.split(".").at(-1)!;
   const known = Object.keys(WELL_KNOWN_FIELDS).filter((name) => name.split(".")[0] === field.split(".")[0]);
   const near = nearestName(
@@ -73,8 +73,9 @@ function lintField(field: string, path: string, hint: Say): void {
 }
 
 function lintType(field: string, value: Scalar | readonly Scalar[], path: string, hint: Say): void {
-  const type = (WELL_KNOWN_FIELDS as Record<string, string>)[field];
-  if (type === undefined || path.endsWith(".exists")) return;
+  if (!Object.hasOwn(WELL_KNOWN_FIELDS, field)) return;
+  const type = WELL_KNOWN_FIELDS[field as keyof typeof WELL_KNOWN_FIELDS];
+  if (path.endsWith(".exists")) return;
   if ([value].flat().every((item) => typeof item !== type)) {
     hint(path, `${field} holds a ${type}, and a ${type} never equals a ${typeof [value].flat()[0]}`);
   }

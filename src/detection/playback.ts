@@ -76,7 +76,7 @@ export class Playback {
     this.#dayOf(timestampMs).matches++;
     if (this.#silences) {
       this.#raiseSilences(this.#silences, timestampMs);
-      this.#silences.see(values.slice(0, this.#silences.paths.length), "", timestampMs);
+      this.#silences.see(values.slice(0, this.#silences.paths.length), null, timestampMs);
       return;
     }
     const firings = this.#tracker.add(event, timestampMs);

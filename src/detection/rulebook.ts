@@ -1,15 +1,19 @@
-import { idMaker } from "../lib/id.ts";
+import { idMaker, timeOfId } from "../lib/id.ts";
 import type { Severity } from "../model/event.ts";
 import {
+  ENDED_EXCEPTIONS_MAX,
   EXCEPTIONS_MAX,
   toRuleBody,
+  type EndedException,
   type ExceptionInput,
   type Rule,
   type RuleException,
   type RuleInput,
+  type RuleReplacement,
   type RuleStats,
 } from "../model/rule.ts";
 import { RuleConflict, type RuleStore } from "../store/store.ts";
+import { memoryMsOf } from "./tracker.ts";
 
 // The rules that are in force: those of the house and those that people made. Every change goes through here, one at a
 // time, and is in force when it is answered.
@@ -159,13 +163,18 @@ export class Rulebook {
   }
 
   /** `revision` is the one that the editor has seen, where they say so. */
-  async replace(id: string, input: RuleInput, author: string, revision?: number): Promise<Rule> {
+  async replace(id: string, input: RuleReplacement, author: string, revision?: number): Promise<Rule> {
     return this.#editOne(id, revision, (rule, position) => {
       if (rule.builtin) throw builtinRefusal(rule, "replaced");
       return {
         ...rule,
         ...toRuleBody(input),
-        exceptions: this.#newExceptions(input.exceptions, author),
+        exceptions: input.exceptions.map((exception) => {
+          const [made] = this.#newExceptions([exception], author, position);
+          const kept = rule.exceptions.find((each) => each.id === exception.id);
+          return kept ? { ...made!, id: kept.id, author: kept.author, createdAt: kept.createdAt } : made!;
+        }),
+        endedExceptions: [],
         activeAfter: position,
       };
     });
@@ -204,22 +213,21 @@ export class Rulebook {
 
   /** Built-in rules too: no rule knows every site. */
   async addException(id: string, input: ExceptionInput, author: string): Promise<RuleException> {
-    const rule = await this.#editOne(id, undefined, (known) => {
+    const rule = await this.#editOne(id, undefined, (known, position) => {
       if (known.exceptions.length >= EXCEPTIONS_MAX) {
         throw new RuleRefused("limit", `a rule has at most ${EXCEPTIONS_MAX} exceptions`);
       }
-      return { ...known, exceptions: [...known.exceptions, ...this.#newExceptions([input], author)] };
+      return { ...known, exceptions: [...known.exceptions, ...this.#newExceptions([input], author, position)] };
     });
     return rule.exceptions.at(-1)!;
   }
 
   async removeException(id: string, exceptionId: string): Promise<void> {
-    await this.#editOne(id, undefined, (rule) => {
-      const exceptions = rule.exceptions.filter((exception) => exception.id !== exceptionId);
-      if (exceptions.length === rule.exceptions.length) {
-        throw new RuleRefused("not_found", `the rule ${id} has no exception ${exceptionId}`);
-      }
-      return { ...rule, exceptions };
+    await this.#editOne(id, undefined, (rule, position) => {
+      const exception = rule.exceptions.find((each) => each.id === exceptionId);
+      if (!exception) throw new RuleRefused("not_found", `the rule ${id} has no exception ${exceptionId}`);
+      const exceptions = rule.exceptions.filter((each) => each !== exception);
+      return { ...rule, exceptions, endedExceptions: withEnded(rule, exception, position) };
     });
   }
 
@@ -266,7 +274,7 @@ export class Rulebook {
     return {
       ...toRuleBody(input),
       id: this.#nextRuleId(),
-      exceptions: this.#newExceptions(input.exceptions, author),
+      exceptions: this.#newExceptions(input.exceptions, author, position),
       builtin: false,
       createdAt: at,
       updatedAt: at,
@@ -275,7 +283,7 @@ export class Rulebook {
     };
   }
 
-  #newExceptions(inputs: readonly ExceptionInput[], author: string): RuleException[] {
+  #newExceptions(inputs: readonly ExceptionInput[], author: string, position: string | null): RuleException[] {
     return inputs.map(({ conditions, reason, expires_at }) => ({
       id: this.#nextExceptionId(),
       conditions,
@@ -283,6 +291,7 @@ export class Rulebook {
       author,
       createdAt: this.#now(),
       expiresAt: expires_at ?? null,
+      activeAfter: position,
     }));
   }
 
@@ -335,9 +344,18 @@ function builtinRefusal({ name }: Rule, done: string): RuleRefused {
   );
 }
 
+/** Only where a rule counts over time; of too many, what ended longest ago is nothing any more. */
+function withEnded(rule: Rule, exception: RuleException, position: string | null): readonly EndedException[] {
+  const { conditions, expiresAt, activeAfter } = exception;
+  if (rule.window === null || position === null) return [];
+  const oldestMs = timeOfId(position) - memoryMsOf(rule);
+  const remembered = (rule.endedExceptions ?? []).filter(({ upTo }) => timeOfId(upTo) >= oldestMs);
+  return [...remembered, { conditions, expiresAt, activeAfter, upTo: position }].slice(-ENDED_EXCEPTIONS_MAX);
+}
+
 /** A built-in rule is what this version says it is, but for what people decided about it. */
 function withChanges(rule: Rule, stored: Rule | undefined): Rule {
   if (!stored) return rule;
-  const { enabled, exceptions, updatedAt, revision, activeAfter } = stored;
-  return { ...rule, enabled, exceptions, updatedAt, revision, activeAfter };
+  const { enabled, exceptions, endedExceptions, updatedAt, revision, activeAfter } = stored;
+  return { ...rule, enabled, exceptions, endedExceptions, updatedAt, revision, activeAfter };
 }

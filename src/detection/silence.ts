@@ -1,6 +1,8 @@
 import { parseDuration } from "../lib/duration.ts";
 import type { Scalar } from "../model/condition.ts";
+import type { SeenEvent } from "../model/finding.ts";
 import { groupPaths, type Rule } from "../model/rule.ts";
+import type { Outage } from "../store/store.ts";
 import { combinations } from "./tracker.ts";
 
 // Absence: what a rule has seen once and then no longer sees, by the clock of whoever asks.
@@ -11,22 +13,20 @@ const WAITED_FOR_MAX = 10_000;
 export interface Silence {
   readonly group: readonly Scalar[];
   readonly seenAtMs: number;
-  /** The source of what was last seen, where that is known. */
-  readonly source: string | undefined;
+  /** What was last seen, where that is known. */
+  readonly last: SeenEvent | null;
 }
 
-interface Waiting {
-  readonly group: readonly Scalar[];
-  readonly source: string | undefined;
-  /** When it was last seen, and from when on it has been missed: later than that after a start. */
-  seenAtMs: number;
+interface Waiting extends Silence {
+  /** From when on it has been missed: later than it was seen where the service was down in between. */
   sinceMs: number;
 }
 
 export interface Seen {
   readonly group: string;
-  /** 0: nobody waits for it any more. */
+  /** When it came; 0: nobody waits for it any more. */
   readonly atMs: number;
+  readonly last: SeenEvent | null;
 }
 
 export class Silences {
@@ -47,16 +47,17 @@ export class Silences {
   }
 
   /** A match: `values` are those of each of the paths. */
-  see(values: readonly (readonly Scalar[])[], source: string, atMs: number): void {
+  see(values: readonly (readonly Scalar[])[], last: SeenEvent | null, atMs: number): void {
     for (const group of combinations(values))
-      this.#wait(this.#name(group), { group, source, seenAtMs: atMs, sinceMs: atMs });
+      this.#wait(this.#name(group), { group, last, seenAtMs: atMs, sinceMs: atMs });
   }
 
-  /** What was seen before a start; the time in between does not count. */
-  resume({ group: name, atMs }: Seen, nowMs: number): void {
+  /** What was seen before a start, in the order in which it was; the time during which nobody looked does not count. */
+  resume({ group: name, atMs, last }: Seen, outages: readonly Outage[]): void {
     const group = this.#groupOf(name);
     if (atMs <= 0 || group === undefined || this.#waiting.has(name)) return;
-    this.#wait(name, { group, source: undefined, seenAtMs: atMs, sinceMs: nowMs });
+    const missed = outages.reduce((sum, { fromMs, toMs }) => sum + Math.max(0, toMs - Math.max(fromMs, atMs)), 0);
+    this.#wait(name, { group, last, seenAtMs: atMs, sinceMs: atMs + missed });
     this.#changed.delete(name);
   }
 
@@ -76,7 +77,10 @@ export class Silences {
 
   /** What has changed since this was last asked. */
   takeChanges(): Seen[] {
-    const changes = [...this.#changed].map((group) => ({ group, atMs: this.#waiting.get(group)?.seenAtMs ?? 0 }));
+    const changes = [...this.#changed].map((group) => {
+      const waiting = this.#waiting.get(group);
+      return { group, atMs: waiting?.seenAtMs ?? 0, last: waiting?.last ?? null };
+    });
     this.#changed.clear();
     return changes;
   }

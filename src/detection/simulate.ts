@@ -102,7 +102,7 @@ export async function simulate(
     playback.end(Math.min(toMs, now()));
     const { matches, alerts } = playback;
     const days = (toMs - fromMs) / DAY_MS;
-    const alertsPerDay = days === 0 ? 0 : Math.round((alerts / days) * 100) / 100;
+    const alertsPerDay = days === 0 ? 0 : alerts / days;
     const [sampleEvents, resolutions] = await Promise.all([
       matches === 0 ? [] : sample(store, condition, { fromMs: playback.sampleFromMs, toMs }),
       store.alerts.resolutions(rule.name),

@@ -225,7 +225,7 @@ export class Tracker<Key extends EventKey = string> {
 const NO_VALUES: readonly Scalar[] = [];
 const NO_FIRINGS: readonly never[] = [];
 
-export function windowMsOf(rule: Pick<Rule, "window">): number {
+function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
 }
 
@@ -236,8 +236,15 @@ export function windowMsOf(rule: Pick<Rule, "window">): number {
 export const LATE_MS = 7 * DAY_MS;
 
 /** For how long a group that nothing more is heard of is remembered, beyond its window. */
-export function silenceOf(windowMs: number): number {
+function silenceOf(windowMs: number): number {
   return Math.max(windowMs, HOUR_MS);
+}
+
+/** How long ago matches arrived, in milliseconds, that a rule may remember; 0 for a rule without memory. */
+export function memoryMsOf(rule: Pick<Rule, "window">): number {
+  const windowMs = windowMsOf(rule);
+  // Whether a match was counted is known by those one window before it.
+  return windowMs === 0 ? 0 : 2 * windowMs + Math.min(silenceOf(windowMs), silenceOf(0));
 }
 
 /** One value of each list, in every way; none when a list is empty. */

@@ -5,7 +5,9 @@ import { Engine, type Outcome } from "./engine.ts";
 
 // The thread in which rules are run over events: off the path of requests, whatever the rules cost.
 
-const engine = new Engine({ now: Date.now });
+/** As whoever calls says it is. */
+let now = 0;
+const engine = new Engine({ now: () => now });
 
 function parse(texts: readonly string[]): Event[] {
   return texts.map((text) => JSON.parse(text) as Event);
@@ -18,23 +20,16 @@ const api = {
   removeRules(ids: readonly string[]): void {
     for (const id of ids) engine.removeRule(id);
   },
-  /** How far back each rule's memory reaches, in milliseconds; 0 for one without. */
-  memories(ids: readonly string[]): number[] {
-    return ids.map((id) => engine.windowOf(id));
-  },
-  process(texts: readonly string[]): Outcome {
+  process(texts: readonly string[], nowMs: number): Outcome {
+    now = nowMs;
     return engine.process(parse(texts));
   },
-  /** Those of these events that came no later than the named one, in the order in which they came. */
-  warm(ruleId: string, texts: readonly string[], upTo: string): void {
-    const known = parse(texts).filter(({ id }) => id <= upTo);
-    engine.warm(
-      ruleId,
-      known.sort((a, b) => (a.id < b.id ? -1 : 1)),
-    );
+  warm(ruleId: string, texts: readonly string[], nowMs: number): void {
+    now = nowMs;
+    engine.warm(ruleId, parse(texts));
   },
-  warmAbsence(seen: readonly { ruleId: string; group: string; atMs: number }[], nowMs: number): void {
-    engine.warmAbsence(seen, nowMs);
+  warmAbsence(...args: Parameters<Engine["warmAbsence"]>): void {
+    engine.warmAbsence(...args);
   },
   tick(nowMs: number): Outcome {
     return engine.tick(nowMs);

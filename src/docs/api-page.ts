@@ -166,11 +166,18 @@ function fieldRows(schema: Schema, document: OpenApiDocument, above = ""): strin
     const needed = required.includes(name) && field["default"] === undefined ? ", required" : "";
     const notes = String(field["description"] ?? resolve(field, document)["description"] ?? "");
     const row = [code(above + name), valueWords(field) + needed, notes];
-    const items = field["type"] === "array" ? (field["items"] as Schema) : undefined;
-    const inner = items ?? field;
+    const there = unlessNull(field);
+    const items = there["type"] === "array" ? (there["items"] as Schema) : undefined;
+    const inner = items ?? there;
     if (referenceName(inner)) return [row];
     return [row].concat(fieldRows(inner, document, `${above}${name}${items ? "[]" : ""}.`));
   });
+}
+
+/** Of something that may be null, what it is where it is not. */
+function unlessNull(schema: Schema): Schema {
+  const others = (schema["anyOf"] as Schema[] | undefined)?.filter(({ type }) => type !== "null");
+  return others?.length === 1 ? others[0]! : schema;
 }
 
 /** Every shape that has a name, once: the document has each as it is taken and as it is given. */
@@ -207,8 +214,12 @@ function valueWords(schema: Schema): string {
   const words: string[] = [];
   if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
   else if (Array.isArray(schema["enum"])) words.push(schema["enum"].map((value) => code(String(value))).join(", "));
-  else if (schema["type"] === "array") words.push(`list of ${valueWords((schema["items"] ?? {}) as Schema)}`);
-  else words.push(String(schema["format"] ?? [schema["type"] ?? "any"].flat().join(" or ")));
+  else if (schema["type"] === "array") {
+    words.push(`list${limitWords(schema["maxItems"])} of ${valueWords((schema["items"] ?? {}) as Schema)}`);
+  } else {
+    const type = String(schema["format"] ?? [schema["type"] ?? "any"].flat().join(" or "));
+    words.push(type + limitWords(schema["maxLength"], " characters"));
+  }
   const least = schema["minimum"];
   const most = schema["maximum"];
   if (typeof least === "number" && typeof most === "number" && most < Number.MAX_SAFE_INTEGER) {
@@ -216,8 +227,15 @@ function valueWords(schema: Schema): string {
   } else if (typeof least === "number" && least > Number.MIN_SAFE_INTEGER) {
     words.push(`at least ${least}`);
   }
-  if (schema["default"] !== undefined) words.push(`default ${code(String(schema["default"]))}`);
+  const fallback = schema["default"];
+  // Of an object, the defaults stand with its fields.
+  if (typeof fallback === "object" && Array.isArray(fallback)) words.push(`default ${code(JSON.stringify(fallback))}`);
+  else if (fallback !== undefined && typeof fallback !== "object") words.push(`default ${code(String(fallback))}`);
   return words.join(", ");
+}
+
+function limitWords(most: unknown, unit = ""): string {
+  return typeof most === "number" ? ` (at most ${most}${unit})` : "";
 }
 
 function anchor(title: string): string {

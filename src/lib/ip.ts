@@ -135,7 +135,12 @@ export function parseCidr(text: string): AddressRange | undefined {
 
 export function rangeContains(range: AddressRange, text: string): boolean {
   const address = parseAddress(text);
-  return address !== undefined && address >= range.from && address <= range.to;
+  return address !== undefined && rangeHolds(range, address);
+}
+
+/** IPv4 has its place within IPv6, but a network that is wider than this place is one of IPv6: ::/0 holds no IPv4. */
+export function rangeHolds({ from, to }: AddressRange, address: bigint): boolean {
+  return address >= from && address <= to && (address >> 32n !== MAPPED || from >> 32n === MAPPED);
 }
 
 function toNumber(bytes: number[]): bigint {

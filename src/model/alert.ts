@@ -108,6 +108,12 @@ export interface Comment {
   readonly createdAt: number;
 }
 
+/** The exception of the rule that a false positive left behind. */
+export interface MadeException {
+  readonly id: string;
+  readonly reason: string;
+}
+
 export const SYSTEM = "system";
 
 interface Happened {
@@ -127,11 +133,22 @@ export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number];
 export type TimelineEntry = Happened &
   (
     | { readonly kind: "created" }
-    | { readonly kind: "events_added"; readonly count: number; readonly severity?: Severity | undefined }
+    | {
+        readonly kind: "events_added";
+        readonly count: number;
+        readonly severity?: Severity | undefined;
+        /** Of an absence, which adds no event: the last one before what is missed fell silent again. */
+        readonly silentSince?: number | undefined;
+      }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
     | { readonly kind: "assigned"; readonly assignee: string }
     | { readonly kind: "commented"; readonly comment: Comment }
-    | { readonly kind: "resolved"; readonly resolution: Resolution; readonly actionsTaken: readonly string[] }
+    | {
+        readonly kind: "resolved";
+        readonly resolution: Resolution;
+        readonly actionsTaken: readonly string[];
+        readonly exception?: MadeException | undefined;
+      }
     | { readonly kind: "reopened" }
     | {
         readonly kind: "notified";
@@ -173,12 +190,20 @@ const timelineEntrySchema = z
     at: z.string(),
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
-    count: z.int().optional().describe("events_added: how many"),
+    count: z.int().optional().describe("events_added: how many; 0 for an absence"),
+    silent_since: z
+      .string()
+      .optional()
+      .describe("events_added: what was missed came back and has been silent again since this time"),
     severity: severitySchema.optional().describe("events_added: what the alert's severity was raised to by them"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
     actions_taken: z.array(z.string()).optional().describe("resolved"),
+    exception: z
+      .object({ id: z.string(), reason: z.string() })
+      .optional()
+      .describe("resolved: the exception of the rule that was made with it"),
     channel: z.string().optional().describe("notified"),
     outcome: z
       .enum(NOTIFIED_OUTCOMES)
@@ -273,7 +298,13 @@ function timelineView(entry: TimelineEntry): z.infer<typeof timelineEntrySchema>
   const happened = { id, at: formatTime(at), kind, actor };
   if (entry.kind === "commented") return { ...happened, comment: commentView(entry.comment) };
   if (entry.kind === "resolved") {
-    return { ...happened, resolution: entry.resolution, actions_taken: [...entry.actionsTaken] };
+    const { resolution, actionsTaken, exception } = entry;
+    return { ...happened, resolution, actions_taken: [...actionsTaken], ...(exception && { exception }) };
+  }
+  if (entry.kind === "events_added") {
+    const { count, severity, silentSince } = entry;
+    const silence = silentSince === undefined ? {} : { silent_since: formatTime(silentSince) };
+    return { ...happened, count, ...(severity && { severity }), ...silence };
   }
   return { ...happened, ...(rest as object) };
 }

@@ -62,8 +62,8 @@ type Relation = (value: FieldValue, other: FieldValue, fold: (text: string) => s
 interface Operator<Schema extends z.ZodType = z.ZodType> {
   readonly value: Schema;
   readonly about: string;
-  /** What is wrong with a value of the right type, in words. */
-  fault?(value: z.infer<Schema>, field: string): string | undefined;
+  /** What is wrong with a value of the right type, or with one of a list of them, in words. */
+  fault?(value: Scalar, field: string, ignoreCase: boolean): string | undefined;
   /** True for one value that the path reached; the condition holds when it is true for any. */
   test(value: z.infer<Schema>, options: TestOptions): Test;
   /** The condition holds when the path reaches something and the test is true for none of it. */
@@ -127,7 +127,7 @@ const compares = (name: Comparison, about: string, holds: (value: number, bound:
   });
 
 /** What a stored time, which is of whole milliseconds, is compared with for a time that need not be. */
-export function timeBound(comparison: Comparison, value: number | string): number | undefined {
+export function timeBound(comparison: Comparison, value: Scalar): number | undefined {
   if (typeof value !== "string") return undefined;
   return comparison === "gte" || comparison === "lt" ? parseTimeUp(value) : parseTime(value);
 }
@@ -136,7 +136,7 @@ const equals = operator({
   value: scalar,
   about: "the value is this one; numbers never equal strings",
   ignoresCase: true,
-  fault: (value, field) => topFieldFault(field, [value]),
+  fault: topFieldFault,
   test: (value, { fold }) => isAnyOf([value], fold),
 });
 
@@ -144,7 +144,7 @@ const among = operator({
   value: scalars,
   about: "the value is one of these",
   ignoresCase: true,
-  fault: (value, field) => topFieldFault(field, value),
+  fault: topFieldFault,
   test: (value, { fold }) => isAnyOf(value, fold),
 });
 
@@ -192,7 +192,7 @@ export const OPERATORS = {
     value: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
     about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value's first ${PATTERN_TEXT_CHARACTERS_MAX} characters`,
     ignoresCase: true,
-    fault: (value) => listed(value).map(patternFault).find(Boolean),
+    fault: (pattern) => patternFault(String(pattern)),
     test: (value, { ignoreCase }) => {
       const patterns = listed(value).map((pattern) => compilePattern(pattern, ignoreCase));
       return (tested) => typeof tested === "string" && patterns.some((pattern) => pattern.test(patternSubject(tested)));
@@ -200,11 +200,10 @@ export const OPERATORS = {
   }),
   cidr: operator({
     value: oneOrSeveral(z.string(), LIST_VALUES_MAX),
-    about: "the value is an address in this network, or in one of these",
-    fault: (value) =>
-      listed(value).every((network) => parseCidr(network))
-        ? undefined
-        : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
+    about:
+      "the value is an address in this network, or in one of these; a network of IPv6 such as ::/0 has no IPv4 in it",
+    fault: (network) =>
+      parseCidr(String(network)) ? undefined : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
     test: (value) => {
       const ranges = listed(value).map((network) => parseCidr(network)!);
       return (address) => typeof address === "string" && ranges.some((range) => rangeContains(range, address));
@@ -219,7 +218,7 @@ export const OPERATORS = {
     about: "the timestamp lies in these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
     fault: (value, field) => {
       if (field !== "timestamp") return "compares timestamp only";
-      const hours = parseHours(value);
+      const hours = parseHours(String(value));
       return "fault" in hours ? hours.fault : undefined;
     },
     test: (value) => {
@@ -306,8 +305,13 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
     context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
   }
   const operator = OPERATORS[name] as Operator;
-  const valueFault = isOfType(name) ? operator.fault?.(input[name], input.field) : undefined;
-  if (valueFault) context.addIssue({ code: "custom", path: [name], message: valueFault });
+  const refuseValue = (value: Scalar, path: PropertyKey[]) => {
+    const message = operator.fault?.(value, input.field, input.ignore_case === true);
+    if (message) context.addIssue({ code: "custom", path, message });
+  };
+  const value = input[name] as Scalar | Scalar[];
+  if (isOfType(name) && Array.isArray(value)) value.forEach((item, i) => refuseValue(item, [name, i]));
+  else if (isOfType(name)) refuseValue(value as Scalar, [name]);
   if (input.ignore_case && !operator.ignoresCase) {
     context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
   }
@@ -397,18 +401,19 @@ function onField(field: string, value: Scalar, operator: OperatorName = "equals"
   return ms === undefined ? value : new Date(ms).toISOString();
 }
 
-const CLOSED_FIELDS: Record<string, readonly string[]> = { severity: SEVERITIES, class: CLASSES };
+const CLOSED_FIELDS = new Map<string, readonly string[]>([
+  ["severity", SEVERITIES],
+  ["class", CLASSES],
+]);
 
 /** A value that a field of a closed set can never have is a mistake to point out, not an empty answer. */
-function topFieldFault(field: string, values: readonly Scalar[]): string | undefined {
-  const allowed = CLOSED_FIELDS[field];
-  if (allowed && values.some((value) => typeof value !== "string" || !allowed.includes(value.toLowerCase()))) {
-    return `one of ${allowed.join(", ")}`;
-  }
-  if (field === "timestamp" && values.some((value) => typeof value !== "string" || parseTime(value) === undefined)) {
-    return TIME_WORDS;
-  }
-  return undefined;
+function topFieldFault(value: Scalar, field: string, ignoreCase: boolean): string | undefined {
+  const allowed = CLOSED_FIELDS.get(field);
+  const word = ignoreCase ? foldCase(String(value)) : value;
+  if (allowed && !allowed.some((each) => each === word)) return `one of ${allowed.join(", ")}`;
+  return field === "timestamp" && (typeof value !== "string" || parseTime(value) === undefined)
+    ? TIME_WORDS
+    : undefined;
 }
 
 /** Patterns come from users: nothing that backtracks may run them. */

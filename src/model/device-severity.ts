@@ -65,16 +65,21 @@ const CEF_WORST = 10;
 export function severityOfCef(value: string | number): Severity | undefined {
   const text = String(value).trim();
   const isNumber = /^\d{1,4}(?:\.\d{1,4})?$/.test(text);
-  const number = isNumber ? Math.min(CEF_WORST, Math.floor(Number(text))) : undefined;
-  return number === undefined ? NAMES.values[text.toLowerCase().replace(" ", "-")] : CEF.values[number];
+  if (isNumber) return onScale(CEF, String(Math.min(CEF_WORST, Math.floor(Number(text)))));
+  return onScale(NAMES, text.toLowerCase().replace(" ", "-"));
 }
 
 /** Some shippers make a text of the number. */
 export function severityOfEve(value: unknown): Severity {
   const isNumber = typeof value === "number" || (typeof value === "string" && /^\d{1,3}$/.test(value));
-  return isNumber ? (EVE.values[value] ?? "low") : "medium";
+  return isNumber ? (onScale(EVE, String(Number(value))) ?? "low") : "medium";
 }
 
 export function severityOfSyslog(value: number | null): Severity {
-  return (value === null ? undefined : SYSLOG.values[value]) ?? "info";
+  return (value === null ? undefined : onScale(SYSLOG, String(value))) ?? "info";
+}
+
+/** What stands in the table, and not what every object has: devices send any word. */
+function onScale({ values }: Scale, value: string): Severity | undefined {
+  return Object.hasOwn(values, value) ? values[value] : undefined;
 }

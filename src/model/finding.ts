@@ -1,4 +1,4 @@
-import type { JsonObject, Severity } from "./event.ts";
+import type { Event, JsonObject, Severity } from "./event.ts";
 import type { Channel } from "./rule.ts";
 
 // What detection says: a rule matched. Alerts are made of it.
@@ -10,6 +10,9 @@ export interface EventMark {
   readonly id: string;
   readonly timestampMs: number;
 }
+
+/** What is kept of the last event of something that an absence rule waits for. */
+export type SeenEvent = Pick<Event, "type" | "source" | "class" | "severity" | "timestamp">;
 
 export interface Group {
   /** The path, or several with a comma between. */

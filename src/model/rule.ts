@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
-import { formatPath, type Fault } from "../lib/fault.ts";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -16,6 +16,7 @@ import type { Severity } from "./event.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./query.ts";
+import { refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
 
 // What a rule is: conditions on one event and, over several, a threshold, a sequence or a silence. The shape here is
 // the shape in the API, in the store and in rule files.
@@ -34,6 +35,7 @@ const STEP_COUNT_MAX = 1000;
 const TAGS_MAX = 50;
 const REFERENCES_MAX = 50;
 export const EXCEPTIONS_MAX = 100;
+export const ENDED_EXCEPTIONS_MAX = 100;
 const ACTIONS_MAX = 10;
 const DEDUP_PERIOD_DEFAULT = "1h";
 
@@ -76,14 +78,26 @@ export const conditionsSchema = z
   .array(conditionSchema)
   .max(CONDITION_ITEMS_MAX)
   .superRefine((items, context) => {
-    const { tests, depth } = measureCondition(toConditions(items));
+    const { tests } = measureCondition(toConditions(items));
     if (tests > RULE_TESTS_MAX) {
       context.addIssue({ code: "custom", path: [], message: `at most ${RULE_TESTS_MAX} tests in all` });
     }
-    if (depth - 1 > CONDITION_DEPTH_MAX) {
-      context.addIssue({ code: "custom", path: [], message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
-    }
+    const path = tooDeep(items, CONDITION_DEPTH_MAX);
+    if (path) context.addIssue({ code: "custom", path, message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
   });
+
+/** Where the first condition stands that has others in it although so many levels are above it. */
+function tooDeep(items: readonly ConditionInput[], levels: number): PropertyKey[] | undefined {
+  for (const [i, item] of items.entries()) {
+    const [name, inner] =
+      "any" in item ? ["any", item.any] : "all" in item ? ["all", item.all] : "not" in item ? ["not", [item.not]] : [];
+    if (name === undefined) continue;
+    if (levels === 0) return [i];
+    const within = tooDeep(inner as readonly ConditionInput[], levels - 1);
+    if (within) return [i, name, ...(name === "not" ? within.slice(1) : within)];
+  }
+  return undefined;
+}
 
 /** The list is AND. */
 export function toConditions(items: readonly ConditionInput[]): Condition {
@@ -101,8 +115,15 @@ const pathSchema = z.string().superRefine((path, context) => {
   const fault = pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
+/** The same thing twice is a slip: whoever wrote it meant something else. */
+function refuseRepeated(items: readonly string[], context: z.RefinementCtx): void {
+  for (const [i, item] of items.entries()) {
+    if (items.indexOf(item) < i) context.addIssue({ code: "custom", path: [i], message: "is given twice" });
+  }
+}
+
 export const pathsSchema = z
-  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX)], {
+  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX).superRefine(refuseRepeated)], {
     error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
   })
   .describe("a field path, or a list of them");
@@ -145,8 +166,17 @@ export const exceptionInputSchema = z
   })
   .meta({ id: "NewException", description: "events that are no match of the rule, and why" });
 
+/** In a rule that replaces another, those that it has already stand as they were read. */
+const keptExceptionSchema = exceptionInputSchema
+  .extend({
+    id: z.string().optional().describe("of one that the rule has: it stays, with its author and its time"),
+    author: z.string().optional().describe("as it was read"),
+    created_at: z.string().optional().describe("as it was read"),
+  })
+  .meta({ id: "KeptException", description: "an exception that the rule has, by its id, or a new one" });
+
 const actionSchema = z
-  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(CHANNELS.length) }) })
+  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).superRefine(refuseRepeated) }) })
   .meta({ id: "RuleAction" });
 
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
@@ -172,7 +202,7 @@ const ruleFields = {
     ),
   references: z.array(z.string().trim().min(1).max(1000)).max(REFERENCES_MAX).default([]),
   conditions: conditionsSchema.describe("all must hold"),
-  window: windowSchema.nullable().optional(),
+  window: windowSchema.nullable().optional().describe("how close together, by the times of the events: 1s to 7d"),
   threshold: thresholdSchema.nullable().optional(),
   sequence: z
     .array(stepSchema)
@@ -187,107 +217,18 @@ const ruleFields = {
     .refine((text) => (parseDuration(text) ?? 60_000) >= 60_000, "at least 1m")
     .nullable()
     .optional()
-    .describe("an alert when no matching event came for so long, once there has been one"),
+    .describe("an alert when no matching event came for so long (1m to 7d), once there has been one"),
   dedup: z
     .strictObject({
-      period: durationSchema(30 * DAY_MS, "1s to 30d").default(DEDUP_PERIOD_DEFAULT),
+      period: durationSchema(30 * DAY_MS, "1s to 30d")
+        .default(DEDUP_PERIOD_DEFAULT)
+        .describe("findings less than this apart are one alert: 1s to 30d"),
       by: pathsSchema.nullable().optional().describe("default: the group_by"),
     })
     .prefault({}),
   exceptions: z.array(exceptionInputSchema).max(EXCEPTIONS_MAX).default([]),
   actions: z.array(actionSchema).min(1).max(ACTIONS_MAX),
 };
-
-interface Wholeness {
-  readonly conditions: readonly unknown[];
-  readonly window?: string | null | undefined;
-  readonly threshold?: object | null | undefined;
-  readonly sequence?:
-    | readonly { readonly name: string; readonly group_by?: string | string[] | undefined }[]
-    | null
-    | undefined;
-  readonly group_by?: string | string[] | null | undefined;
-  readonly absence?: string | null | undefined;
-}
-
-/** What the fields must be to each other. */
-function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void {
-  const fault = (path: PropertyKey[], message: string) => context.addIssue({ code: "custom", path, message });
-  if (rule.threshold && rule.sequence) fault(["sequence"], "stands instead of threshold, not beside it");
-  if (rule.absence && (rule.threshold || rule.sequence || rule.window)) {
-    fault(["absence"], "stands alone: without window, threshold and sequence");
-  }
-  if (rule.threshold && !rule.window) fault(["window"], "is required with threshold");
-  if (rule.sequence && !rule.window) fault(["window"], "is required with sequence");
-  if (rule.window && !rule.threshold && !rule.sequence && !rule.absence) {
-    fault(["threshold"], "is required with window (or a sequence)");
-  }
-  if (rule.group_by && !rule.sequence && !rule.absence) {
-    fault(["group_by"], "belongs to sequence and absence; a threshold has its own: threshold.group_by");
-  }
-  if (rule.conditions.length === 0 && !rule.sequence && !rule.absence) fault(["conditions"], "must not be empty");
-  const names = new Set<string>();
-  for (const [i, step] of (rule.sequence ?? []).entries()) {
-    if (names.has(step.name)) fault(["sequence", i, "name"], "is the name of another step");
-    names.add(step.name);
-    if (step.group_by !== undefined && pathList(step.group_by).length !== pathList(rule.group_by).length) {
-      fault(["sequence", i, "group_by"], "needs as many paths as the rule's group_by");
-    }
-  }
-}
-
-const SOURCE_OPERATORS = ["equals", "not_equals", "in", "not_in"] as const;
-
-/** A test for a source that cannot be is a mistake to point out, not a rule that never matches. */
-function unknownSources(
-  items: readonly ConditionInput[],
-  sources: readonly string[],
-  fault: (path: PropertyKey[], message: string) => void,
-): void {
-  const visit = (item: ConditionInput, path: PropertyKey[]): void => {
-    if ("any" in item) item.any.forEach((inner, i) => visit(inner, [...path, "any", i]));
-    else if ("all" in item) item.all.forEach((inner, i) => visit(inner, [...path, "all", i]));
-    else if ("not" in item) visit(item.not, [...path, "not"]);
-    else if ("field" in item && item.field === "source") {
-      const fold = (value: unknown) => (item.ignore_case && typeof value === "string" ? value.toLowerCase() : value);
-      for (const operator of SOURCE_OPERATORS) {
-        const values = [item[operator] ?? []].flat();
-        if (values.every((value) => sources.some((source) => source === fold(value)))) continue;
-        fault([...path, operator], `must be one of ${sources.join(", ")}`);
-      }
-    }
-  };
-  items.forEach((item, i) => visit(item, ["conditions", i]));
-}
-
-function refuseUnknownSources(rule: SourceTests, sources: readonly string[], context: z.RefinementCtx): void {
-  const within = (above: PropertyKey[], { conditions }: { readonly conditions: readonly ConditionInput[] }) =>
-    unknownSources(conditions, sources, (path, message) =>
-      context.addIssue({ code: "custom", path: [...above, ...path], message }),
-    );
-  within([], rule);
-  rule.sequence?.forEach((step, i) => within(["sequence", i], step));
-  rule.exceptions.forEach((exception, i) => within(["exceptions", i], exception));
-}
-
-/** What is wrong with an exception that is added by itself, beyond its shape. */
-export function exceptionFaults(
-  { conditions, expires_at: expiresAt }: Pick<ExceptionInput, "expires_at"> & Pick<SourceTests, "conditions">,
-  { sources, now, above = [] }: { sources: readonly string[]; now: number; above?: readonly PropertyKey[] },
-): Fault[] {
-  const faults: Fault[] = [];
-  const fault = (path: PropertyKey[], message: string) =>
-    faults.push({ field: formatPath([...above, ...path]), message });
-  unknownSources(conditions, sources, fault);
-  if (typeof expiresAt === "number" && expiresAt <= now) fault(["expires_at"], "must lie ahead");
-  return faults;
-}
-
-interface SourceTests {
-  readonly conditions: readonly ConditionInput[];
-  readonly sequence?: readonly { readonly conditions: readonly ConditionInput[] }[] | null | undefined;
-  readonly exceptions: readonly { readonly conditions: readonly ConditionInput[] }[];
-}
 
 const inputSchemas = new Map<string, ReturnType<typeof newRuleInputSchema>>();
 
@@ -305,26 +246,23 @@ export function ruleInputSchema(sources: readonly string[]): ReturnType<typeof n
 function newRuleInputSchema(sources: readonly string[]) {
   return z
     .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures, { when: isShaped })
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
+    .superRefine(refuseMixtures, BESIDE_OTHERS)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "NewRule" });
 }
 
 /** A rule as it replaces another: `enabled` must be said. */
 export function ruleReplacementSchema(sources: readonly string[]) {
   return z
-    .strictObject({ ...ruleFields, enabled: z.boolean(), source: sourceSchema(sources) })
-    .superRefine(refuseMixtures, { when: isShaped })
-    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), { when: isShaped })
+    .strictObject({
+      ...ruleFields,
+      exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]),
+      enabled: z.boolean(),
+      source: sourceSchema(sources),
+    })
+    .superRefine(refuseMixtures, BESIDE_OTHERS)
+    .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "RuleReplacement" });
-}
-
-const LOOKED_INTO: ReadonlySet<PropertyKey> = new Set(["conditions", "sequence", "exceptions", "group_by"]);
-
-/** All faults at once: what fields say together is looked at unless one of those that are looked into has another shape. */
-function isShaped({ value, issues }: z.core.ParsePayload): boolean {
-  const isLooked = ([first]: readonly PropertyKey[] = []) => first === undefined || LOOKED_INTO.has(first);
-  return typeof value === "object" && value !== null && !issues.some(({ path }) => isLooked(path));
 }
 
 function sourceSchema(sources: readonly string[]) {
@@ -332,6 +270,8 @@ function sourceSchema(sources: readonly string[]) {
 }
 
 export type RuleInput = z.output<ReturnType<typeof ruleInputSchema>>;
+
+export type RuleReplacement = z.output<ReturnType<typeof ruleReplacementSchema>>;
 
 /** What a person says of events that are no match. */
 export type ExceptionInput = Omit<z.output<typeof exceptionInputSchema>, "conditions"> & {
@@ -345,6 +285,14 @@ export interface RuleException {
   readonly author: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
+  /** It stops events that came after this one; null, and left out by what was stored before this was known: all of them. */
+  readonly activeAfter?: string | null | undefined;
+}
+
+/** An exception that was taken away: what it stopped while it was there stays uncounted. */
+export interface EndedException extends Pick<RuleException, "conditions" | "expiresAt" | "activeAfter"> {
+  /** The last event that it was there for. */
+  readonly upTo: string;
 }
 
 /** A rule as it is kept. */
@@ -378,6 +326,8 @@ export interface Rule {
   readonly absence: string | null;
   readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
   readonly exceptions: readonly RuleException[];
+  /** Those that matches which the rule may still remember came under. */
+  readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
   readonly builtin: boolean;
   readonly createdAt: number;
@@ -397,7 +347,7 @@ export interface RuleStats {
 /** What a person says of a rule, in the form in which it is kept; exceptions are given an id and an author by whoever keeps it. */
 export type RuleBody = Omit<
   Rule,
-  "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions"
+  "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions" | "endedExceptions"
 >;
 
 export function toRuleBody(input: RuleInput): RuleBody {

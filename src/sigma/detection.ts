@@ -34,6 +34,9 @@ export function readDetection(
     const part = evaluate(parsed.expression, selections, { names, notes, place, root });
     if (part) parts.push(part);
   }
+  if (timeframe !== null && aggregation === null) {
+    notes.remark(`${root}.timeframe`, "says nothing without an aggregation: each event is a match by itself");
+  }
   return notes.refusals.length > 0 || parts.length === 0
     ? undefined
     : { condition: anyOf(parts), aggregation, timeframe };

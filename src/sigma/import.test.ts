@@ -235,10 +235,21 @@ describe("what cannot be taken is said, with its place", () => {
     expect(importOne(text).reasons).toEqual([{ place, message }]);
   });
 
+  test("a time frame that nothing is counted in is left out with a remark", () => {
+    const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { a: 1 }, timeframe: 5m, condition: s }`);
+    expect(kind).toBe("taken");
+    expect(remarks).toEqual([
+      { place: "detection.timeframe", message: expect.stringMatching(/without an aggregation/) },
+    ]);
+  });
+
   test("nested deeper than the language of conditions goes", () => {
     const nested = Array.from({ length: 12 }, (_, i) => (i % 2 ? "a and (" : "a or (")).join("") + "b" + ")".repeat(12);
     const outcome = importOne(withDetection(`a: { a: 1 }\nb: { b: 1 }\ncondition: ${nested}`));
-    expect(outcome.reasons[0]).toEqual({ place: "conditions", message: "nested deeper than 8" });
+    expect(outcome.reasons[0]).toEqual({
+      place: `conditions[1]${".any[1].all[1]".repeat(4)}`,
+      message: "nested deeper than 8",
+    });
   });
 });
 

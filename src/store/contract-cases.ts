@@ -8,7 +8,15 @@ import { SEVERITIES } from "../model/event.ts";
 import type { Position } from "../model/page.ts";
 import type { Rule } from "../model/rule.ts";
 import { plainRule } from "../model/rule.fixture.ts";
-import { QuestionRefused, RuleConflict, type AlertFilter, type AlertSort, type Detected, type Store } from "./store.ts";
+import {
+  QuestionRefused,
+  RuleConflict,
+  type AlertFilter,
+  type AlertSort,
+  type Detected,
+  type SeenRow,
+  type Store,
+} from "./store.ts";
 
 // What every store must do with alerts, rules and the progress of detection. Called by contract.ts.
 
@@ -189,14 +197,19 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
 
   describe("lists of alerts", () => {
     const names = ["list.one", "list.two", "list.three"];
-    const people = ["anna@example.com", "ben.o'neil@example.org", null];
+    const people = ["anna@example.com", "Anna@Example.com", "ben.o'neil@example.org", null];
     const words = ["Failed", "logins", "from", "192.0.2.17", "camera-7", "Tür", "offline"];
     const filters = fc.record(
       {
         status: fc.subarray([...STATUSES], { minLength: 1 }),
         severity: fc.subarray([...SEVERITIES], { minLength: 1 }),
         source: fc.subarray(["custom", "platform_network", "platform_talk"], { minLength: 1 }),
-        assignee: fc.subarray([...people.filter((name) => name !== null), "nobody@example.com"], { minLength: 1 }),
+        assignee: fc.subarray(
+          [...people.filter((name) => name !== null), "nobody@example.com", "BEN.O'NEIL@example.org"],
+          {
+            minLength: 1,
+          },
+        ),
         fromMs: fc.integer({ min: 0, max: 40 }),
         toMs: fc.integer({ min: 0, max: 40 }),
         search: fc.subarray(words, { minLength: 1, maxLength: 2 }).map((some) => some.join(" ")),
@@ -247,7 +260,9 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       (filter.status?.includes(alert.status) ?? true) &&
       (filter.severity?.includes(alert.severity) ?? true) &&
       (filter.source?.includes(alert.source) ?? true) &&
-      (filter.assignee === undefined || (alert.assignee !== null && filter.assignee.includes(alert.assignee))) &&
+      (filter.assignee === undefined ||
+        (alert.assignee !== null &&
+          filter.assignee.some((name) => name.toLowerCase() === alert.assignee!.toLowerCase()))) &&
       alert.createdAt >= (filter.fromMs ?? 0) &&
       alert.createdAt < (filter.toMs ?? 1000) &&
       (filter.search ?? "")
@@ -495,24 +510,54 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
         detected: { upTo: "evt_1", matches: [], seen: [], ...detected },
       });
 
+    const last: SeenRow["last"] = {
+      type: "heartbeat",
+      source: "custom",
+      class: "network",
+      severity: "info",
+      timestamp: "2026-11-15T08:00:00.000Z",
+    };
+    const seen = (ruleId: string, group: string, atMs: number, event: SeenRow["last"] = null): SeenRow => ({
+      ruleId,
+      group,
+      atMs,
+      last: event,
+    });
+
     test("how far it came is stored with what came of it, and is there after a restart", async () => {
       const alert = newAlert();
-      const detected: Detected = { upTo: "evt_7", matches: [], seen: [{ ruleId: "rule_a", group: "g", atMs: 5 }] };
+      const detected: Detected = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
       await store().alerts.commit({ alerts: [alert], timeline: [], detected });
       await note({
         upTo: "evt_8",
-        seen: [
-          { ruleId: "rule_a", group: "g", atMs: 6 },
-          { ruleId: "rule_b", group: "", atMs: 7 },
-        ],
+        seen: [seen("rule_b", "", 7), seen("rule_a", "g", 6, last)],
       });
       await reopen();
       expect(await store().detection.position()).toBe("evt_8");
-      const seen = await store().detection.seen();
-      expect(seen.sort((a, b) => a.atMs - b.atMs)).toEqual([
-        { ruleId: "rule_a", group: "g", atMs: 6 },
-        { ruleId: "rule_b", group: "", atMs: 7 },
+      expect(await store().detection.seen()).toEqual([seen("rule_a", "g", 6, last), seen("rule_b", "", 7)]);
+    });
+
+    test("a rule that begins anew has seen nothing, and one that goes on has what it saw", async () => {
+      const [one, other] = ["rule_anew", "rule_on"].map((id) => plainRule({ id, name: `seen.${id}`, absence: "5m" }));
+      await store().rules.putMany([one!, other!]);
+      const rows = [seen("rule_anew", "g", 8), seen("rule_on", "g", 9)];
+      await note({ seen: rows });
+      await store().rules.putMany([
+        { ...one!, revision: 2, activeAfter: "evt_5" },
+        { ...other!, revision: 2, severity: "low" },
       ]);
+      expect((await store().detection.seen()).filter(({ ruleId }) => /anew|on$/.test(ruleId))).toEqual([rows[1]]);
+    });
+
+    test("the times between its last commit and its next beginning are known, each of them", async () => {
+      const at = 1_900_000_000_000;
+      const known = await store().detection.begin(at);
+      await reopen();
+      const outages = [...known, { fromMs: at, toMs: at + 1000 }];
+      expect(await store().detection.begin(at + 1000)).toEqual(outages);
+      // A clock that was set back takes nothing away.
+      expect(await store().detection.begin(at)).toEqual(outages);
+      expect(await store().detection.begin(at + 500)).toEqual(outages);
     });
 
     test("matches of a day and of a week are exact to the minute, whatever the minute", async () => {

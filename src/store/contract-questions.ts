@@ -218,6 +218,22 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       }
       expect(found).toEqual(wanted.map(({ id }) => id));
     });
+
+    test("a scan back gives every match between two arrivals, the last one first, whatever their times", async () => {
+      const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1));
+      const scanBack = async (after: string | null, upTo: string) => {
+        const found: string[] = [];
+        const question = { condition: isRandom, after, upTo };
+        for await (const chunk of store().events.scanBack(question, new AbortController().signal)) {
+          found.push(...ids(chunk));
+        }
+        return found;
+      };
+      const wanted = arrived.map(({ id }) => id).reverse();
+      expect(await scanBack(null, arrived.at(-1)!.id)).toEqual(wanted);
+      expect(await scanBack(arrived[4]!.id, arrived.at(-3)!.id)).toEqual(wanted.slice(2, -5));
+      expect(await scanBack(arrived.at(-1)!.id, arrived.at(-1)!.id)).toEqual([]);
+    });
   });
 
   describe("projections", () => {

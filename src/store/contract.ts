@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { timeOfId } from "../lib/id.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import { ALWAYS, type Condition } from "../model/condition.ts";
 import type { Event, EventDraft } from "../model/event.ts";
@@ -385,6 +386,25 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expect(all).toHaveLength(total);
         expect(all).toEqual([...all].sort());
         expect(all.at(-1)).toBe(upTo);
+      });
+
+      test("the last one before any time is found, on whichever day it lies", async () => {
+        const first = store.events.lastArrival()!;
+        const usual = clock;
+        // Ids never go back: earlier tests had a later clock.
+        clock = timeOfId(first);
+        const ids: string[] = [];
+        for (const daysAgo of [2, 0, 3, 0, 0, 1]) {
+          clock += 1000;
+          const some = Array.from({ length: 3 }, () => draft({ timestampMs: usual - daysAgo * DAY_MS }));
+          ids.push((await append(...some)).at(-1)!.id);
+        }
+        const now = clock;
+        clock = usual;
+        const found = await Promise.all(ids.map((_, i) => store.events.lastArrivalBefore(now + 1 - i * 1000)));
+        expect(found).toEqual(ids.toReversed());
+        expect(await store.events.lastArrivalBefore(now - (ids.length - 1) * 1000)).toBe(first);
+        expect(await store.events.lastArrivalBefore(0)).toBeNull();
       });
 
       test("an id that no event can have is refused", () => {

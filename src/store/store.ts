@@ -13,7 +13,7 @@ import type {
 } from "../model/flow-question.ts";
 import type { FlowRows } from "../model/flow.ts";
 import type { ApiKey } from "../model/key.ts";
-import type { EventMark } from "../model/finding.ts";
+import type { EventMark, SeenEvent } from "../model/finding.ts";
 import type { NewNotification } from "../model/notification.ts";
 import type { Position, TextPage } from "../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../model/query.ts";
@@ -98,6 +98,16 @@ export interface EventStore {
   /** Matching events that are stored now, oldest first, in chunks of bounded size. Stops when the signal says so. */
   scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**
+   * Matching events that arrived after the one event (null: from the very first) and no later than the other, whatever their
+   * times: the last to arrive first, in chunks of bounded size. Stops when the signal says so.
+   */
+  scanBack(
+    question: { readonly condition: Condition; readonly after: string | null; readonly upTo: string },
+    signal: AbortSignal,
+  ): AsyncIterable<string[]>;
+  /** The id of the last stored event that arrived before this time; null where there is none. */
+  lastArrivalBefore(ms: number): Promise<string | null>;
+  /**
    * What is stored after the event with this id (null: from the very first), in the order of arrival, and then whatever
    * comes, for as long as the signal lets it. Chunks are of bounded size and wait to be asked for.
    */
@@ -135,6 +145,7 @@ export interface AlertFilter {
   readonly severity?: readonly Severity[] | undefined;
   readonly ruleName?: readonly string[] | undefined;
   readonly source?: readonly string[] | undefined;
+  /** Addresses, in upper or lower case. */
   readonly assignee?: readonly string[] | undefined;
   /** Of `createdAt`. */
   readonly fromMs?: number | undefined;
@@ -178,7 +189,21 @@ export interface Detected {
     readonly lastMs: number;
   }[];
   /** When what an absence rule waits for was last seen, where that has changed. */
-  readonly seen: readonly { readonly ruleId: string; readonly group: string; readonly atMs: number }[];
+  readonly seen: readonly SeenRow[];
+}
+
+/** `atMs` 0: it is not waited for any more. */
+export interface SeenRow {
+  readonly ruleId: string;
+  readonly group: string;
+  readonly atMs: number;
+  readonly last: SeenEvent | null;
+}
+
+/** A time during which detection was not at work. */
+export interface Outage {
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 export interface AlertTotals {
@@ -248,7 +273,10 @@ export interface RuleStore {
 export interface DetectionStore {
   /** The id of the last event that detection looked at; null before the first. */
   position(): Promise<string | null>;
-  seen(): Promise<{ ruleId: string; group: string; atMs: number }[]>;
+  /** What absence rules have seen since they became active, what was seen longest ago first. */
+  seen(): Promise<SeenRow[]>;
+  /** Detection begins: from the last commit with its progress until now it was not at work. Gives every such time. */
+  begin(nowMs: number): Promise<Outage[]>;
 }
 
 export interface FlowStore {

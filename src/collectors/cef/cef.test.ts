@@ -231,6 +231,10 @@ describe("CEF", () => {
     expect(raw).not.toHaveProperty("k256");
   });
 
+  test.each(["constructor", "toString", "__proto__", "odd"])("%s is no severity, like any other word", (word) =>
+    expect(read(`CEF:0|M|UniFi Network|1|1|Anything|${word}|a=1`).severity).toBe("info"),
+  );
+
   test.each([
     ["UniFi Network", "network"],
     ["UniFi OS", "network"],

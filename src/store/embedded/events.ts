@@ -192,10 +192,29 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
+  async *scanBack(
+    question: { readonly condition: Condition; readonly after: string | null; readonly upTo: string },
+    signal: AbortSignal,
+  ): AsyncIterable<string[]> {
+    const condition = await this.#withStoredIds(question.condition);
+    const after = seqOfId("after", question.after);
+    for (let upTo = seqOfId("upTo", question.upTo); !signal.aborted;) {
+      const places: ListPlace[] = await this.#ask("scanBack", condition, after, upTo, SCAN_PLACES);
+      for await (const chunk of this.#journal.chunks(places)) {
+        if (signal.aborted) return;
+        yield chunk;
+      }
+      if (places.length < SCAN_PLACES) return;
+      upTo = places.at(-1)!.seq - 1;
+    }
+  }
+
+  lastArrivalBefore(ms: number): Promise<string | null> {
+    return this.#journal.lastArrivalBefore(ms);
+  }
+
   arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]> {
-    const place = after === null ? undefined : readEventId(after);
-    if (after !== null && !place) throw new QuestionRefused("after", "is not the id of an event");
-    return this.#journal.follow(place?.seq ?? 0, signal);
+    return this.#journal.follow(seqOfId("after", after), signal);
   }
 
   lastArrival(): string | null {
@@ -276,7 +295,7 @@ export class EmbeddedEvents implements EventStore {
     return { ts: row.ts, seq: row.seq };
   }
 
-  async #ask<M extends "list" | "count" | "search" | "scan" | "beginProjection" | "projectedRows">(
+  async #ask<M extends "list" | "count" | "search" | "scan" | "scanBack" | "beginProjection" | "projectedRows">(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
@@ -287,6 +306,14 @@ export class EmbeddedEvents implements EventStore {
       throw asStoreError(error);
     }
   }
+}
+
+/** Where in the order of arrival the event lies; null: before all of them. */
+function seqOfId(field: string, id: string | null): number {
+  if (id === null) return 0;
+  const place = readEventId(id);
+  if (!place) throw new QuestionRefused(field, "is not the id of an event");
+  return place.seq;
 }
 
 function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }> {

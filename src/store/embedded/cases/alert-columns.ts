@@ -154,7 +154,7 @@ export class AlertColumns {
     columns.status[slot] = STATUSES.indexOf(cells.status);
     columns.severity[slot] = SEVERITIES.indexOf(cells.severity);
     columns.resolution[slot] = cells.resolution === null ? NONE : RESOLUTIONS.indexOf(cells.resolution);
-    columns.assignee[slot] = this.#assignees.numberOf(cells.assignee ?? "");
+    columns.assignee[slot] = this.#assignees.numberOf((cells.assignee ?? "").toLowerCase());
     columns.lastEventAt[slot] = cells.lastEventAt;
     columns.eventCount[slot] = cells.eventCount;
     columns.acknowledgeMs[slot] = (cells.firstAcknowledgedAt ?? Number.NaN) - cells.createdAt;
@@ -184,7 +184,7 @@ export class AlertColumns {
     const severities = filter.severity && marksOf(SEVERITIES, filter.severity);
     const rules = filter.ruleName && this.#rules.marks(filter.ruleName);
     const sources = filter.source && this.#sources.marks(filter.source);
-    const assignees = filter.assignee && this.#assignees.marks(filter.assignee);
+    const assignees = filter.assignee && this.#assignees.marks(filter.assignee.map((name) => name.toLowerCase()));
     const [from, to] = this.#placesOf(filter);
     const matching = new Uint32Array(to - from);
     let count = 0;

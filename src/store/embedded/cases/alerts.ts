@@ -325,7 +325,8 @@ export class AlertTables {
 function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
   if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
   if (next.severity !== undefined) return undefined;
-  return { ...last, at: next.at, count: last.count + next.count };
+  const { silentSince = last.silentSince } = next;
+  return { ...last, at: next.at, count: last.count + next.count, ...(silentSince !== undefined && { silentSince }) };
 }
 
 /** An id among the words is a word like any other here. */

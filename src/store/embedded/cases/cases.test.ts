@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
@@ -45,6 +46,26 @@ test("counts of matches are kept as long as statistics look back, and not much l
   expect(await asOfThen()).toEqual(rules.map(() => 0));
   const [stats] = await cases.rules.stats(["rule_7"], clock);
   expect(stats).toEqual({ matches24h: 0, matches7d: 0, lastMatchAt: start });
+  await cases.close();
+});
+
+test("a file from before it was kept what was last seen is read as it is, and goes on", async () => {
+  const dataDir = newFolder();
+  const db = new DatabaseSync(casesFile(dataDir));
+  const at = 1_800_000_000_000;
+  const upTo = `evt_${at.toString(16).padStart(12, "0")}${"0".repeat(20)}`;
+  db.exec(`CREATE TABLE seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
+    CREATE TABLE progress(only INTEGER PRIMARY KEY CHECK (only = 0), up_to TEXT NOT NULL) STRICT;
+    INSERT INTO seen VALUES ('rule_1', 'g', ${at}); INSERT INTO progress VALUES (0, '${upTo}');`);
+  db.close();
+  const cases = await open(dataDir);
+  const row = { ruleId: "rule_1", group: "g", atMs: at, last: null };
+  expect(await cases.detection.seen()).toEqual([row]);
+  expect(await cases.detection.begin(at + 5000)).toEqual([{ fromMs: at, toMs: at + 5000 }]);
+  const last = { type: "t", source: "custom", class: "audit", severity: "low", timestamp: "" } as const;
+  const detected = { upTo, matches: [], seen: [{ ...row, last }] };
+  await cases.alerts.commit({ alerts: [], timeline: [], detected });
+  expect(await cases.detection.seen()).toEqual([{ ...row, last }]);
   await cases.close();
 });
 

@@ -90,6 +90,7 @@ export class Cases {
   readonly detection: DetectionStore = {
     position: () => this.#ask("position"),
     seen: () => this.#ask("seen"),
+    begin: (nowMs) => this.#ask("beginDetection", nowMs),
   };
 
   readonly #thread: Thread<CasesApi>;

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { timeOfId } from "../../../lib/id.ts";
 import { DAY_MS } from "../../../lib/time.ts";
+import type { SeenEvent } from "../../../model/finding.ts";
 import type { Rule, RuleStats } from "../../../model/rule.ts";
-import { RuleConflict, type Detected } from "../../store.ts";
+import { RuleConflict, type Detected, type Outage, type SeenRow } from "../../store.ts";
 import { casesFile } from "../layout.ts";
 import { Statements } from "./statements.ts";
 
@@ -15,8 +17,10 @@ CREATE TABLE IF NOT EXISTS rules(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE,
 CREATE TABLE IF NOT EXISTS matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS minutes(rule INTEGER NOT NULL, minute INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, minute)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hours(rule INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, hour)) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, last TEXT, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS seen_at ON seen(at_ms);
+CREATE TABLE IF NOT EXISTS alive(only INTEGER PRIMARY KEY CHECK (only = 0), at_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS outages(from_ms INTEGER PRIMARY KEY, to_ms INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), up_to TEXT NOT NULL) STRICT;
 `;
 
@@ -29,6 +33,8 @@ const COUNTS_KEPT_MS = 8 * DAY_MS;
 const RULES_CLEARED_AT_ONCE_MAX = 50;
 /** What absence rules have seen: beyond it, what was seen longest ago is forgotten. */
 const SEEN_MAX = 1_000_000;
+/** Beyond it, the oldest are forgotten: an absence of then has long been told. */
+const OUTAGES_MAX = 1000;
 /** How long somebody else may hold the file. */
 const READ_MS_MAX = 5000;
 
@@ -41,6 +47,9 @@ export class RuleTables {
   constructor(db: DatabaseSync) {
     db.exec(SCHEMA);
     this.#sql = new Statements(db);
+    // Files from before it was kept what was last seen.
+    const isOld = this.#sql.read("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
+    if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
     this.#seenAtMost = this.#countSeen();
   }
 
@@ -51,9 +60,9 @@ export class RuleTables {
 
   /** Within a transaction. */
   put(rule: Rule): void {
-    const known = this.#sql.read("SELECT revision FROM rules WHERE id = ?").get(rule.id) as
-      | { revision: number }
-      | undefined;
+    const known = this.#sql
+      .read("SELECT revision, document ->> 'activeAfter' AS activeAfter FROM rules WHERE id = ?")
+      .get(rule.id) as { revision: number; activeAfter: string | null } | undefined;
     // Of a built-in rule only changes are stored: the first one stored need not be the first one made.
     const isNext = known ? known.revision === rule.revision - 1 : rule.builtin || rule.revision === 1;
     if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted meanwhile`);
@@ -66,6 +75,8 @@ export class RuleTables {
       rule.revision,
       JSON.stringify(rule),
     );
+    // A rule that begins anew has seen nothing.
+    if ((known?.activeAfter ?? null) !== rule.activeAfter) this.#sql.run("DELETE FROM seen WHERE rule_id = ?", rule.id);
   }
 
   /** Within a transaction. */
@@ -106,18 +117,52 @@ export class RuleTables {
     return row?.up_to ?? null;
   }
 
-  seen(): { ruleId: string; group: string; atMs: number }[] {
-    const rows = this.#sql.read("SELECT rule_id, value, at_ms FROM seen").all();
-    return (rows as { rule_id: string; value: string; at_ms: number }[]).map(({ rule_id, value, at_ms }) => ({
-      ruleId: rule_id,
-      group: value,
-      atMs: at_ms,
+  seen(): SeenRow[] {
+    const rows = this.#sql.read("SELECT rule_id, value, at_ms, last FROM seen ORDER BY at_ms").all();
+    return (rows as { rule_id: string; value: string; at_ms: number; last: string | null }[]).map((row) => ({
+      ruleId: row.rule_id,
+      group: row.value,
+      atMs: row.at_ms,
+      last: row.last === null ? null : (JSON.parse(row.last) as SeenEvent),
     }));
+  }
+
+  /** Within a transaction. */
+  begin(nowMs: number): Outage[] {
+    const aliveAt = this.#aliveAt();
+    if (aliveAt !== null && aliveAt < nowMs) {
+      this.#sql.run(
+        `INSERT INTO outages(from_ms, to_ms) VALUES (?1, ?2)
+         ON CONFLICT(from_ms) DO UPDATE SET to_ms = max(to_ms, ?2)`,
+        aliveAt,
+        nowMs,
+      );
+      this.#sql.run(
+        "DELETE FROM outages WHERE from_ms NOT IN (SELECT from_ms FROM outages ORDER BY from_ms DESC LIMIT ?)",
+        OUTAGES_MAX,
+      );
+    }
+    this.#noteAlive(nowMs);
+    const rows = this.#sql.read("SELECT from_ms AS fromMs, to_ms AS toMs FROM outages ORDER BY from_ms").all();
+    return (rows as unknown as Outage[]).map(({ fromMs, toMs }) => ({ fromMs, toMs }));
+  }
+
+  /** The last sign of life; in files from before there were any, the last event that was looked at. */
+  #aliveAt(): number | null {
+    const row = this.#sql.read("SELECT at_ms FROM alive").get() as { at_ms: number } | undefined;
+    if (row) return row.at_ms;
+    const position = this.position();
+    return position === null ? null : timeOfId(position);
+  }
+
+  #noteAlive(atMs: number): void {
+    this.#sql.run("INSERT OR REPLACE INTO alive(only, at_ms) VALUES (0, ?)", atMs);
   }
 
   /** Within a transaction. Gives how much of what was seen had to be forgotten. */
   note({ upTo, matches, seen }: Detected, nowMs: number): number {
     this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
+    this.#noteAlive(nowMs);
     const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
     for (const { ruleId, minuteMs, count, lastMs } of matches) {
       const { number } = this.#sql
@@ -130,8 +175,14 @@ export class RuleTables {
       this.#add("hours", "hour", number, Math.floor(minute / MINUTES_PER_HOUR), count);
     }
     this.#clearCounts(oldest);
-    for (const { ruleId, group, atMs } of seen) {
-      this.#sql.run("INSERT OR REPLACE INTO seen(rule_id, value, at_ms) VALUES (?, ?, ?)", ruleId, group, atMs);
+    for (const { ruleId, group, atMs, last } of seen) {
+      this.#sql.run(
+        "INSERT OR REPLACE INTO seen(rule_id, value, at_ms, last) VALUES (?, ?, ?, ?)",
+        ruleId,
+        group,
+        atMs,
+        last && JSON.stringify(last),
+      );
     }
     return this.#forgetSeen(seen.length);
   }

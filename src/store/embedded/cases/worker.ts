@@ -120,6 +120,7 @@ const api = {
   stats: (ids: readonly string[], nowMs: number) => opened!.rules.stats(ids, nowMs),
   position: () => opened!.rules.position(),
   seen: () => opened!.rules.seen(),
+  beginDetection: (nowMs: number) => keep(() => opened!.rules.begin(nowMs)),
   close: () => opened?.db.close(),
 };
 

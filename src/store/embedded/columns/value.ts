@@ -140,7 +140,7 @@ function networkSql(network: string, text: string, parameters: Parameters): stri
   const hasColon = `contains(${text}, ':')`;
   if (isIP(address!) === 6) {
     const { from, to } = parseCidr(network)!;
-    return from <= MAPPED.to && to >= MAPPED.from ? ask : onlyThen(hasColon, ask);
+    return from >= MAPPED.from && to <= MAPPED.to ? ask : onlyThen(hasColon, ask);
   }
   const octets = address!.split(".").slice(0, Math.floor(Number(bits) / 8));
   if (octets.length === 0) return ask;

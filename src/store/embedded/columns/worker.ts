@@ -346,6 +346,19 @@ const api = {
     });
   },
 
+  /** The next places in falling order of arrival, between two sequence numbers. */
+  scanBack(condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
+    return ask(async ({ run, parametersFor, snapshot }) => {
+      const parameters = await parametersFor(condition);
+      const where = and([`seq > ${after}`, `seq <= ${upTo}`, whereSql(condition, {}, parameters)]);
+      const rows = await run(
+        `SELECT ts, seq FROM ${snapshot.from} WHERE ${where} ORDER BY seq DESC LIMIT ${limit}`,
+        parameters,
+      );
+      return rows.map(toPlace);
+    });
+  },
+
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
   async beginProjection(number: number, question: Projection & TimeRange): Promise<void> {
     await projections.begin(number, question);

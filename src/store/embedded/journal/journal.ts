@@ -15,7 +15,7 @@ import { Arrivals, type Arrival } from "./arrivals.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
 import { Logs } from "./logs.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
-import type { ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
+import type { Arrived, ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
 import type { WriterApi } from "./writer.ts";
 
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read.
@@ -175,6 +175,18 @@ export class Journal {
       .filter(({ seq }) => seq <= whole)
       .sort((a, b) => a.seq - b.seq)
       .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
+  }
+
+  /** The id of the last stored event that arrived before this time. Days with the latest arrivals first: mostly one or two. */
+  async lastArrivalBefore(ms: number): Promise<string | null> {
+    let last: Arrived | undefined;
+    const ends = [...this.#lastSeqs].sort(([, a], [, b]) => b - a);
+    for (const [day, lastSeq] of ends) {
+      if (last && last.seq > lastSeq) break;
+      const found = await this.#reader.call("lastArrivalBefore", day, ms);
+      if (found && (!last || found.seq > last.seq)) last = found;
+    }
+    return last?.id ?? null;
   }
 
   /** Days that have events, newest first. */

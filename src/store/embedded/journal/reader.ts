@@ -1,5 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
+import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
 import type { Layout } from "../layout.ts";
@@ -27,6 +28,11 @@ export interface Span {
 
 export interface Row extends ListPlace {
   readonly body: string;
+}
+
+export interface Arrived {
+  readonly seq: number;
+  readonly id: string;
 }
 
 interface Block {
@@ -125,6 +131,26 @@ const api = {
       if (characters >= charactersMax) return { rows, isAll: false };
     }
     return { rows, isAll: rows.length < eventsMax };
+  },
+
+  /** Arrival times rise with the sequence, so that a few looks find the place. */
+  lastArrivalBefore(day: number, ms: number): Arrived | undefined {
+    const reader = days.get(day);
+    const ends = reader?.sql("SELECT min(seq) AS low, max(seq) AS high FROM events").get();
+    let { low, high } = (ends ?? { low: null, high: null }) as { low: number | null; high: number | null };
+    if (!reader || low === null || high === null) return undefined;
+    const upTo = reader.sql(
+      "SELECT seq, json_extract(body, '$.id') AS id FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+    );
+    let last: Arrived | undefined;
+    for (let at = high; low <= high; at = Math.floor((low + high) / 2)) {
+      const found = upTo.get(at) as unknown as Arrived;
+      if (timeOfId(found.id) < ms) {
+        last = found;
+        low = at + 1;
+      } else high = found.seq - 1;
+    }
+    return last;
   },
 
   find(day: number, seq: number): Row | undefined {
