@@ -31,12 +31,11 @@ const RETRY_MS = [50, 200, 1000, 5000];
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
 const WARN_EVERY_MS = 600_000;
-/** Events that fill one rule's memory after a start, the last to arrive: they are in memory at once, for that moment. */
+/** Events that fill one rule's memory after a start, the last to arrive: each is read from its file. */
 const WARM_EVENTS_MAX = 50_000;
-const WARM_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 export interface DetectorOptions {
-  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanBack">;
+  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
   readonly progress: DetectionStore;
   readonly rulebook: Rulebook;
   /** Makes alerts of findings, and the progress durable with them. */
@@ -253,13 +252,16 @@ export class Detector {
   async #warm(rules: readonly Rule[]): Promise<void> {
     const position = this.#position;
     if (position === null) return;
+    // Where everything has been looked at, what was remembered would have been forgotten by now had nobody stopped.
+    const isAllSeen = later(position, this.#options.events.lastArrival()) === position;
+    const untilMs = isAllSeen ? this.#now() : timeOfId(position);
     const starts = new Map<number, string | null>();
     for (const rule of rules) {
       const memoryMs = memoryMsOf(rule);
       if (!rule.enabled || memoryMs === 0 || this.#stop.signal.aborted) continue;
       let start = starts.get(memoryMs);
       if (start === undefined) {
-        start = await this.#options.events.lastArrivalBefore(timeOfId(position) - memoryMs);
+        start = await this.#options.events.lastArrivalBefore(untilMs - memoryMs);
         starts.set(memoryMs, start);
       }
       const after = later(start, rule.activeAfter);
@@ -272,20 +274,16 @@ export class Detector {
     const exceptions = rule.exceptions.filter(
       ({ activeAfter = null, expiresAt }) => expiresAt === null && later(after, activeAfter) === after,
     );
-    const question = { condition: ruleCondition({ ...rule, exceptions }, this.#now()), after, upTo };
-    const texts: string[] = [];
-    let characters = 0;
-    for await (const chunk of this.#options.events.scanBack(question, this.#stop.signal)) {
-      for (const text of chunk) {
-        texts.push(text);
-        characters += text.length;
-      }
-      if (texts.length < WARM_EVENTS_MAX && characters < WARM_CHARACTERS_MAX) continue;
-      this.#counters.cut.inc();
-      this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
-      break;
+    const condition = ruleCondition({ ...rule, exceptions }, this.#now());
+    const question = { condition, after, upTo, eventsMax: WARM_EVENTS_MAX };
+    let wasCut = false;
+    for await (const { texts, isCut } of this.#options.events.scanLast(question, this.#stop.signal)) {
+      wasCut = isCut;
+      await this.#thread.call("warm", rule.id, texts, this.#now());
     }
-    await this.#thread.call("warm", rule.id, texts.reverse(), this.#now());
+    if (!wasCut) return;
+    this.#counters.cut.inc();
+    this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {

@@ -219,20 +219,23 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       expect(found).toEqual(wanted.map(({ id }) => id));
     });
 
-    test("a scan back gives every match between two arrivals, the last one first, whatever their times", async () => {
-      const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1));
-      const scanBack = async (after: string | null, upTo: string) => {
+    test("of the last to arrive between two events it gives the matches in that order, whatever their times", async () => {
+      const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => id);
+      const scanLast = async (after: string | null, upTo: string, eventsMax = events.length) => {
         const found: string[] = [];
-        const question = { condition: isRandom, after, upTo };
-        for await (const chunk of store().events.scanBack(question, new AbortController().signal)) {
-          found.push(...ids(chunk));
+        let wasCut = false;
+        const question = { condition: isRandom, after, upTo, eventsMax };
+        for await (const { texts, isCut } of store().events.scanLast(question, new AbortController().signal)) {
+          found.push(...ids(texts));
+          wasCut = isCut;
         }
-        return found;
+        return { found, wasCut };
       };
-      const wanted = arrived.map(({ id }) => id).reverse();
-      expect(await scanBack(null, arrived.at(-1)!.id)).toEqual(wanted);
-      expect(await scanBack(arrived[4]!.id, arrived.at(-3)!.id)).toEqual(wanted.slice(2, -5));
-      expect(await scanBack(arrived.at(-1)!.id, arrived.at(-1)!.id)).toEqual([]);
+      const last = arrived.at(-1)!;
+      expect(await scanLast(null, last)).toEqual({ found: arrived, wasCut: false });
+      expect(await scanLast(null, last, 7)).toEqual({ found: arrived.slice(-7), wasCut: true });
+      expect(await scanLast(arrived[4]!, arrived.at(-3)!)).toEqual({ found: arrived.slice(5, -2), wasCut: false });
+      expect(await scanLast(last, last)).toEqual({ found: [], wasCut: false });
     });
   });
 

@@ -75,6 +75,13 @@ export interface EventFilter extends TimeRange {
   readonly search?: string | undefined;
 }
 
+export interface LastArrivals {
+  readonly condition: Condition;
+  readonly after: string | null;
+  readonly upTo: string;
+  readonly eventsMax: number;
+}
+
 export interface EventStore {
   /**
    * Stores the events. When it resolves they survive a crash and every read sees them. When it rejects, with
@@ -99,12 +106,10 @@ export interface EventStore {
   scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**
    * Matching events that arrived after the one event (null: from the very first) and no later than the other, whatever their
-   * times: the last to arrive first, in chunks of bounded size. Stops when the signal says so.
+   * times: of the last so many to arrive, the first to arrive first, in chunks of bounded size. Each chunk says whether there
+   * were more. Stops when the signal says so.
    */
-  scanBack(
-    question: { readonly condition: Condition; readonly after: string | null; readonly upTo: string },
-    signal: AbortSignal,
-  ): AsyncIterable<string[]>;
+  scanLast(question: LastArrivals, signal: AbortSignal): AsyncIterable<{ texts: string[]; isCut: boolean }>;
   /** The id of the last stored event that arrived before this time; null where there is none. */
   lastArrivalBefore(ms: number): Promise<string | null>;
   /**

@@ -9,6 +9,7 @@ import {
   type Amendment,
   type EventFilter,
   type EventStore,
+  type LastArrivals,
   type NewEvent,
   type ProjectedEvents,
   type Projection,
@@ -33,6 +34,8 @@ import { holdsPhrases, parseSearch, type TextSearch } from "./text-search.ts";
 const TIME_END = 8.64e15;
 /** Up to here the engine keeps the first rows in a heap; a higher limit makes it sort everything, each time. */
 const SCAN_PLACES = 5000;
+/** Events of a chunk in the order of arrival. */
+const LAST_EVENTS = 100;
 
 export interface EventParts {
   readonly journal: Journal;
@@ -192,20 +195,27 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
-  async *scanBack(
-    question: { readonly condition: Condition; readonly after: string | null; readonly upTo: string },
+  async *scanLast(
+    { eventsMax, ...question }: LastArrivals,
     signal: AbortSignal,
-  ): AsyncIterable<string[]> {
+  ): AsyncIterable<{ texts: string[]; isCut: boolean }> {
     const condition = await this.#withStoredIds(question.condition);
     const after = seqOfId("after", question.after);
-    for (let upTo = seqOfId("upTo", question.upTo); !signal.aborted;) {
-      const places: ListPlace[] = await this.#ask("scanBack", condition, after, upTo, SCAN_PLACES);
-      for await (const chunk of this.#journal.chunks(places)) {
-        if (signal.aborted) return;
-        yield chunk;
-      }
-      if (places.length < SCAN_PLACES) return;
-      upTo = places.at(-1)!.seq - 1;
+    const places: ListPlace[] = [];
+    for (let upTo = seqOfId("upTo", question.upTo); places.length <= eventsMax && !signal.aborted;) {
+      const part = await this.#ask("lastArrivals", condition, after, upTo, SCAN_PLACES);
+      places.push(...part);
+      if (part.length < SCAN_PLACES) break;
+      upTo = part.at(-1)!.seq - 1;
+    }
+    const isCut = places.length > eventsMax;
+    const inOrder = places.slice(0, eventsMax).reverse();
+    for (let at = 0; at < inOrder.length && !signal.aborted; at += LAST_EVENTS) {
+      // What arrived together may be of many days: those of one are read together.
+      const block = inOrder.slice(at, at + LAST_EVENTS).sort((a, b) => a.ts - b.ts);
+      const texts: string[] = [];
+      for await (const chunk of this.#journal.chunks(block)) texts.push(...chunk);
+      yield { texts: texts.sort((a, b) => (idOfText(a) < idOfText(b) ? -1 : 1)), isCut };
     }
   }
 
@@ -295,7 +305,7 @@ export class EmbeddedEvents implements EventStore {
     return { ts: row.ts, seq: row.seq };
   }
 
-  async #ask<M extends "list" | "count" | "search" | "scan" | "scanBack" | "beginProjection" | "projectedRows">(
+  async #ask<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "beginProjection" | "projectedRows">(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {

@@ -347,7 +347,7 @@ const api = {
   },
 
   /** The next places in falling order of arrival, between two sequence numbers. */
-  scanBack(condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
+  lastArrivals(condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
     return ask(async ({ run, parametersFor, snapshot }) => {
       const parameters = await parametersFor(condition);
       const where = and([`seq > ${after}`, `seq <= ${upTo}`, whereSql(condition, {}, parameters)]);
