@@ -1,4 +1,13 @@
-import { withoutByteOrderMark } from "../lib/json.ts";
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  withoutByteOrderMark,
+} from "../lib/json.ts";
 import type { JsonValue } from "../model/event.ts";
 import type { CollectName } from "../model/key.ts";
 import type { RefusalReason } from "./reading.ts";
@@ -117,14 +126,6 @@ function linesOf(bytes: Buffer): Buffer[] {
   }
   return lines;
 }
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_ARRAY = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
 
 /**
  * The elements of an array, or the one value that there is, as they stand; one more than allowed is enough. Only where they

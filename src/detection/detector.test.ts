@@ -51,8 +51,8 @@ async function submit(type: string, data: object = {}, at?: number): Promise<str
   return answer.body.data.id;
 }
 
-const alertsOf = async (rule: { name: string }) =>
-  (await server.call("GET", `/v1/alerts?rule_name=${rule.name}`)).body.data as any[];
+const alertsOf = async ({ name }: { name: string }, from = server) =>
+  (await from.call("GET", `/v1/alerts?rule_name=${name}`)).body.data as any[];
 const detail = async (id: string) => (await server.call("GET", `/v1/alerts/${id}`)).body.data;
 const statsOf = async ({ id }: { id: string }) => (await server.call("GET", `/v1/rules/${id}`)).body.data.stats;
 
@@ -326,8 +326,7 @@ describe("an absence", () => {
     const answer = await shifted.call("POST", "/v1/events", { body });
     expect(answer.status, answer.text).toBe(201);
   };
-  const alertsFor = async ({ name }: { name: string }) =>
-    (await shifted.call("GET", `/v1/alerts?rule_name=${name}`)).body.data as any[];
+  const alertsFor = (rule: { name: string }) => alertsOf(rule, shifted);
   const missed = (rule: { name: string }) =>
     eventually(
       () => alertsFor(rule),
@@ -437,7 +436,7 @@ test("a clock that goes back stops nothing: every event is looked at, and each a
       await shifted.call("POST", "/v1/events", { body: { type: "tick", source: "custom", data: { n } } });
       shift -= 3_600_000;
     }
-    const list = async () => (await shifted.call("GET", "/v1/alerts?rule_name=test.clock")).body.data as any[];
+    const list = () => alertsOf({ name: "test.clock" }, shifted);
     const alerts = await eventually(list, (found) => expect(found).toHaveLength(3));
     expect(new Set(alerts.map(({ id }) => id)).size).toBe(3);
   } finally {

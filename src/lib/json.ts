@@ -91,13 +91,14 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false;
 }
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_ARRAY = 0x5b;
-const BACKSLASH = 0x5c;
-const CLOSE_ARRAY = 0x5d;
-const OPEN_OBJECT = 0x7b;
-const CLOSE_OBJECT = 0x7d;
+/** The characters that structure is made of. */
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const OPEN_ARRAY = 0x5b;
+export const BACKSLASH = 0x5c;
+export const CLOSE_ARRAY = 0x5d;
+export const OPEN_OBJECT = 0x7b;
+export const CLOSE_OBJECT = 0x7d;
 
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 // Few keys are compared one by one: that is cheaper than a set for the objects one meets.
