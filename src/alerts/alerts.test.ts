@@ -223,7 +223,7 @@ describe("findings", () => {
   });
 
   test("are durable together with how far detection has come", async () => {
-    const detected = { upTo: "evt_9", matches: [{ ruleId, minuteMs: 0, count: 3, lastMs: 5 }], seen: [] };
+    const detected = { upTo: "evt_9", matches: [{ ruleId, timesMs: [3, 4, 5] }], seen: [] };
     await alerts.raise([finding([1])], detected);
     expect(await store.detection.position()).toBe("evt_9");
     await alerts.raise([], { ...detected, upTo: "evt_10", matches: [] });

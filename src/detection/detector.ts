@@ -57,7 +57,7 @@ export class Detector {
   /** The last event that was looked at, and the last one whose effects are durable. */
   #position: string | null = null;
   #durable: string | null = null;
-  readonly #matches = new Map<string, Matches>();
+  readonly #matches: Matches[] = [];
   readonly #seen = new Map<string, Seen>();
   /** Rules whose patterns were given up, and when that was last said. There are no more of these than there are rules. */
   readonly #warnedAt = new Map<string, number>();
@@ -128,7 +128,7 @@ export class Detector {
     this.#counters.findings.inc(outcome.findings.length);
     this.#position = chunk.at(-1)!.id;
     for (const ruleId of outcome.givenUp) this.#warnOf(ruleId);
-    for (const row of outcome.matches) this.#addMatches(row);
+    this.#matches.push(...outcome.matches);
     for (const row of outcome.seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     const isDue = this.#now() - this.#lastCommitAt >= PROGRESS_MS;
     if (outcome.findings.length > 0 || isDue) await this.#commit(outcome.findings);
@@ -143,13 +143,6 @@ export class Detector {
     this.#options.log.warn({ rule }, "patterns of the rule took too long on an event and were given up there");
   }
 
-  #addMatches(row: Matches): void {
-    const key = `${row.ruleId} ${row.minuteMs}`;
-    const known = this.#matches.get(key);
-    const count = row.count + (known?.count ?? 0);
-    this.#matches.set(key, known ? { ...row, count, lastMs: Math.max(row.lastMs, known.lastMs) } : row);
-  }
-
   /** Tries until it is done: what the engine has found it will not find again. */
   async #commit(findings: readonly Finding[], isLast = false): Promise<void> {
     const isNothingNew = findings.length === 0 && this.#durable === this.#position;
@@ -157,7 +150,7 @@ export class Detector {
     const detected: Detected | undefined =
       this.#position === null
         ? undefined
-        : { upTo: this.#position, matches: [...this.#matches.values()], seen: [...this.#seen.values()] };
+        : { upTo: this.#position, matches: [...this.#matches], seen: [...this.#seen.values()] };
     for (let attempt = 0; ; attempt++) {
       try {
         await this.#options.raise(findings, detected);
@@ -172,7 +165,7 @@ export class Detector {
     }
     this.#stuck = Promise.withResolvers();
     this.#durable = this.#position;
-    this.#matches.clear();
+    this.#matches.length = 0;
     this.#seen.clear();
     this.#lastCommitAt = this.#now();
   }

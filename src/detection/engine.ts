@@ -26,8 +26,6 @@ import { Tracker } from "./tracker.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
-const MINUTE_MS = 60_000;
-
 export interface EngineOptions extends RoomLimits {
   readonly now: () => number;
   /** Where hashes start from; random unless somebody needs the same run twice. */
@@ -36,10 +34,8 @@ export interface EngineOptions extends RoomLimits {
 
 export interface Matches {
   readonly ruleId: string;
-  /** The minute of the events' timestamps. */
-  readonly minuteMs: number;
-  readonly count: number;
-  readonly lastMs: number;
+  /** The timestamps of the events. */
+  readonly timesMs: readonly number[];
 }
 
 export interface SeenGroup extends Seen {
@@ -66,15 +62,8 @@ interface Active {
   readonly values: (readonly Scalar[])[];
   readonly foldSlots: ReadonlyMap<string, number>;
   readonly slots: readonly number[];
-  /** Matches of this batch, by minute, and those of the minute that came last. */
-  readonly counted: Map<number, Minute>;
-  minute: Minute | undefined;
-}
-
-interface Minute {
-  readonly fromMs: number;
-  count: number;
-  lastMs: number;
+  /** Of the matches of this batch. */
+  readonly timesMs: number[];
 }
 
 /** Events that an exception is about: those that came after the one and no later than the other. */
@@ -141,8 +130,7 @@ export class Engine {
       values: [],
       foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
       slots,
-      counted: new Map(),
-      minute: undefined,
+      timesMs: [],
     };
     this.#active.set(rule.id, active);
     const condition = ruleCondition({ ...rule, source: ANY_SOURCE, exceptions: [] }, 0);
@@ -175,14 +163,14 @@ export class Engine {
       this.#budget.renew();
       for (const active of this.#matcher.match()) {
         if (!this.#isCounted(active, now)) continue;
-        if (active.minute === undefined) matched.push(active);
+        if (active.timesMs.length === 0) matched.push(active);
         this.#take(active, now, attacks);
       }
     }
     const findings = attacks.all.map(findingOf);
     const givenUp = Array.from(this.#matcher.givenUp, ({ rule }) => rule.id);
     this.#matcher.givenUp.clear();
-    return { findings, matches: matched.flatMap(takeMatches), seen: matched.flatMap(takeSeen), givenUp };
+    return { findings, matches: matched.map(takeMatches), seen: matched.flatMap(takeSeen), givenUp };
   }
 
   /**
@@ -263,7 +251,7 @@ export class Engine {
 
   #take(active: Active, now: number, attacks: Attacks<Beginning>): void {
     const facts = this.#facts;
-    countMinute(active, facts.timestampMs);
+    active.timesMs.push(facts.timestampMs);
     if (active.silences) {
       const { type, source, class: kind, severity, timestamp } = facts.event;
       active.silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
@@ -321,28 +309,8 @@ function findingOf(attack: Attack<Beginning>): Finding {
   });
 }
 
-function countMinute(active: Active, timestampMs: number): void {
-  let { minute } = active;
-  if (!minute || timestampMs < minute.fromMs || timestampMs >= minute.fromMs + MINUTE_MS) {
-    const fromMs = Math.floor(timestampMs / MINUTE_MS) * MINUTE_MS;
-    minute = active.counted.get(fromMs) ?? { fromMs, count: 0, lastMs: timestampMs };
-    active.counted.set(fromMs, minute);
-    active.minute = minute;
-  }
-  minute.count++;
-  minute.lastMs = Math.max(minute.lastMs, timestampMs);
-}
-
-function takeMatches(active: Active): Matches[] {
-  const rows = [...active.counted.values()].map(({ fromMs, count, lastMs }) => ({
-    ruleId: active.rule.id,
-    minuteMs: fromMs,
-    count,
-    lastMs,
-  }));
-  active.counted.clear();
-  active.minute = undefined;
-  return rows;
+function takeMatches({ rule, timesMs }: Active): Matches {
+  return { ruleId: rule.id, timesMs: timesMs.splice(0) };
 }
 
 function takeSeen({ rule, silences }: Active): SeenGroup[] {

@@ -52,18 +52,15 @@ class PlainRule {
     const matching = events.filter(
       (event) => (rule.activeAfter === null || event.id > rule.activeAfter) && holds(event),
     );
-    const minutes = Map.groupBy(matching, (event) => Math.floor(Date.parse(event.timestamp) / 60_000) * 60_000);
     return {
       findings: fold(
         rule,
         matching.flatMap((event) => this.#count(event)),
       ),
-      matches: [...minutes].map(([minuteMs, part]) => ({
-        ruleId: rule.id,
-        minuteMs,
-        count: part.length,
-        lastMs: Math.max(...part.map((event) => Date.parse(event.timestamp))),
-      })),
+      matches:
+        matching.length === 0
+          ? []
+          : [{ ruleId: rule.id, timesMs: matching.map((event) => Date.parse(event.timestamp)) }],
     };
   }
 

@@ -77,7 +77,7 @@ function detect(rule: Rule): { matches: number; alerts: number; counted: number 
     if (now < range.fromMs || now >= range.toMs) continue;
     fold(engine.tick(now).findings);
     const outcome = engine.process([event]);
-    matches += outcome.matches.reduce((sum, { count }) => sum + count, 0);
+    matches += outcome.matches.reduce((sum, { timesMs }) => sum + timesMs.length, 0);
     fold(outcome.findings);
   }
   fold(engine.tick(range.toMs).findings);

@@ -56,11 +56,7 @@ export const ruleSchema = z
     created_at: z.string(),
     updated_at: z.string(),
     stats: z.object({
-      matches_24h: z
-        .int()
-        .describe(
-          "matching events of the last 24 hours by their times, from the beginning of the minute that they began in",
-        ),
+      matches_24h: z.int().describe("matching events of the last 24 hours by their times"),
       matches_7d: z.int().describe("the same of the last 7 days"),
       last_match: z.string().nullable(),
     }),

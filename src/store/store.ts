@@ -186,13 +186,8 @@ export interface AlertChanges {
 export interface Detected {
   /** The id of the last event that was looked at. */
   readonly upTo: string;
-  /** Matching events of rules, by the minute of their timestamps. */
-  readonly matches: readonly {
-    readonly ruleId: string;
-    readonly minuteMs: number;
-    readonly count: number;
-    readonly lastMs: number;
-  }[];
+  /** The timestamps of events that rules matched. */
+  readonly matches: readonly { readonly ruleId: string; readonly timesMs: readonly number[] }[];
   /** When what an absence rule waits for was last seen, where that has changed. */
   readonly seen: readonly SeenRow[];
 }

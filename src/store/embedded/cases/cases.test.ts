@@ -28,11 +28,10 @@ test("counts of matches are kept as long as statistics look back, and not much l
   const note = (matches: Detected["matches"]) =>
     cases.alerts.commit({ alerts: [], timeline: [], detected: { upTo: "evt_1", matches, seen: [] } });
   const rules = Array.from({ length: 120 }, (_, i) => `rule_${i}`);
-  const match = (ms: number) =>
-    rules.map((ruleId) => ({ ruleId, minuteMs: Math.floor(ms / 60_000) * 60_000, count: 1, lastMs: ms }));
+  const match = (ms: number) => rules.map((ruleId) => ({ ruleId, timesMs: [ms] }));
   await note(match(start));
   // Too old to be asked for: it is only the last match, if there was no other.
-  await note([{ ruleId: "rule_old", minuteMs: start - 9 * DAY_MS, count: 5, lastMs: start - 9 * DAY_MS }]);
+  await note([{ ruleId: "rule_old", timesMs: [start - 9 * DAY_MS] }]);
   const asOfThen = async () => (await cases.rules.stats(rules, start)).map(({ matches7d }) => matches7d);
   expect(await asOfThen()).toEqual(rules.map(() => 1));
   expect(await cases.rules.stats(["rule_old"], start - 8 * DAY_MS)).toEqual([
@@ -66,6 +65,35 @@ test("a file from before it was kept what was last seen is read as it is, and go
   const detected = { upTo, matches: [], seen: [{ ...row, last }] };
   await cases.alerts.commit({ alerts: [], timeline: [], detected });
   expect(await cases.detection.seen()).toEqual([{ ...row, last }]);
+  await cases.close();
+});
+
+test("counts of a file from before it was kept when in its minute a match was are read as they are", async () => {
+  const dataDir = newFolder();
+  const at = 1_800_000_000_000;
+  const db = new DatabaseSync(casesFile(dataDir));
+  db.exec(`CREATE TABLE matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
+    CREATE TABLE minutes(rule INTEGER NOT NULL, minute INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, minute)) STRICT, WITHOUT ROWID;
+    CREATE TABLE hours(rule INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, hour)) STRICT, WITHOUT ROWID;
+    INSERT INTO matched VALUES (1, 'rule_1', ${at}); INSERT INTO minutes VALUES (1, ${at / 60_000}, 3000);
+    INSERT INTO hours VALUES (1, ${at / 3_600_000}, 3000);`);
+  db.close();
+  const cases = await open(dataDir, () => at);
+  await cases.alerts.commit({
+    alerts: [],
+    timeline: [],
+    detected: { upTo: "evt_1", matches: [{ ruleId: "rule_1", timesMs: [at + 1] }], seen: [] },
+  });
+  for (const [later, count] of [
+    [0, 3001],
+    [DAY_MS, 3001],
+    [DAY_MS + 1, 1],
+    [DAY_MS + 2, 0],
+  ] as const) {
+    expect(await cases.rules.stats(["rule_1"], at + later)).toEqual([
+      { matches24h: count, matches7d: 3001, lastMatchAt: at + 1 },
+    ]);
+  }
   await cases.close();
 });
 

@@ -10,12 +10,12 @@ import { Statements } from "./statements.ts";
 
 // Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
 
-// Minutes and hours are numbers of whole minutes and hours since 1970. Sums over a week take hours, and minutes only at
-// its edge.
+// Minutes and hours are numbers of whole minutes and hours since 1970. Sums over a week take hours; minutes, and the
+// milliseconds within one, only at its edge. A match is two bytes: how far into its minute it was.
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS rules(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS minutes(rule INTEGER NOT NULL, minute INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, minute)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS moments(rule INTEGER NOT NULL, minute INTEGER NOT NULL, part INTEGER NOT NULL, times BLOB NOT NULL, PRIMARY KEY(rule, minute, part)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS hours(rule INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, hour)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, last TEXT, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS seen_at ON seen(at_ms);
@@ -26,6 +26,8 @@ CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), u
 
 const MINUTE_MS = 60_000;
 const MINUTES_PER_HOUR = 60;
+/** A minute's matches are in parts, so that adding to them does not mean to write all of them again. */
+const PART_MATCHES_MAX = 1000;
 const STATS_MS = 7 * DAY_MS;
 /** A day more than statistics look back. */
 const COUNTS_KEPT_MS = 8 * DAY_MS;
@@ -50,6 +52,11 @@ export class RuleTables {
     // Files from before it was kept what was last seen.
     const isOld = this.#sql.read("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
     if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
+    // Files from before it was kept when in its minute a match was.
+    if (this.#sql.read("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").get() !== undefined) {
+      db.exec(`BEGIN IMMEDIATE; INSERT INTO moments SELECT rule, minute, 0, zeroblob(2 * count) FROM minutes;
+        DROP TABLE minutes; COMMIT`);
+    }
     this.#seenAtMost = this.#countSeen();
   }
 
@@ -82,7 +89,7 @@ export class RuleTables {
   /** Within a transaction. */
   remove(id: string): void {
     this.#sql.run("DELETE FROM rules WHERE id = ?", id);
-    for (const table of ["minutes", "hours"]) {
+    for (const table of ["moments", "hours"]) {
       this.#sql.run(`DELETE FROM ${table} WHERE rule = (SELECT number FROM matched WHERE rule_id = ?)`, id);
     }
     this.#sql.run("DELETE FROM matched WHERE rule_id = ?", id);
@@ -90,26 +97,33 @@ export class RuleTables {
   }
 
   stats(ids: readonly string[], nowMs: number): RuleStats[] {
-    const since24h = startingAt(nowMs - DAY_MS);
-    const since7d = startingAt(nowMs - STATS_MS);
     const find = this.#sql.read("SELECT number, last_ms FROM matched WHERE rule_id = ?");
     return ids.map((id) => {
       const row = find.get(id) as { number: number; last_ms: number } | undefined;
       if (!row) return { matches24h: 0, matches7d: 0, lastMatchAt: null };
       return {
-        matches24h: this.#sum(row.number, since24h),
-        matches7d: this.#sum(row.number, since7d),
+        matches24h: this.#countSince(row.number, nowMs - DAY_MS),
+        matches7d: this.#countSince(row.number, nowMs - STATS_MS),
         lastMatchAt: row.last_ms,
       };
     });
   }
 
-  #sum(rule: number, { minute, hour }: { minute: number; hour: number }): number {
-    const row = this.#sql
-      .read(`SELECT (SELECT coalesce(sum(count), 0) FROM minutes WHERE rule = ?1 AND minute >= ?2 AND minute < ?3)
+  /** Of the minute in which it begins one by one, then whole minutes up to the first whole hour, then hours. */
+  #countSince(rule: number, ms: number): number {
+    const minute = Math.floor(ms / MINUTE_MS);
+    const hour = Math.ceil((minute + 1) / MINUTES_PER_HOUR);
+    const { sum } = this.#sql
+      .read(`SELECT (SELECT coalesce(sum(length(times)), 0) / 2 FROM moments WHERE rule = ?1 AND minute > ?2 AND minute < ?3)
             + (SELECT coalesce(sum(count), 0) FROM hours WHERE rule = ?1 AND hour >= ?4) AS sum`)
-      .get(rule, minute, hour * MINUTES_PER_HOUR, hour);
-    return (row as { sum: number }).sum;
+      .get(rule, minute, hour * MINUTES_PER_HOUR, hour) as { sum: number };
+    const parts = this.#sql.read("SELECT times FROM moments WHERE rule = ? AND minute = ?").all(rule, minute);
+    const offset = ms - minute * MINUTE_MS;
+    let within = 0;
+    for (const { times } of parts as unknown as Moments[]) {
+      for (const one of offsetsOf(times)) if (one >= offset) within++;
+    }
+    return sum + within;
   }
 
   position(): string | null {
@@ -164,15 +178,13 @@ export class RuleTables {
     this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
     this.#noteAlive(nowMs);
     const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
-    for (const { ruleId, minuteMs, count, lastMs } of matches) {
+    for (const [ruleId, minutes] of byRuleAndMinute(matches)) {
+      const [lastMinute, lastOffsets] = [...minutes].reduce((a, b) => (b[0] > a[0] ? b : a));
       const { number } = this.#sql
         .read(`INSERT INTO matched(rule_id, last_ms) VALUES (?1, ?2)
          ON CONFLICT(rule_id) DO UPDATE SET last_ms = max(last_ms, ?2) RETURNING number`)
-        .get(ruleId, lastMs) as { number: number };
-      const minute = Math.floor(minuteMs / MINUTE_MS);
-      if (minute < oldest) continue;
-      this.#add("minutes", "minute", number, minute, count);
-      this.#add("hours", "hour", number, Math.floor(minute / MINUTES_PER_HOUR), count);
+        .get(ruleId, lastMinute * MINUTE_MS + lastOffsets.reduce((a, b) => Math.max(a, b))) as { number: number };
+      for (const [minute, offsets] of minutes) if (minute >= oldest) this.#count(number, minute, offsets);
     }
     this.#clearCounts(oldest);
     for (const { ruleId, group, atMs, last } of seen) {
@@ -187,14 +199,28 @@ export class RuleTables {
     return this.#forgetSeen(seen.length);
   }
 
-  #add(table: "minutes" | "hours", unit: "minute" | "hour", rule: number, at: number, count: number): void {
+  #count(rule: number, minute: number, offsets: readonly number[]): void {
     this.#sql.run(
-      `INSERT INTO ${table}(rule, ${unit}, count) VALUES (?1, ?2, ?3)
-       ON CONFLICT(rule, ${unit}) DO UPDATE SET count = count + ?3`,
+      `INSERT INTO hours(rule, hour, count) VALUES (?1, ?2, ?3) ON CONFLICT(rule, hour) DO UPDATE SET count = count + ?3`,
       rule,
-      at,
-      count,
+      Math.floor(minute / MINUTES_PER_HOUR),
+      offsets.length,
     );
+    const last = this.#sql
+      .read("SELECT part, times FROM moments WHERE rule = ? AND minute = ? ORDER BY part DESC LIMIT 1")
+      .get(rule, minute) as (Moments & { part: number }) | undefined;
+    // The last part goes on where it ended.
+    const all = Uint16Array.from(last ? [...offsetsOf(last.times), ...offsets] : offsets);
+    for (let from = 0, part = last?.part ?? 0; from < all.length; from += PART_MATCHES_MAX, part++) {
+      const bytes = new Uint8Array(all.slice(from, from + PART_MATCHES_MAX).buffer);
+      this.#sql.run(
+        "INSERT OR REPLACE INTO moments(rule, minute, part, times) VALUES (?, ?, ?, ?)",
+        rule,
+        minute,
+        part,
+        bytes,
+      );
+    }
   }
 
   #clearCounts(oldestMinute: number): void {
@@ -205,7 +231,7 @@ export class RuleTables {
       this.#toClear = rows.map(({ number }) => number);
     }
     for (const rule of this.#toClear.splice(0, RULES_CLEARED_AT_ONCE_MAX)) {
-      this.#sql.run("DELETE FROM minutes WHERE rule = ? AND minute < ?", rule, oldestHour * MINUTES_PER_HOUR);
+      this.#sql.run("DELETE FROM moments WHERE rule = ? AND minute < ?", rule, oldestHour * MINUTES_PER_HOUR);
       this.#sql.run("DELETE FROM hours WHERE rule = ? AND hour < ?", rule, oldestHour);
     }
   }
@@ -241,8 +267,23 @@ export function readRuleNames(dataDir: string): string[] {
   }
 }
 
-/** Whole minutes up to the first whole hour, and hours from there on. */
-function startingAt(ms: number): { minute: number; hour: number } {
-  const minute = Math.floor(ms / MINUTE_MS);
-  return { minute, hour: Math.ceil(minute / MINUTES_PER_HOUR) };
+interface Moments {
+  readonly times: Uint8Array;
+}
+
+/** In milliseconds of a minute. */
+function offsetsOf(times: Uint8Array): Uint16Array {
+  return new Uint16Array(times.slice().buffer);
+}
+
+function byRuleAndMinute(matches: Detected["matches"]): Map<string, Map<number, number[]>> {
+  const rules = new Map<string, Map<number, number[]>>();
+  for (const { ruleId, timesMs } of matches) {
+    const minutes = rules.getOrInsertComputed(ruleId, () => new Map<number, number[]>());
+    for (const ms of timesMs) {
+      const minute = Math.floor(ms / MINUTE_MS);
+      minutes.getOrInsertComputed(minute, () => []).push(ms - minute * MINUTE_MS);
+    }
+  }
+  return rules;
 }
