@@ -77,7 +77,7 @@ const ofRule = async (id = ruleId): Promise<Alert[]> => {
   const { items } = await store.alerts.list(filter, { mode: "page", page: 1, size: 100 }, "created_at", false);
   return Promise.all(items.map(async (item) => (await store.alerts.get(item.id))!));
 };
-const kinds = async (id: string) => (await store.alerts.timeline(id)).map(({ kind }) => kind);
+const kinds = async (id: string) => (await store.alerts.withTimeline(id))!.timeline.map(({ kind }) => kind);
 const one = async (): Promise<Alert> => {
   const [alert, ...others] = await ofRule();
   expect(others).toEqual([]);
@@ -116,7 +116,7 @@ describe("findings", () => {
       relatedEvents: made.events,
       version: 1,
     });
-    expect(await store.alerts.timeline(alert.id)).toEqual([
+    expect((await store.alerts.withTimeline(alert.id))!.timeline).toEqual([
       { id: expect.stringMatching(/^tln_/), at: clock, actor: "system", kind: "created" },
     ]);
     expect(created.at(-1)).toEqual(alert);
@@ -131,7 +131,7 @@ describe("findings", () => {
     const alert = await one();
     expect(alert).toMatchObject({ eventCount: 3, firstEventAt: 4001, lastEventAt: 5999, title: "At 5000" });
     expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual([5999, 5000, 4001]);
-    expect(await store.alerts.timeline(alert.id)).toMatchObject([
+    expect((await store.alerts.withTimeline(alert.id))!.timeline).toMatchObject([
       { kind: "created" },
       { kind: "events_added", count: 2, at: clock },
     ]);
@@ -239,7 +239,7 @@ describe("findings", () => {
     ]);
     const alert = await one();
     expect(alert).toMatchObject({ eventCount: 21, commentCount: 10 });
-    const timeline = await store.alerts.timeline(id);
+    const timeline = (await store.alerts.withTimeline(id))!.timeline;
     const added = timeline.reduce((sum, entry) => sum + (entry.kind === "events_added" ? entry.count : 0), 0);
     expect(added).toBe(20);
     expect(timeline.filter(({ kind }) => kind === "commented")).toHaveLength(10);
@@ -301,7 +301,7 @@ describe("moves", () => {
     await move({ action: "acknowledge" }, "ben");
     await move({ action: "resolve", resolution: "benign", actionsTaken: ["called"], comment: "**fine**" }, "ben");
     await move({ action: "reopen", comment: "again" }, "cara");
-    const timeline = await store.alerts.timeline(id);
+    const timeline = (await store.alerts.withTimeline(id))!.timeline;
     expect(timeline).toMatchObject([
       { kind: "created", actor: "system" },
       { kind: "acknowledged", actor: "anna", assignee: "a@example.com" },
@@ -407,7 +407,7 @@ describe("who is told", () => {
       ["email", "created", "waiting"],
       ["email", "severity_raised", "waiting"],
     ]);
-    const added = (await store.alerts.timeline(id)).filter(({ kind }) => kind === "events_added");
+    const added = (await store.alerts.withTimeline(id))!.timeline.filter(({ kind }) => kind === "events_added");
     expect(added).toEqual([expect.objectContaining({ count: 3, severity: "critical" })]);
   });
 
@@ -450,7 +450,7 @@ describe("who is told", () => {
       ["webhook", "created", "waiting"],
       ["webhook", "reopened", "waiting"],
     ]);
-    const notified = (await store.alerts.timeline(id)).filter(({ kind }) => kind === "notified");
+    const notified = (await store.alerts.withTimeline(id))!.timeline.filter(({ kind }) => kind === "notified");
     expect(notified).toEqual([expect.objectContaining({ channel: "slack", outcome: "not_configured" })]);
   });
 

@@ -137,7 +137,7 @@ test("a model is asked with a schema and its key, and its judgement is kept with
   expect(body.response_format.json_schema.strict).toBe(true);
   expect(body.messages.map(({ role }: any) => role)).toEqual(["system", "user"]);
   expect((await store.alerts.get(alert.id))!.aiAnalysis).toEqual(analysis);
-  expect(await store.alerts.timeline(alert.id)).toEqual([
+  expect((await store.alerts.withTimeline(alert.id))!.timeline).toEqual([
     expect.objectContaining({ kind: "analysed", provider: analysis.provider, actor: "anna" }),
   ]);
   expect((await store.analysis.tokensUsed(month())) - before).toBe(1234);
@@ -305,7 +305,7 @@ test("alerts from a severity on are analysed by themselves, the others are not",
   for (const alert of made) analyst.hear(alert);
   const ids = made.map(({ id }) => id);
   await vi.waitFor(async () => expect(await analysedOf(ids)).toEqual([true, true, false]), { timeout: 10_000 });
-  expect((await store.alerts.timeline(ids[0]!))[0]).toMatchObject({
+  expect((await store.alerts.withTimeline(ids[0]!))!.timeline[0]).toMatchObject({
     kind: "analysed",
     actor: "system",
     provider: "builtin",

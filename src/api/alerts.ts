@@ -15,6 +15,7 @@ import {
   commentView,
   type Alert,
   type AlertSummary,
+  type TimelineEntry,
 } from "../model/alert.ts";
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
@@ -104,11 +105,8 @@ function refuseRepeated(ids: readonly string[], context: z.RefinementCtx): void 
 
 type DetailStore = Pick<Store, "alerts" | "events">;
 
-async function wholeAlert(store: DetailStore, alert: Alert): Promise<Answer> {
-  const [timeline, related] = await Promise.all([
-    store.alerts.timeline(alert.id),
-    Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id))),
-  ]);
+async function wholeAlert(store: DetailStore, alert: Alert, timeline: readonly TimelineEntry[]): Promise<Answer> {
+  const related = await Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id)));
   // Events that retention has removed are missing.
   const texts = related.filter((text) => text !== undefined);
   return dataText(alertDetailText(alert, timeline, texts));
@@ -116,8 +114,8 @@ async function wholeAlert(store: DetailStore, alert: Alert): Promise<Answer> {
 
 /** The answer of whatever has changed the alert. */
 export async function movedAlert(store: DetailStore, alert: AlertSummary): Promise<Answer> {
-  const { relatedEvents } = (await store.alerts.get(alert.id))!;
-  return wholeAlert(store, { ...alert, relatedEvents });
+  const { alert: whole, timeline } = (await store.alerts.withTimeline(alert.id))!;
+  return wholeAlert(store, { ...alert, relatedEvents: whole.relatedEvents }, timeline);
 }
 
 export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOptions): Endpoint[] {
@@ -205,9 +203,9 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       answers: detailAnswer,
       problems: ["not_found"],
       handle: async ({ params }) => {
-        const alert = await store.alerts.get(params.id);
-        if (!alert) throw new Problem("not_found", `there is no alert ${params.id}`);
-        return wholeAlert(store, alert);
+        const found = await store.alerts.withTimeline(params.id);
+        if (!found) throw new Problem("not_found", `there is no alert ${params.id}`);
+        return wholeAlert(store, found.alert, found.timeline);
       },
     }),
     endpoint({

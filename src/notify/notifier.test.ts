@@ -110,7 +110,7 @@ const waitFor = (status: Notification["status"], count: number) =>
     return found;
   }, PATIENCE);
 const outcomesOf = async (alertId: string) =>
-  (await store.alerts.timeline(alertId)).map((entry) =>
+  (await store.alerts.withTimeline(alertId))!.timeline.map((entry) =>
     entry.kind === "notified" ? [entry.channel, entry.outcome] : [],
   );
 

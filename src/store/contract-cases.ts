@@ -93,7 +93,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
         summary(other),
         undefined,
       ]);
-      expect(await store().alerts.timeline(other.id)).toEqual([]);
+      expect((await store().alerts.withTimeline(other.id))!.timeline).toEqual([]);
       expect(await store().detection.position()).not.toBe("evt_never");
       // An id that is taken is no new alert.
       expect(await commit(newAlert({ id: other.id }))).toEqual([other.id]);
@@ -116,6 +116,23 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       expect(outcomes.filter((conflicts) => conflicts.length === 0)).toHaveLength(1);
     });
 
+    test("an alert and its timeline are of one moment, whatever is stored meanwhile", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      let changed = alert;
+      const reads: ReturnType<Store["alerts"]["withTimeline"]>[] = [];
+      for (let count = 1; count <= 30; count++) {
+        changed = next(changed, { eventCount: alert.eventCount + count });
+        const entry: TimelineEntry = { id: newEntryId(), at: count, actor: SYSTEM, kind: "reopened" };
+        const writing = store().alerts.commit({ alerts: [changed], timeline: [{ alertId: alert.id, entry }] });
+        reads.push(store().alerts.withTimeline(alert.id), store().alerts.withTimeline(alert.id));
+        await writing;
+      }
+      for (const read of await Promise.all(reads)) {
+        expect(read!.timeline).toHaveLength(read!.alert.eventCount - alert.eventCount);
+      }
+    });
+
     test("a timeline is kept in order, and events added one after the other are one entry", async () => {
       const alert = newAlert();
       const happened = (at: number) => ({ id: newEntryId(), at, actor: SYSTEM });
@@ -131,13 +148,13 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       const timeline = entries.slice(0, 2).map((entry) => ({ alertId: alert.id, entry }));
       await store().alerts.commit({ alerts: [alert], timeline });
       for (const entry of entries.slice(2)) await add(entry);
-      expect(await store().alerts.timeline(alert.id)).toEqual([
+      expect((await store().alerts.withTimeline(alert.id))!.timeline).toEqual([
         entries[0],
         { ...entries[1], at: 3, count: 7 },
         entries[3],
         entries[4],
       ]);
-      expect(await store().alerts.timeline("alt_0")).toEqual([]);
+      expect(await store().alerts.withTimeline("alt_0")).toBeUndefined();
     });
 
     test("of the unresolved alerts near a time, the one with the newest event is found", async () => {

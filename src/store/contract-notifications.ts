@@ -100,7 +100,7 @@ export function notificationsContract(
       ]);
       expect(await store().notifications.get(c!)).toMatchObject({ status: "sent", settledAt: 40 });
       expect((await store().notifications.get(a!))!.status).toBe("waiting");
-      expect(await store().alerts.timeline(alert.id)).toEqual([entry]);
+      expect((await store().alerts.withTimeline(alert.id))!.timeline).toEqual([entry]);
       expect(await store().notifications.begin("webhook", newDeliveryId(), 10)).toEqual([]);
     });
 

@@ -225,8 +225,9 @@ export interface UnresolvedQuestion {
 
 export interface AlertStore {
   get(id: string): Promise<Alert | undefined>;
+  /** Both as of one moment. */
+  withTimeline(id: string): Promise<{ alert: Alert; timeline: TimelineEntry[] } | undefined>;
   getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
-  timeline(id: string): Promise<TimelineEntry[]>;
   /** For each question, of the unresolved alerts that it is about, the one whose last event is the newest. */
   unresolved(questions: readonly UnresolvedQuestion[]): Promise<(Alert | undefined)[]>;
   /**

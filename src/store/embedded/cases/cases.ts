@@ -28,7 +28,14 @@ export class Cases {
   readonly alerts: AlertStore = {
     get: async (id) => toAlert<Alert>(await this.#ask("whole", id)),
     getMany: async (ids) => (await this.#ask("summaries", ids)).map(toAlert<AlertSummary>),
-    timeline: async (id) => (await this.#ask("timeline", id)).map((text) => JSON.parse(text) as TimelineEntry),
+    withTimeline: async (id) => {
+      const { alert, timeline } = await this.#ask("withTimeline", id);
+      if (alert === undefined) return undefined;
+      return {
+        alert: JSON.parse(alert) as Alert,
+        timeline: timeline.map((text) => JSON.parse(text) as TimelineEntry),
+      };
+    },
     unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
     commit: async (changes) => {
       const { conflicts, forgotten, refused } = await this.#ask("commit", JSON.stringify(changes), this.#now());

@@ -81,7 +81,7 @@ const api = {
   },
   whole: (id: string) => opened!.alerts.whole(id),
   summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
-  timeline: (id: string) => opened!.alerts.timeline(id),
+  withTimeline: (id: string) => ({ alert: opened!.alerts.whole(id), timeline: opened!.alerts.timeline(id) }),
   unresolved: (...args: Parameters<AlertTables["unresolved"]>) => opened!.alerts.unresolved(...args),
   list: (...args: Parameters<AlertTables["list"]>) => opened!.alerts.list(...args),
   totals: (...args: Parameters<AlertTables["totals"]>) => opened!.alerts.totals(...args),
