@@ -20,7 +20,8 @@ import { projectedEvents } from "./columns/projected.ts";
 import type { ProjectedRows } from "./columns/projection.ts";
 import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
-import { idOfText, type Journal } from "./journal/journal.ts";
+import type { Journal } from "./journal/journal.ts";
+import { idOfText } from "./journal/questions.ts";
 import type { ListPlace, Span } from "./journal/reader.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
@@ -84,7 +85,7 @@ export class EmbeddedEvents implements EventStore {
   }
 
   findByToken(token: string): Promise<StoredEvent | undefined> {
-    return this.#journal.findToken(token);
+    return this.#journal.questions.findToken(token);
   }
 
   async list(filter: EventFilter, position: Position): Promise<TextPage> {
@@ -110,11 +111,11 @@ export class EmbeddedEvents implements EventStore {
     const condition = listCondition(filter);
     if (condition.of.length > 0) {
       const { total, places } = await this.#ask("list", condition, filter, after, offset, limit);
-      return { total, texts: await this.#journal.bodies(places) };
+      return { total, texts: await this.#journal.questions.bodies(places) };
     }
     const isWhole = filter.fromMs === undefined && filter.toMs === undefined;
     const [rows, total] = await Promise.all([
-      this.#journal.page(span, after, offset, limit),
+      this.#journal.questions.page(span, after, offset, limit),
       isWhole ? this.#journal.count() : this.#ask("count", condition, filter),
     ]);
     return { total, texts: rows.map(({ body }) => body) };
@@ -132,10 +133,10 @@ export class EmbeddedEvents implements EventStore {
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
     if (search.ids.length > 0) return this.#listId(filter, search, span, after, offset, limit);
     const [total, places] = await Promise.all([
-      this.#journal.textCount(search, span),
-      this.#journal.textPage(search, span, after, offset + limit),
+      this.#journal.questions.textCount(search, span),
+      this.#journal.questions.textPage(search, span, after, offset + limit),
     ]);
-    return { total, texts: await this.#journal.bodies(places.slice(offset)) };
+    return { total, texts: await this.#journal.questions.bodies(places.slice(offset)) };
   }
 
   /** An id among the words: at most that one event. */
@@ -159,7 +160,7 @@ export class EmbeddedEvents implements EventStore {
       ) &&
       holdsPhrases(event as unknown as { [key: string]: unknown }, search.phrases) &&
       (search.terms.length === 0 ||
-        (await this.#journal.textHas(search.terms, found.ts - (found.ts % DAY_MS), found.seq)));
+        (await this.#journal.questions.textHas(search.terms, found.ts - (found.ts % DAY_MS), found.seq)));
     if (!matches) return { total: 0, texts: [] };
     const isBelow = !after || found.ts < after.ts || (found.ts === after.ts && found.seq < after.seq);
     return { total: 1, texts: isBelow && offset === 0 && limit > 0 ? [found.body] : [] };
@@ -170,7 +171,7 @@ export class EmbeddedEvents implements EventStore {
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
     const condition = await this.#withStoredIds(query.condition);
     const { total, places, aggregations } = await this.#ask("search", { ...query, condition });
-    return { total, items: await this.#journal.bodies(places), aggregations };
+    return { total, items: await this.#journal.questions.bodies(places), aggregations };
   }
 
   async *scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
@@ -186,7 +187,7 @@ export class EmbeddedEvents implements EventStore {
         upTo,
         SCAN_PLACES,
       );
-      for await (const chunk of this.#journal.chunks(places)) {
+      for await (const chunk of this.#journal.questions.chunks(places)) {
         if (signal.aborted) return;
         yield chunk;
       }
@@ -214,13 +215,13 @@ export class EmbeddedEvents implements EventStore {
       // What arrived together may be of many days: those of one are read together.
       const block = inOrder.slice(at, at + LAST_EVENTS).sort((a, b) => a.ts - b.ts);
       const texts: string[] = [];
-      for await (const chunk of this.#journal.chunks(block)) texts.push(...chunk);
+      for await (const chunk of this.#journal.questions.chunks(block)) texts.push(...chunk);
       yield { texts: texts.sort((a, b) => (idOfText(a) < idOfText(b) ? -1 : 1)), isCut };
     }
   }
 
   lastArrivalBefore(ms: number): Promise<string | null> {
-    return this.#journal.lastArrivalBefore(ms);
+    return this.#journal.questions.lastArrivalBefore(ms);
   }
 
   arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]> {
@@ -277,7 +278,7 @@ export class EmbeddedEvents implements EventStore {
 
   async #find(id: string) {
     const place = readEventId(id);
-    const row = place && (await this.#journal.get(place.day, place.seq));
+    const row = place && (await this.#journal.questions.get(place.day, place.seq));
     return row && idOfText(row.body) === id ? row : undefined;
   }
 

@@ -1,0 +1,233 @@
+import { Thread } from "../../../lib/thread.ts";
+import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { QuestionRefused, StoreUnavailable, type StoredEvent } from "../../store.ts";
+import { readEventId } from "../event-id.ts";
+import { asStoreError } from "../failure.ts";
+import type { Layout } from "../layout.ts";
+import type { Term, TextSearch } from "../text-search.ts";
+import type { Arrival } from "./arrivals.ts";
+import type { Days } from "./days.ts";
+import type { Arrived, ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
+
+// Questions to the journal, day by day, each to a thread that reads.
+
+/** Searches have threads of their own: however long one takes, an event by its id is at hand. */
+const SEARCHERS = 2;
+const SEARCHES_MAX = 100;
+const TOKEN_LIFE_MS = DAY_MS;
+/** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
+const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
+const CHUNK_EVENTS_MAX = 100;
+const CHUNK_CHARACTERS_MAX = 1024 * 1024;
+const ANSWER_CHARACTERS_MAX = 64 * 1024 * 1024;
+
+interface QuestionsOptions {
+  readonly layout: Layout;
+  readonly days: Days;
+  readonly now: () => number;
+  readonly onDeath: (error: Error) => void;
+}
+
+export class Questions {
+  readonly #days: Days;
+  readonly #now: () => number;
+  readonly #reader: Thread<ReaderApi>;
+  readonly #searchers: Thread<ReaderApi>[];
+  #searches = 0;
+
+  constructor({ layout, days, now, onDeath }: QuestionsOptions) {
+    this.#days = days;
+    this.#now = now;
+    const newReader = (mapped: boolean) => {
+      const data = { ...layout, mapped } satisfies ReaderData;
+      return new Thread<ReaderApi>(new URL("./reader.ts", import.meta.url), data, onDeath, SMALL_HEAP);
+    };
+    this.#reader = newReader(false);
+    this.#searchers = Array.from({ length: SEARCHERS }, () => newReader(true));
+  }
+
+  /** What a day's file holds, as it says itself. */
+  summary(day: number): Promise<ReturnType<ReaderApi["summary"]>> {
+    return this.#reader.call("summary", day);
+  }
+
+  /** Each day's file gives its next ones; what lies beyond the end of a part that is not whole must wait. */
+  async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
+    const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
+    const parts = await Promise.all(
+      days.map((day) => this.#reader.call("arrivals", day, after, upTo, eventsMax, charactersMax)),
+    );
+    const whole = Math.min(...parts.map(({ rows, isAll }) => (isAll ? upTo : rows.at(-1)!.seq)));
+    return parts
+      .flatMap(({ rows }) => rows)
+      .filter(({ seq }) => seq <= whole)
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
+  }
+
+  /** The id of the last stored event that arrived before this time. Days with the latest arrivals first: mostly one or two. */
+  async lastArrivalBefore(ms: number): Promise<string | null> {
+    let last: Arrived | undefined;
+    const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
+    for (const day of ends) {
+      if (last && last.seq > this.#days.lastSeqOf(day)) break;
+      const found = await this.#reader.call("lastArrivalBefore", day, ms);
+      if (found && (!last || found.seq > last.seq)) last = found;
+    }
+    return last?.id ?? null;
+  }
+
+  get(day: number, seq: number): Promise<Row | undefined> {
+    return this.#reader.call("find", day, seq);
+  }
+
+  /** The stored event with this token, if it came within a day. */
+  async findToken(token: string): Promise<StoredEvent | undefined> {
+    const since = this.#now() - TOKEN_LIFE_MS;
+    for (const day of this.#days.list()) {
+      if (this.#days.writtenAt(day) < since) continue;
+      const text = await this.#reader.call("findToken", day, token);
+      if (text === undefined) continue;
+      const { id } = JSON.parse(text) as { id: string };
+      if (readEventId(id)!.arrivedMs > since) return { id, text };
+    }
+    return undefined;
+  }
+
+  /** The newest events below a place, walking the days back. */
+  async page(span: Span, after: ListPlace | undefined, offset: number, limit: number): Promise<Row[]> {
+    const rows: Row[] = [];
+    let skip = offset;
+    for (const day of this.#daysOf(span)) {
+      if (after && day > after.ts) continue;
+      // A day that lies wholly in the range and in what is skipped need not be read.
+      const isWhole = span.from <= day && span.to >= day + DAY_MS && !after;
+      if (isWhole && skip >= this.#days.rowsOf(day)) {
+        skip -= this.#days.rowsOf(day);
+        continue;
+      }
+      const part = await this.#reader.call("page", day, clip(span, day), after, skip, limit - rows.length);
+      rows.push(...part);
+      // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
+      if (part.length === 0 && skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
+      else if (part.length > 0) skip = 0;
+      if (rows.length >= limit) break;
+    }
+    return rows;
+  }
+
+  async #countWithin(day: number, span: Span, after: ListPlace | undefined): Promise<number> {
+    return this.#reader.call("countSpan", day, span, after);
+  }
+
+  /** The texts of these events, in this order. More than fits in an answer is refused. */
+  async bodies(places: readonly ListPlace[]): Promise<string[]> {
+    const texts: string[] = [];
+    let room = ANSWER_CHARACTERS_MAX;
+    for await (const chunk of this.chunks(places)) {
+      for (const text of chunk) {
+        texts.push(text);
+        room -= text.length;
+      }
+      if (room < 0) {
+        throw new QuestionRefused(
+          "limit",
+          `the answer would be larger than ${ANSWER_CHARACTERS_MAX} characters: ask for fewer`,
+        );
+      }
+    }
+    return texts;
+  }
+
+  /** The same in chunks of bounded size, however large the events are. */
+  async *chunks(places: readonly ListPlace[]): AsyncIterable<string[]> {
+    for (let at = 0; at < places.length;) {
+      const day = startOfDay(places[at]!.ts);
+      const seqs: number[] = [];
+      for (let i = at; i < places.length && seqs.length < CHUNK_EVENTS_MAX && startOfDay(places[i]!.ts) === day; i++) {
+        seqs.push(places[i]!.seq);
+      }
+      const found = await this.#reader.call("bodies", day, seqs, CHUNK_CHARACTERS_MAX);
+      at += found.length;
+      // A day that retention removed meanwhile leaves gaps.
+      yield found.filter((text) => text !== undefined);
+    }
+  }
+
+  textCount(search: TextSearch, span: Span): Promise<number> {
+    return this.#search(async () => {
+      const counts = await Promise.all(
+        this.#daysOf(span).map((day, i) => this.#searcher(i).call("textCount", day, search, clip(span, day))),
+      );
+      return counts.reduce((sum, count) => sum + count, 0);
+    });
+  }
+
+  textPage(search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): Promise<ListPlace[]> {
+    return this.#search(async () => {
+      const places: ListPlace[] = [];
+      for (const day of this.#daysOf(span)) {
+        if (after && day > after.ts) continue;
+        const searcher = this.#searcher(day / DAY_MS);
+        places.push(...(await searcher.call("textPage", day, search, clip(span, day), after, limit - places.length)));
+        if (places.length >= limit) break;
+      }
+      return places;
+    });
+  }
+
+  textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+    return this.#search(() => this.#searcher(seq).call("textHas", day, terms, seq));
+  }
+
+  async #search<T>(run: () => Promise<T>): Promise<T> {
+    if (this.#searches >= SEARCHES_MAX) throw new StoreUnavailable("queue_full", "too many searches are waiting");
+    this.#searches++;
+    try {
+      return await run();
+    } catch (error) {
+      throw asStoreError(error);
+    } finally {
+      this.#searches--;
+    }
+  }
+
+  #searcher(n: number): Thread<ReaderApi> {
+    return this.#searchers[n % SEARCHERS]!;
+  }
+
+  get #readers(): Thread<ReaderApi>[] {
+    return [this.#reader, ...this.#searchers];
+  }
+
+  /** Nobody reads the day any more. */
+  async forget(day: number): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
+  }
+
+  /** Rejects when a thread does not answer. */
+  async check(): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.call("summary", 0)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.call("close")));
+    await Promise.all(this.#readers.map((reader) => reader.end()));
+  }
+
+  #daysOf(span: Span): number[] {
+    return this.#days.list().filter((day) => day < span.to && day + DAY_MS > span.from);
+  }
+}
+
+function clip(span: Span, day: number): Span {
+  return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
+}
+
+/** Every stored text begins with the id: `{"id":"evt_…`. */
+const ID_START = 7;
+const ID_LENGTH = 36;
+
+export function idOfText(text: string): string {
+  return text.slice(ID_START, ID_START + ID_LENGTH);
+}
