@@ -117,7 +117,7 @@ describe("findings", () => {
       version: 1,
     });
     expect((await store.alerts.withTimeline(alert.id))!.timeline).toEqual([
-      { id: expect.stringMatching(/^tln_/), at: clock, actor: "system", kind: "created" },
+      { id: expect.stringMatching(/^tln_/), at: clock, actor: "system", kind: "created", count: made.eventCount },
     ]);
     expect(created.at(-1)).toEqual(alert);
   });
@@ -132,7 +132,7 @@ describe("findings", () => {
     expect(alert).toMatchObject({ eventCount: 3, firstEventAt: 4001, lastEventAt: 5999, title: "At 5000" });
     expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual([5999, 5000, 4001]);
     expect((await store.alerts.withTimeline(alert.id))!.timeline).toMatchObject([
-      { kind: "created" },
+      { kind: "created", count: 1 },
       { kind: "events_added", count: 2, at: clock },
     ]);
     expect(created).toHaveLength(told);

@@ -131,9 +131,12 @@ function newAlert(finding: Finding, maker: Maker): Alert {
   };
 }
 
-function entriesOf({ isNew, added, silentSince, raisedTo }: Touched, { at, newEntryId }: Maker): TimelineEntry[] {
+function entriesOf(
+  { isNew, finding, added, silentSince, raisedTo }: Touched,
+  { at, newEntryId }: Maker,
+): TimelineEntry[] {
   const entries: TimelineEntry[] = [];
-  if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created" });
+  if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created", count: finding.eventCount });
   if (added > 0 || !isNew) {
     const raised = raisedTo === undefined ? {} : { severity: raisedTo };
     const silence = silentSince === undefined ? {} : { silentSince };

@@ -53,7 +53,7 @@ export const ALERT_DETAIL_EXAMPLE = {
   related_events: [EVENT_EXAMPLE],
   related_events_total: ALERT_EXAMPLE.event_count,
   timeline: [
-    { id: ENTRY_ID, at: ALERT_EXAMPLE.created_at, kind: "created", actor: "system" },
+    { id: ENTRY_ID, at: ALERT_EXAMPLE.created_at, kind: "created", actor: "system", count: ALERT_EXAMPLE.event_count },
     {
       id: ENTRY_ID,
       at: "2026-11-15T08:40:00.000Z",

@@ -93,7 +93,7 @@ describe("one alert", () => {
       rule: { id: "rule_of_test.whole", name: "test.whole", description: "A rule.", tags: ["attack.t1110"] },
       related_events: [event],
       related_events_total: 3,
-      timeline: [{ id: expect.any(String), at, kind: "created", actor: "system" }],
+      timeline: [{ id: expect.any(String), at, kind: "created", actor: "system", count: 3 }],
     });
   });
 
@@ -168,7 +168,7 @@ describe("moves", () => {
     const at = (minutes: number) => new Date(clock - minutes * 60_000).toISOString();
     const entry = { id: expect.any(String) };
     expect(timeline).toEqual([
-      { ...entry, at: at(3), kind: "created", actor: "system" },
+      { ...entry, at: at(3), kind: "created", actor: "system", count: expect.any(Number) },
       { ...entry, at: at(2), kind: "acknowledged", actor: "anna", assignee: "anna@example.com" },
       {
         ...entry,

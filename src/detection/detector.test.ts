@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 
 // From a submitted event to an alert, over the real server, store and threads.
 
@@ -417,6 +417,52 @@ test("a rule that is deleted while it fires leaves its alert as it is, and the o
   const left = await alertsOf(rule);
   expect(left).toHaveLength(1);
   expect(left[0]).toMatchObject({ event_count: counted, status: "open" });
+});
+
+test("what comes while rules are filled again waits, and the lag says how long", async () => {
+  const gate = Promise.withResolvers<void>();
+  let isShut = false;
+  let slow = await openTestServer({
+    around: (store) => ({
+      ...store,
+      events: changed(store.events, {
+        async *scanLast(...question) {
+          if (isShut) await gate.promise;
+          yield* store.events.scanLast(...question);
+        },
+      }),
+    }),
+  });
+  try {
+    const body = { type: "slow_start", source: "custom", data: {} };
+    const counted = {
+      name: "test.slow_start",
+      description: "Slow",
+      severity: "low",
+      conditions: [{ field: "type", equals: body.type }],
+      window: "1h",
+      threshold: { count: 2 },
+      actions: [{ alert: { channels: [] } }],
+    };
+    expect((await slow.call("POST", "/v1/rules", { body: counted })).status).toBe(201);
+    const matches = async () =>
+      (await slow.call("GET", "/v1/rules?search=slow_start")).body.data[0].stats.matches_24h as number;
+    await slow.call("POST", "/v1/events", { body });
+    await eventually(matches, (count) => expect(count).toBe(1));
+    isShut = true;
+    slow = await slow.restart();
+    const detection = async () => (await slow.call("GET", "/readyz")).body.data.detection;
+    expect(await detection()).toEqual({ status: "warming_up", lag_seconds: 0 });
+    await slow.call("POST", "/v1/events", { body });
+    const { lag_seconds: before } = await eventually(detection, (now) => expect(now.lag_seconds).toBeGreaterThan(0));
+    await eventually(detection, (now) => expect(now.lag_seconds).toBeGreaterThan(before));
+    gate.resolve();
+    await eventually(matches, (count) => expect(count).toBe(2));
+    await eventually(detection, (now) => expect(now).toEqual({ status: "running", lag_seconds: 0 }));
+  } finally {
+    gate.resolve();
+    await slow.close();
+  }
 });
 
 test("a clock that goes back stops nothing: every event is looked at, and each alert has an id of its own", async () => {

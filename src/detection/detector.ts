@@ -102,18 +102,30 @@ export class Detector {
   }
 
   async #run(): Promise<void> {
+    const arrivals = this.#options.events.arrivals(this.#position, this.#stop.signal)[Symbol.asyncIterator]();
+    // Asked for before rules are filled again: how long what comes meanwhile has been waiting must be known.
+    let next = this.#nextArrivals(arrivals);
+    next.catch(() => undefined);
     await this.#inTurn(() => this.#warm(this.#options.rulebook.all()));
     this.#isReady = true;
     const waiting = this.#options.events.lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, waiting) !== this.#position && performance.now() < until;
     this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
-    for await (const chunk of this.#options.events.arrivals(this.#position, this.#stop.signal)) {
-      this.#lagSince = timeOfId(chunk[0]!.id);
-      await this.#inTurn(() => this.#process(chunk));
-      const last = chunk.at(-1)!.id;
+    for (let chunk = await next; chunk; chunk = await next) {
+      const events = chunk;
+      await this.#inTurn(() => this.#process(events));
+      const last = events.at(-1)!.id;
       this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
+      next = this.#nextArrivals(arrivals);
     }
+  }
+
+  async #nextArrivals(arrivals: AsyncIterator<readonly StoredEvent[]>): Promise<readonly StoredEvent[] | undefined> {
+    const { done, value } = await arrivals.next();
+    if (done) return undefined;
+    this.#lagSince = timeOfId(value[0]!.id);
+    return value;
   }
 
   async #process(chunk: readonly StoredEvent[]): Promise<void> {

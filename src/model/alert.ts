@@ -132,7 +132,11 @@ export type NotifiedOutcome = (typeof NOTIFIED_OUTCOMES)[number];
 
 export type TimelineEntry = Happened &
   (
-    | { readonly kind: "created" }
+    | {
+        readonly kind: "created";
+        /** The events that it was made of; unknown of old alerts. */
+        readonly count?: number | undefined;
+      }
     | {
         readonly kind: "events_added";
         readonly count: number;
@@ -190,7 +194,7 @@ const timelineEntrySchema = z
     at: z.string(),
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
-    count: z.int().optional().describe("events_added: how many; 0 for an absence"),
+    count: z.int().optional().describe("created, events_added: how many events; 0 for an absence"),
     silent_since: z
       .string()
       .optional()

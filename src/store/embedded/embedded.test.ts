@@ -23,6 +23,7 @@ import { plainRule } from "../../model/rule.fixture.ts";
 import { storeContract } from "../contract.ts";
 import type { Store } from "../store.ts";
 import { openEmbedded, rebuildColumns } from "./embedded.ts";
+import { readEventId } from "./event-id.ts";
 import { Keys } from "./keys.ts";
 import { columnsFile, dayFile, stateFile } from "./layout.ts";
 import { DataFolderInUse } from "./lock.ts";
@@ -101,6 +102,26 @@ describe("the data folder", () => {
     return { even: even.total, all: users.total, ...users.aggregations };
   };
   const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
+
+  test("numbers go on above what detection has looked at, whatever has become of the events", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    const [, last] = await store.events.append(drafts(2));
+    const detected = { upTo: last!.id, matches: [], seen: [] };
+    await store.alerts.commit({ alerts: [], timeline: [], detected });
+    await close(store);
+    rmSync(dayFile({ dataDir: folder, indexPrefix: "tocsin" }, startOfDay(Date.now())));
+    store = await open(folder);
+    const [next] = await store.events.append(drafts(1));
+    expect(readEventId(next!.id)!.seq).toBeGreaterThan(readEventId(last!.id)!.seq);
+    const heard: string[] = [];
+    const stop = new AbortController();
+    for await (const chunk of store.events.arrivals(last!.id, stop.signal)) {
+      heard.push(...chunk.map(({ id }) => id));
+      stop.abort();
+    }
+    expect(heard).toEqual([next!.id]);
+  });
 
   const openAs = async (dataDir: string, platform: string) => {
     const store = await openEmbedded({ ...options(dataDir), platform });

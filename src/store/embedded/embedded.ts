@@ -6,7 +6,9 @@ import { Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
 import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
 import { Cases } from "./cases/cases.ts";
+import { readPosition } from "./cases/rules.ts";
 import { CommitNews } from "./commit-news.ts";
+import { readEventId } from "./event-id.ts";
 import { EmbeddedEvents } from "./events.ts";
 import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
@@ -15,7 +17,7 @@ import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } 
 import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
-import { State } from "./state.ts";
+import { State, type Used } from "./state.ts";
 import { searchFault } from "./text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
@@ -135,13 +137,21 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     layout,
     registry,
     now,
-    used: state.used,
+    used: usedSoFar(state, dataDir),
     onCommit: (day, events) => news.add(day, events),
     onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
   const { dropped } = await columns.call("open", journal.dayEnds);
   if (dropped) log.warn({ reason: dropped }, DROPPED);
   return { journal, columns, news, state, dropped };
+}
+
+/** Numbers also go on above what detection has looked at: it would take new events for some that it has seen. */
+function usedSoFar({ used }: State, dataDir: string): Used {
+  const position = readPosition(dataDir);
+  const seen = position === null ? undefined : readEventId(position);
+  if (!seen) return used;
+  return { seq: Math.max(used.seq, seen.seq), arrivedMs: Math.max(used.arrivedMs, seen.arrivedMs) };
 }
 
 async function closeParts({ journal, columns, news, state }: Parts, log: Logger): Promise<void> {

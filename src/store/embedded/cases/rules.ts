@@ -257,11 +257,22 @@ export class RuleTables {
 
 /** The names of the rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
 export function readRuleNames(dataDir: string): string[] {
+  const rows = readRows<{ name: string }>(dataDir, "rules", "SELECT name FROM rules");
+  return rows.map(({ name }) => name);
+}
+
+/** The id of the last event that detection has looked at, without the rest of the tables. */
+export function readPosition(dataDir: string): string | null {
+  return readRows<{ up_to: string }>(dataDir, "progress", "SELECT up_to FROM progress")[0]?.up_to ?? null;
+}
+
+function readRows<Row>(dataDir: string, table: string, sql: string): Row[] {
   const path = casesFile(dataDir);
   if (!existsSync(path)) return [];
   const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
   try {
-    return (db.prepare("SELECT name FROM rules").all() as { name: string }[]).map(({ name }) => name);
+    const isThere = db.prepare("SELECT 1 FROM sqlite_master WHERE name = ?").get(table) !== undefined;
+    return isThere ? (db.prepare(sql).all() as Row[]) : [];
   } finally {
     db.close();
   }
