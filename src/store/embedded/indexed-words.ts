@@ -45,16 +45,19 @@ const starts = new Uint8Array(128);
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
   const { line } = event.raw;
   const texts: string[] = [];
-  const walk = (value: JsonValue): void => {
-    if (typeof value === "string") {
-      // Most of what a reader has found in a line stands there as it is, and would be the same words again.
-      if (typeof line !== "string" || value === line || !standsIn(line, value)) texts.push(value);
-    } else if (typeof value === "number" || typeof value === "boolean") walk(String(value));
-    else if (value !== null) for (const inner of Object.values(value)) walk(inner);
-  };
-  walk(event.raw);
-  walk(event.enrichment);
+  collect(event.raw, typeof line === "string" ? line : "", texts);
+  collect(event.enrichment, typeof line === "string" ? line : "", texts);
   return gather(texts, wordsOfKind(event));
+}
+
+/** Most of what a reader has found in a line stands there as it is, and would be the same words again. */
+function collect(value: JsonValue, line: string, texts: string[]): void {
+  if (typeof value === "object") {
+    if (value !== null) for (const inner of Object.values(value)) collect(inner, line, texts);
+    return;
+  }
+  const text = typeof value === "string" ? value : String(value);
+  if (text === line || !standsIn(line, text)) texts.push(text);
 }
 
 /** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */
@@ -92,26 +95,27 @@ function takePlain(text: string): void {
   length = text.length;
   const plainLength = text.length;
   let plain = bytes;
-  let start = -1;
-  let hasConnector = false;
-  for (let i = 0; i <= plainLength; i++) {
-    const code = i < plainLength ? plain[i]! : SPACE;
-    const kind = KINDS[code]!;
-    if (kind !== SEPARATOR) {
-      if (start < 0) start = i;
-      if (kind === CONNECTOR) hasConnector = true;
+  let i = 0;
+  while (i < plainLength) {
+    const code = plain[i]!;
+    let kind = KINDS[code]!;
+    if (kind === SEPARATOR) {
+      // One of these is the mark of our own words, which is a letter to the index.
+      if (code < SPACE) plain[i] = SPACE;
+      i++;
       continue;
     }
-    // One of these is the mark of our own words, which is a letter to the index.
-    if (code < SPACE) plain[i] = SPACE;
-    if (start < 0) continue;
-    if (hasConnector && !isOneWord(plain, start, i)) {
+    const start = i;
+    let kinds = 0;
+    for (; kind !== SEPARATOR; kind = i < plainLength ? KINDS[plain[i]!]! : SEPARATOR) {
+      kinds |= kind;
+      i++;
+    }
+    if ((kinds & CONNECTOR) !== 0 && !isOneWord(plain, start, i)) {
       plain.fill(SPACE, start, i);
       addRun(text.slice(start, i));
       plain = bytes;
-    } else starts[plain[start]! | LOWER] = 1;
-    start = -1;
-    hasConnector = false;
+    } else starts[code | LOWER] = 1;
   }
 }
 
