@@ -24,6 +24,7 @@ interface Told {
  * line is told of each. The others are a `login_attempt`, which is not counted as a failure.
  */
 const OPENINGS: readonly Told[] = [
+  { begins: "Failed password for ", type: "login_failure", severity: "medium" },
   // Whether a password is needed at all is asked before the first one is tried.
   { begins: "Failed none for ", type: "login_attempt", severity: "low" },
   { begins: "Failed keyboard-interactive/pam for invalid user ", type: "login_failure", severity: "medium" },
