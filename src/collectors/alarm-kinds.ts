@@ -11,29 +11,35 @@ export interface AlarmKind {
   readonly known?: boolean | undefined;
 }
 
+/** `isHappening`: it tells of something that comes about by itself or by a stranger, and that somebody may turn on and off. */
+interface RowKind extends Omit<AlarmKind, "source"> {
+  readonly isHappening?: boolean;
+}
+
 /**
  * What a name must say, and what it then means. `unless`: words that turn it into something else. `category`: words that its
  * category must say as well, where the name alone does not say enough; a category alone decides about nothing.
  */
-type Row = readonly [
-  words: RegExp,
-  kind: Omit<AlarmKind, "source">,
-  only?: { readonly unless?: RegExp; readonly category?: RegExp },
-];
+type Row = readonly [words: RegExp, kind: RowKind, only?: { readonly unless?: RegExp; readonly category?: RegExp }];
 
-const type = (name: string, severity: Severity = "info", more: Omit<AlarmKind, "source" | "type"> = {}) => ({
+const type = (name: string, severity: Severity = "info", more: Omit<AlarmKind, "source" | "type"> = {}): RowKind => ({
   type: name,
   severity,
   ...more,
 });
+const happens = (name: string, severity: Severity = "info"): RowKind => ({ type: name, severity, isHappening: true });
 
 // All of them are whole words, or beginnings of words: `Disconnected` is not `connected`, and `Monitoring` does not ring.
 
 /** What is told of did not come about. */
 const FAILED =
   /\b(not|never|no longer|unable|cannot|fail(s|ed|ing|ure)?|denied|rejected|refused|unsuccessful|unauthori[sz]ed)\b/;
-/** A fault that is told of is over. */
-const MENDED = /\b(cleared|ended|resolved|restored|recovered|normal)\b/;
+/** What is told of is over. */
+const MENDED =
+  /\b(cleared|ended|resolved|restored|recovered|normal|no longer|silenced|dismissed)\b|\b(?<!turned |switched )off\b/;
+/** Somebody has set up or put away that which would tell of it. */
+const TURNED = /\b(created|enabled|disabled|muted|snoozed|settings?|(turned|switched) (on|off))\b/;
+const HAPPENED = /\b(detected|triggered|blocked|prevented|touched)\b/;
 /** Of what has a type of its own for its end. Doors that were released are no end: that is what an emergency does to them. */
 const ended = (what: string, name: string): Row => [
   new RegExp(
@@ -53,7 +59,7 @@ const CAME_IN: Row = [/\baccessed\b|\blogged in\b|^admin activity$/, type("admin
 const ADMIN_CAME_IN: Row = [/^access$/, type("admin_login"), { category: /\badmin activity\b/ }];
 const RINGS: Row = [
   /\b(ring(s|ing)?|rang)\b|\bdoorbells?\b/,
-  type("doorbell"),
+  happens("doorbell"),
   // Then it is about the thing at the door, not about somebody who stands there.
   { unless: /\b(adopted|updated?|rebooted|restarted|removed|renamed|connected|firmware|battery|settings?|error)\b/ },
 ];
@@ -63,13 +69,13 @@ const GONE: Row = [/\b(offline|disconnect(s|ed|ion)?)\b/, type("device_offline",
 const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
   network: [
     [
-      /\b(honeypot|threat|intrusion|ips|ids|malware|firewall)\b.*\b(enabled|disabled|settings?)\b/,
+      /\b(honeypot|threat|intrusion|ips|ids|malware|firewall)\b.*\b(enabled|disabled|settings?)\b|\bhoneypots?\b.*\b(added|deleted|removed)\b/,
       type("config_changed", "low"),
       { unless: /\b(detected|triggered|blocked|prevented)\b/ },
     ],
-    [/\bhoneypot/, type("honeypot_triggered", "high")],
-    [/\brogue\b.*\bdhcp|\bdhcp.*\brogue\b/, type("rogue_dhcp", "high")],
-    [/\brogue\b|\bevil twin\b/, type("rogue_access_point", "high")],
+    [/\bhoneypot/, happens("honeypot_triggered", "high")],
+    [/\brogue\b.*\bdhcp|\bdhcp.*\brogue\b/, happens("rogue_dhcp", "high")],
+    [/\brogue\b|\bevil twin\b/, happens("rogue_access_point", "high")],
     [
       /\b(log|sign) ?ins?\b.*\b(fail|denied|reject|refused|blocked)|\b(fail|unsuccessful|invalid|unauthori[sz]ed|denied|rejected|refused).*\b(log|sign) ?ins?\b|\bauthentication fail|\binvalid credentials\b/,
       type("login_failure", "medium"),
@@ -87,16 +93,16 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     ],
     [
       /\bblocked by (firewall|region|country|policy|ads?|content)\b|\bfirewall\b.*\bblock(s|ed|ing)?\b|\btraffic\b.*\bblocked\b/,
-      type("firewall_blocked", "low"),
+      happens("firewall_blocked", "low"),
     ],
     [
       /\b(threats?|intrusions?|ips|ids|malware|botnets?)\b/,
-      type("ids_alert", "high"),
+      happens("ids_alert", "high"),
       { unless: /\b(signatures?|rules?|database) updated?\b/ },
     ],
     [
       /\b(detected|blocked|prevented|attack|attempt|alert|signature)\b/,
-      type("ids_alert", "high"),
+      happens("ids_alert", "high"),
       { category: /\b(threats?|intrusions?|ips|ids|malware|botnets?)\b/, unless: /\bupdated?\b/ },
     ],
     [
@@ -121,8 +127,8 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/\bclients?\b.*\broam/, type("client_roamed")],
     [/\bclients?\b.*\b(re)?connect(s|ed)?\b/, type("client_connected"), { unless: FAILED }],
     [/\bfail ?over\b/, type("wan_failover", "medium")],
-    [/\blatency\b/, type("wan_latency_high", "low"), { unless: MENDED }],
-    [/\bpacket loss\b/, type("wan_packet_loss", "low"), { unless: MENDED }],
+    [/\blatency\b/, happens("wan_latency_high", "low")],
+    [/\bpacket loss\b/, happens("wan_packet_loss", "low")],
     // An outage that is over is told in the words for an outage; after that, what is down must not pass for up.
     [
       /\b(internet|wan\d*)\b.*\b(restored|recovered|reconnect(s|ed)?|resolved|back (up|online)|(outage|interruption) (is |has )?(ended|over|cleared))\b/,
@@ -134,9 +140,20 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
       type("wan_link_down", "high"),
     ],
     [/\b(internet|wan\d*)\b.*\b(up|online|connected)\b/, type("wan_link_up"), { unless: FAILED }],
-    [/\bdevices?\b.*\b(offline|disconnect(s|ed|ion)?|lost)\b|\blost contact\b/, type("device_offline", "medium")],
-    [/\bdevices?\b.*\b(online|connected|reconnect(s|ed)?)\b/, type("device_online", "info"), { unless: FAILED }],
-    [/\bdevices?\b.*\badopted\b/, type("device_adopted", "low"), { unless: FAILED }],
+    [
+      /\b(devices?|access points?|aps?|switch(es)?|gateways?)\b.*\b(offline|disconnect(s|ed|ion)?|lost)\b|\blost contact\b/,
+      type("device_offline", "medium"),
+    ],
+    [
+      /\b(devices?|access points?|aps?|switch(es)?|gateways?)\b.*\b(online|connected|reconnect(s|ed)?)\b/,
+      type("device_online", "info"),
+      { unless: FAILED },
+    ],
+    [
+      /\b(devices?|access points?|aps?|switch(es)?|gateways?)\b.*\badopted\b/,
+      type("device_adopted", "low"),
+      { unless: FAILED },
+    ],
     [
       /\bfirmware\b|\bdevices?\b.*\bupdated\b|\bupdated\b.*\bdevices?\b/,
       type("firmware_updated", "low"),
@@ -153,10 +170,14 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     // Before what is seen: a setting of the motion detection is no motion.
     CHANGED,
     ADMIN_CAME_IN,
-    [/\btamper/, type("tamper", "high"), { unless: MENDED }],
-    [/\b(disk|drive)s?\b.*\bfail/, type("disk_failed", "high")],
-    [/\bstorage\b.*\b(full\b|fail)/, type("storage_full", "high")],
-    [/\brecordings?\b.*\b(stop|fail|paus)/, type("recording_stopped", "high")],
+    [/\btamper/, happens("tamper", "high")],
+    [/\b(disk|drive)s?\b.*\bfail/, happens("disk_failed", "high")],
+    [
+      /\bstorage\b.*\b(full\b|fail)/,
+      happens("storage_full", "high"),
+      { unless: /\b(almost|nearly|soon|getting|filling|percent)\b|%/ },
+    ],
+    [/\brecordings?\b.*\b(stop|fail|paus|off\b|disabled\b)/, type("recording_stopped", "high")],
     [
       /\brecordings?\b.*\bdeleted\b|\bdeleted\b.*\brecordings?\b/,
       type("recording_deleted", "medium"),
@@ -164,30 +185,33 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     ],
     [/\bvideos?\b.*\bdeleted\b|\bdeleted\b.*\bvideos?\b/, type("video_deleted", "medium"), { unless: /\bnot\b/ }],
     CAME_IN,
-    [/\bsensors?\b.*\bopen/, type("sensor_opened", "low")],
-    [/\bsensors?\b.*\bclos/, type("sensor_closed")],
-    [/\bsensors?\b.*\bmotion\b/, type("sensor_motion")],
-    [/\bleak/, type("water_leak", "high"), { unless: MENDED }],
-    [/\bsmoke\b/, type("smoke_alarm", "critical"), { unless: MENDED }],
-    [/\b(carbon monoxide|co)\b/, type("carbon_monoxide_alarm", "critical"), { unless: MENDED }],
-    [/\bglass\b.*\bbreak|\bbr(eak|oken)\b.*\bglass\b/, type("glass_break", "high")],
-    [/\bburglar/, type("burglar_alarm", "high"), { unless: MENDED }],
-    [/\bsirens?\b/, type("siren", "medium"), { unless: MENDED }],
-    [/\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/, type("camera_offline", "medium")],
+    [/\bsensors?\b.*\bopen/, happens("sensor_opened", "low")],
+    [/\bsensors?\b.*\bclos/, happens("sensor_closed")],
+    [/\bsensors?\b.*\bmotion\b/, happens("sensor_motion")],
+    [/\bleak/, happens("water_leak", "high")],
+    [/\bsmoke\b/, happens("smoke_alarm", "critical")],
+    [/\b(carbon monoxide|co)\b/, happens("carbon_monoxide_alarm", "critical")],
+    [/\bglass\b.*\bbreak|\bbr(eak|oken)\b.*\bglass\b/, happens("glass_break", "high")],
+    [/\bburglar/, happens("burglar_alarm", "high")],
+    [/\bsirens?\b/, happens("siren", "medium")],
+    [
+      /\b(offline|disconnect(s|ed|ion)?|connection lost|lost (connection|contact))\b/,
+      happens("camera_offline", "medium"),
+    ],
     [
       /\breconnect(s|ed)?\b|\bonline\b|\b(device|camera|doorbell|sensor) connected\b/,
       type("camera_online"),
       { unless: FAILED },
     ],
-    [/\blicen[cs]e.?plates?\b/, type("license_plate")],
-    [/\b(persons?|people)\b/, type("person", "low")],
-    [/\b(vehicle|car)s?\b/, type("vehicle")],
-    [/\b(animal|pet)s?\b/, type("animal")],
-    [/\bpackages?\b/, type("package")],
-    [/\bfaces?\b/, type("face")],
-    [/\bloiter/, type("loitering", "low")],
+    [/\blicen[cs]e.?plates?\b/, happens("license_plate")],
+    [/\b(persons?|people)\b/, happens("person", "low")],
+    [/\b(vehicle|car)s?\b/, happens("vehicle")],
+    [/\b(animal|pet)s?\b/, happens("animal")],
+    [/\bpackages?\b/, happens("package")],
+    [/\bfaces?\b/, happens("face")],
+    [/\bloiter/, happens("loitering", "low")],
     RINGS,
-    [/\bmotion\b/, type("motion")],
+    [/\bmotion\b/, happens("motion")],
   ],
   access: [
     CHANGED,
@@ -198,8 +222,8 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
     [/\bevacuation\b/, type("evacuation", "critical")],
     ended("emergency", "emergency_ended"),
     [/\bemergency\b/, type("emergency", "critical")],
-    [/\bforced\b|\bbreak ?in\b/, type("door_forced", "high")],
-    [/\b(held|left open|ajar)\b/, type("door_held", "medium")],
+    [/\bforced\b|\bbreak ?in\b|\bunauthori[sz]ed (door )?open(s|ed|ing)?\b/, happens("door_forced", "high")],
+    [/\b(held|left open|ajar)\b/, happens("door_held", "medium")],
     [
       /\b(denied|blocked|refused|rejected|unauthori[sz]ed)\b|\bnot (granted|allowed|permitted|authori[sz]ed)\b|\bno (access|entry)\b/,
       type("access_denied", "medium"),
@@ -232,7 +256,7 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly Row[]>> = {
       type("sip_registration_failed", "medium"),
     ],
     [/\bregist(er|ers|ered|ration|rations)\b/, type("sip_registered"), { unless: FAILED }],
-    [/\bscan(s|ned|ner|ning)?\b/, type("sip_scan", "low")],
+    [/\bscan(s|ned|ner|ning)?\b/, happens("sip_scan", "low")],
     [/\bmissed\b/, type("call_missed")],
     CAME_IN,
     [/\bcalls?\b.*\b(end(s|ed)?|hang(s|ing)?|hung)\b/, type("call_ended")],
@@ -251,11 +275,20 @@ export function alarmKind(product: string, name: string, category: string): Alar
   const source = sourceOfProduct(product);
   const spoken = wordsOf(name);
   const group = wordsOf(category);
-  const row = KINDS[source].find(
+  const kind = KINDS[source].find(
     ([words, , only]) =>
       words.test(spoken) && !only?.unless?.test(spoken) && (only?.category === undefined || only.category.test(group)),
-  );
-  return row ? { source, ...row[1] } : { source, severity: "info", class: classOfCategory(group) };
+  )?.[1];
+  const told = kind?.isHappening === true ? unlessOpposite(kind, spoken) : kind;
+  if (told === undefined) return { source, severity: "info", class: classOfCategory(group) };
+  const { isHappening: _, ...meaning } = told;
+  return { source, ...meaning };
+}
+
+/** A name may say of what happens that it is over, or that nobody is to be told of it any more. */
+function unlessOpposite(kind: RowKind, spoken: string): RowKind | undefined {
+  if (MENDED.test(spoken)) return undefined;
+  return TURNED.test(spoken) && !HAPPENED.test(spoken) ? CHANGED[1] : kind;
 }
 
 /** `motionDetected` and `sensor_opened` are words too. */

@@ -2,7 +2,7 @@ import type { JsonObject, Severity } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
 import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import type { FieldList, Slot } from "./field-list.ts";
-import { accessMethodOf, addressOf, ownText, typeOf } from "./fields.ts";
+import { accessMethodOf, addressOf, macOf, ownText, textOf, typeOf } from "./fields.ts";
 import { fixedSlot } from "./parameters.ts";
 import type { ReadEvent } from "./reading.ts";
 import { threatClass, threatClassOfSignature } from "./threats.ts";
@@ -55,6 +55,7 @@ const SECOND_CHOICES: readonly (readonly [Slot, Slot])[] = (
     ["user", "duser"],
     ["user", "UNIFIuserName"],
     ["setting", "UNIFIsettingsSection"],
+    ["target", "UNIFIsettingsEntry"],
     ["category", "UNIFIsubCategory"],
     // A name where an address should be.
     ["src_host", "src"],
@@ -88,6 +89,7 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   if (vendor !== undefined) fields.set(SLOTS.product, alarm.product);
   if (version !== undefined && version !== "") fields.set(SLOTS.version, version);
   if (type === "ids_alert") completeThreat(fields, name);
+  else if (type === "firewall_blocked" && !fields.has(SLOTS.action)) fields.add(SLOTS.action, "block");
   else if (type === "config_changed" || type === "admin_login" || type === "login_failure") completeAdmin(fields);
   else if (type.startsWith("vpn_") && !fields.has(SLOTS.user)) copy(fields, SLOTS.user, SLOTS.host);
   if (kind.source === "protect") completeCamera(fields);
@@ -98,6 +100,7 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   if (kind.known !== undefined) raw["known"] = kind.known;
   if (type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
   if (type === "admin_created") completeTarget(raw);
+  else if (type === "rogue_access_point") completeStranger(raw);
   const told = severity ?? kind.severity ?? "info";
   return { type, source: kind.source, severity: told, class: kind.class, timestampMs, raw };
 }
@@ -139,12 +142,41 @@ function completeMethod(fields: FieldList, isDoor: boolean): void {
   if (value !== undefined && !fields.has(slot)) fields.add(slot, value);
 }
 
-/** The one who was made has done nothing yet. */
-function completeTarget(raw: JsonObject): void {
+const MADE = "(?:created|added|invited|made)";
+const ADMIN = "(?:(?:as|an?|the|new|super|local|site) )*admin(?:istrator)?(?: account| user)?";
+const NAME = "(?!(?:as|an?|the|new|super|local|site) )[^]{1,100}?";
+/** Who was made an admin, and by whom, as sentences say it. What was done to somebody is looked for before what somebody did. */
+const MADE_ADMIN: readonly RegExp[] = [
+  `^${ADMIN} (?<target>${NAME}) (?:was|has been) ${MADE}(?: by (?<user>${NAME}))?$`,
+  `^(?<target>${NAME}) (?:was|has been) ${MADE} ${ADMIN}(?: by (?<user>${NAME}))?$`,
+  `^(?<user>${NAME}) ${MADE} ${ADMIN}:? (?<target>${NAME})$`,
+  `^(?<user>${NAME}) ${MADE} (?<target>${NAME}) ${ADMIN}$`,
+].map((pattern) => new RegExp(pattern, "i"));
+/** What a sentence goes on with behind the names. */
+const BEHIND_NAMES = /\.? Source IP: [^]*$|[.!]$| (?:to|on|in|for|with|from|via|at) [^]*$/g;
+const SENTENCE_CHARACTERS_MAX = 300;
+
+/** The one who was made has done nothing yet. Where no field names him, the sentence for people may. */
+export function completeTarget(raw: JsonObject): void {
   const made = raw["duser"];
-  if (typeof made !== "string") return;
-  raw["target"] ??= made;
-  if (raw["user"] === made) delete raw["user"];
+  if (typeof made === "string") {
+    raw["target"] ??= made;
+    if (raw["user"] === made) delete raw["user"];
+  }
+  if (raw["target"] !== undefined) return;
+  const sentence = (textOf(raw["message"]) ?? "").slice(0, SENTENCE_CHARACTERS_MAX).replaceAll(BEHIND_NAMES, "");
+  const names = MADE_ADMIN.map((pattern) => pattern.exec(sentence)).find((match) => match !== null)?.groups;
+  if (names?.["target"] === undefined) return;
+  raw["target"] = names["target"];
+  if (names["user"] !== undefined) raw["user"] ??= names["user"];
+}
+
+/** A foreign access point is known by its own hardware address, and by the name that it gives its network. */
+export function completeStranger(raw: JsonObject): void {
+  const address = macOf(raw["bssid"]);
+  const network = textOf(raw["essid"] ?? raw["ssid"]);
+  if (address !== undefined) raw["src_mac"] ??= address;
+  if (network !== undefined) raw["network"] ??= network;
 }
 
 const SOURCE_ADDRESS = "Source IP: ";
@@ -169,6 +201,8 @@ function completeAdmin(fields: FieldList): void {
   if (fields.has(SLOTS.setting)) fields.set(SLOTS.setting, typeOf(fields.text(SLOTS.setting), "unnamed"));
 }
 
+/** What a sentence about the recorder begins with. */
+const NO_CAMERA = /^(?:the |your )?(?:storage|disks?|drives?|recordings?|recorder|nvr|console|system|videos?)\b/i;
 const CAMERA_VERBS = [" has ", " detected ", " was ", " is ", " went ", " lost ", " recorded "];
 
 /** The camera's name stands at the beginning of the sentence, where nothing else has it. */
@@ -176,6 +210,7 @@ function completeCamera(fields: FieldList): void {
   if (fields.has(SLOTS.camera)) return;
   if (fields.has(SLOTS.device)) return copy(fields, SLOTS.camera, SLOTS.device);
   const message = fields.text(SLOTS.message);
+  if (NO_CAMERA.test(message)) return;
   const ends = CAMERA_VERBS.map((verb) => message.indexOf(verb)).filter((at) => at > 0);
   if (ends.length > 0) fields.add(SLOTS.camera, message.slice(0, Math.min(...ends)));
 }

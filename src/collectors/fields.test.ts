@@ -78,6 +78,10 @@ describe("values in the types that are promised", () => {
     ["AP Channel Change", "ap_channel_change"],
     ["smartDetectLoiter", "smart_detect_loiter"],
     ["access.future.new_event", "access_future_new_event"],
+    ["UPnP", "upnp"],
+    ["WiFi and Wi-Fi and PoE", "wifi_and_wifi_and_poe"],
+    ["UniFiOS", "unifi_os"],
+    ["HiFiTower", "hi_fi_tower"],
     ["  !!  ", "fallback"],
     ["\ud800Über", "über"],
   ])("type of %j", (name, expected) => expect(typeOf(name, "fallback")).toBe(expected));

@@ -10,6 +10,7 @@ import { protocolName } from "../model/protocol.ts";
 export const FIELDS_MAX = 256;
 const PORT_MAX = 65_535;
 const PROTOCOL_MAX = 255;
+const LETTER_I = 0x69;
 
 /** Sets a field of one of our names. An own value of the body under the same name gives way. */
 export function put(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
@@ -150,11 +151,18 @@ export function actionOf(value: unknown): string | undefined {
   return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
 }
 
+/** What has several names. */
+const PROTOCOLS: ReadonlyMap<string, string> = new Map([
+  ["ipv6-icmp", "icmpv6"],
+  ["icmp6", "icmpv6"],
+]);
+
 /** `tcp`, `gre`, also where a device gives the number that stands for it in the packet. */
 export function protocolOf(text: string): string {
   const first = text.charCodeAt(0);
   const number = first >= 0x30 && first <= 0x39 && text.length <= 3 ? digitsOf(text) : undefined;
-  return (number !== undefined && number <= PROTOCOL_MAX ? protocolName(number) : text).toLowerCase();
+  const name = (number !== undefined && number <= PROTOCOL_MAX ? protocolName(number) : text).toLowerCase();
+  return name.charCodeAt(0) === LETTER_I ? (PROTOCOLS.get(name) ?? name) : name;
 }
 
 const ACCESS_METHODS: Readonly<Record<string, string>> = {
@@ -186,12 +194,15 @@ export function ownText(text: string): string {
 }
 
 const TYPE_CHARACTERS_MAX = 100;
+/** Words with capitals within, which part none. */
+const MIXED_WORDS = /(?<![A-Za-z])(?:Wi-?Fi|UniFi|UPnP|PoE|VoIP)(?![a-z])/g;
 
 /** A device's own name for something as a type of ours: `AP Channel Change` is `ap_channel_change`. */
 export function typeOf(name: string, fallback: string): string {
   const type = name
     .slice(0, TYPE_CHARACTERS_MAX)
     .toWellFormed()
+    .replaceAll(MIXED_WORDS, (word) => word.replace("-", "").toLowerCase())
     .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}]+/gu, "_")

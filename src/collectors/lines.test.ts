@@ -78,6 +78,30 @@ describe("whatever comes", () => {
   }, 20_000);
 });
 
+describe("JSON in syslog", () => {
+  const read = (program: string, record: object) =>
+    readLine(`<13>Nov 15 20:00:00 gw ${program}: ${JSON.stringify(record)}`, CONTEXT);
+
+  test("of a program that has an event_type of its own is not lost, and no threat", () => {
+    for (const record of [
+      { event_type: "stats", pages: 7 },
+      { event_type: "stats", timestamp: "2026-11-15T20:00:00Z", stats: { pages: 7 } },
+      { event_type: "alert", text: "low paper" },
+      { event_type: "alert", timestamp: "2026-11-15T20:00:00Z", text: "low paper" },
+    ]) {
+      const event = onlyEvent(read("printer[1]", record));
+      expect(event).toMatchObject({ type: "unparsed", raw: { program: "printer", message: JSON.stringify(record) } });
+    }
+  });
+
+  test("is EVE where Suricata has written it, or where it looks like it", () => {
+    expect(onlyEvent(read("suricata[7]", { event_type: "alert", alert: { severity: 1 } })).type).toBe("ids_alert");
+    expect(onlyEvent(read("sensor", EVE_RECORDS.alert)).type).toBe("ids_alert");
+    expect(read("sensor", EVE_RECORDS.flow).kind).toBe("flows");
+    expect(read("suricata", EVE_RECORDS.stats)).toEqual({ kind: "nothing" });
+  });
+});
+
 describe("what a stranger types is never what a device says", () => {
   const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
   const names = [
@@ -130,6 +154,7 @@ describe("what a stranger types is never what a device says", () => {
     '<30>("U7PG2,0200000a0b0c,v4.3.13") hostapd: ath0: STA ',
     '<30>Nov 15 20:00:00 gw nginx: 192.0.2.9 - - "GET /',
     "<30>Nov 15 20:00:00 ap-7 0200000a0b0c,U6-Lite-6.7.54: hostapd[9]: ",
+    "<189>45: *Nov 15 20:00:00.123 UTC: %SEC_LOGIN-4-LOGIN_FAILED: Login failed [user: ",
   ])("what any other program repeats: %s", (before) => {
     for (const name of names.slice(0, 4)) expect(read(`${before}was ${name} it`).type).toBe("unparsed");
   });

@@ -2,7 +2,7 @@ import { severityOfSyslog } from "../model/device-severity.ts";
 import type { JsonObject } from "../model/event.ts";
 import { readCef } from "./cef/cef.ts";
 import { parseRecord, readEveRecord } from "./eve/eve.ts";
-import { addressOf, put } from "./fields.ts";
+import { addressOf, objectOf, put } from "./fields.ts";
 import { readFirewall } from "./gateway/firewall.ts";
 import { LEASE_PROGRAMS, readLease, readStranger } from "./gateway/leases.ts";
 import { LOGIN_PROGRAMS, readLogin } from "./gateway/logins.ts";
@@ -74,14 +74,22 @@ function hostIn(before: string): string | null {
   return space > 0 && space < before.trimEnd().length ? before.slice(0, space) : null;
 }
 
-/** EVE that came by way of syslog. */
+/** EVE that came by way of syslog. Other programs have an `event_type` too: what is not of Suricata must look like it. */
 function readRecord(header: SyslogHeader, line: string, context: ReadContext): Reading | undefined {
   if (!header.message.startsWith("{") || !header.message.includes('"event_type"')) return undefined;
   const record = parseRecord(header.message);
-  const reading = record && readEveRecord(record, context);
-  if (!reading || reading.kind === "refused") return undefined;
+  if (record === undefined || !(header.program?.startsWith("suricata") || isEve(record))) return undefined;
+  const reading = readEveRecord(record, context);
+  if (reading.kind === "refused") return undefined;
   if (reading.kind !== "events") return reading;
   return { kind: "events", events: reading.events.map((event) => withHeader(event, header, line, context)) };
+}
+
+/** A time, and the two ends of what was seen or the counters of the sensor. */
+function isEve(record: JsonObject): boolean {
+  if (typeof record["timestamp"] !== "string") return false;
+  if (addressOf(record["src_ip"]) !== undefined && record["dest_ip"] !== undefined) return true;
+  return record["event_type"] === "stats" && typeof objectOf(record["stats"])?.["uptime"] === "number";
 }
 
 /** What the message does not say itself, its header does. */

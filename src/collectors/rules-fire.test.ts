@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { loadBuiltinRules } from "../detection/builtin.ts";
 import { Reference } from "../detection/reference.ts";
 import { formatTime } from "../lib/time.ts";
+import type { Finding } from "../model/finding.ts";
 import { classOfType, sourceName, type Event, type JsonValue } from "../model/event.ts";
 import { CONTEXT, eventsOf, NOW } from "./context.fixture.ts";
 import { readEve } from "./eve/eve.ts";
@@ -16,8 +17,8 @@ import { readBody, type BodyName } from "./webhooks/webhooks.ts";
 // Rules about what does not come any more are about the clock.
 const rules = loadBuiltinRules({ platform: "platform", timezone: "UTC" }).filter(({ absence }) => !absence);
 
-/** The built-in rules that find something in these. */
-function fired(read: readonly ReadEvent[]): string[] {
+/** What the built-in rules find in these. */
+function found(read: readonly ReadEvent[]): readonly Finding[] {
   const events = read.map((event, index): Event => ({
     id: `evt_${String(index).padStart(8, "0")}`,
     type: event.type,
@@ -28,9 +29,18 @@ function fired(read: readonly ReadEvent[]): string[] {
     raw: event.raw,
     enrichment: {},
   }));
-  const { findings } = new Reference(rules).process(events, NOW);
-  return [...new Set(findings.map(({ rule }) => rule.name))].sort();
+  return new Reference(rules).process(events, NOW).findings;
 }
+
+function fired(read: readonly ReadEvent[]): string[] {
+  return [...new Set(found(read).map(({ rule }) => rule.name))].sort();
+}
+
+/** The titles of what one rule finds, in their order. */
+const titles = (name: string, read: readonly ReadEvent[]) =>
+  found(read)
+    .filter(({ rule }) => rule.name === name)
+    .map(({ title }) => title);
 
 const times = <Made>(count: number, make: (index: number) => Made): Made[] =>
   Array.from({ length: count }, (_, i) => make(i));
@@ -86,6 +96,15 @@ describe("built-in rules find what devices tell", () => {
       () => times(6, (i) => line(`<38>${clock(i)} gw sshd[9]: Invalid user user${i} from 192.0.2.9 port 4000`)).flat(),
     ],
     [
+      "network.port_sweep",
+      () =>
+        times(25, (i) =>
+          line(
+            `<4>${clock(i)} gw kernel: [ 8812.123456] DROP IN=eth0 OUT= MAC= SRC=192.0.2.80 DST=198.51.100.4 PROTO=TCP DPT=${i}`,
+          ),
+        ).flat(),
+    ],
+    [
       "network.brute_force_then_success",
       () => [
         ...times(6, (i) =>
@@ -95,6 +114,17 @@ describe("built-in rules find what devices tell", () => {
       ],
     ],
     ["network.remote_access_opened", () => line(CEF_CONFIG)],
+    [
+      "network.remote_access_opened",
+      () => line("CEF:0|M|UniFi Network|1|546|Config Modified|5|UNIFIadmin=robin UNIFIsettingsSection=UPnP"),
+    ],
+    [
+      "network.remote_access_opened",
+      () =>
+        line(
+          "CEF:0|M|UniFi Network|1|546|Config Modified|5|UNIFIadmin=robin UNIFIsettingsSection=VPN UNIFIsettingsEntry=VPN Server",
+        ),
+    ],
     ["network.config_change_at_night", () => line(`<13>Nov 15 02:00:00 gw ${CEF_CONFIG}`)],
     ["network.change_by_unknown", () => line("CEF:0|M|UniFi Network|1|546|Config Modified|5|src=192.0.2.10 msg=text")],
     [
@@ -182,9 +212,126 @@ describe("built-in rules find what devices tell", () => {
         }),
     ],
     ["access.door_forced", () => line("CEF:0|M|UniFi Access|3|1|Door Forced Open|8|UNIFIdoorName=Archive")],
+    [
+      "site.door_after_camera_blinded",
+      () => [
+        ...body("protect", {
+          alarm: { name: "x", triggers: [{ key: "cameraTampered", device: "c1", timestamp: NOW }] },
+        }),
+        ...forced("Archive"),
+      ],
+    ],
+    [
+      "site.door_after_camera_blinded",
+      () => [
+        ...body("protect", { id: "a", modelKey: "event", type: "disconnect", start: NOW, camera: "cam1" }),
+        ...line("CEF:0|M|UniFi Access|3|1|Door Forced Open|8|UNIFIdoorName=Archive"),
+      ],
+    ],
     ["talk.toll_fraud", () => times(6, (i) => call(`+999500121${i}`, `2026-11-15T01:0${i}:00Z`)).flat()],
     ["talk.premium_number_called", () => call("+19005550100", "2026-11-16T12:00:00Z")],
-  ])("%s", (name, events) => expect(fired(events())).toContain(name));
+  ])("%s", (name, events) => {
+    expect(fired(events())).toContain(name);
+    expect(found(events()).filter(({ title }) => title.includes("(none)"))).toEqual([]);
+  });
+
+  test.each<[string, () => readonly ReadEvent[], readonly string[]]>([
+    [
+      "network.ids_critical",
+      () =>
+        [0, 1].flatMap((i) =>
+          line(
+            `CEF:0|M|UniFi Network|1|201|Threat Detected and Blocked|9|UNIFIsrcClientMac=02:00:00:00:00:0${i} UNIFIsrcClientHostname=lab-${i} UNIFIdstClientMac=02:00:00:00:00:0f UNIFIdeviceName=gw`,
+          ),
+        ),
+      [
+        "Intrusion: Threat Detected and Blocked (lab-0 to 02:00:00:00:00:0f)",
+        "Intrusion: Threat Detected and Blocked (lab-1 to 02:00:00:00:00:0f)",
+      ],
+    ],
+    [
+      "network.rogue_access_point",
+      () =>
+        [0, 1].flatMap((i) =>
+          body("network", {
+            key: "EVT_AP_DetectRogueAP",
+            ap_name: "AP 1",
+            bssid: `02:00:00:00:00:0${i}`,
+            essid: `Free ${i}`,
+          }),
+        ),
+      ['Foreign access point "Free 0" near AP 1', 'Foreign access point "Free 1" near AP 1'],
+    ],
+    [
+      "network.new_admin",
+      () =>
+        ["Mallory", "Oscar"].flatMap((name) =>
+          line(`CEF:0|M|UniFi OS|1|7|Admin Created|4|UNIFIadmin=Anna msg=Anna created admin ${name}.`),
+        ),
+      ["Anna made an administrator: Mallory", "Anna made an administrator: Oscar"],
+    ],
+    [
+      "protect.camera_tampered",
+      () =>
+        ["c1", "c2"].flatMap((device) =>
+          body("protect", { alarm: { name: "Yard", triggers: [{ key: "cameraTampered", device, timestamp: NOW }] } }),
+        ),
+      ["Camera c1 was tampered with: Yard", "Camera c2 was tampered with: Yard"],
+    ],
+    [
+      "access.lockdown",
+      () =>
+        body("access", {
+          event: "access.device.emergency_status",
+          data: { device: { alias: "Hub 1" }, object: { mode: "lockdown", value: true } },
+        }),
+      ["Emergency: lockdown at Hub 1"],
+    ],
+    [
+      "access.door_forced",
+      () => ["Hub 1", "Hub 2"].flatMap((alias) => forced(undefined, alias)),
+      ["Door Hub 1 was forced", "Door Hub 2 was forced"],
+    ],
+  ])("different incidents are different alerts of %s, and say what they are about", (name, events, expected) => {
+    expect(titles(name, events())).toEqual(expected);
+  });
+
+  test("a user name that was mistyped twice is no guessed password", () => {
+    const attempts = [0, 1].flatMap((i) => [
+      ...line(`<38>${clock(i * 10)} gw sshd[9]: Invalid user ana from 192.0.2.9 port 4000`),
+      ...line(`<38>${clock(i * 10 + 1)} gw sshd[9]: Failed none for invalid user ana from 192.0.2.9 port 4000 ssh2`),
+      ...line(
+        `<38>${clock(i * 10 + 2)} gw sshd[9]: Failed password for invalid user ana from 192.0.2.9 port 4000 ssh2`,
+      ),
+      ...line(
+        `<38>${clock(i * 10 + 3)} gw sshd[9]: Failed password for invalid user ana from 192.0.2.9 port 4000 ssh2`,
+      ),
+    ]);
+    const success = line(`<38>${clock(40)} gw sshd[9]: Accepted password for anna from 192.0.2.9 port 4001 ssh2`);
+    expect(fired([...attempts, ...success])).toEqual([]);
+  });
+
+  test("an ordinary Saturday is quiet", () => {
+    const saturday = "2026-11-14T10:";
+    const calls = times(9, (i) => [
+      ...call(`+1202555012${i}`, `${saturday}1${i}:00Z`),
+      ...body("talk", {
+        uuid: `in ${i}`,
+        from: "+12025550199",
+        to: `+1202555013${i}`,
+        direction: "in",
+        time: `${saturday}2${i}:00Z`,
+        status: "accepted",
+        duration: 30,
+      }),
+    ]).flat();
+    const browsing = times(40, (i) =>
+      line(
+        `<4>${clock(i)} gw [LAN_IN-A-2000] IN=br0 OUT=eth8 SRC=10.9.1.7 DST=203.0.113.${i} LEN=60 PROTO=TCP SPT=40112 DPT=443`,
+      ),
+    ).flat();
+    expect(fired([...calls, ...browsing])).toEqual([]);
+  });
 
   test("what is not meant is not found", () => {
     const quiet = [
@@ -208,6 +355,17 @@ describe("built-in rules find what devices tell", () => {
     expect(fired(quiet)).toEqual([]);
   });
 });
+
+function forced(door: string | undefined, alias = "Hub 1"): readonly ReadEvent[] {
+  return body("access", {
+    event: "access.device.dps_status",
+    data: {
+      ...(door !== undefined && { location: { location_type: "door", name: door } }),
+      device: { alias },
+      object: { event_type: "door_forced_open" },
+    },
+  });
+}
 
 function denied(id: string, badge: string): readonly ReadEvent[] {
   const event = { type: "access.door.unlock", result: "BLOCKED", published: NOW };

@@ -24,6 +24,11 @@ describe("times as devices write them", () => {
     ["Aug 28, 2026 at 9:29:29.569 PM", "2026-08-28T21:29:29.569Z"],
     ["Aug 28, 2026 at 12:00:00 AM", "2026-08-28T00:00:00.000Z"],
     ["Aug 28, 2026, 21:29:29", "2026-08-28T21:29:29.000Z"],
+    ["Nov 15 2026 19:59:59 GMT", "2026-11-15T19:59:59.000Z"],
+    ["Nov 15 2026 19:59:59.250 +0200", "2026-11-15T17:59:59.250Z"],
+    ["Nov 15 19:59:59 -03:30", "2026-11-15T23:29:59.000Z"],
+    ["Sun Nov 15 19:59:59 2026", "2026-11-15T19:59:59.000Z"],
+    ["2026-11-15 19:59:59 UTC", "2026-11-15T19:59:59.000Z"],
   ])("%s", (text, expected) => expect(iso(readAnyTime(text, context))).toBe(expected));
 
   test.each([
@@ -34,6 +39,9 @@ describe("times as devices write them", () => {
     "2026-08-29T25:00:00Z",
     "not-a-timestamp",
     "Foo 12 10:10:10",
+    "Sun Foo 12 10:10:10",
+    "Nov 15 2026 19:59:59 Foo",
+    "Nov 15 2026 19:59:59 GMTX",
   ])("%j is none", (text) => expect(readAnyTime(text, context)).toBeNull());
 
   test.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 1e30, true, null, undefined, {}])("%s is none", (value) =>
@@ -60,5 +68,6 @@ test("a time without a zone is meant in the site's, in summer and in winter", ()
   expect(iso(readAnyTime("2026-07-01 12:00:00", berlin))).toBe("2026-07-01T10:00:00.000Z");
   expect(iso(readAnyTime("2026-12-01 12:00:00", berlin))).toBe("2026-12-01T11:00:00.000Z");
   expect(iso(readAnyTime("2026-07-01T12:00:00Z", berlin))).toBe("2026-07-01T12:00:00.000Z");
+  expect(iso(readAnyTime("Jul 01 2026 12:00:00 GMT", berlin))).toBe("2026-07-01T12:00:00.000Z");
   expect(iso(readWordyTime("Jul 1, 2026 at 12:00:00 PM", berlin))).toBe("2026-07-01T10:00:00.000Z");
 });

@@ -6,6 +6,7 @@ import { zoneOffset } from "../model/hours.ts";
 /** From one year with a 29th of February to the next. */
 const YEARS_WITHOUT_LEAP_MAX = 8;
 const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
+const WEEKDAYS = "MonTueWedThuFriSatSun";
 const ZERO = 0x30;
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -39,7 +40,36 @@ export function scanTime(text: string, start: number, context: TimeContext): Sca
 /** A text that is a time and nothing else; null where it is not. */
 function readTime(text: string, context: TimeContext): number | null {
   const scanned = scanTime(text, 0, context);
-  return scanned && text.trimEnd().length <= scanned.end ? scanned.ms : null;
+  if (scanned === undefined) return null;
+  if (text.trimEnd().length <= scanned.end) return scanned.ms;
+  const inZone = scanZoneBehind(text, 0, scanned.end, context);
+  return inZone && text.trimEnd().length <= inZone.end ? inZone.ms : null;
+}
+
+const ZONE_BEHIND = / {1,2}(?:(UTC|GMT|Z)|([+-]\d\d):?(\d\d))(?![A-Za-z0-9])/y;
+
+/**
+ * The time that stands at `start`, where the zone in which it is meant stands behind it, at `end`: `Nov 16 2026 04:59:59 GMT`.
+ * Only for those that are asked for it: in the usual header a host stands there, and it may have any name.
+ */
+export function scanZoneBehind(
+  text: string,
+  start: number,
+  end: number,
+  { nowMs }: TimeContext,
+): ScannedTime | undefined {
+  ZONE_BEHIND.lastIndex = end;
+  const zone = ZONE_BEHIND.exec(text);
+  const scanned = zone === null ? undefined : scanTimeAnew(text, start, { nowMs, timezone: "UTC" });
+  if (zone === null || scanned === undefined) return undefined;
+  const [whole, , hours = "0", minutes = "0"] = zone;
+  const shiftMs = Math.abs(Number(hours)) * HOUR_MS + Number(minutes) * MINUTE_MS;
+  return { ms: hours.startsWith("-") ? scanned.ms + shiftMs : scanned.ms - shiftMs, end: end + whole.length };
+}
+
+/** Without a look at the one before, and without a trace for the next. */
+function scanTimeAnew(text: string, start: number, context: TimeContext): ScannedTime | undefined {
+  return scanAnyBsd(text, start, context) ?? scanIso(text, start, context);
 }
 
 /** A number of seconds, milliseconds or microseconds since 1970, or a text that is a time. */
@@ -113,7 +143,7 @@ interface LastTime extends TimeContext {
 
 let last: LastTime | undefined;
 
-/** `Aug  6 00:22:02`, also with a year behind the day or at the end, and with a fraction. Most lines are of the second of the one before. */
+/** `Aug  6 00:22:02`, also with a weekday before it, a year behind the day or at the end, and with a fraction. Most lines are of the second of the one before. */
 function scanBsd(text: string, start: number, context: TimeContext): ScannedTime | undefined {
   if (last !== undefined && last.timezone === context.timezone && Math.abs(last.nowMs - context.nowMs) < HOUR_MS) {
     const end = start + last.text.length;
@@ -130,9 +160,15 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
 
 function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
   if (text.charCodeAt(start + 3) !== SPACE) return undefined;
-  const month = MONTHS.indexOf(text.slice(start, start + 3));
+  let at = start;
+  let word = text.slice(at, at + 3);
+  if (WEEKDAYS.includes(word) && WEEKDAYS.indexOf(word) % 3 === 0) {
+    at = skipSpaces(text, at + 3);
+    word = text.slice(at, at + 3);
+  }
+  const month = word.length === 3 && text.charCodeAt(at + 3) === SPACE ? MONTHS.indexOf(word) : -1;
   if (month < 0 || month % 3 !== 0) return undefined;
-  let at = skipSpaces(text, start + 3);
+  at = skipSpaces(text, at + 3);
   let day = digit(text, at++);
   if (digit(text, at) >= 0) day = day * 10 + digit(text, at++);
   at = skipSpaces(text, at);

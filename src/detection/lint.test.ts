@@ -66,9 +66,12 @@ describe("a hint", () => {
     expect(hints).toEqual([
       // Reports of one's own programs have types that nobody knows beforehand.
       "custom.critical_event conditions",
+      // It is asked only about names that do not exist.
+      "network.dns_many_failures conditions[2].not.regex",
       // A camera is enough of a group.
       "protect.several_cameras_offline threshold.group_by",
       // What belongs together has no field in common.
+      "site.door_after_camera_blinded group_by",
       "site.intrusion_across_domains group_by",
     ]);
   });

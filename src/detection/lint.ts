@@ -6,6 +6,7 @@ import { ANY_FIELD, pathFault } from "../model/field.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import type { RuleDocument } from "./rule-file.ts";
+import { placePaths } from "./template.ts";
 
 // What is allowed in a rule and yet is most likely not meant, or costs more than it needs to.
 
@@ -34,9 +35,11 @@ export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">
     ["title", input.title ?? ""],
     ["description", input.description],
   ] as const) {
-    for (const [, path] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
-      const fault = pathFault(path!);
-      if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
+    for (const [, paths] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
+      for (const path of placePaths(paths!)) {
+        const fault = pathFault(path);
+        if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
+      }
     }
   }
   if (tests.length === 0) hint("tests", "there are none: say which events must fire and which must not");

@@ -1,13 +1,14 @@
 import { fieldReader, OBJECT, pathFault, type FieldValue } from "../model/field.ts";
 import type { Event } from "../model/event.ts";
 
-// Titles and descriptions of alerts: `Failed logins from {{raw.src_ip}}`. What stands between the braces is a path and
-// nothing else; what an event says is text, and is never looked at for braces.
+// Titles and descriptions of alerts: `Failed logins from {{raw.src_ip}}`. What stands between the braces is a path, or several
+// with bars between them, and nothing else; what an event says is text, and is never looked at for braces.
 
 const VALUES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 const MISSING = "(none)";
-const PLACE = /\{\{\s*([^{}\s]{1,512})\s*\}\}/g;
+/** Eight paths in one place at most. */
+const PLACE = /\{\{\s*([^{}\s|]{1,512}(?:\s*\|\s*[^{}\s|]{1,512}){0,7})\s*\}\}/g;
 const BLANKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/g;
 /** Control characters, and what turns the direction of the text around it; but the joiners that some scripts need stay. */
 const UNSEEN = /\p{Cc}|(?![\u200c\u200d])\p{Cf}/gu;
@@ -19,14 +20,28 @@ export function readsEvent(event: Event): ReadField {
 }
 
 export function fillTemplate(template: string, read: ReadField, charactersMax: number): string {
-  const filled = template.replaceAll(PLACE, (_, path: string) => spell(read(path)));
+  const filled = template.replaceAll(PLACE, (_, paths: string) => spellFirst(paths, read));
   return cut(filled, charactersMax);
+}
+
+/** Devices name what they tell of in different fields: the first path that there is something at counts. */
+function spellFirst(paths: string, read: ReadField): string {
+  for (const path of placePaths(paths)) {
+    const text = spell(read(path));
+    if (text !== "") return text;
+  }
+  return MISSING;
+}
+
+/** The paths between two braces, in their order. */
+export function placePaths(text: string): string[] {
+  return text.split("|").map((path) => path.trim());
 }
 
 function spell(values: readonly FieldValue[]): string {
   const texts = values.filter((value) => value !== OBJECT).map((value) => plainText(String(value)));
   const different = [...new Set(texts)].filter((text) => text !== "").slice(0, VALUES_MAX);
-  return different.length === 0 ? MISSING : different.join(", ");
+  return different.join(", ");
 }
 
 /** One value as a person may see it. */

@@ -58,7 +58,7 @@ const TYPES_OF_CLASS: Readonly<Record<EventClass, string>> = {
     access_denied admin_login animal anomaly backup_failed burglar_alarm camera_offline camera_online carbon_monoxide_alarm
     detection detection_ended disk_failed door_forced door_held doorbell drop emergency emergency_ended evacuation
     evacuation_ended face fileinfo fingerprint_unknown firewall_blocked glass_break honeypot_triggered ids_alert
-    license_plate light_motion lockdown lockdown_ended login_failure login_success loitering motion package person
+    license_plate light_motion lockdown lockdown_ended login_attempt login_failure login_success loitering motion package person
     recording_deleted recording_stopped rogue_access_point rogue_dhcp sensor_alarm sensor_closed sensor_extreme_values
     sensor_motion sensor_opened sip_registered sip_registration_failed sip_scan sip_unregistered siren smoke_alarm sound
     storage_full tamper unknown_badge vehicle video_deleted water_leak`,
@@ -120,7 +120,11 @@ export function classOfType(type: string, told?: EventClass): EventClass {
 }
 
 function classOfWords(type: string): EventClass {
-  const words = type.toLowerCase().split(/[^a-z0-9]+/);
+  // An access point has nothing to do with doors.
+  const words = type
+    .toLowerCase()
+    .replace(/access_?points?/, "device")
+    .split(/[^a-z0-9]+/);
   const has = (stems: readonly string[]) => words.some((word) => stems.some((stem) => word.startsWith(stem)));
   return CLASS_WORDS.find(([, stems]) => has(stems))?.[0] ?? "security";
 }

@@ -51,7 +51,10 @@ export const FIELD_NAMES = {
   setting: text("setting that was changed, in lower case with `_`"),
   automatic: { type: "yes or no", about: "true: the device did it by itself, on its schedule" },
   reason: text("why, in the device's words"),
-  known: { type: "yes or no", about: "false: a client or device that was never seen before" },
+  known: {
+    type: "yes or no",
+    about: "false: a client or device that was never seen before, a face or a plate that nobody has named",
+  },
   network: text("name of the network or WLAN"),
   link: text("uplink, as `WAN1`"),
   site: text("site of several that one controller looks after"),

@@ -67,6 +67,44 @@ describe("CEF", () => {
   });
 
   test.each([
+    ["UNIFIadmin=Anna msg=Anna created admin Mallory.", "Anna", "Mallory"],
+    ["msg=Anna created admin Oscar K. Source IP: 192.0.2.3", "Anna", "Oscar K"],
+    ["msg=Anna invited Mallory as a super admin to Default.", "Anna", "Mallory"],
+    ["msg=Anna added a new administrator: Mallory", "Anna", "Mallory"],
+    ["msg=Mallory was added as an admin by Anna.", "Anna", "Mallory"],
+    ["msg=Admin account mallory@example.org has been created by Anna", "Anna", "mallory@example.org"],
+    ["UNIFIadmin=Anna msg=Anna added an admin", "Anna", undefined],
+    ["UNIFIadmin=Anna msg=Something else", "Anna", undefined],
+  ])("who was made an admin is read out of the sentence: %s", (fields, user, target) => {
+    const { raw } = read(`CEF:0|M|UniFi OS|1|1|Admin Created|4|${fields}`);
+    expect([raw["user"], raw["target"]]).toEqual([user, target]);
+  });
+
+  test("what was blocked says so, also where nobody says what was done", () => {
+    const blocked = (fields: string) => read(`CEF:0|M|UniFi Network|1|1|Blocked by Firewall|4|${fields}`).raw["action"];
+    expect(blocked("src=192.0.2.1")).toBe("block");
+    expect(blocked("src=192.0.2.1 act=rejected")).toBe("reject");
+  });
+
+  test("a setting keeps its name, and says which part of it was changed", () => {
+    const changed = (fields: string) => read(`CEF:0|M|UniFi Network|1|1|Config Modified|4|${fields}`).raw;
+    expect(changed("UNIFIsettingsSection=UPnP")).toMatchObject({ setting: "upnp" });
+    expect(changed("UNIFIsettingsSection=VPN UNIFIsettingsEntry=VPN Server")).toMatchObject({
+      setting: "vpn",
+      target: "VPN Server",
+    });
+  });
+
+  test("a storage that fills up is no camera", () => {
+    const { raw } = read("CEF:0|M|UniFi Protect|1|1|Storage Almost Full|4|msg=Storage is almost full.");
+    expect(raw).not.toHaveProperty("camera");
+  });
+
+  test("an access point is no door", () => {
+    expect(read("CEF:0|M|UniFi Network|1|1|Access Point Restarted|4|a=1").class).toBe("network");
+  });
+
+  test.each([
     ["7.5", "high"],
     ["11", "critical"],
     ["-1", "info"],

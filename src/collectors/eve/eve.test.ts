@@ -109,6 +109,16 @@ describe("what each kind becomes", () => {
     });
     expect(event({ event_type: "__proto__" }).type).toBe("proto");
   });
+
+  test("QUIC names its server as TLS does", () => {
+    const { tls: _, ...record } = EVE_RECORDS.tls;
+    expect(event({ ...record, event_type: "quic", quic: { sni: "www.example.org" } })).toMatchObject({
+      type: "quic",
+      class: "network",
+      raw: { server_name: "www.example.org" },
+    });
+    expect(event({ ...EVE_RECORDS.alert, quic: { sni: "q.example.org" } }).raw["server_name"]).toBe("q.example.org");
+  });
 });
 
 describe("what is told", () => {

@@ -105,6 +105,10 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     put(raw, "server_name", textOf(tls["sni"]));
     return told("tls");
   },
+  quic: (raw, quic) => {
+    put(raw, "server_name", textOf(quic["sni"]));
+    return { ...told("quic"), class: "network" };
+  },
   fileinfo: (raw, file) => {
     put(raw, "file", textOf(file["filename"]));
     put(raw, "sha256", textOf(file["sha256"]));
@@ -129,9 +133,10 @@ function putSignature(raw: JsonObject, alert: JsonObject): void {
 
 /** What was spoken when an alert or a file was seen stands beside it. */
 function putParts(raw: JsonObject): void {
-  const { http, tls, dns } = raw;
+  const { http, tls, quic, dns } = raw;
   if (http !== undefined) putHttp(raw, objectOf(http) ?? {});
-  if (tls !== undefined) put(raw, "server_name", textOf(objectOf(tls)?.["sni"]));
+  const handshake = objectOf(tls) ?? objectOf(quic);
+  if (handshake !== undefined) put(raw, "server_name", textOf(handshake["sni"]));
   if (dns !== undefined) putDns(raw, objectOf(dns) ?? {});
 }
 

@@ -35,15 +35,19 @@ function isNameOfRule(prefix: string): boolean {
   return isPlain(described < 0 ? prefix : prefix.slice(0, described));
 }
 
+/** `[ 8812.123456]`: the seconds since the start, which the kernel puts before all that it says. */
+const KERNEL_CLOCK = /^\[ *\d{1,12}\.\d{1,9}\] */;
+
 /** The name in brackets, what it is called by people, and what became of the packet. */
-function readPrefix(prefix: string, raw: JsonObject): string | undefined {
+function readPrefix(whole: string, raw: JsonObject): string | undefined {
+  const prefix = whole.charCodeAt(0) === OPENING_BRACKET ? whole.replace(KERNEL_CLOCK, "") : whole;
   const described = prefix.indexOf('DESCR="');
   const description =
     described < 0 ? "" : prefix.slice(described + 'DESCR="'.length, Math.max(described + 7, prefix.lastIndexOf('"')));
   const before = described < 0 ? prefix : prefix.slice(0, described);
   const close = before.lastIndexOf("]");
   const open = before.lastIndexOf("[", close);
-  const name = open >= 0 && close > open ? before.slice(open + 1, close).trim() : before.trim();
+  const name = open >= 0 && close > open ? before.slice(open + 1, close).trim() : before.trim().replace(/:$/, "");
   put(raw, "rule", description === "" ? name : description);
   if (description !== "" && name !== "") raw["rule_name"] = name;
   const chain = /^([A-Za-z0-9_]+)-/.exec(name)?.[1];
@@ -58,9 +62,9 @@ function verdictOf(name: string): string | undefined {
   const parts = name.split("-");
   const letter = [parts.at(-1)!, ...parts].find((part) => Object.hasOwn(LETTERS, part));
   if (letter !== undefined) return LETTERS[letter];
-  if (/\b(?:block|drop|deny|denied|dropped|blocked)/i.test(name)) return "block";
-  if (/\breject/i.test(name)) return "reject";
-  return /\b(?:accept|allow|permit|pass)/i.test(name) ? "allow" : undefined;
+  if (/(?<![a-z])(?:block|drop|deny|denied)/i.test(name)) return "block";
+  if (/(?<![a-z])reject/i.test(name)) return "reject";
+  return /(?<![a-z])(?:accept|allow|permit|pass)/i.test(name) ? "allow" : undefined;
 }
 
 function readPairs(message: string, start: number, raw: JsonObject): void {

@@ -38,6 +38,12 @@ describe("lines of gateways", () => {
     ["[WAN_IN-B-4000000003-A]", "firewall_allowed", "allow"],
     ["[LAN_IN-2001-A]", "firewall_allowed", "allow"],
     ["[12345.678901] [UFW BLOCK] ", "firewall_blocked", "block"],
+    ["[ 8812.123456] DROP ", "firewall_blocked", "block"],
+    ["[88123.123456] iptables denied: ", "firewall_blocked", "block"],
+    ["[  812.1] reject wan in: ", "firewall_blocked", "reject"],
+    ["FINAL_REJECT: ", "firewall_blocked", "reject"],
+    ["[    0.5] ACCEPT-lan ", "firewall_allowed", "allow"],
+    ["[    0.5] ", "firewall_logged", undefined],
     ["", "firewall_logged", undefined],
   ])("%j is %s", (prefix, type, action) => {
     const event = read(
@@ -66,8 +72,22 @@ describe("lines of gateways", () => {
   });
 
   test.each([
+    ["[ 8812.123456] DROP ", "DROP"],
+    ["[88123.123456] iptables denied: ", "iptables denied"],
+    ["[ 1.5] [UFW BLOCK] ", "UFW BLOCK"],
+    ["[    0.5] ", undefined],
+  ])("the kernel's clock is not the rule: %j", (prefix, rule) =>
+    expect(read(`<4>Nov 15 20:00:00 gw kernel: ${prefix}IN=eth0 OUT= SRC=192.0.2.1 DST=192.0.2.2`).raw["rule"]).toBe(
+      rule,
+    ),
+  );
+
+  test.each([
     ["TCP", "tcp"],
     ["47", "gre"],
+    ["58", "icmpv6"],
+    ["ICMPv6", "icmpv6"],
+    ["IPv6-ICMP", "icmpv6"],
     ["2", "igmp"],
     ["3PC", "3pc"],
   ])("PROTO=%s is %s", (told, protocol) => {
@@ -88,11 +108,31 @@ describe("lines of gateways", () => {
     ],
     [
       "Failed none for invalid user a from b from 192.0.2.9 port 1 ssh2",
-      "login_failure",
+      "login_attempt",
       { user: "a from b", src_ip: "192.0.2.9" },
     ],
-    ["Invalid user oracle from 2001:DB8::9 port 4711", "login_failure", { user: "oracle", src_ip: "2001:db8::9" }],
-    ["Invalid user  from 192.0.2.9 port 4711", "login_failure", { src_ip: "192.0.2.9" }],
+    ["Invalid user oracle from 2001:DB8::9 port 4711", "login_attempt", { user: "oracle", src_ip: "2001:db8::9" }],
+    ["Invalid user  from 192.0.2.9 port 4711", "login_attempt", { src_ip: "192.0.2.9" }],
+    [
+      "error: PAM: Authentication failure for robin from 192.0.2.9",
+      "login_failure",
+      { user: "robin", src_ip: "192.0.2.9" },
+    ],
+    [
+      "Failed keyboard-interactive/pam for robin from 192.0.2.9 port 22 ssh2",
+      "login_attempt",
+      { user: "robin", method: "keyboard-interactive/pam", src_port: 22 },
+    ],
+    [
+      "error: PAM: Authentication failure for illegal user oracle from 192.0.2.9",
+      "login_attempt",
+      { user: "oracle", reason: "unknown user" },
+    ],
+    [
+      "Failed keyboard-interactive/pam for invalid user oracle from 192.0.2.9 port 22 ssh2",
+      "login_failure",
+      { user: "oracle", method: "keyboard-interactive/pam", reason: "unknown user" },
+    ],
     [
       "Accepted publickey for robin from 10.9.1.7 port 5000 ssh2: ED25519 SHA256:abc",
       "login_success",

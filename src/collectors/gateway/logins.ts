@@ -7,6 +7,8 @@ import type { ReadEvent } from "../reading.ts";
 
 const MESSAGE_CHARACTERS_MAX = 2048;
 
+const FAILED = "Failed ";
+
 interface Told {
   readonly type: string;
   readonly severity: Severity;
@@ -16,13 +18,28 @@ interface Told {
   readonly method?: string;
 }
 
-/** By how the message begins. `Invalid user` is told before the failure of each of his attempts, so it counts like one. */
+/**
+ * By how the message begins; the first that fits counts. An attempt that fails is one `login_failure`, however many lines sshd
+ * writes about it: `Failed` is told of each attempt, but with PAM of a user who exists only now and then, and then PAM's own
+ * line is told of each. The others are a `login_attempt`, which is not counted as a failure.
+ */
 const OPENINGS: readonly Told[] = [
-  { begins: "Failed ", type: "login_failure", severity: "medium" },
-  { begins: "Invalid user ", type: "login_failure", severity: "medium", reason: "unknown user" },
+  { begins: "Failed password for ", type: "login_failure", severity: "medium" },
+  // Whether a password is needed at all is asked before the first one is tried.
+  { begins: "Failed none for ", type: "login_attempt", severity: "low" },
+  { begins: "Failed keyboard-interactive/pam for invalid user ", type: "login_failure", severity: "medium" },
+  { begins: "Failed keyboard-interactive/pam for ", type: "login_attempt", severity: "low" },
+  { begins: FAILED, type: "login_failure", severity: "medium" },
+  { begins: "Invalid user ", type: "login_attempt", severity: "low", reason: "unknown user" },
   ...["error: maximum authentication attempts exceeded for ", "maximum authentication attempts exceeded for "].map(
     (begins): Told => ({ begins, type: "login_failure", severity: "medium", reason: "too many attempts" }),
   ),
+  {
+    begins: "error: PAM: Authentication failure for illegal user ",
+    type: "login_attempt",
+    severity: "low",
+    reason: "unknown user",
+  },
   { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
   ...["Bad password attempt for ", "Bad PAM password attempt for "].map((begins): Told => ({
     begins,
@@ -71,13 +88,14 @@ export function readLogin(message: string): ReadEvent | undefined {
 /** The user, and the address at the end: what stands between the opening and the last ` from ` is whatever the attacker typed. */
 function readPeer(text: string, { begins, type }: Told, raw: JsonObject): void {
   const isSession = type === "session_closed";
+  const opening = begins.startsWith(FAILED) ? FAILED : begins;
   const last = isSession ? -1 : text.lastIndexOf(" from ");
-  const who = text.slice(begins.length, last < 0 ? text.length : last);
+  const who = text.slice(opening.length, last < 0 ? text.length : last);
   const where = last < 0 ? who : text.slice(last + " from ".length);
   if (isSession) readSessionPeer(where, raw);
   else {
     readAddress(where.split(" "), raw);
-    readUser(who, begins, raw);
+    readUser(who, opening, raw);
   }
 }
 
@@ -98,9 +116,9 @@ function readAddress(words: readonly string[], raw: JsonObject): boolean {
 }
 
 /** `password for invalid user bob`, `publickey for root`, `'root'`, `'root' with ssh-ed25519 key SHA256:...`, `bob`. */
-function readUser(who: string, begins: string, raw: JsonObject): void {
+function readUser(who: string, opening: string, raw: JsonObject): void {
   let user = who;
-  if (begins === "Failed " || begins === "Accepted ") {
+  if (opening === FAILED || opening === "Accepted ") {
     const at = who.indexOf(" for ");
     if (at < 0) return;
     put(raw, "method", who.slice(0, at));

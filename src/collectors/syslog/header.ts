@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../model/event.ts";
 import { FIELDS_MAX, integerOf, macOf, putForeign } from "../fields.ts";
-import { scanTime, type TimeContext } from "../times.ts";
+import { scanTime, scanZoneBehind, type ScannedTime, type TimeContext } from "../times.ts";
 
 // What stands before the message in a syslog line: RFC 5424, RFC 3164, and what devices make of them. Nothing in it has to
 // be there: what is missing is null, and all that is left is the message.
@@ -26,6 +26,8 @@ const PROGRAM_CHARACTERS_MAX = 128;
 const SPACE = 0x20;
 const TAB = 0x09;
 const COLON = 0x3a;
+const ASTERISK = 0x2a;
+const POINT = 0x2e;
 const BRACE = 0x7b;
 const BYTE_ORDER_MARK = 0xfeff;
 const BACKSLASH = 0x5c;
@@ -100,14 +102,21 @@ function scanRfc5424(line: string, place: Place, context: TimeContext, mayLackTi
 
 function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
   skipBlanks(line, place);
-  const time = scanTime(line, place.at, context);
+  const { at: start } = place;
+  let time = scanTime(line, start, context);
   let host: string | null = null;
-  if (time) {
+  const router = time === undefined ? scanRouter(line, place.at, context) : undefined;
+  if (router !== undefined) {
+    ({ time, host } = router);
+    place.at = time.end + 1;
+    skipBlanks(line, place);
+  } else if (time) {
     place.at = time.end;
     // Some write a colon behind the time.
     if (line.charCodeAt(place.at) === COLON) place.at++;
     skipBlanks(line, place);
     host = scanHost(line, place);
+    if (host === null && line.includes(": %", time.end)) time = passZone(line, start, time, place, context);
   }
   let program = scanProgram(line, place);
   let deviceMac: string | null = null;
@@ -130,6 +139,48 @@ function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
     model,
     message: place.at === 0 ? line : line.slice(place.at),
   };
+}
+
+/** Which of the lines it is, who it is where that is set, and a mark for a clock that nobody has set. */
+const BEFORE_TIME = /(?:\d{1,10}: +)?(?:([A-Za-z0-9][\w.-]{0,100}): +)?[*.]?(?=[A-Z])/y;
+const ZONE_WORD = / [A-Z]{2,5}(?=: )/y;
+
+/**
+ * `123: Nov 16 05:00:01.123: %SEC-6-...`, `45: core-1: *Nov 16 2026 05:00:01.123 UTC: %SYS-5-...`: how routers and switches
+ * write it. Behind the time and a colon stands the message.
+ */
+function scanRouter(
+  line: string,
+  at: number,
+  context: TimeContext,
+): { readonly time: ScannedTime; readonly host: string | null } | undefined {
+  const first = line.charCodeAt(at);
+  if (first !== ASTERISK && first !== POINT && !(first >= 0x30 && first <= 0x39)) return undefined;
+  BEFORE_TIME.lastIndex = at;
+  const before = BEFORE_TIME.exec(line);
+  if (before === null) return undefined;
+  const start = at + before[0].length;
+  const time = scanTime(line, start, context);
+  if (time === undefined) return undefined;
+  const inZone = withZone(line, start, time, context) ?? time;
+  return line.charCodeAt(inZone.end) === COLON ? { time: inZone, host: before[1] ?? null } : undefined;
+}
+
+/** With what stands behind the time and before a colon; of zones that many clocks share, UTC alone is understood. */
+function withZone(line: string, start: number, time: ScannedTime, context: TimeContext): ScannedTime | undefined {
+  const inZone = scanZoneBehind(line, start, time.end, context);
+  if (inZone !== undefined) return inZone;
+  ZONE_WORD.lastIndex = time.end;
+  const word = ZONE_WORD.exec(line);
+  return word === null ? undefined : { ms: time.ms, end: time.end + word[0].length };
+}
+
+/** The same without a number before it: the zone stands where a program would. */
+function passZone(line: string, start: number, time: ScannedTime, place: Place, context: TimeContext): ScannedTime {
+  const inZone = withZone(line, start, time, context);
+  if (inZone === undefined || !line.startsWith(": %", inZone.end)) return time;
+  place.at = inZone.end + 2;
+  return inZone;
 }
 
 /** `<134>`; null where there is none. One that cannot be, `<999>` or `<>`, is passed over, and says nothing. */

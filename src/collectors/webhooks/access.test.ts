@@ -68,6 +68,16 @@ describe("the doors' console", () => {
     ["access.device.dps_status", { ...parts, object: { status: "close" } }, { type: "door_closed" }],
     [
       "access.device.dps_status",
+      { device: { alias: "Hub 1" }, object: { event_type: "door_forced_open" } },
+      { type: "door_forced", raw: { door: "Hub 1" } },
+    ],
+    [
+      "access.remote_view",
+      { door_name: "Main entrance", floor_name: "1F" },
+      { type: "doorbell", raw: { door: "Main entrance", zone: "1F" } },
+    ],
+    [
+      "access.device.dps_status",
       { ...parts, object: { event_type: "door_forced_open" } },
       { type: "door_forced", severity: "high" },
     ],

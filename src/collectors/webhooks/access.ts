@@ -60,9 +60,12 @@ function readNotification(name: string, body: JsonObject, data: JsonObject, cont
   const isDoor = textOf(data["location_type"]) === "door";
   const place = (textOf(location["location_type"]) ?? "door") === "door" ? location["name"] : undefined;
   put(raw, "door", textOf(place ?? data["door_name"] ?? (isDoor ? data["name"] : undefined)));
-  put(raw, "site", textOf(data["floor_name"]));
+  // A floor is a part of the house: who walks upstairs has not been at two sites.
+  put(raw, "zone", textOf(data["floor_name"]));
   put(raw, "device", textOf(device["alias"] ?? device["name"] ?? data["device_name"] ?? data["alias"]));
   if (raw["device"] === undefined && !isDoor) put(raw, "device", textOf(data["name"]));
+  // A hub whose door nobody has named is what there is to know the door by.
+  if (told.type.startsWith("door_") && raw["door"] === undefined) put(raw, "door", textOf(raw["device"]));
   put(raw, "device_ip", textOf(data["ip"]));
   put(raw, "device_mac", macOf(data["mac"]));
   put(raw, "version", textOf(data["firmware"]));
@@ -95,6 +98,7 @@ function readLog(body: JsonObject, log: JsonObject, context: ReadContext): ReadE
   put(raw, "door", target("door") ?? textOf(targets[0]?.["display_name"]));
   put(raw, "device", target("UAH") ?? target("device") ?? target("hub"));
   put(raw, "site", target("building") ?? target("site"));
+  put(raw, "zone", target("floor"));
   const method = accessMethodOf(authentication["credential_provider"]);
   put(raw, "method", method);
   put(raw, method === "plate" ? "plate" : "badge", textOf(authentication["issuer"]));

@@ -76,14 +76,11 @@ export function typesOf(type: string | undefined, detected: readonly string[]): 
   return WITH_LIST.has(type) && distinct.length > 0 ? distinct : [type];
 }
 
-/** Whose own names say more than ours: a plate that nobody knows, the face of somebody who is looked for. */
-const SAY_MORE = new Set(["license_plate", "face"]);
-
 /** Alarms have words of their own for what frames tell of, much like those of CEF lines. */
 function kindOfWord(word: string): DetectionKind {
   const { type, severity = "info" } = alarmKind("protect", word, "");
   const isAtSensor = /^(?:sensor|light|chime|device)/i.test(word);
-  if (type === undefined || SAY_MORE.has(type)) return { type: typeOf(word, "detection"), severity, isAtSensor };
+  if (type === undefined) return { type: typeOf(word, "detection"), severity, isAtSensor };
   return { type: isAtSensor ? type.replace(/^camera_/, "device_") : type, severity, isAtSensor };
 }
 

@@ -90,6 +90,20 @@ describe("the network's console", () => {
     expect(event("network", { key, admin: "robin" })).toMatchObject({ type, raw: { user: "robin" } }),
   );
 
+  test("a foreign access point has its hardware address and its network under the names that rules use", () => {
+    const body = { key: "EVT_AP_DetectRogueAP", ap: "02:00:00:0a:0b:0c", bssid: "0200005E7701", essid: "Staff" };
+    expect(event("network", body).raw).toMatchObject({
+      src_mac: "02:00:00:5e:77:01",
+      network: "Staff",
+      device: "02:00:00:0a:0b:0c",
+    });
+  });
+
+  test("an admin who was made is named", () => {
+    const body = { key: "EVT_AD_AdminCreated", admin: "Anna", msg: "Anna invited Mallory as an admin" };
+    expect(event("network", body).raw).toMatchObject({ user: "Anna", target: "Mallory" });
+  });
+
   test("what its intrusion detection says, in a list as the controller answers", () => {
     const threat = {
       key: "EVT_IPS_IpsAlert",

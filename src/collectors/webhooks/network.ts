@@ -14,6 +14,7 @@ import {
   textOf,
   typeOf,
 } from "../fields.ts";
+import { completeStranger, completeTarget } from "../alarm.ts";
 import { alarmKind } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
 import { threatClass } from "../threats.ts";
@@ -120,6 +121,8 @@ function readEvent(key: string, object: JsonObject, context: ReadContext): ReadE
   put(raw, "event_id", textOf(object["_id"]));
   put(raw, "event_name", key);
   if (told.type === "firmware_updated" && raw["user"] === undefined) raw["automatic"] = true;
+  if (told.type === "admin_created") completeTarget(raw);
+  else if (told.type === "rogue_access_point") completeStranger(raw);
   const timestampMs = timeOf(object, context);
   return { type: told.type, source: "network", severity: told.severity, class: told.class, timestampMs, raw };
 }

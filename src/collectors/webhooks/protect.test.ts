@@ -65,7 +65,9 @@ describe("the cameras' console", () => {
     ["audio_alarm_glass_break", "glass_break", "high"],
     ["audio_alarm_burglar", "burglar_alarm", "high"],
     ["loitering", "loitering", "low"],
-    ["face_unknown", "face_unknown", "info"],
+    ["face_unknown", "face", "info"],
+    ["face_of_interest", "face", "info"],
+    ["license_plate_known", "license_plate", "info"],
     ["something_new", "something_new", "info"],
   ])("the trigger %s is %s, as severe as a frame would tell it: %s", (key, type, severity) =>
     expect(event("protect", { alarm: { name: "x", triggers: [{ key, device: "c1" }] } })).toMatchObject({
@@ -82,6 +84,22 @@ describe("the cameras' console", () => {
     const key = "license_plate_unknown";
     expect(of({ key, value: "AB123", device: "c1" })).toMatchObject({ plate: "AB123", camera: "c1" });
     expect(of({ key, group: { name: "AB124" } })).toMatchObject({ plate: "AB124" });
+  });
+
+  test("a face or a plate that somebody has named says so, and whose it is", () => {
+    const of = (trigger: JsonObject) => event("protect", { alarm: { name: "x", triggers: [trigger] } }).raw;
+    expect(of({ key: "face_known", value: "Robin" })).toMatchObject({
+      user: "Robin",
+      known: true,
+      category: "face_known",
+    });
+    expect(of({ key: "license_plate_unknown", value: "AB123" })).toMatchObject({ plate: "AB123", known: false });
+    expect(of({ key: "face_of_interest", group: { name: "Kim" } })).toMatchObject({
+      user: "Kim",
+      category: "face_of_interest",
+    });
+    expect(of({ key: "face_of_interest" })).not.toHaveProperty("known");
+    expect(of({ key: "face", value: "" })).not.toHaveProperty("user");
   });
 
   const frame = (type: string, item: JsonObject) => ({ type, item: { id: "d1", modelKey: "event", ...item } });

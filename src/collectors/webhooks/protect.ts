@@ -41,14 +41,17 @@ function readAlarm(
   };
   return (triggers.length > 0 ? triggers : [fallback]).map((trigger) => {
     const raw: JsonObject = { ...object };
-    const [kind] = typesOf(textOf(trigger["key"]) ?? "alarm", []);
+    const key = textOf(trigger["key"]) ?? "alarm";
+    const [kind] = typesOf(key, []);
     const { type, severity, isAtSensor } = detectionKind(kind!);
     put(raw, "event_name", textOf(alarm["name"]));
     put(raw, "event_id", textOf(trigger["eventId"]));
     putDevice(raw, textOf(trigger["deviceName"]) ?? nameOf(trigger["device"], open), isAtSensor);
     put(raw, "device_mac", macOf(trigger["device"]));
     put(raw, "zone", zoneOf(trigger));
-    if (type.startsWith("license_plate")) put(raw, "plate", plateOf(trigger));
+    if (type === "license_plate") put(raw, "plate", plateOf(trigger));
+    else if (type === "face" && !key.endsWith("unknown")) put(raw, "user", nameIn(trigger));
+    if (type === "license_plate" || type === "face") putAcquaintance(raw, key);
     put(raw, "url", textOf(alarm["eventLocalLink"]));
     const timestampMs = readAnyTime(trigger["timestamp"], context) ?? readAnyTime(object["timestamp"], context);
     return { type, source: "protect", severity, timestampMs, raw };
@@ -63,7 +66,19 @@ function zoneOf(trigger: JsonObject): string | undefined {
 }
 
 function plateOf(trigger: JsonObject): string | undefined {
-  return textOf(trigger["value"]) ?? textOf(trigger["licensePlate"]) ?? textOf(objectOf(trigger["group"])?.["name"]);
+  return textOf(trigger["value"]) ?? textOf(trigger["licensePlate"]) ?? nameIn(trigger);
+}
+
+function nameIn(trigger: JsonObject): string | undefined {
+  return textOf(trigger["value"]) ?? textOf(objectOf(trigger["group"])?.["name"]);
+}
+
+/** `face_unknown`, `license_plate_known`, `face_of_interest`: the key says whether it is one that somebody has named. */
+function putAcquaintance(raw: JsonObject, key: string): void {
+  const [, is] = /_((?:un)?known|of_interest)$/.exec(key) ?? [];
+  if (is === undefined) return;
+  put(raw, "category", key);
+  if (is !== "of_interest") put(raw, "known", is === "known");
 }
 
 function nameOf(id: unknown, open: OpenEvents): string | undefined {
