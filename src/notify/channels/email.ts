@@ -3,7 +3,7 @@ import { createTransport } from "nodemailer";
 import { formatTime } from "../../lib/time.ts";
 import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
-import { secretsOfLogin, withoutSecrets } from "../hiding.ts";
+import { secretsOfLogin, withoutSecrets } from "../../lib/hiding.ts";
 import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
