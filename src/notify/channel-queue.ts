@@ -142,9 +142,10 @@ export class ChannelQueue {
       return { reason, alert: alerts[i]!, url: urlOf(alertId) };
     });
     const isRepeat = notifications.some((notification) => notification.isRepeat);
+    const untold = notifications[0]!.untold;
     try {
       return await within(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
-        channel.send({ deliveryId, isRepeat, at: now(), items }, signal),
+        channel.send({ deliveryId, isRepeat, at: now(), items, ...(untold && { untold }) }, signal),
       );
     } catch (error) {
       // A fault of ours in one message must not keep the others from being told.
@@ -162,17 +163,24 @@ export class ChannelQueue {
     }
     if (outcome.kind === "refused") return { status: "dead", error: outcome.error };
     const at = now();
-    const asked = outcome.retryAfterMs ?? 0;
-    this.#failuresInARow++;
-    const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
-    this.#past = { ...this.#past, pausedUntil };
+    const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
+    if (outcome.kind === "failed") {
+      this.#failuresInARow++;
+      const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+      this.#past = { ...this.#past, pausedUntil };
+    } else {
+      // The channel takes messages: one recipient must not hold up the others.
+      this.#failuresInARow = 0;
+    }
     const attempts = Math.max(...notifications.map((notification) => notification.attempts));
     const queuedAt = Math.min(...notifications.map((notification) => notification.queuedAt));
     const dueAt = at + Math.max(asked, waitAfter(attempts, random()));
     if (dueAt - queuedAt > retryMs) {
       return { status: "dead", error: `given up after ${attempts} attempts: ${outcome.error}` };
     }
-    return { status: "waiting", error: outcome.error, dueAt, isRepeat: outcome.mayHaveArrived };
+    const waiting = { status: "waiting", error: outcome.error, dueAt } as const;
+    if (outcome.kind === "partly") return { ...waiting, isRepeat: false, untold: outcome.untold };
+    return { ...waiting, isRepeat: outcome.mayHaveArrived };
   }
 
   /** What was delivered must be known as delivered, however long the store takes. */

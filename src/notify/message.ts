@@ -20,6 +20,8 @@ export interface Message {
   readonly at: number;
   /** At least one. */
   readonly items: readonly MessageItem[];
+  /** The only recipients who are to get it; others have it already. */
+  readonly untold?: readonly string[];
 }
 
 export interface Digest {

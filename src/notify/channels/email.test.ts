@@ -129,6 +129,40 @@ test("a server that refuses for good ends it, one that is busy is asked again, o
   expect(some.mails[0]!.to).toEqual(["anna@example.com"]);
 });
 
+test("a mail that is refused for now for some is tried again for them alone, and nobody gets it twice", async () => {
+  const replies = new Map([
+    ["ben@example.org", 450],
+    ["cleo@example.org", 550],
+  ]);
+  const peer = await startPeer({
+    ...STRICT,
+    onRcptTo: ({ address }, _, done) => {
+      const responseCode = replies.get(address);
+      done(responseCode ? Object.assign(new Error("not now"), { responseCode }) : undefined);
+    },
+  });
+  const settings = settingsOf(peer, { emailTo: ["anna@example.com", "ben@example.org", "cleo@example.org"] });
+  const first = {
+    kind: "partly",
+    error: expect.stringMatching(/^refused for 1 of 3 addresses, refused for now for 1 of 3 addresses: .*not now/),
+    untold: ["ben@example.org"],
+  };
+  expect(await send(settings)).toEqual(first);
+  const left = messageOf([someAlert()], { untold: ["ben@example.org"] });
+  expect(await send(settings, left)).toEqual({
+    ...first,
+    error: expect.stringMatching(/^refused for now for 1 of 3 addresses: .*not now/),
+  });
+  replies.delete("ben@example.org");
+  expect(await send(settings, left)).toEqual({ kind: "sent" });
+  expect(peer.mails.map(({ to }) => to)).toEqual([["anna@example.com"], ["ben@example.org"]]);
+  expect(readable(peer.mails[1]!.text)).toContain("To: anna@example.com, ben@example.org, cleo@example.org");
+  replies.set("ben@example.org", 550);
+  expect(await send(settings, left)).toEqual({ kind: "sent", error: "refused for 1 of 3 addresses" });
+  expect(await send({ ...settings, emailTo: ["anna@example.com"] }, left)).toMatchObject({ kind: "sent" });
+  expect(peer.mails).toHaveLength(2);
+});
+
 test("text of events adds no header, no recipient and no markup", async () => {
   const peer = await startPeer(STRICT);
   const title = "x\r\nBcc: evil@example.com\r\n\r\n<script>alert(1)</script>";

@@ -25,7 +25,12 @@ export const openEmail: OpenChannel = (settings, surroundings) => {
 
 async function sendMail(message: Message, settings: ChannelSettings, { certificates }: Surroundings): Promise<Outcome> {
   const { emailSecurity, emailUser, emailPassword, emailTo } = settings;
+  const { untold } = message;
   const from = settings.emailFrom!;
+  const recipients = untold ? emailTo.filter((address) => untold.includes(address)) : emailTo;
+  if (recipients.length === 0)
+    return { kind: "sent", error: "those who have not got it are not in notifications.email_to any more" };
+  const secrets = secretsOfLogin(emailUser ?? "", emailPassword ?? "");
   // A connection for each mail: a message is rare, and a kept connection is often dead when it is needed.
   const transport = createTransport({
     host: settings.emailHost!,
@@ -42,9 +47,11 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
     disableUrlAccess: true,
   });
   try {
-    const { rejected } = await transport.sendMail({
+    const { rejectedErrors = [] } = await transport.sendMail({
       from,
       to: [...emailTo],
+      // Everybody sees who is told, also where only some are left to be.
+      envelope: { from, to: [...recipients] },
       subject: headlineOf(message, SUBJECT_CHARACTERS_MAX),
       text: textOf(message),
       html: htmlOf(message),
@@ -58,10 +65,12 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       },
     });
-    if (rejected.length === 0) return { kind: "sent" };
-    return { kind: "sent", error: `refused for ${rejected.length} of ${emailTo.length} addresses` };
+    return outcomeForSome(rejectedErrors as SmtpError[], emailTo.length, secrets);
   } catch (error) {
-    return outcomeOf(error as SmtpError, secretsOfLogin(emailUser ?? "", emailPassword ?? ""));
+    const { rejectedErrors } = error as SmtpError;
+    // Nobody of those who are left: still, others have it.
+    if (untold && rejectedErrors) return outcomeForSome(rejectedErrors, emailTo.length, secrets);
+    return outcomeOf(error as SmtpError, secrets);
   } finally {
     transport.close();
   }
@@ -71,10 +80,28 @@ interface SmtpError extends Error {
   readonly code?: string;
   readonly responseCode?: number;
   readonly command?: string;
+  readonly recipient?: string;
+  readonly rejectedErrors?: readonly SmtpError[];
+}
+
+/** What comes of a mail that somebody has got. */
+function outcomeForSome(rejected: readonly SmtpError[], total: number, secrets: readonly string[]): Outcome {
+  if (rejected.length === 0) return { kind: "sent" };
+  const later = rejected.filter(({ responseCode = 0 }) => responseCode < 500);
+  const forGood = rejected.length - later.length;
+  const words = forGood === 0 ? "" : `refused for ${forGood} of ${total} addresses`;
+  if (later.length === 0) return { kind: "sent", error: words };
+  const before = words === "" ? "" : `${words}, `;
+  const message = `${before}refused for now for ${later.length} of ${total} addresses: ${later[0]!.message}`;
+  return { kind: "partly", error: shown(message, secrets), untold: later.map(({ recipient }) => recipient!) };
+}
+
+function shown(message: string, secrets: readonly string[]): string {
+  return oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
 }
 
 function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): Outcome {
-  const error = oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
+  const error = shown(message, secrets);
   if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
   // Once the text of the mail is on its way, no answer is not a no.
   const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";
