@@ -5,7 +5,7 @@ import type { Notification } from "../model/notification.ts";
 import type { Channel as ChannelName } from "../model/rule.ts";
 import { StoreUnavailable, type NewTimelineEntry, type Settlement, type Store } from "../store/store.ts";
 import type { Channel, Outcome } from "./channel.ts";
-import type { MessageItem } from "./message.ts";
+import { closingAt, digestOf, type MessageItem } from "./message.ts";
 import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
 
 /** How long an attempt may go on once the service is told to stop. */
@@ -13,6 +13,8 @@ const CLOSE_MS_MAX = 4000;
 /** For one attempt, whatever limits the channel has of its own: one that is spoken to slowly must not hold up the rest for ever. */
 const ATTEMPT_MS_MAX = 60_000;
 const STORE_WAIT_MS = 1000;
+/** Alerts of one message whose timelines are read, to tell how they were resolved: no channel shows more of them. */
+const CLOSINGS_MAX = 100;
 /** A clock that is set back must not make a channel sleep for as long. */
 const SLEEP_MS_MAX = 60_000;
 
@@ -137,10 +139,12 @@ export class ChannelQueue {
   async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
     const { store, channel, urlOf, now, log, name } = this.#options;
     const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
-    const items = notifications.map(({ reason, alertId }, i): MessageItem => {
-      // Alerts are never removed.
-      return { reason, alert: alerts[i]!, url: urlOf(alertId) };
-    });
+    const items = await this.#withClosings(
+      notifications.map(({ reason, alertId, createdAt }, i) => {
+        // Alerts are never removed.
+        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
+      }),
+    );
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     const untold = notifications[0]!.untold;
     try {
@@ -152,6 +156,19 @@ export class ChannelQueue {
       log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
       return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
     }
+  }
+
+  /** What a person did at that moment stands on the timeline. */
+  async #withClosings(items: readonly (MessageItem & { readonly createdAt: number })[]): Promise<MessageItem[]> {
+    const { alerts } = this.#options.store;
+    const shown = new Set<MessageItem>(digestOf(items, CLOSINGS_MAX).shown);
+    const told: MessageItem[] = [];
+    for (const item of items) {
+      const { reason, alert, createdAt } = item;
+      const found = reason === "resolved" && shown.has(item) ? await alerts.withTimeline(alert.id) : undefined;
+      told.push({ ...item, closing: found && closingAt(found.timeline, createdAt) });
+    }
+    return told;
   }
 
   #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import type { SMTPServerOptions } from "smtp-server";
 import type { ChannelSettings } from "../channel.ts";
 import { makeCertificate } from "../certificate.fixture.ts";
-import { messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
+import { closedMessageOf, messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
 import { openEmail } from "./email.ts";
 
 const { key, certificate } = makeCertificate();
@@ -69,6 +69,17 @@ test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () 
   expect(text).toContain("Rule: site.failed_logins");
   expect(text).toContain(`<a href="https://tocsin.example/v1/alerts/${alert.id}">`);
   expect(text).not.toContain("X-Tocsin-Repeat");
+});
+
+test("of an alert that was resolved it is told how, by whom, and what they say", async () => {
+  const peer = await startPeer(STRICT);
+  const closing = { comment: "The <b>scanner</b>\nagain", actionsTaken: ["blocked it"] };
+  expect(await send(settingsOf(peer), closedMessageOf(someAlert(), closing))).toEqual({ kind: "sent" });
+  const text = readable(peer.mails[0]!.text);
+  expect(text).toContain("Subject: [high] Resolved (false positive, by ann): Failed logins");
+  expect(text).toMatch(/Status: resolved\r\nResolution: false positive\r\nResolved by: ann\r\n/);
+  expect(text).toMatch(/Comment:\r\nThe <b>scanner<\/b>\r\nagain\r\n\r\nActions taken:\r\nblocked it\r\n/);
+  expect(text).toContain("<strong>Comment</strong><br>The &lt;b&gt;scanner&lt;/b&gt;<br>again</p>");
 });
 
 test("over TLS from the start, and where nothing is asked for, in the clear", async () => {

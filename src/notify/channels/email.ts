@@ -4,7 +4,7 @@ import { formatTime } from "../../lib/time.ts";
 import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
 import { secretsOfLogin, withoutSecrets } from "../../lib/hiding.ts";
-import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
 // Messages as mails, in plain text and in HTML, handed to the operator's mail server.
@@ -14,6 +14,8 @@ const SOCKET_MS_MAX = 30_000;
 const SUBJECT_CHARACTERS_MAX = 150;
 const ALERTS_SHOWN_MAX = 50;
 const TITLE_CHARACTERS_MAX = 300;
+/** A title with what happened before it. */
+const LINE_CHARACTERS_MAX = 400;
 const DESCRIPTION_CHARACTERS_MAX = 4000;
 const ERROR_CHARACTERS_MAX = 200;
 
@@ -108,7 +110,8 @@ function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets:
   return { kind: "failed", error, mayHaveArrived };
 }
 
-function facts({ alert }: MessageItem): [string, string][] {
+function facts(item: MessageItem): [string, string][] {
+  const { alert } = item;
   return [
     ["Severity", alert.severity],
     ["Rule", alert.rule.name],
@@ -118,6 +121,7 @@ function facts({ alert }: MessageItem): [string, string][] {
     ["First event", formatTime(alert.firstEventAt)],
     ["Last event", formatTime(alert.lastEventAt)],
     ["Status", alert.status],
+    ...closingFacts(item),
   ];
 }
 
@@ -136,6 +140,7 @@ function textOfOne(item: MessageItem): string[] {
     lines(alert.description, DESCRIPTION_CHARACTERS_MAX),
     "",
     ...facts(item).map(([name, value]) => `${oneLine(name, 100)}: ${oneLine(value, TITLE_CHARACTERS_MAX)}`),
+    ...closingTexts(item).flatMap(([name, words]) => ["", `${name}:`, lines(words, DESCRIPTION_CHARACTERS_MAX)]),
     "",
     url,
   ];
@@ -148,9 +153,9 @@ function textOfMany(items: readonly MessageItem[]): string[] {
     "",
     ...topRules.map(({ name, count }) => `${count} x ${oneLine(name, TITLE_CHARACTERS_MAX)}`),
     "",
-    ...shown.flatMap(({ alert, reason, url }) => [
-      `[${alert.severity}] ${REASON_WORDS[reason]}: ${oneLine(alert.title, TITLE_CHARACTERS_MAX)}`,
-      `  ${url}`,
+    ...shown.flatMap((item) => [
+      `[${item.alert.severity}] ${oneLine(lineOf(item), LINE_CHARACTERS_MAX)}`,
+      `  ${item.url}`,
     ]),
     ...(omitted > 0 ? ["", `And ${omitted} more.`] : []),
   ];
@@ -169,10 +174,12 @@ function htmlOfOne(item: MessageItem): string {
     ([name, value]) =>
       `<tr><th align="left">${html(oneLine(name, 100))}</th><td>${html(oneLine(value, TITLE_CHARACTERS_MAX))}</td></tr>`,
   );
-  const description = html(lines(alert.description, DESCRIPTION_CHARACTERS_MAX)).replaceAll("\n", "<br>");
+  const paragraph = (words: string) => html(lines(words, DESCRIPTION_CHARACTERS_MAX)).replaceAll("\n", "<br>");
+  const description = paragraph(alert.description);
+  const texts = closingTexts(item).map(([name, words]) => `<p><strong>${name}</strong><br>${paragraph(words)}</p>`);
   return (
     `<h2>${REASON_WORDS[reason]}: ${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</h2><p>${description}</p>` +
-    `<table cellpadding="4">${rows.join("")}</table><p><a href="${html(url)}">Open the alert</a></p>`
+    `<table cellpadding="4">${rows.join("")}</table>${texts.join("")}<p><a href="${html(url)}">Open the alert</a></p>`
   );
 }
 
@@ -183,8 +190,8 @@ function htmlOfMany(items: readonly MessageItem[]): string {
     ({ name, count }) => `<li>${count} &times; ${html(oneLine(name, TITLE_CHARACTERS_MAX))}</li>`,
   );
   const alerts = shown.map(
-    ({ alert, reason, url }) =>
-      `<li>[${alert.severity}] ${REASON_WORDS[reason]}: <a href="${html(url)}">${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</a></li>`,
+    (item) =>
+      `<li>[${item.alert.severity}] <a href="${html(item.url)}">${html(oneLine(lineOf(item), LINE_CHARACTERS_MAX))}</a></li>`,
   );
   const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
   return `<h2>${items.length} alerts: ${counts}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
