@@ -22,6 +22,7 @@ import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
+import type { Finding } from "./model/finding.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -91,9 +92,9 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
     const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
     const hear = (alert: AlertSummary) => analyst.hear(alert);
-    const onCreated = (alert: Alert) => {
+    const onCreated = (alert: Alert, { eventId }: Finding) => {
       const events = alert.relatedEvents.map(({ id }) => id);
-      enrichment.alertMade(alert, events);
+      enrichment.alertMade(alert, eventId, events);
       hear(alert);
     };
     const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear });

@@ -220,6 +220,15 @@ describe("check", () => {
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
   });
 
+  test("shows of the address of a list its host alone", async () => {
+    const env = { TOCSIN_ENRICHMENT_LISTS: "feed=https://lists.example/list.txt?key=secret" };
+    for (const { stdout, code } of [await check(env), await check(env, "--json")]) {
+      expect(code).toBe(0);
+      expect(stdout).toContain("feed=https://lists.example/(hidden)");
+      expect(stdout).not.toContain("key=secret");
+    }
+  });
+
   test("warns of links that lead nowhere from another machine", async () => {
     const env = { TOCSIN_NOTIFICATIONS_EMAIL_HOST: "mail.example", TOCSIN_NOTIFICATIONS_EMAIL_FROM: "a@b.example" };
     const told = { ...env, TOCSIN_NOTIFICATIONS_EMAIL_TO: "c@d.example", TOCSIN_HOST: "0.0.0.0" };

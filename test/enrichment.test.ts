@@ -42,6 +42,22 @@ async function addRule(server: TestServer, name: string, condition: object): Pro
   expect(status, text).toBe(201);
 }
 
+/** Two events of one user, wherever they come from. */
+async function addRuleForTwo(server: TestServer, name: string): Promise<void> {
+  const body = {
+    name,
+    description: "Twice by one user.",
+    source: "custom",
+    severity: "high",
+    conditions: [{ field: "type", equals: "door_opened" }],
+    threshold: { count: 2, group_by: "raw.user" },
+    window: "1h",
+    actions: [{ alert: { channels: [] } }],
+  };
+  const { status, text } = await server.call("POST", "/v1/rules", { body });
+  expect(status, text).toBe(201);
+}
+
 const alertsOf = async (server: TestServer, rule: string): Promise<any[]> =>
   (await server.call("GET", `/v1/alerts?rule_name=${rule}`)).body.data;
 
@@ -198,23 +214,30 @@ describe("a reputation", () => {
   });
 
   test("that came before the alert was made is added to it all the same", async () => {
-    const rule = {
-      name: "test.twice",
-      description: "Twice by one user.",
-      source: "custom",
-      severity: "high",
-      conditions: [{ field: "type", equals: "door_opened" }],
-      threshold: { count: 2, group_by: "raw.user" },
-      window: "1h",
-      actions: [{ alert: { channels: [] } }],
-    };
-    expect((await server.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
+    await addRuleForTwo(server, "test.twice");
     const first = await submit(server, { src_ip: "9.9.8.8", user: "ben" }, "door_opened");
     await untilScored(first.id, "9.9.8.8");
     await submit(server, { user: "ben" }, "door_opened");
     await vi.waitFor(async () => {
       const [alert] = await alertsOf(server, "test.twice");
       expect(alert?.enrichment.abuse_ipdb).toMatchObject(scored("9.9.8.8"));
+    }, WAIT);
+  });
+
+  test("is added to an alert only where it is of the address whose place the alert has", async () => {
+    await addRuleForTwo(server, "test.twice_elsewhere");
+    const known = await submit(server, { src_ip: "9.8.7.1", user: "known" }, "door_opened");
+    await untilScored(known.id, "9.8.7.1");
+    const release = peer.hold();
+    await submit(server, { src_ip: "9.8.7.2", user: "asked" }, "door_opened");
+    await submit(server, { src_ip: "193.0.6.139", user: "asked" }, "door_opened");
+    await submit(server, { src_ip: "193.0.6.140", user: "known" }, "door_opened");
+    await vi.waitFor(async () => expect(await alertsOf(server, "test.twice_elsewhere")).toHaveLength(2), WAIT);
+    release();
+    await vi.waitFor(async () => {
+      const alerts = await alertsOf(server, "test.twice_elsewhere");
+      const about = alerts.map(({ enrichment: { geo, abuse_ipdb } }) => [geo, abuse_ipdb?.address]);
+      expect(about).toEqual(["193.0.6.140", "193.0.6.139"].map((address) => [{ country: "NL" }, address]));
     }, WAIT);
   });
 

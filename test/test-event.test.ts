@@ -1,7 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { TEST_SOURCES } from "../src/demo/test-samples.ts";
+import type { Event } from "../src/model/event.ts";
 import { makeKey } from "./server-process.ts";
 import { makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
@@ -18,7 +20,9 @@ beforeAll(async () => {
   const dataDir = join(folder, "data");
   const key = await makeKey(dataDir);
   env = { TOCSIN_COLLECTORS_ACCESS_SECRET: SECRET, TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1" };
-  server = await startTocsin(dataDir, { env: { ...env, TOCSIN_SYSLOG_PORT: "0" } });
+  server = await startTocsin(dataDir, {
+    env: { ...env, TOCSIN_SYSLOG_PORT: "0", TOCSIN_TIMEZONE: "Pacific/Auckland" },
+  });
   env = { ...env, TOCSIN_URL: server.address, TOCSIN_KEY: key };
 });
 afterAll(async () => {
@@ -26,11 +30,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("an event of each source goes all the way and is shown with its id", async () => {
+test("an event of each source goes all the way and is shown with its id and the time of now", async () => {
+  const startedAtMs = Date.now();
   const outcomes = await Promise.all(TEST_SOURCES.map((source) => tocsin(["test-event", source, "--json"], env)));
   const told = outcomes.map(({ stdout, stderr }) => {
     expect(stderr).toBe("");
-    return JSON.parse(stdout) as { sent: string; event: { id: string; type: string; source: string }; rules: string[] };
+    return JSON.parse(stdout) as { sent: string; event: Event; rules: string[] };
   });
   expect(told.map(({ event }) => event.source)).toEqual([
     "platform_network",
@@ -45,10 +50,73 @@ test("an event of each source goes all the way and is shown with its id", async 
   for (const { event } of told) {
     expect(event.id).toMatch(/^evt_/);
     expect(event.type).not.toBe("unparsed");
+    expect(Date.parse(event.timestamp)).toBeGreaterThanOrEqual(Math.floor(startedAtMs / 1000) * 1000);
+    expect(Date.parse(event.timestamp)).toBeLessThanOrEqual(Date.now());
   }
   expect(told[5]!.sent).toMatch(/^TCP to 127.0.0.1 port \d+$/);
   // There is no port for EVE here.
   expect(told[7]!.sent).toBe("POST /v1/collect/eve");
+});
+
+const WINDOW_MS_MIN = 40_000;
+
+/** A key of the plan with the fewest requests, at a time when their window does not end soon. */
+async function makeStarterKey() {
+  const args = ["--name", "few", "--scopes", "events:read,events:write,alerts:read,rules:read", "--json"];
+  const { stdout } = await tocsin(["keys", "create", "--plan", "starter", ...args, "--data-dir", join(folder, "data")]);
+  const { key: secret } = JSON.parse(stdout) as { key: string };
+  /** Makes one request, and says how many are left after it. */
+  const countLeft = async () => {
+    const { headers } = await fetch(`${server.address}/v1/rules?per_page=1`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+    return {
+      left: Number(headers.get("x-ratelimit-remaining")),
+      endsAtMs: Number(headers.get("x-ratelimit-reset")) * 1000,
+    };
+  };
+  const { endsAtMs } = await countLeft();
+  if (endsAtMs - Date.now() < WINDOW_MS_MIN) await sleep(endsAtMs - Date.now() + 1000);
+  return { env: { ...env, TOCSIN_KEY: secret }, countLeft };
+}
+
+async function addRules(names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const body = JSON.stringify({
+      name,
+      description: "Any test event.",
+      severity: "low",
+      conditions: [{ field: "type", equals: "test_event" }],
+      actions: [{ alert: { channels: [] } }],
+    });
+    const headers = { authorization: `Bearer ${env["TOCSIN_KEY"]}`, "content-type": "application/json" };
+    const answer = await fetch(`${server.address}/v1/rules`, { method: "POST", headers, body });
+    expect(answer.status).toBe(201);
+  }
+}
+
+test("a run needs few of the requests of a plan, however many alerts there are", async () => {
+  const names = Array.from({ length: 10 }, (_, i) => `test.rule_${i}`);
+  await addRules(names);
+  const { env: few, countLeft } = await makeStarterKey();
+  const before = (await countLeft()).left;
+  const made = await tocsin(["test-event", "custom", "--json"], few);
+  expect(made).toMatchObject({ code: 0, stderr: "" });
+  expect((JSON.parse(made.stdout) as { rules: string[] }).rules.toSorted()).toEqual(names);
+  const none = await tocsin(["test-event", "talk"], few);
+  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining("No rule made an alert of it.") });
+  expect((await countLeft()).left).toBeGreaterThan(before - 45);
+});
+
+test("what arrived has arrived, also where no request is left to look for rules", async () => {
+  const { env: few, countLeft } = await makeStarterKey();
+  while ((await countLeft()).left > 2);
+  const outcome = await tocsin(["test-event", "custom"], few);
+  expect(outcome).toMatchObject({ code: 0, stderr: "" });
+  expect(outcome.stdout).toMatch(/found after \d+ ms: evt_/);
+  expect(outcome.stdout).toMatch(/Whether rules matched it was not looked at: .*limit of 60 requests a minute/);
+  const next = await tocsin(["test-event", "custom"], few);
+  expect(next).toMatchObject({ code: 1, stderr: expect.stringContaining("limit of 60 requests a minute") });
 });
 
 test("a key for a collector is shown with the address to post to, which works", async () => {

@@ -58,6 +58,7 @@ function finding(times: readonly number[], more: Partial<Finding> = {}): Finding
     foldKey: '["a"]',
     foldMs: PERIOD,
     group: { field: "raw.src_ip", value: "a" },
+    eventId: null,
     source: "custom",
     title: `At ${times[0]}`,
     description: "What happened.",

@@ -30,6 +30,7 @@ async function raise(more: Partial<Finding> & { name?: string } = {}): Promise<s
     foldKey: `["${++made}"]`,
     foldMs: 3_600_000,
     group: { field: "raw.src_ip", value: "192.0.2.17" },
+    eventId: null,
     source: "custom",
     title: "Failed logins from 192.0.2.17",
     description: "Somebody tries passwords.",

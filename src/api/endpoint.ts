@@ -119,6 +119,8 @@ export interface Endpoint<
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
+  /** Throws where no body, however right, would be taken: before it is read. */
+  readonly refuse?: (params: Output<Params>) => void;
   /**
    * What is wrong with the body beyond what its schema can know, told together with that. It meets things of any type, and
    * where the schema has found a fault already nothing is added.
@@ -172,6 +174,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
       try {
         const faults: Fault[] = [];
         const params = spec.params ? check(spec.params, request.params, "path", faults) : undefined;
+        if (faults.length === 0) spec.refuse?.(params as never);
         const isOptional = spec.bodyOptional === true || !spec.body;
         const beyond = (input: unknown) => spec.beyond?.(input, params as never) ?? [];
         const call = {

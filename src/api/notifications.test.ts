@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { loadSettings } from "../config/config.ts";
+import { loadSettings, type Settings } from "../config/config.ts";
 import { startHttpPeer, type HttpPeer } from "../notify/peers.fixture.ts";
 
 const PATIENCE = { timeout: 20_000, interval: 20 };
@@ -8,17 +8,23 @@ const PATIENCE = { timeout: 20_000, interval: 20 };
 let server: TestServer;
 let peer: HttpPeer;
 let answer = 404;
-beforeAll(async () => {
-  peer = await startHttpPeer(() => ({ status: answer, text: answer === 200 ? "ok" : "no_service" }));
+
+function settingsFor({ url }: HttpPeer, more: Record<string, string> = {}): Settings["notifications"] {
   const environment = {
-    TOCSIN_NOTIFICATIONS_WEBHOOK_URL: peer.url,
+    TOCSIN_NOTIFICATIONS_WEBHOOK_URL: url,
     TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "the-secret",
     TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on",
     TOCSIN_NOTIFICATIONS_CONSOLE_URL: "https://tocsin.example/",
+    ...more,
   };
   const loaded = loadSettings({ environment, workingFolder: "/" });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
-  server = await openTestServer({ settings: { notifications: loaded.settings.notifications } });
+  return loaded.settings.notifications;
+}
+
+beforeAll(async () => {
+  peer = await startHttpPeer(() => ({ status: answer, text: answer === 200 ? "ok" : "no_service" }));
+  server = await openTestServer({ settings: { notifications: settingsFor(peer) } });
 });
 afterAll(async () => {
   await server.close();
@@ -26,15 +32,15 @@ afterAll(async () => {
 });
 
 let rules = 0;
-async function alertOf(channels: string[]): Promise<string> {
+async function alertOf(channels: string[], on = server): Promise<string> {
   const name = `told.rule_${++rules}`;
   const conditions = [{ field: "type", equals: name }];
   const rule = { name, description: "Told.", severity: "high", conditions, actions: [{ alert: { channels } }] };
-  expect((await server.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
+  expect((await on.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
   const event = { type: name, source: "custom", data: {} };
-  expect((await server.call("POST", "/v1/events", { body: event })).status).toBe(201);
+  expect((await on.call("POST", "/v1/events", { body: event })).status).toBe(201);
   return vi.waitFor(async () => {
-    const { body } = await server.call("GET", `/v1/alerts?rule_name=${name}`);
+    const { body } = await on.call("GET", `/v1/alerts?rule_name=${name}`);
     expect(body.data).toHaveLength(1);
     return body.data[0].id as string;
   }, PATIENCE);
@@ -151,4 +157,32 @@ test("alerts of built-in rules are told of from a severity on, though nobody can
     return body.data[0].id as string;
   }, PATIENCE);
   expect(await settled(alertId, "sent")).toMatchObject({ channel: "webhook", reason: "created" });
+});
+
+test("who resolved an alert, how and with which words is told, that of each time", async () => {
+  const told = await startHttpPeer();
+  const own = await openTestServer({
+    settings: { notifications: settingsFor(told, { TOCSIN_NOTIFICATIONS_ON_RESOLVE: "on" }) },
+  });
+  onTestFinished(async () => {
+    await own.close();
+    await told.close();
+  });
+  const alertId = await alertOf(["webhook"], own);
+  const { secret } = own.addKey({ name: "ann" });
+  const move = async (action: string, body?: object) => {
+    const { status, text } = await own.call("POST", `/v1/alerts/${alertId}/${action}`, { key: secret, body });
+    expect(status, text).toBe(200);
+  };
+  await move("resolve", { resolution: "benign", comment: "a drill", actions_taken: ["asked Ben"] });
+  await move("reopen");
+  await move("resolve", { resolution: "duplicate" });
+  const items = () => told.received.flatMap(({ body }) => body.notifications as any[]);
+  await vi.waitFor(() => expect(items()).toHaveLength(4), PATIENCE);
+  expect(items().map(({ reason, resolved }) => [reason, resolved])).toEqual([
+    ["created", undefined],
+    ["resolved", { resolution: "benign", by: "ann", comment: "a drill", actions_taken: ["asked Ben"] }],
+    ["reopened", undefined],
+    ["resolved", { resolution: "duplicate", by: "ann", comment: null, actions_taken: [] }],
+  ]);
 });

@@ -377,12 +377,16 @@ describe("a built-in rule", () => {
     return data.find((item: { builtin: boolean }) => item.builtin);
   };
 
-  test("is not deleted, not replaced and keeps its severity", async () => {
+  test("is not deleted, not replaced, whatever is sent, and keeps its severity", async () => {
     const { id, name } = await builtin();
     const answers = [
       await server.call("DELETE", `/v1/rules/${id}`),
       await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), name, enabled: true } }),
       await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), enabled: true } }),
+      await server.call("PUT", `/v1/rules/${id}`, { body: { enabled: true } }),
+      await server.call("PUT", `/v1/rules/${id}`, { body: "no JSON", headers: { "if-match": '"999"' } }),
+      await server.call("PUT", `/v1/rules/${id}`),
+      await server.call("DELETE", `/v1/rules/${id}`, { headers: { "if-match": '"999"' } }),
       await server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "info" } }),
     ];
     for (const { status, body } of answers) {

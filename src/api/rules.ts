@@ -167,10 +167,10 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       example: { ...RULE_INPUT_EXAMPLE, enabled: true },
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found", "builtin_rule", "conflict"],
+      refuse: ({ id }) => rulebook.refuseBuiltin(id, "replaced"),
       beyond: (input, params) => {
         const rule = rulebook.find(params.id);
-        // Of a built-in rule nothing can be replaced, whatever its name is to be.
-        if (!rule || rule.builtin) return [];
+        if (!rule) return [];
         const isRenamed = typeof input === "object" && input !== null && "name" in input && input.name !== rule.name;
         const renamed = isRenamed ? [{ field: "name", message: `cannot change: it is ${rule.name}` }] : [];
         return [...renamed, ...ruleExceptionFaults(input, now(), rule.exceptions)];
@@ -217,6 +217,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
         },
       },
       problems: ["not_found", "builtin_rule", "conflict"],
+      refuse: ({ id }) => rulebook.refuseBuiltin(id, "deleted"),
       handle: async ({ params, request }) => {
         await rulebook.remove(params.id, revisionOf(request.headers["if-match"]));
         return data({ id: params.id, deleted: true });

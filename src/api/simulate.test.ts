@@ -84,6 +84,25 @@ describe("POST /v1/rules/simulate", () => {
     expect(body.data).toMatchObject({ matches: 9, alerts: 1 });
   });
 
+  test("takes exceptions as they are read", async () => {
+    const exception = { conditions: [{ field: "raw.src_ip", equals: "192.0.2.1" }], reason: "the scanner" };
+    const made = await server.call("POST", "/v1/rules", {
+      body: { ...rule, name: "site.read", exceptions: [exception] },
+    });
+    const { exceptions } = (await server.call("GET", `/v1/rules/${made.body.data.id}`)).body.data;
+    expect(exceptions).toMatchObject([{ id: expect.any(String), author: "test", created_at: expect.any(String) }]);
+    for (const name of ["site.read", "site.copy_of_it"]) {
+      const { status, body, text } = await simulate({ rule: { ...rule, name, exceptions }, time_range: week });
+      expect(status, text).toBe(200);
+      expect(body.data).toMatchObject({ matches: 9, alerts: 1 });
+    }
+    const wrong = await simulate({
+      rule: { ...rule, exceptions: [{ ...exceptions[0], colour: 1 }] },
+      time_range: week,
+    });
+    expect(wrong.body.error.details).toMatchObject([{ field: "rule.exceptions[0].colour" }]);
+  });
+
   test("needs both scopes: it shows events", async () => {
     for (const scope of ["rules:read", "events:read"] as const) {
       const { secret } = server.addKey({ scopes: [scope] });

@@ -3,7 +3,7 @@ import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simula
 import { DAY_MS } from "../lib/time.ts";
 import { eventSchema } from "../model/event-schema.ts";
 import { boundSchema } from "../model/query.ts";
-import { ruleInputSchema } from "../model/rule.ts";
+import { simulatedRuleSchema } from "../model/rule.ts";
 import type { Store } from "../store/store.ts";
 import { ClientGone } from "./body.ts";
 import { dataText, endpoint, type Endpoint } from "./endpoint.ts";
@@ -68,10 +68,10 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
       summary: "Try a rule on stored events",
       about:
         "What the rule would have done, had it been in force: the same matching, counting over time and folding as live " +
-        "detection. Nothing is stored. The name may be that of a rule there is.",
+        "detection. Nothing is stored. The name may be that of a rule there is, and exceptions may stand as they were read.",
       scopes: ["rules:read", "events:read"],
       body: z
-        .strictObject({ rule: ruleInputSchema(sources), time_range: rangeSchema })
+        .strictObject({ rule: simulatedRuleSchema(sources), time_range: rangeSchema })
         .meta({ id: "SimulationRequest" }),
       example: { rule: RULE_EXAMPLE, time_range: { from: "2026-11-08T00:00:00Z", to: "2026-11-15T00:00:00Z" } },
       answers: {

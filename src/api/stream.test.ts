@@ -116,6 +116,7 @@ async function raise(more: Partial<Finding> = {}): Promise<string> {
     foldKey: `["${++made}"]`,
     foldMs: 1000,
     group: null,
+    eventId: null,
     source: "custom",
     title: "Streamed",
     description: "Streamed.",

@@ -44,6 +44,8 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
       if (outcome.kind !== "sent") process.exitCode = EXIT_FAILED;
       if (json) return printJson({ channel: name, outcome: outcome.kind, error: outcome.error ?? null });
       if (outcome.kind === "sent") print(`Delivered to ${name}${outcome.error ? `, but ${outcome.error}` : ""}.`);
+      else if (outcome.kind === "partly")
+        process.stderr.write(`Not delivered to everybody by ${name}: ${outcome.error}\n`);
       else process.stderr.write(`Not delivered to ${name}: ${outcome.error}\n`);
     });
 }

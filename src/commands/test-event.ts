@@ -15,8 +15,12 @@ const ANSWER_MS_MAX = 30_000;
 const FOUND_MS_MAX = 15_000;
 /** How long is waited for rules: they are a moment behind. */
 const RULES_MS_MAX = 2000;
+/** Between one look and the next, twice as long each time: every look is a request, and a plan has few of them. */
 const LOOK_MS = 100;
+const LOOK_MS_MAX = 2000;
 const ALERTS_LOOKED_AT = 10;
+/** Alerts that are asked for one by one, in all the looks together. */
+const ALERTS_ASKED_MAX = 20;
 
 interface Options {
   url?: string;
@@ -59,13 +63,13 @@ Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use
       const sent = await send(service, testSample(source, marker, Date.now()));
       const event = await findEvent(service, marker);
       const tookMs = Math.round(performance.now() - startedAt);
-      const rules = await findRules(service, event.id);
+      const { rules, fault } = await findRules(service, event);
       if (options.json) return printJson({ source, sent, took_ms: tookMs, event, rules });
       print(`Sent by ${sent}, found after ${tookMs} ms: ${event.id}`);
       print(
         `It is of the type ${plain(event.type)}, source ${plain(event.source)}, severity ${event.severity}, at ${event.timestamp}.`,
       );
-      if (rules === null) print("Whether rules matched it was not looked at: the key lacks alerts:read.");
+      if (rules === null) print(`Whether rules matched it was not looked at: ${fault}`);
       else print(rules.length === 0 ? "No rule made an alert of it." : `Alerts by ${rules.map(plain).join(", ")}.`);
     });
 }
@@ -134,34 +138,82 @@ async function sendLine({ url }: Service, { address, port }: Listener, line: str
 }
 
 async function findEvent(service: Service, marker: string): Promise<Event> {
-  for (const startedAt = performance.now(); performance.now() - startedAt < FOUND_MS_MAX; await sleep(LOOK_MS)) {
-    const { data } = await ask<{ data: Event[] }>(service, "GET", `/v1/events?per_page=1&search=${marker}`);
-    if (data[0]) return data[0];
+  for await (const _ of looks(FOUND_MS_MAX)) {
+    const event = await lookFor(service, marker);
+    if (event) return event;
   }
   throw new CommandFailure(
     `It was sent, but no event came of it within ${FOUND_MS_MAX / 1000} s.\nGET /v1/collectors says what was refused and why; the marker is ${marker}.`,
   );
 }
 
-/** The rules whose alerts hold the event; null where the key may not see alerts. */
-async function findRules(service: Service, eventId: string): Promise<string[] | null> {
+async function lookFor(service: Service, marker: string): Promise<Event | undefined> {
+  try {
+    const { data } = await ask<{ data: Event[] }>(service, "GET", `/v1/events?per_page=1&search=${marker}`);
+    return data[0];
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const message = `It was sent, but whether it arrived could not be looked at; the marker is ${marker}.\n${error.message}`;
+    throw new CommandFailure(message, error.exitCode, { cause: error });
+  }
+}
+
+/** Once at once, then again and again for so long, with growing waits. */
+async function* looks(forMs: number): AsyncGenerator<void> {
+  const startedAt = performance.now();
+  for (let waitMs = LOOK_MS; ; waitMs = Math.min(waitMs * 2, LOOK_MS_MAX)) {
+    yield;
+    const leftMs = forMs - (performance.now() - startedAt);
+    if (leftMs <= 0) return;
+    await sleep(Math.min(waitMs, leftMs));
+  }
+}
+
+interface MatchedRules {
+  /** Those whose alerts hold the event; null where they could not be looked at. */
+  readonly rules: readonly string[] | null;
+  /** Why they could not. */
+  readonly fault?: string;
+}
+
+/** That the event arrived is known: whatever is refused here does not change it. */
+async function findRules(service: Service, event: Event): Promise<MatchedRules> {
+  try {
+    return { rules: await rulesOf(service, event) };
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const isForbidden = error instanceof Refusal && error.status === 403;
+    return { rules: null, fault: isForbidden ? "the key lacks alerts:read." : error.message };
+  }
+}
+
+interface ListedAlert {
+  readonly id: string;
+  readonly rule_name: string;
+  readonly event_count: number;
+  readonly first_event_at: string;
+  readonly last_event_at: string;
+}
+
+async function rulesOf(service: Service, { id: eventId, timestamp }: Event): Promise<string[]> {
   const path = `/v1/alerts?sort=last_event_at&order=desc&per_page=${ALERTS_LOOKED_AT}`;
-  const rules: string[] = [];
-  for (const startedAt = performance.now(); performance.now() - startedAt < RULES_MS_MAX; await sleep(LOOK_MS)) {
-    let alerts: { id: string; rule_name: string }[];
-    try {
-      ({ data: alerts } = await ask<{ data: typeof alerts }>(service, "GET", path));
-    } catch (error) {
-      if (error instanceof Refusal && error.status === 403) return null;
-      throw error;
-    }
-    for (const { id, rule_name: rule } of alerts) {
+  /** As they were when they were asked for: one that has not changed is not asked for again. */
+  const asked = new Map<string, number>();
+  let askedCount = 0;
+  for await (const _ of looks(RULES_MS_MAX)) {
+    const { data: alerts } = await ask<{ data: ListedAlert[] }>(service, "GET", path);
+    const rules: string[] = [];
+    for (const { id, rule_name: rule, event_count: count, ...span } of alerts) {
+      const couldHold = span.first_event_at <= timestamp && timestamp <= span.last_event_at;
+      if (!couldHold || asked.get(id) === count || askedCount >= ALERTS_ASKED_MAX) continue;
+      askedCount++;
+      asked.set(id, count);
       const { data } = await ask<{ data: { related_events: { id: string }[] } }>(service, "GET", `/v1/alerts/${id}`);
       if (data.related_events.some((event) => event.id === eventId)) rules.push(rule);
     }
-    if (rules.length > 0) break;
+    if (rules.length > 0) return rules;
   }
-  return rules;
+  return [];
 }
 
 class Refusal extends CommandFailure {

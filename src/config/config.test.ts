@@ -245,6 +245,47 @@ test("a secret is never shown, neither where settings are listed nor where it is
   expect(JSON.stringify([used, faults])).not.toMatch(/sk-secret|hooks\.example|ftp:/);
 });
 
+test("of an address what may be a key is not shown, neither where settings are listed nor where one is wrong", () => {
+  const environment = {
+    TOCSIN_ENRICHMENT_LISTS:
+      "own=/etc/own.txt,feed=https://lists.example/SECRET/list.txt?key=SECRET,all=http://SECRET@192.0.2.1",
+    TOCSIN_ENRICHMENT_ABUSEIPDB_URL: "https://ann:SECRET@proxy.example/api/v2",
+    TOCSIN_ANALYSIS_URL: "https://models.example/v1?key=SECRET",
+    TOCSIN_ANALYSIS_MODEL: "small",
+  };
+  const { settings, used } = load({ environment }) as LoadedSettings;
+  expect(settings.analysis.url).toBe("https://models.example/v1?key=SECRET");
+  const listed = Object.fromEntries(used.map(({ path, value }) => [path, value]));
+  expect(listed).toMatchObject({
+    "enrichment.lists": ["own=/etc/own.txt", "feed=https://lists.example/(hidden)", "all=http://(hidden)@192.0.2.1/"],
+    "enrichment.abuseipdb_url": "https://(hidden)@proxy.example/api/v2",
+    "analysis.url": "https://models.example/v1?(hidden)",
+  });
+  expect(load({}) as LoadedSettings).toMatchObject({
+    used: expect.arrayContaining([
+      { path: "enrichment.abuseipdb_url", value: "https://api.abuseipdb.com/api/v2", origin: "default" },
+    ]),
+  });
+  const wrong = [
+    { enrichment: { lists: ["Feed=https://l.example/SECRET"] } },
+    { enrichment: { lists: [{ feed: "https://l.example/?SECRET" }] } },
+    { enrichment: { lists: "feed=https://l.example/SECRET" } },
+    { enrichment: { lists: ["feed=https://l exam/SECRET"] } },
+    { enrichment: { lists: ["feed=ftp://l.example/SECRET"] } },
+    { enrichment: "https://l.example/?SECRET" },
+    { analysis: { url: "htps://ann:SECRET@m.example/v1" } },
+    { notifications: { email_host: "smtp://ann:SECRET@m.example" } },
+  ];
+  const faults = wrong.map((settings) => faultsOf({ yaml: JSON.stringify(settings) }));
+  expect(faults.map((each) => each.map(({ path }) => path))).toEqual([
+    ...Array.from({ length: 5 }, () => ["enrichment.lists"]),
+    ["enrichment"],
+    ["analysis.url"],
+    ["notifications.email_host"],
+  ]);
+  expect(JSON.stringify([used, faults])).not.toContain("SECRET");
+});
+
 test("a channel that is half configured is a fault at what is missing", () => {
   const faultsOf = (environment: Record<string, string>) => {
     const named = Object.entries(environment).map(([name, value]) => [`TOCSIN_NOTIFICATIONS_${name}`, value] as const);

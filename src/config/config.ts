@@ -2,6 +2,7 @@ import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
+import { shownAddress } from "../lib/hiding.ts";
 import { nearestName } from "../lib/nearest.ts";
 import { facts, type Facts } from "./kinds.ts";
 import { settingsSchema } from "./settings.ts";
@@ -83,7 +84,7 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
   const winners = new Map<string, Given>();
   for (const item of given) {
     if (!item.entry.schema.safeParse(item.value).success) {
-      const is = item.entry.isSecret ? "something else" : shown(item.value);
+      const is = item.entry.isSecret ? "something else" : shown(item.value, item.entry);
       const message = `must be ${item.entry.allowed}; it is ${is}`;
       faults.push({ path: item.entry.path, origin: item.origin, message });
     }
@@ -97,9 +98,9 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
     const originOf = (path: string) => winners.get(path)!.origin;
     return { faults: together.map(({ path, because, message }) => ({ path, origin: originOf(because), message })) };
   }
-  const used = [...winners.values()].map(({ entry: { path, isSecret, fallback }, value, origin }) => ({
-    path,
-    value: path === "data_dir" ? settings.dataDir : isSecret && value !== fallback ? "(secret)" : value,
+  const used = [...winners.values()].map(({ entry, value, origin }) => ({
+    path: entry.path,
+    value: entry.path === "data_dir" ? settings.dataDir : asListed(value, entry),
     origin,
   }));
   return { settings, file, used };
@@ -223,8 +224,17 @@ function unknownVariable(name: string, names: readonly string[]): string {
     : `is not a setting; there are ${names.join(", ")}`;
 }
 
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+/** As `tocsin check` lists it. */
+function asListed(value: unknown, { isSecret, fallback, shownAs = shownAddress }: Facts): unknown {
+  if (isSecret && value !== fallback) return "(secret)";
+  const one = (item: unknown) => (typeof item === "string" ? shownAs(item) : item);
+  return Array.isArray(value) ? value.map(one) : one(value);
+}
+
+/** A wrong value, whatever its shape: also what is no address yet may have a key in it. */
+function shown(value: unknown, { shownAs = shownAddress }: Pick<Facts, "shownAs"> = {}): string {
+  const hidden = (_: string, item: unknown) => (typeof item === "string" ? shownAs(item) : item);
+  const text = JSON.stringify(value, hidden) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 

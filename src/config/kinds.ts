@@ -15,6 +15,8 @@ export interface Facts {
   readonly fallback: unknown;
   /** Never shown: neither where settings are listed nor where one is wrong. */
   readonly isSecret?: true;
+  /** What may be shown of a text of it; an address never has its user, its password or its query. */
+  readonly shownAs?: (text: string) => string;
   /** From the text of a variable or a flag to what the file would hold. */
   readonly read: (text: string) => unknown;
 }
@@ -90,15 +92,22 @@ interface ListFacts {
   readonly fallback: readonly string[];
   readonly min?: number;
   readonly max?: number;
+  readonly shownAs?: (text: string) => string;
 }
 
-export const list = (isItem: (item: string) => boolean, { about, items, fallback, min = 0, max }: ListFacts) =>
+export const list = (isItem: (item: string) => boolean, { about, items, fallback, min = 0, max, shownAs }: ListFacts) =>
   setting(
     z
       .array(z.string().refine(isItem))
       .min(min)
       .max(max ?? LIST_ITEMS_MAX),
-    { about, allowed: `a list of ${items} (separated by commas in a variable or a flag)`, fallback, read: readList },
+    {
+      about,
+      allowed: `a list of ${items} (separated by commas in a variable or a flag)`,
+      fallback,
+      read: readList,
+      ...(shownAs && { shownAs }),
+    },
   );
 
 export const addresses = (about: string) =>

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { shownHost } from "../lib/hiding.ts";
 import { parseCidr } from "../lib/ip.ts";
 import { LOG_LEVELS } from "../lib/log.ts";
 import { SEVERITIES } from "../model/event.ts";
@@ -40,6 +41,13 @@ const LIST_ITEM = /^[a-z][a-z0-9_-]{0,63}=\S.*$/;
 const RECIPIENTS_MAX = 50;
 /** Strict enough that nothing but an address can get into a header. */
 const EMAIL = /^[^\s@<>,;:"()[\]\\]{1,64}@[A-Za-z0-9.-]{1,255}$/;
+
+/** A name and where the list is. What is meant as an address and is none would be taken for a file, and shown as one. */
+function isListItem(item: string): boolean {
+  if (!LIST_ITEM.test(item)) return false;
+  const from = item.slice(item.indexOf("=") + 1);
+  return !/^[a-z][a-z0-9+.-]*:\/\//i.test(from) || /^https?:$/.test(URL.parse(from)?.protocol ?? "");
+}
 
 export const settingsSchema = z.strictObject({
   host: word(
@@ -188,11 +196,12 @@ export const settingsSchema = z.strictObject({
   enrichment: z.strictObject({
     geo: onOff("whether the country (and city, where the file has it) of outside addresses is added to events", "on"),
     geoFile: fileOr("builtin", "MMDB file with countries or cities; read again when it changes"),
-    lists: list((item) => LIST_ITEM.test(item), {
+    lists: list(isListItem, {
       about: "own lists of addresses, networks and domains; the names of those that an event is on are added to it",
       items: "<name>=<file or https:// address>",
       fallback: [],
       max: LISTS_MAX,
+      shownAs: shownHost,
     }),
     listsEveryMinutes: integer("how often lists are read again", 60, 1, 10_080),
     abuseipdbKey: secretOrOff("key for AbuseIPDB; with it, outside addresses are looked up there"),

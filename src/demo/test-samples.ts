@@ -2,7 +2,8 @@ import { formatTime } from "../lib/time.ts";
 import type { CollectName } from "../model/key.ts";
 
 // One thing of each kind that devices send, made up, to see whether the way from a device to an event is open. The marker
-// stands in it, so that the event can be found.
+// stands in it, so that the event can be found. Times have their zone with them: in which one the service reads those
+// without is not known here.
 
 export const TEST_SOURCES = ["network", "protect", "access", "talk", "custom", "syslog", "cef", "eve"] as const;
 export type TestSource = (typeof TEST_SOURCES)[number];
@@ -70,12 +71,12 @@ export function testSample(source: TestSource, marker: string, nowMs: number): T
     case "syslog":
       return line(
         "syslog",
-        `<38>${bsdTime(nowMs)} gateway sshd[4242]: Failed password for ${marker} from 192.0.2.10 port 50000 ssh2`,
+        `<38>1 ${formatTime(nowMs)} gateway sshd 4242 - - Failed password for ${marker} from 192.0.2.10 port 50000 ssh2`,
       );
     case "cef":
       return line(
         "syslog",
-        `<14>${bsdTime(nowMs)} gateway CEF:0|Ubiquiti|UniFi Network|9.0.0|546|Admin Accessed UniFi Network|2|` +
+        `<14>${formatTime(nowMs)} gateway CEF:0|Ubiquiti|UniFi Network|9.0.0|546|Admin Accessed UniFi Network|2|` +
           `UNIFIcategory=System UNIFIhost=Gateway src=192.0.2.10 suser=${marker} msg=A test`,
       );
     case "eve":
@@ -103,13 +104,4 @@ export function testSample(source: TestSource, marker: string, nowMs: number): T
 
 function line(name: "syslog" | "eve", text: string): TestSample {
   return { way: "line", collector: name, name, line: text };
-}
-
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/** As RFC 3164 writes a time, in UTC. */
-function bsdTime(nowMs: number): string {
-  const time = new Date(nowMs);
-  const day = String(time.getUTCDate()).padStart(2, " ");
-  return `${MONTHS[time.getUTCMonth()]} ${day} ${formatTime(nowMs).slice(11, 19)}`;
 }

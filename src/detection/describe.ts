@@ -18,6 +18,7 @@ export function describeFinding(rule: Rule, event: Event, group: readonly Scalar
     ...found,
     ...describeRule(rule, readsEvent(event)),
     group: groupOf(rule, group),
+    eventId: event.id,
     source: event.source,
     enrichment: event.enrichment,
   };
@@ -41,6 +42,7 @@ export function describeSilence(
     ...fold,
     ...describeRule(rule, valueOf),
     group: groupOf(rule, group),
+    eventId: null,
     source: last?.source ?? source,
     enrichment: {},
     eventCount: 0,

@@ -63,6 +63,7 @@ test("a finding says what a person needs to know", () => {
       foldKey: '["192.0.2.7"]',
       foldMs: HOUR_MS,
       group: { field: "raw.src_ip", value: "192.0.2.7" },
+      eventId: events[2]!.id,
       source: "custom",
       title: "Failed logins from 192.0.2.7",
       description: "Somebody guesses passwords",
@@ -108,7 +109,8 @@ test("an event without the value that is counted by is a match, but does not cou
 test("a rule looks at what came after it was made, with an empty memory", () => {
   const before = attempts(2);
   engine.setRule({ ...bruteForce, activeAfter: before[1]!.id });
-  expect(engine.process([...before, ...attempts(2, 10_000)])).toMatchObject({ findings: [], matches: [{ count: 2 }] });
+  const timesMs = [START_MS + 10_000, START_MS + 11_000];
+  expect(engine.process([...before, ...attempts(2, 10_000)])).toMatchObject({ findings: [], matches: [{ timesMs }] });
   engine.setRule({ ...bruteForce, severity: "low" });
   expect(engine.process(attempts(2, 20_000)).findings).toEqual([]);
 });

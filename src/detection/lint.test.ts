@@ -10,7 +10,8 @@ const TESTS = readBuiltinFiles(SETTINGS)[0]!.tests;
 const GOOD = "{ field: type, equals: x }";
 
 function hintsOf(lines: string): string[] {
-  const content = `name: a.b\ndescription: D\nseverity: low\nactions: [{ alert: { channels: [] } }]\n${lines}`;
+  const described = lines.includes("description:") ? "" : "description: D\n";
+  const content = `name: a.b\n${described}severity: low\nactions: [{ alert: { channels: [] } }]\n${lines}`;
   const { documents, faults } = parse({ name: "a.yaml", content });
   expect(faults).toEqual([]);
   return lintRule({ ...documents[0]!, tests: TESTS }).map(({ path, message }) => `${path}: ${message}`);
@@ -28,6 +29,9 @@ describe("a hint", () => {
       /^conditions\[1\]\.any\[0\]\.in: .*string never/,
     ],
     [`conditions: [${GOOD}, { field: raw.user, equals_field: raw.usre }]`, /equals_field: raw\.usre.*raw\.user meant/],
+    [`conditions: [${GOOD}, { field: severity, gt: 3 }]`, /^conditions\[1\]\.gt: severity .*never holds; in takes/],
+    [`conditions: [${GOOD}, { not: { field: type, lte: 3 } }]`, /^conditions\[1\]\.not\.lte: type .*never holds/],
+    [`conditions: [${GOOD}, { field: raw.user, gte: 3 }]`, /^conditions\[1\]\.gte: raw\.user .*never holds/],
     [`conditions: [{ field: severity, equals: high }]`, /^conditions: is looked at for every event/],
     [`conditions: [{ any: [${GOOD}, { field: raw.a, exists: true }] }]`, /^conditions: is looked at/],
     [`conditions: [{ not: ${GOOD} }]`, /^conditions: is looked at/],
@@ -45,6 +49,17 @@ describe("a hint", () => {
     [`conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5, group_by: id }`, /^group_by: id is another one/],
     [`conditions: [${GOOD}]\ndedup: { period: 5s }`, /^dedup\.period: is so short/],
     [`conditions: [${GOOD}]\ntitle: "From {{src_ip}}"`, /^title: \{\{src_ip\}\} stays empty/],
+    [`conditions: [${GOOD}]\ntitle: "From {{raw.srcip}}"`, /^title: raw\.srcip is not .*raw\.src_ip meant/],
+    [`conditions: [${GOOD}]\ndescription: "In {{ enrichment.geo.contry }}"`, /^description: .*geo\.country meant/],
+    [
+      `conditions: [${GOOD}]\ngroup_by: raw.job\nabsence: 1h\ntitle: "No {{raw.name}}"`,
+      /^title: \{\{raw\.name\}\} stays/,
+    ],
+    [
+      `conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5, group_by: raw.srcip }`,
+      /^threshold\.group_by: .*src_ip meant/,
+    ],
+    [`conditions: [${GOOD}]\ndedup: { by: raw.camrea }`, /^dedup\.by: .*raw\.camera meant/],
     [
       `conditions: []\nwindow: 5m\nsequence: [{ name: a, conditions: [${GOOD}] }, { name: b, conditions: [{ field: raw.a, gt: 3 }] }]`,
       /^sequence\[1\]\.conditions: is looked at/,
@@ -56,6 +71,9 @@ describe("a hint", () => {
   test("is not given where nothing is to be said", () => {
     const conditions = `conditions: [${GOOD}, { field: raw.dst_port, in: [22, 23] }, { field: raw.custom_thing, regex: 'evil\\d+' }]`;
     expect(hintsOf(`${conditions}\ntitle: "From {{raw.src_ip}}"`)).toEqual([]);
+    const absence = `conditions: [${GOOD}]\ngroup_by: raw.job\nabsence: 1h`;
+    expect(hintsOf(`${absence}\ntitle: "No {{type}} of {{raw.job}} since {{timestamp}}"`)).toEqual([]);
+    expect(hintsOf(`conditions: [${GOOD}, { field: timestamp, gt: "2026-01-01T00:00:00Z" }]`)).toEqual([]);
     expect(hintsOf(`conditions: [{ field: raw.a, regex: '(a|b)\\.exec' }]`)).toEqual([]);
   });
 

@@ -1,8 +1,9 @@
 import { parseDuration } from "../lib/duration.ts";
 import { nearestName } from "../lib/nearest.ts";
-import { OPERATORS, type Condition, type FieldTest, type Scalar } from "../model/condition.ts";
+import { OPERATORS, type Condition, type FieldTest } from "../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../model/event.ts";
 import { ANY_FIELD, pathFault } from "../model/field.ts";
+import type { SeenEvent } from "../model/finding.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import type { RuleDocument } from "./rule-file.ts";
@@ -19,6 +20,11 @@ export interface Hint {
 const REPETITION_HIGH = 200;
 const LITERAL_CHARACTERS_MIN = 3;
 const SHORT_DEDUP_MS = 60_000;
+/** Of every event, and texts. */
+const TOP_TEXTS: ReadonlySet<string> = new Set(["type", "source", "severity", "class"]);
+/** What is known of the last event before an absence. */
+const SEEN_FIELDS: readonly (keyof SeenEvent)[] = ["type", "source", "class", "severity", "timestamp"];
+const COMPARISONS: ReadonlySet<string> = new Set(["gt", "gte", "lt", "lte"]);
 
 export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">): Hint[] {
   const hints: Hint[] = [];
@@ -31,19 +37,27 @@ export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">
   for (const [path, items] of lists) items.forEach((item, i) => lintItem(item, `${path}[${i}]`, hint));
   lintGuard(input, hint);
   lintAggregates(input, hint);
+  lintTemplates(input, hint);
+  if (tests.length === 0) hint("tests", "there are none: say which events must fire and which must not");
+  return hints;
+}
+
+function lintTemplates(input: RuleInput, hint: Say): void {
+  const known = new Set([...pathList(input.group_by), ...SEEN_FIELDS]);
   for (const [place, text] of [
     ["title", input.title ?? ""],
     ["description", input.description],
   ] as const) {
-    for (const [, paths] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
-      for (const path of placePaths(paths!)) {
+    for (const [, paths = ""] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
+      for (const path of placePaths(paths)) {
         const fault = pathFault(path);
         if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
+        else if (input.absence && !known.has(path))
+          hint(place, `{{${path}}} stays empty: of an absence there is no event, and it is none of group_by`);
+        else lintField(path, place, hint);
       }
     }
   }
-  if (tests.length === 0) hint("tests", "there are none: say which events must fire and which must not");
-  return hints;
 }
 
 type Say = (path: string, message: string) => void;
@@ -56,7 +70,7 @@ function lintItem(item: ConditionInput, path: string, hint: Say): void {
   const { field, operator, value } = test.of[0]!;
   lintField(field, `${path}.field`, hint);
   if (OPERATORS[operator].relation !== undefined) lintField(String(value), `${path}.${operator}`, hint);
-  else lintType(field, value, `${path}.${operator}`, hint);
+  else lintType({ field, operator, value }, `${path}.${operator}`, hint);
   if (operator === "regex") for (const pattern of [value].flat()) lintPattern(String(pattern), `${path}.regex`, hint);
   if (field === ANY_FIELD) hint(path, "looks at every value of every event; name the field where you know it");
 }
@@ -75,10 +89,18 @@ function lintField(field: string, path: string, hint: Say): void {
   hint(path, `${field} is not a field of ours: is ${known.find((name) => name.endsWith(`.${near}`))} meant?`);
 }
 
-function lintType(field: string, value: Scalar | readonly Scalar[], path: string, hint: Say): void {
-  if (!Object.hasOwn(WELL_KNOWN_FIELDS, field)) return;
-  const type = WELL_KNOWN_FIELDS[field as keyof typeof WELL_KNOWN_FIELDS];
-  if (path.endsWith(".exists")) return;
+function lintType(
+  { field, operator, value }: Pick<FieldTest, "field" | "operator" | "value">,
+  path: string,
+  hint: Say,
+): void {
+  const isKnown = Object.hasOwn(WELL_KNOWN_FIELDS, field);
+  if ((!isKnown && !TOP_TEXTS.has(field)) || operator === "exists") return;
+  const type = isKnown ? WELL_KNOWN_FIELDS[field as keyof typeof WELL_KNOWN_FIELDS] : "string";
+  if (type === "string" && COMPARISONS.has(operator)) {
+    const remedy = field === "severity" ? "; in takes a list of severities" : "";
+    return hint(path, `${field} holds a string, and ${operator} compares numbers: it never holds${remedy}`);
+  }
   if ([value].flat().every((item) => typeof item !== type)) {
     hint(path, `${field} holds a ${type}, and a ${type} never equals a ${typeof [value].flat()[0]}`);
   }
@@ -168,8 +190,19 @@ function lintAggregates(input: RuleInput, hint: Say): void {
   if (threshold?.count === 1 && threshold.distinct === undefined)
     hint("threshold.count", "1 is every match: leave window and threshold out");
   if (sequence && !input.group_by) hint("group_by", "is missing: events of the whole site are put together");
-  for (const path of [...pathList(threshold?.group_by), ...pathList(input.group_by), ...pathList(dedup.by)]) {
-    if (path === "id" || path === "timestamp") hint("group_by", `${path} is another one for every event`);
+  const groups = [
+    ["threshold.group_by", threshold?.group_by],
+    ["group_by", input.group_by],
+    ["dedup.by", dedup.by],
+    ["threshold.distinct", threshold?.distinct],
+    ...(sequence ?? []).map((step, i) => [`sequence[${i}].group_by`, step.group_by] as const),
+  ] as const;
+  for (const [place, paths] of groups) {
+    for (const path of pathList(paths)) {
+      lintField(path, place, hint);
+      if (place !== "threshold.distinct" && (path === "id" || path === "timestamp"))
+        hint("group_by", `${path} is another one for every event`);
+    }
   }
   if (parseDuration(dedup.period)! < SHORT_DEDUP_MS)
     hint("dedup.period", "is so short that one attack becomes many alerts");

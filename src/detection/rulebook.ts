@@ -103,6 +103,12 @@ export class Rulebook {
     return this.#rules.get(id);
   }
 
+  /** What cannot be done with a built-in rule cannot be done however it is asked for. */
+  refuseBuiltin(id: string, done: "replaced" | "deleted"): void {
+    const rule = this.#rules.get(id);
+    if (rule?.builtin) throw builtinRefusal(rule, done);
+  }
+
   /** By name. */
   list(filter: RuleFilter): Rule[] {
     const words = filter.search?.toLowerCase();
@@ -165,7 +171,7 @@ export class Rulebook {
   /** `revision` is the one that the editor has seen, where they say so. */
   async replace(id: string, input: RuleReplacement, author: string, revision?: number): Promise<Rule> {
     return this.#editOne(id, revision, (rule, position) => {
-      if (rule.builtin) throw builtinRefusal(rule, "replaced");
+      this.refuseBuiltin(id, "replaced");
       return {
         ...rule,
         ...toRuleBody(input),
@@ -202,8 +208,8 @@ export class Rulebook {
   async remove(id: string, revision?: number): Promise<void> {
     await this.#inTurn(() =>
       this.#change(async () => {
-        const rule = this.#seen(id, revision);
-        if (rule.builtin) throw builtinRefusal(rule, "deleted");
+        this.refuseBuiltin(id, "deleted");
+        this.#seen(id, revision);
         await this.#store.remove(id);
         this.#rules.delete(id);
         return { set: [], removed: [id] };

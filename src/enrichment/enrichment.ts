@@ -112,9 +112,18 @@ export class Enrichment {
     return found;
   }
 
-  /** An alert was made; `eventIds` are the newest of its events. */
-  alertMade(alert: { readonly id: string; readonly enrichment: JsonObject }, eventIds: readonly string[]): void {
-    if (!("abuse_ipdb" in alert.enrichment)) this.#reputations?.alertMade(alert.id, eventIds);
+  /**
+   * An alert was made. Its enrichment is that of the event that completed it, and what is found out later is to be about the
+   * same address; only where that event has none, one of `eventIds` will do, the newest of the alert's events.
+   */
+  alertMade(
+    { id, enrichment }: { readonly id: string; readonly enrichment: JsonObject },
+    completedBy: string | null,
+    eventIds: readonly string[],
+  ): void {
+    if ("abuse_ipdb" in enrichment) return;
+    const others = "geo" in enrichment ? [] : eventIds;
+    this.#reputations?.alertMade(id, completedBy, others);
   }
 
   get status(): EnrichmentStatus {

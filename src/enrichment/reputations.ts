@@ -122,9 +122,10 @@ export class Reputations {
     }
   }
 
-  /** An alert without a reputation was made of these events. */
-  alertMade(alertId: string, eventIds: readonly string[]): void {
-    const addresses = new Set(eventIds.flatMap((id) => this.#addressOfEvent.get(id) ?? []));
+  /** An alert without a reputation was made by this event; where that has no address, those of the others are as good. */
+  alertMade(alertId: string, completedBy: string | null, others: readonly string[]): void {
+    const own = completedBy === null ? undefined : this.#addressOfEvent.get(completedBy);
+    const addresses = own === undefined ? new Set(others.flatMap((id) => this.#addressOfEvent.get(id) ?? [])) : [own];
     for (const address of addresses) {
       const report = this.reportOf(address);
       if (report) void this.#add(report, [], [alertId]);

@@ -33,7 +33,9 @@ export interface Finding {
   readonly foldKey: string;
   readonly foldMs: number;
   readonly group: Group | null;
-  /** The source of the event that completed the match. */
+  /** The event that completed the match; null for an absence. */
+  readonly eventId: string | null;
+  /** The source of that event. */
   readonly source: string;
   /** Filled from that event. */
   readonly title: string;

@@ -26,6 +26,8 @@ export interface Notification extends NewNotification {
   readonly attempts: number;
   /** Whether the channel may have got the message before. */
   readonly isRepeat: boolean;
+  /** Those of the channel's recipients who are still to get the message, where others have it; null: all of them. */
+  readonly untold: readonly string[] | null;
   /** When it was put in line: later than its creation where somebody sent it again. */
   readonly queuedAt: number;
   /** When it is tried next; null where it is not. */

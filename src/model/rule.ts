@@ -166,7 +166,7 @@ export const exceptionInputSchema = z
   })
   .meta({ id: "NewException", description: "events that are no match of the rule, and why" });
 
-/** In a rule that replaces another, those that it has already stand as they were read. */
+/** In a rule that replaces another, or is tried, those that it has already stand as they were read. */
 const keptExceptionSchema = exceptionInputSchema
   .extend({
     id: z.string().optional().describe("of one that the rule has: it stays, with its author and its time"),
@@ -263,6 +263,13 @@ export function ruleReplacementSchema(sources: readonly string[]) {
     .superRefine(refuseMixtures, BESIDE_OTHERS)
     .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "RuleReplacement" });
+}
+
+/** A rule as it is tried: its exceptions may stand as they were read. */
+export function simulatedRuleSchema(sources: readonly string[]) {
+  return newRuleInputSchema(sources)
+    .safeExtend({ exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]) })
+    .meta({ id: "SimulatedRule" });
 }
 
 function sourceSchema(sources: readonly string[]) {

@@ -5,7 +5,7 @@ import type { Notification } from "../model/notification.ts";
 import type { Channel as ChannelName } from "../model/rule.ts";
 import { StoreUnavailable, type NewTimelineEntry, type Settlement, type Store } from "../store/store.ts";
 import type { Channel, Outcome } from "./channel.ts";
-import type { MessageItem } from "./message.ts";
+import { closingAt, digestOf, type MessageItem } from "./message.ts";
 import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
 
 /** How long an attempt may go on once the service is told to stop. */
@@ -13,6 +13,8 @@ const CLOSE_MS_MAX = 4000;
 /** For one attempt, whatever limits the channel has of its own: one that is spoken to slowly must not hold up the rest for ever. */
 const ATTEMPT_MS_MAX = 60_000;
 const STORE_WAIT_MS = 1000;
+/** Alerts of one message whose timelines are read, to tell how they were resolved: no channel shows more of them. */
+const CLOSINGS_MAX = 100;
 /** A clock that is set back must not make a channel sleep for as long. */
 const SLEEP_MS_MAX = 60_000;
 
@@ -137,20 +139,36 @@ export class ChannelQueue {
   async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
     const { store, channel, urlOf, now, log, name } = this.#options;
     const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
-    const items = notifications.map(({ reason, alertId }, i): MessageItem => {
-      // Alerts are never removed.
-      return { reason, alert: alerts[i]!, url: urlOf(alertId) };
-    });
+    const items = await this.#withClosings(
+      notifications.map(({ reason, alertId, createdAt }, i) => {
+        // Alerts are never removed.
+        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
+      }),
+    );
     const isRepeat = notifications.some((notification) => notification.isRepeat);
+    const untold = notifications[0]!.untold;
     try {
       return await within(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
-        channel.send({ deliveryId, isRepeat, at: now(), items }, signal),
+        channel.send({ deliveryId, isRepeat, at: now(), items, ...(untold && { untold }) }, signal),
       );
     } catch (error) {
       // A fault of ours in one message must not keep the others from being told.
       log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
       return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
     }
+  }
+
+  /** What a person did at that moment stands on the timeline. */
+  async #withClosings(items: readonly (MessageItem & { readonly createdAt: number })[]): Promise<MessageItem[]> {
+    const { alerts } = this.#options.store;
+    const shown = new Set<MessageItem>(digestOf(items, CLOSINGS_MAX).shown);
+    const told: MessageItem[] = [];
+    for (const item of items) {
+      const { reason, alert, createdAt } = item;
+      const found = reason === "resolved" && shown.has(item) ? await alerts.withTimeline(alert.id) : undefined;
+      told.push({ ...item, closing: found && closingAt(found.timeline, createdAt) });
+    }
+    return told;
   }
 
   #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {
@@ -162,17 +180,24 @@ export class ChannelQueue {
     }
     if (outcome.kind === "refused") return { status: "dead", error: outcome.error };
     const at = now();
-    const asked = outcome.retryAfterMs ?? 0;
-    this.#failuresInARow++;
-    const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
-    this.#past = { ...this.#past, pausedUntil };
+    const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
+    if (outcome.kind === "failed") {
+      this.#failuresInARow++;
+      const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+      this.#past = { ...this.#past, pausedUntil };
+    } else {
+      // The channel takes messages: one recipient must not hold up the others.
+      this.#failuresInARow = 0;
+    }
     const attempts = Math.max(...notifications.map((notification) => notification.attempts));
     const queuedAt = Math.min(...notifications.map((notification) => notification.queuedAt));
     const dueAt = at + Math.max(asked, waitAfter(attempts, random()));
     if (dueAt - queuedAt > retryMs) {
       return { status: "dead", error: `given up after ${attempts} attempts: ${outcome.error}` };
     }
-    return { status: "waiting", error: outcome.error, dueAt, isRepeat: outcome.mayHaveArrived };
+    const waiting = { status: "waiting", error: outcome.error, dueAt } as const;
+    if (outcome.kind === "partly") return { ...waiting, isRepeat: false, untold: outcome.untold };
+    return { ...waiting, isRepeat: outcome.mayHaveArrived };
   }
 
   /** What was delivered must be known as delivered, however long the store takes. */

@@ -13,6 +13,8 @@ export interface Channel {
 export type Outcome =
   /** `error`: not everybody got it. */
   | { readonly kind: "sent"; readonly error?: string }
+  /** Some have it; these are to be tried again, and nobody else. */
+  | { readonly kind: "partly"; readonly error: string; readonly untold: readonly string[] }
   /** The same message has no hope: it was understood and refused. */
   | { readonly kind: "refused"; readonly error: string }
   | {

@@ -1,5 +1,6 @@
 import { oneLine } from "../lib/text.ts";
-import type { AlertSummary } from "../model/alert.ts";
+import type { AlertSummary, TimelineEntry } from "../model/alert.ts";
+import type { Resolution } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import type { NotificationReason } from "../model/notification.ts";
 
@@ -10,6 +11,25 @@ export interface MessageItem {
   readonly alert: AlertSummary;
   /** Where to read more. */
   readonly url: string;
+  /** Of one that was resolved: how. */
+  readonly closing?: Closing | undefined;
+}
+
+/** How somebody closed an alert. */
+export interface Closing {
+  readonly resolution: Resolution;
+  readonly by: string;
+  readonly comment: string | null;
+  readonly actionsTaken: readonly string[];
+}
+
+/** What was done to the alert at that moment: it may have been opened and closed again since. */
+export function closingAt(timeline: readonly TimelineEntry[], at: number): Closing | undefined {
+  const resolved = timeline.find((entry) => entry.kind === "resolved" && entry.at === at);
+  if (resolved?.kind !== "resolved") return undefined;
+  const { resolution, actor: by, actionsTaken } = resolved;
+  const said = timeline.find((entry) => entry.kind === "commented" && entry.at === at && entry.actor === by);
+  return { resolution, by, comment: said?.kind === "commented" ? said.comment.body : null, actionsTaken };
 }
 
 export interface Message {
@@ -20,6 +40,8 @@ export interface Message {
   readonly at: number;
   /** At least one. */
   readonly items: readonly MessageItem[];
+  /** The only recipients who are to get it; others have it already. */
+  readonly untold?: readonly string[];
 }
 
 export interface Digest {
@@ -38,6 +60,36 @@ export const REASON_WORDS: Readonly<Record<NotificationReason, string>> = {
   severity_raised: "Severity raised",
   resolved: "Resolved",
 };
+
+const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
+  true_positive: "true positive",
+  false_positive: "false positive",
+  benign: "benign",
+  duplicate: "duplicate",
+};
+
+/** What stands beside the other facts of an alert. */
+export function closingFacts({ closing }: MessageItem): [string, string][] {
+  if (!closing) return [];
+  return [
+    ["Resolution", RESOLUTION_WORDS[closing.resolution]],
+    ["Resolved by", closing.by],
+  ];
+}
+
+/** What is told below them. */
+export function closingTexts({ closing }: MessageItem): [string, string][] {
+  const texts: [string, string][] = [];
+  if (closing && closing.comment !== null) texts.push(["Comment", closing.comment]);
+  if (closing && closing.actionsTaken.length > 0) texts.push(["Actions taken", closing.actionsTaken.join("\n")]);
+  return texts;
+}
+
+/** `Resolved (benign, by ann): Failed logins`, and of what was not resolved the same without. */
+export function lineOf({ reason, alert, closing }: MessageItem): string {
+  const how = closing ? ` (${RESOLUTION_WORDS[closing.resolution]}, by ${closing.by})` : "";
+  return `${REASON_WORDS[reason]}${how}: ${alert.title}`;
+}
 
 export const REPEAT_WORDS = "This message may have been sent before: the service was interrupted while sending it.";
 
@@ -64,8 +116,7 @@ export function digestOf(items: readonly MessageItem[], shownMax: number): Diges
 export function headlineOf({ items }: Message, charactersMax: number): string {
   const [first] = items;
   if (items.length === 1) {
-    const { alert, reason } = first!;
-    return oneLine(`[${alert.severity}] ${REASON_WORDS[reason]}: ${alert.title}`, charactersMax);
+    return oneLine(`[${first!.alert.severity}] ${lineOf(first!)}`, charactersMax);
   }
   const counts = digestOf(items, 0).bySeverity.map(({ severity, count }) => `${count} ${severity}`);
   return oneLine(`${items.length} alerts: ${counts.join(", ")}`, charactersMax);

@@ -16,7 +16,7 @@ import { changed } from "../../test/api-server.ts";
 import { openChannels } from "./channels.ts";
 import { alertUrl, openNotifier, type Notifier, type NotifierOptions } from "./notifier.ts";
 import { PACE } from "./schedule.ts";
-import { NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "./peers.fixture.ts";
+import { NO_CHANNELS, someAlert, startHttpPeer, startMailPeer, type HttpPeer } from "./peers.fixture.ts";
 
 const newNotificationId = idMaker("ntf_");
 const newAlertId = idMaker("alt_");
@@ -305,6 +305,59 @@ test("closing waits for the attempt that is under way", async () => {
   answer();
   await closed;
   expect((await listed()).map(({ status }) => status)).toEqual(["sent"]);
+});
+
+test("a recipient who is refused for now holds up nobody, and gets each mail once, after a restart too", async () => {
+  let isBenTaken = false;
+  const peer = await startMailPeer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS", "AUTH"],
+    onRcptTo: ({ address }, _, done) =>
+      isBenTaken || address !== "ben@example.org"
+        ? done()
+        : done(Object.assign(new Error("greylisted"), { responseCode: 450 })),
+  });
+  closing.push(peer);
+  const email = {
+    emailHost: "127.0.0.1",
+    emailPort: peer.port,
+    emailFrom: "a@example.com",
+    emailSecurity: "none",
+  } as const;
+  const emailTo = ["anna@example.com", "ben@example.org"];
+  let nowMs = Date.now();
+  clock = () => nowMs;
+  const options = {
+    channels: openChannels({ ...NO_CHANNELS, ...email, emailTo }),
+    now: clock,
+    pace: { gatherMs: 0, digestAbove: 1000 },
+  };
+  const { notifier } = await start(undefined, options);
+  const ids: string[] = [];
+  for (const count of [1, 2]) {
+    ids.push(...(await raise(1, "email")));
+    await vi.waitFor(() => expect(peer.mails).toHaveLength(count), PATIENCE);
+  }
+  const waiting = await waitFor("waiting", 2);
+  expect(waiting).toMatchObject([{ untold: ["ben@example.org"], attempts: 1 }, { isRepeat: false }]);
+  expect(waiting[0]!.error).toContain("refused for now for 1 of 2 addresses");
+  await notifier.close();
+  isBenTaken = true;
+  nowMs += 60_000;
+  await start(undefined, options);
+  await waitFor("sent", 2);
+  expect(peer.mails.map(({ to }) => to).sort()).toEqual([
+    ["anna@example.com"],
+    ["anna@example.com"],
+    ["ben@example.org"],
+    ["ben@example.org"],
+  ]);
+  for (const id of ids) {
+    expect(await outcomesOf(id)).toEqual([
+      ["email", "delayed"],
+      ["email", "sent"],
+    ]);
+  }
 });
 
 test("closing does not wait for a mail server that never speaks, and the mail is sent as a repeat later", async () => {

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+import type { Closing, Message } from "./message.ts";
 import { UNTOUCHED, type AlertSummary } from "../model/alert.ts";
 import type { ChannelSettings } from "./channel.ts";
-import type { Message } from "./message.ts";
 
 // The other side of the channels: real servers on loopback.
 
@@ -125,6 +125,14 @@ export function someAlert(more: Partial<AlertSummary> = {}): AlertSummary {
     enrichment: { geo: { country: "AT" } },
     ...more,
   };
+}
+
+/** That somebody resolved it, and how. */
+export function closedMessageOf(alert: AlertSummary, closing: Partial<Closing> = {}): Message {
+  const resolved: AlertSummary = { ...alert, status: "resolved", resolution: "false_positive" };
+  const message = messageOf([resolved]);
+  const how = { resolution: "false_positive", by: "ann", comment: null, actionsTaken: [], ...closing } as const;
+  return { ...message, items: [{ ...message.items[0]!, reason: "resolved", closing: how }] };
 }
 
 export function messageOf(alerts: readonly AlertSummary[], more: Partial<Message> = {}): Message {

@@ -1,7 +1,7 @@
+import { secretsOfAddress, withoutSecrets } from "../lib/hiding.ts";
 import { AddressRefused, readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { oneLine } from "../lib/text.ts";
 import { withOurAdvice, type ChannelSettings, type Outcome, type Surroundings } from "./channel.ts";
-import { secretsOfAddress, withoutSecrets } from "./hiding.ts";
 
 // A message by HTTP, and what the answer to it means.
 

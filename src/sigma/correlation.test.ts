@@ -160,8 +160,59 @@ logsources:
     const outcomes = correlate(correlation);
     expect(outcomes[2]).toMatchObject({ kind: "refused", rule: null });
     expect(outcomes[2]!.reasons).toEqual([{ place, message: expect.any(String) }]);
-    // What it is made of is not lost with it.
-    expect(outcomes[0]!.kind).toBe("taken");
+  });
+
+  test.each([
+    ["a range", "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 20, lt: 50 } }"],
+    ["a sum", "{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 20, field: bytes } }"],
+    ["an expression", "{ type: temporal, rules: [failed, gone], timespan: 5m, condition: failed and not gone }"],
+    ["a long timespan", "{ type: event_count, rules: [failed], timespan: 30d, condition: { gte: 20 } }"],
+    ["no type", "{ rules: [failed], timespan: 5m, condition: { gte: 20 } }"],
+    [
+      "six groups",
+      "{ type: event_count, rules: failed, timespan: 5m, condition: { gte: 2 }, group-by: [a,b,c,d,e,f] }",
+    ],
+  ])("of one with %s, which is refused, the rules are kept, and raise nothing", (_, correlation) => {
+    const [failed, succeeded, together] = correlate(correlation);
+    expect(together!.kind).toBe("refused");
+    expect(failed).toMatchObject({
+      kind: "taken",
+      rule: { name: "sigma.failed", enabled: false },
+      remarks: [{ place: "", message: expect.stringMatching(/^taken, but not enabled: "Together"/) }],
+    });
+    expect(succeeded).toMatchObject({ kind: "taken", rule: { enabled: true }, remarks: [] });
+    const generating = correlate(correlation.replace(/}$/, ", generate: true }"));
+    expect(generating[0]).toMatchObject({ kind: "taken", rule: { enabled: true }, remarks: [] });
+  });
+
+  test("a rule of two correlations, one of them refused, is part of the other", () => {
+    const counting = (title: string, condition: string) =>
+      `title: ${title}\ncorrelation: { type: event_count, rules: [failed], timespan: 5m, condition: ${condition} }`;
+    const [taken, refused] = [counting("Many", "{ gte: 20 }"), counting("Few", "{ lt: 20 }")];
+    for (const both of [`${taken}\n---\n${refused}`, `${refused}\n---\n${taken}`]) {
+      const content = `${BASE}---\n${both}`;
+      const [failed] = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
+      expect(failed).toMatchObject({
+        kind: "part",
+        remarks: [{ message: expect.stringMatching(/part of "Many"/) }],
+      });
+    }
+  });
+
+  test("an event_count that only a refused correlation has as a step is kept, and raises nothing", () => {
+    const content = `${BASE}---
+title: Many failed\nname: many_failed
+correlation: { type: event_count, rules: [failed], group-by: [user], timespan: 5m, condition: { gte: 10 } }
+---
+title: Guessed\nlevel: critical
+correlation: { type: temporal_ordered, rules: [many_failed, succeeded], timespan: 10m, condition: many_failed or succeeded }`;
+    const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
+    expect(outcomes.map(({ kind, rule }) => [kind, rule?.enabled])).toEqual([
+      ["part", undefined],
+      ["taken", false],
+      ["taken", false],
+      ["refused", undefined],
+    ]);
   });
 
   test("many of one thing, then another: an event_count is a step of a temporal one", () => {

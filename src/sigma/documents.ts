@@ -99,6 +99,8 @@ export type SigmaDocument = Place &
         readonly title: string;
         readonly id: string | null;
         readonly faults: readonly { readonly place: string; readonly message: string }[];
+        /** Of a correlation: the rules that it names and that are not to speak for themselves. */
+        readonly spokenFor: readonly string[];
       }
   );
 
@@ -115,6 +117,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
     title: name,
     id: null,
     faults: [{ place: "", message }],
+    spokenFor: [],
   });
   if (content.length > SIGMA_CHARACTERS_MAX) return [unreadable(1, `more than ${SIGMA_CHARACTERS_MAX} characters`)];
   const read: SigmaDocument[] = [];
@@ -153,7 +156,13 @@ function readDocument(tree: Tree, place: Place): SigmaDocument {
     title: typeof title === "string" ? title.slice(0, TEXT_CHARACTERS_MAX) : place.file,
     id: typeof id === "string" ? id : null,
     faults,
+    spokenFor: rulesSpokenFor(tree),
   };
+}
+
+function rulesSpokenFor({ correlation, generate: beside }: Tree): string[] {
+  if (!isTree(correlation) || beside === true || correlation.generate === true) return [];
+  return fieldNames.safeParse(correlation.rules).data ?? [];
 }
 
 type Tree = { [key: string]: unknown };

@@ -64,10 +64,15 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
     for (const reference of referencesOf(document.rule)) known.set(reference, { base: read[index]!.base, index });
   }
   const correlated = correlateAll(documents, known);
-  const parts = partsOf(documents, known, correlated);
   const names = new Set<string>();
   const schema = ruleInputSchema(options.sources);
   const { enabled = true } = options;
+  const owners = ownersOf(documents, known, (head, index) => {
+    const made = correlated[index]!.aggregate;
+    return (
+      made !== undefined && finish(head, made, { schema, enabled, names: new Set(), notes: new Notes() }) !== undefined
+    );
+  });
   return documents.map((document, index): SigmaOutcome => {
     const { file, line } = document;
     if (document.kind === "unreadable") {
@@ -81,12 +86,12 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
     const { notes, aggregate } = document.kind === "rule" ? read[index]! : correlated[index]!;
     const head = document.rule;
     const about = { file, line, title: head.title, id: head.id ?? null };
-    const owner = parts.get(index);
-    if (owner !== undefined && aggregate) {
-      notes.remark("", `raises nothing by itself: it is part of "${owner}" (generate is not true there)`);
-      return { ...about, kind: "part", rule: null, remarks: notes.remarks, reasons: [] };
+    const owner = owners.get(index);
+    if (owner && aggregate) {
+      notes.remark("", wordsOnOwner(owner));
+      if (owner.isTaken) return { ...about, kind: "part", rule: null, remarks: notes.remarks, reasons: [] };
     }
-    const rule = aggregate && finish(head, aggregate, { schema, enabled, names, notes });
+    const rule = aggregate && finish(head, aggregate, { schema, enabled: enabled && !owner, names, notes });
     if (!rule) return { ...about, kind: "refused", rule: null, remarks: notes.remarks, reasons: notes.refusals };
     return { ...about, kind: "taken", rule, remarks: notes.remarks, reasons: [] };
   });
@@ -190,27 +195,47 @@ function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, 
   };
 }
 
-/** Whether the rules of a correlation are to speak for themselves too. */
-function generates({ generate, correlation }: SigmaCorrelation): boolean {
-  return generate === true || correlation.generate === true;
+/** The correlation that speaks for a rule. */
+interface Owner {
+  readonly title: string;
+  readonly isTaken: boolean;
 }
 
-/** Rules that a correlation speaks for, by their place in the list, with the correlation's title. */
-function partsOf(
+function wordsOnOwner({ title, isTaken }: Owner): string {
+  return isTaken
+    ? `raises nothing by itself: it is part of "${title}" (generate is not true there)`
+    : `taken, but not enabled: "${title}" is to speak for it (generate is not true there) and could not be taken`;
+}
+
+/**
+ * The rules that a correlation speaks for, by their place in the list. One that cannot be taken owns its rules all the same:
+ * what is meant to be counted would raise an alert on every event.
+ */
+function ownersOf(
   documents: readonly SigmaDocument[],
   known: Known,
-  correlated: readonly (Correlated | undefined)[],
-): Map<number, string> {
-  const parts = new Map<number, string>();
+  isTaken: (head: SigmaHead, index: number) => boolean,
+): Map<number, Owner> {
+  const owners = new Map<number, Owner>();
   for (const [index, document] of documents.entries()) {
-    if (document.kind !== "correlation" || generates(document.rule)) continue;
-    // One that cannot be taken leaves its rules to speak for themselves.
-    if (!correlated[index]!.aggregate) continue;
-    for (const reference of document.rule.correlation.rules) {
-      parts.set(known.get(reference)!.index, document.rule.title);
+    const spoken = spokenFor(document);
+    if (!spoken) continue;
+    const { title } = spoken;
+    const owner = { title, isTaken: document.kind === "correlation" && isTaken(document.rule, index) };
+    for (const reference of spoken.rules) {
+      const found = known.get(reference)?.index;
+      if (found !== undefined && !owners.get(found)?.isTaken) owners.set(found, owner);
     }
   }
-  return parts;
+  return owners;
+}
+
+/** Of a correlation: its title, and the names of the rules that are not to speak for themselves. */
+function spokenFor(document: SigmaDocument): { readonly title: string; readonly rules: readonly string[] } | undefined {
+  if (document.kind === "unreadable") return { title: document.title, rules: document.spokenFor };
+  if (document.kind !== "correlation") return undefined;
+  const { title, generate, correlation } = document.rule;
+  return { title, rules: generate === true || correlation.generate === true ? [] : correlation.rules };
 }
 
 const LEVELS: ReadonlyMap<string, Severity> = new Map([

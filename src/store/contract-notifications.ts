@@ -63,6 +63,7 @@ export function notificationsContract(
         deliveryId: null,
         attempts: 0,
         isRepeat: false,
+        untold: null,
         queuedAt: 10,
         dueAt: null,
         settledAt: null,
@@ -126,6 +127,29 @@ export function notificationsContract(
       await fail(150, first!);
       expect((await notifications.backlog("slack", 0, 500)).retry!.deliveryId).toBe(second);
       expect((await notifications.backlog("slack", 0, 160)).retry!.deliveryId).toBe(first);
+    });
+
+    test("who has not got what others have is known from one attempt to the next, after a restart, and when it is sent again", async () => {
+      await clear("email");
+      const { notifications } = await commit("email", [1]);
+      const { id } = notifications[0]!;
+      const deliveryId = newDeliveryId();
+      const waiting = { status: "waiting", error: "busy", dueAt: 10, isRepeat: false } as const;
+      await store().notifications.begin("email", deliveryId, 10);
+      await store().notifications.settle(deliveryId, { ...waiting, untold: ["ben@example.org"] }, 5, []);
+      await reopen();
+      const again = async () => (await store().notifications.beginAgain(deliveryId)).map(({ untold }) => untold);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await store().notifications.settle(deliveryId, waiting, 5, []);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await store().notifications.settle(deliveryId, { status: "dead", error: "no" }, 20, []);
+      await commit("email", [2]);
+      expect(await store().notifications.resend({ id }, 30)).toBe(1);
+      // It does not become part of a message to everybody.
+      expect((await store().notifications.backlog("email", 0, 40)).retry).toEqual({ deliveryId, dueAt: 30 });
+      expect(idsOf(await store().notifications.begin("email", newDeliveryId(), 10))).not.toContain(id);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await clear("email");
     });
 
     test("what was being sent when the process ended is tried again as a repeat, and nothing else is", async () => {

@@ -29,7 +29,14 @@ export interface Backlog {
 export type Settlement =
   | { readonly status: "sent"; readonly error: string | null }
   | { readonly status: "dead"; readonly error: string }
-  | { readonly status: "waiting"; readonly error: string; readonly dueAt: number; readonly isRepeat: boolean };
+  | {
+      readonly status: "waiting";
+      readonly error: string;
+      readonly dueAt: number;
+      readonly isRepeat: boolean;
+      /** Given where it is known by now who has not got it; left out, it is as it was. */
+      readonly untold?: readonly string[];
+    };
 
 /**
  * Notifications that alerts are committed with. A message is made of the oldest of a channel, and is a message for good:
@@ -55,7 +62,10 @@ export interface NotificationStore {
   settle(deliveryId: string, outcome: Settlement, now: number, timeline: readonly NewTimelineEntry[]): Promise<void>;
   /** Messages that were being sent when the process ended will be tried again, as repeats. Gives how many there are. */
   recover(now: number): Promise<number>;
-  /** Puts dead ones in line again: one, or all of a channel. Gives how many. */
+  /**
+   * Puts dead ones in line again: one, or all of a channel. Gives how many. What somebody has got already stays the message that it
+   * was, for those who have not.
+   */
   resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): Promise<number>;
   /** Removes sent and dead ones that were settled before this time. Gives how many. */
   removeBefore(ms: number): Promise<number>;

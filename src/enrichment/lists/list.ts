@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { basename, join } from "node:path";
+import { secretsOfAddress, withoutSecrets } from "../../lib/hiding.ts";
 import { send } from "../../lib/outgoing.ts";
 import { Thread } from "../../lib/thread.ts";
 import type { EnrichmentFault, ListStatus } from "../status.ts";
@@ -177,9 +178,14 @@ export class List {
 
   #refuse(error: unknown): void {
     const { code, message } = error as NodeJS.ErrnoException;
-    const reason = this.#url || code === undefined ? message : `the file cannot be read (${code})`;
+    const reason = this.#url
+      ? withoutSecrets(message, secretsOfAddress(this.#url.href))
+      : code === undefined
+        ? message
+        : `the file cannot be read (${code})`;
     const text = `the list ${this.name} could not be read: ${reason}${this.#read ? "; its last content is still used" : ""}`;
-    if (this.#fault?.message !== text) this.#options.onFault(text, error);
+    // What came over the network may repeat the address, and stands in the error as it came.
+    if (this.#fault?.message !== text) this.#options.onFault(text, this.#url ? undefined : error);
     this.#fault = { message: text, atMs: this.#options.now() };
   }
 

@@ -21,8 +21,9 @@ afterEach(() => {
   for (const end of ends.splice(0).reverse()) end();
 });
 
-const open = async (...items: string[]) => {
-  const log = pino({ level: "silent" });
+const open = (...items: string[]) => openWith(items, pino({ level: "silent" }));
+
+const openWith = async (items: string[], log: pino.Logger) => {
   const lists = await Lists.open({
     items,
     everyMs: 3_600_000,
@@ -159,6 +160,17 @@ describe("lists over the network", () => {
     later(300_001);
     await poll(lists);
     expect(lists.status[0]!.fault).toBeNull();
+  });
+
+  test("whose answer repeats the address are told of without it", async () => {
+    const { port } = await serve((request, response) => response.end(`no such list: ${request.url}`));
+    const lines: string[] = [];
+    const log = pino({}, { write: (line) => void lines.push(line) });
+    const lists = await openWith([`feed=http://127.0.0.1:${port}/list.txt?key=a-long-secret`], log);
+    await poll(lists);
+    expect(lists.status[0]!.fault!.message).toContain('it begins with "no such list: (hidden)"');
+    expect(lines).toHaveLength(1);
+    expect(JSON.stringify([lists.status, lines])).not.toContain("a-long-secret");
   });
 
   test("by a name that leads inside are not fetched", async () => {

@@ -11,6 +11,14 @@ describe("a line of a list", () => {
     ["192.0.2.7", "192.0.2.7"],
     ["192.0.2.0/24", "192.0.2.255"],
     ["192.0.2.1-192.0.2.9", "192.0.2.5"],
+    ["1.10.16.0 - 1.10.31.255 ; SBL256894", "1.10.20.7"],
+    ["192.0.2.1 - 192.0.2.9, the old ones", "192.0.2.5"],
+    ["0.0.0.0 - 0.255.255.255", "0.1.2.3"],
+    ["2001:db8:: - 2001:db8::ff", "2001:db8::7"],
+    ["64.62.197.0\t64.62.197.255\t24\t4310\tHURRICANE\tUS\tabuse@example.net", "64.62.197.200"],
+    ['"192.0.2.0","192.0.2.127","AT"', "192.0.2.100"],
+    ["192.0.2.7 - seen in May", "192.0.2.7"],
+    ["192.0.2.7 - 5 times", "192.0.2.7"],
     ["2001:db8::/32", "2001:db8:ffff::1"],
     ["2001:DB8:0::1", "2001:db8::1"],
     ["::ffff:192.0.2.7", "192.0.2.7"],
@@ -46,6 +54,17 @@ describe("a line of a list", () => {
     expect(has(table, "0.0.0.0")).toBe(false);
   });
 
+  test("of a range has what lies in it and nothing else, and is one network", () => {
+    const { table, networks, addresses } = readList("192.0.2.16 - 192.0.2.18 ; x\n198.51.100.0\t198.51.100.255\t24");
+    const asked = ["192.0.2.15", "192.0.2.16", "192.0.2.18", "192.0.2.19", "198.51.99.255", "198.51.100.255"];
+    expect(asked.filter((address) => has(table, address))).toEqual(["192.0.2.16", "192.0.2.18", "198.51.100.255"]);
+    expect([networks, addresses]).toEqual([2, 0]);
+  });
+
+  test("of a hosts file that points an address at itself is not wrong", () => {
+    expect(readList("0.0.0.0 0.0.0.0")).toMatchObject({ badLines: 0, addresses: 0 });
+  });
+
   test("that is empty, a comment or the machine's own is none and not wrong either", () => {
     const { badLines, addresses, networks, domains } = readList(
       "\n  \r\n# x\n; y\n// z\n127.0.0.1 localhost\n::1 ip6-loopback",
@@ -59,6 +78,10 @@ describe("a line of a list", () => {
     "300.1.2.3",
     "1.2.3.4/33",
     "9.9.9.9-1.1.1.1",
+    "9.9.9.9 - 1.1.1.1",
+    "192.0.2.1 - 2001:db8::1",
+    "8.8.8.8\t192.0.2.1",
+    "192.0.2.0 255.255.255.0",
     "<html>",
     "http://evil.example/",
     "a..b",

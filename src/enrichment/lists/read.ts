@@ -23,6 +23,9 @@ const HOSTS_ADDRESSES = new Set([
 ]);
 const HOSTS_NAMES = /^(?:localhost(?:\.localdomain)?|local|broadcasthost|ip6-\w+|0\.0\.0\.0)$/;
 
+/** `192.0.2.1 - 192.0.2.9`, whatever follows. */
+const SPACED_RANGE = /^([\da-f.:]+)\s+-\s+([\da-f.:]+)(?=$|[\s,])/i;
+
 const FOUR_START = 0xffff00000000n;
 const FOUR_END = 0xffffffffffffn;
 
@@ -91,19 +94,41 @@ function readPlainLine(line: string, entries: Entries): boolean {
 /** False when the line is neither an entry nor empty. */
 function readLine(line: string, entries: Entries): boolean {
   const comment = line.search(/[#;]|\/\//);
-  const words = (comment < 0 ? line : line.slice(0, comment)).split(/[\s,"']+/).filter((word) => word !== "");
+  const content = comment < 0 ? line : line.slice(0, comment);
+  const words = content.split(/[\s,"']+/).filter((word) => word !== "");
   const [first, ...others] = words;
   if (first === undefined) return true;
+  const ends = SPACED_RANGE.exec(content.trim())?.slice(1).map(parseAddress);
+  if (ends?.every((end) => end !== undefined)) return addEnds(entries, ends as [bigint, bigint], () => true);
   if (HOSTS_ADDRESSES.has(first) && others.length > 0) {
     const names = others.filter((word) => !HOSTS_NAMES.test(word)).map(normalName);
     for (const name of names) if (name !== undefined) addName(entries, name);
     return names.every((name) => name !== undefined);
   }
+  const columns = [first, others[0] ?? ""].map(parseAddress);
+  // Two addresses beside each other may be anything, such as who spoke with whom: only the ends of a network are a range.
+  if (columns.every((end) => end !== undefined)) return addEnds(entries, columns as [bigint, bigint], isNetwork);
   const range = parseRange(first);
   const name = range ? undefined : normalName(first.replace(/^\*?\./, ""));
   if (range) addRange(entries, range);
   else if (name !== undefined) addName(entries, name);
   return range !== undefined || name !== undefined;
+}
+
+/** Adds the addresses from the one to the other; false where they are no such range. */
+function addEnds(
+  entries: Entries,
+  [from, to]: readonly [bigint, bigint],
+  isRange: (range: AddressRange) => boolean,
+): boolean {
+  if (from > to || isFour(from) !== isFour(to) || !isRange({ from, to })) return false;
+  addRange(entries, { from, to });
+  return true;
+}
+
+function isNetwork({ from, to }: AddressRange): boolean {
+  const size = to - from + 1n;
+  return (size & (size - 1n)) === 0n && from % size === 0n;
 }
 
 /** `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1-192.0.2.9`. */

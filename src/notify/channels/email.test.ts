@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import type { SMTPServerOptions } from "smtp-server";
 import type { ChannelSettings } from "../channel.ts";
 import { makeCertificate } from "../certificate.fixture.ts";
-import { messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
+import { closedMessageOf, messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
 import { openEmail } from "./email.ts";
 
 const { key, certificate } = makeCertificate();
@@ -71,6 +71,17 @@ test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () 
   expect(text).not.toContain("X-Tocsin-Repeat");
 });
 
+test("of an alert that was resolved it is told how, by whom, and what they say", async () => {
+  const peer = await startPeer(STRICT);
+  const closing = { comment: "The <b>scanner</b>\nagain", actionsTaken: ["blocked it"] };
+  expect(await send(settingsOf(peer), closedMessageOf(someAlert(), closing))).toEqual({ kind: "sent" });
+  const text = readable(peer.mails[0]!.text);
+  expect(text).toContain("Subject: [high] Resolved (false positive, by ann): Failed logins");
+  expect(text).toMatch(/Status: resolved\r\nResolution: false positive\r\nResolved by: ann\r\n/);
+  expect(text).toMatch(/Comment:\r\nThe <b>scanner<\/b>\r\nagain\r\n\r\nActions taken:\r\nblocked it\r\n/);
+  expect(text).toContain("<strong>Comment</strong><br>The &lt;b&gt;scanner&lt;/b&gt;<br>again</p>");
+});
+
 test("over TLS from the start, and where nothing is asked for, in the clear", async () => {
   const secure = await startPeer({ ...STRICT, secure: true });
   expect(await send(settingsOf(secure, { emailSecurity: "tls" }))).toEqual({ kind: "sent" });
@@ -127,6 +138,40 @@ test("a server that refuses for good ends it, one that is busy is asked again, o
   const some = await startPeer(refusing(550, "ben@example.org"));
   expect(await send(settingsOf(some))).toEqual({ kind: "sent", error: "refused for 1 of 2 addresses" });
   expect(some.mails[0]!.to).toEqual(["anna@example.com"]);
+});
+
+test("a mail that is refused for now for some is tried again for them alone, and nobody gets it twice", async () => {
+  const replies = new Map([
+    ["ben@example.org", 450],
+    ["cleo@example.org", 550],
+  ]);
+  const peer = await startPeer({
+    ...STRICT,
+    onRcptTo: ({ address }, _, done) => {
+      const responseCode = replies.get(address);
+      done(responseCode ? Object.assign(new Error("not now"), { responseCode }) : undefined);
+    },
+  });
+  const settings = settingsOf(peer, { emailTo: ["anna@example.com", "ben@example.org", "cleo@example.org"] });
+  const first = {
+    kind: "partly",
+    error: expect.stringMatching(/^refused for 1 of 3 addresses, refused for now for 1 of 3 addresses: .*not now/),
+    untold: ["ben@example.org"],
+  };
+  expect(await send(settings)).toEqual(first);
+  const left = messageOf([someAlert()], { untold: ["ben@example.org"] });
+  expect(await send(settings, left)).toEqual({
+    ...first,
+    error: expect.stringMatching(/^refused for now for 1 of 3 addresses: .*not now/),
+  });
+  replies.delete("ben@example.org");
+  expect(await send(settings, left)).toEqual({ kind: "sent" });
+  expect(peer.mails.map(({ to }) => to)).toEqual([["anna@example.com"], ["ben@example.org"]]);
+  expect(readable(peer.mails[1]!.text)).toContain("To: anna@example.com, ben@example.org, cleo@example.org");
+  replies.set("ben@example.org", 550);
+  expect(await send(settings, left)).toEqual({ kind: "sent", error: "refused for 1 of 3 addresses" });
+  expect(await send({ ...settings, emailTo: ["anna@example.com"] }, left)).toMatchObject({ kind: "sent" });
+  expect(peer.mails).toHaveLength(2);
 });
 
 test("text of events adds no header, no recipient and no markup", async () => {

@@ -3,8 +3,8 @@ import { createTransport } from "nodemailer";
 import { formatTime } from "../../lib/time.ts";
 import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
-import { secretsOfLogin, withoutSecrets } from "../hiding.ts";
-import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import { secretsOfLogin, withoutSecrets } from "../../lib/hiding.ts";
+import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
 // Messages as mails, in plain text and in HTML, handed to the operator's mail server.
@@ -14,6 +14,8 @@ const SOCKET_MS_MAX = 30_000;
 const SUBJECT_CHARACTERS_MAX = 150;
 const ALERTS_SHOWN_MAX = 50;
 const TITLE_CHARACTERS_MAX = 300;
+/** A title with what happened before it. */
+const LINE_CHARACTERS_MAX = 400;
 const DESCRIPTION_CHARACTERS_MAX = 4000;
 const ERROR_CHARACTERS_MAX = 200;
 
@@ -25,7 +27,12 @@ export const openEmail: OpenChannel = (settings, surroundings) => {
 
 async function sendMail(message: Message, settings: ChannelSettings, { certificates }: Surroundings): Promise<Outcome> {
   const { emailSecurity, emailUser, emailPassword, emailTo } = settings;
+  const { untold } = message;
   const from = settings.emailFrom!;
+  const recipients = untold ? emailTo.filter((address) => untold.includes(address)) : emailTo;
+  if (recipients.length === 0)
+    return { kind: "sent", error: "those who have not got it are not in notifications.email_to any more" };
+  const secrets = secretsOfLogin(emailUser ?? "", emailPassword ?? "");
   // A connection for each mail: a message is rare, and a kept connection is often dead when it is needed.
   const transport = createTransport({
     host: settings.emailHost!,
@@ -42,9 +49,11 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
     disableUrlAccess: true,
   });
   try {
-    const { rejected } = await transport.sendMail({
+    const { rejectedErrors = [] } = await transport.sendMail({
       from,
       to: [...emailTo],
+      // Everybody sees who is told, also where only some are left to be.
+      envelope: { from, to: [...recipients] },
       subject: headlineOf(message, SUBJECT_CHARACTERS_MAX),
       text: textOf(message),
       html: htmlOf(message),
@@ -58,10 +67,12 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       },
     });
-    if (rejected.length === 0) return { kind: "sent" };
-    return { kind: "sent", error: `refused for ${rejected.length} of ${emailTo.length} addresses` };
+    return outcomeForSome(rejectedErrors as SmtpError[], emailTo.length, secrets);
   } catch (error) {
-    return outcomeOf(error as SmtpError, secretsOfLogin(emailUser ?? "", emailPassword ?? ""));
+    const { rejectedErrors } = error as SmtpError;
+    // Nobody of those who are left: still, others have it.
+    if (untold && rejectedErrors) return outcomeForSome(rejectedErrors, emailTo.length, secrets);
+    return outcomeOf(error as SmtpError, secrets);
   } finally {
     transport.close();
   }
@@ -71,17 +82,36 @@ interface SmtpError extends Error {
   readonly code?: string;
   readonly responseCode?: number;
   readonly command?: string;
+  readonly recipient?: string;
+  readonly rejectedErrors?: readonly SmtpError[];
+}
+
+/** What comes of a mail that somebody has got. */
+function outcomeForSome(rejected: readonly SmtpError[], total: number, secrets: readonly string[]): Outcome {
+  if (rejected.length === 0) return { kind: "sent" };
+  const later = rejected.filter(({ responseCode = 0 }) => responseCode < 500);
+  const forGood = rejected.length - later.length;
+  const words = forGood === 0 ? "" : `refused for ${forGood} of ${total} addresses`;
+  if (later.length === 0) return { kind: "sent", error: words };
+  const before = words === "" ? "" : `${words}, `;
+  const message = `${before}refused for now for ${later.length} of ${total} addresses: ${later[0]!.message}`;
+  return { kind: "partly", error: shown(message, secrets), untold: later.map(({ recipient }) => recipient!) };
+}
+
+function shown(message: string, secrets: readonly string[]): string {
+  return oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
 }
 
 function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): Outcome {
-  const error = oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
+  const error = shown(message, secrets);
   if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
   // Once the text of the mail is on its way, no answer is not a no.
   const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";
   return { kind: "failed", error, mayHaveArrived };
 }
 
-function facts({ alert }: MessageItem): [string, string][] {
+function facts(item: MessageItem): [string, string][] {
+  const { alert } = item;
   return [
     ["Severity", alert.severity],
     ["Rule", alert.rule.name],
@@ -91,6 +121,7 @@ function facts({ alert }: MessageItem): [string, string][] {
     ["First event", formatTime(alert.firstEventAt)],
     ["Last event", formatTime(alert.lastEventAt)],
     ["Status", alert.status],
+    ...closingFacts(item),
   ];
 }
 
@@ -109,6 +140,7 @@ function textOfOne(item: MessageItem): string[] {
     lines(alert.description, DESCRIPTION_CHARACTERS_MAX),
     "",
     ...facts(item).map(([name, value]) => `${oneLine(name, 100)}: ${oneLine(value, TITLE_CHARACTERS_MAX)}`),
+    ...closingTexts(item).flatMap(([name, words]) => ["", `${name}:`, lines(words, DESCRIPTION_CHARACTERS_MAX)]),
     "",
     url,
   ];
@@ -121,9 +153,9 @@ function textOfMany(items: readonly MessageItem[]): string[] {
     "",
     ...topRules.map(({ name, count }) => `${count} x ${oneLine(name, TITLE_CHARACTERS_MAX)}`),
     "",
-    ...shown.flatMap(({ alert, reason, url }) => [
-      `[${alert.severity}] ${REASON_WORDS[reason]}: ${oneLine(alert.title, TITLE_CHARACTERS_MAX)}`,
-      `  ${url}`,
+    ...shown.flatMap((item) => [
+      `[${item.alert.severity}] ${oneLine(lineOf(item), LINE_CHARACTERS_MAX)}`,
+      `  ${item.url}`,
     ]),
     ...(omitted > 0 ? ["", `And ${omitted} more.`] : []),
   ];
@@ -142,10 +174,12 @@ function htmlOfOne(item: MessageItem): string {
     ([name, value]) =>
       `<tr><th align="left">${html(oneLine(name, 100))}</th><td>${html(oneLine(value, TITLE_CHARACTERS_MAX))}</td></tr>`,
   );
-  const description = html(lines(alert.description, DESCRIPTION_CHARACTERS_MAX)).replaceAll("\n", "<br>");
+  const paragraph = (words: string) => html(lines(words, DESCRIPTION_CHARACTERS_MAX)).replaceAll("\n", "<br>");
+  const description = paragraph(alert.description);
+  const texts = closingTexts(item).map(([name, words]) => `<p><strong>${name}</strong><br>${paragraph(words)}</p>`);
   return (
     `<h2>${REASON_WORDS[reason]}: ${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</h2><p>${description}</p>` +
-    `<table cellpadding="4">${rows.join("")}</table><p><a href="${html(url)}">Open the alert</a></p>`
+    `<table cellpadding="4">${rows.join("")}</table>${texts.join("")}<p><a href="${html(url)}">Open the alert</a></p>`
   );
 }
 
@@ -156,8 +190,8 @@ function htmlOfMany(items: readonly MessageItem[]): string {
     ({ name, count }) => `<li>${count} &times; ${html(oneLine(name, TITLE_CHARACTERS_MAX))}</li>`,
   );
   const alerts = shown.map(
-    ({ alert, reason, url }) =>
-      `<li>[${alert.severity}] ${REASON_WORDS[reason]}: <a href="${html(url)}">${html(oneLine(alert.title, TITLE_CHARACTERS_MAX))}</a></li>`,
+    (item) =>
+      `<li>[${item.alert.severity}] <a href="${html(item.url)}">${html(oneLine(lineOf(item), LINE_CHARACTERS_MAX))}</a></li>`,
   );
   const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
   return `<h2>${items.length} alerts: ${counts}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;

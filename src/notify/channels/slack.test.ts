@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message } from "../message.ts";
-import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../peers.fixture.ts";
+import { closedMessageOf, messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../peers.fixture.ts";
 import { openSlack } from "./slack.ts";
 
 let peer: HttpPeer;
@@ -52,6 +52,24 @@ test("an alert is told with what it is about and a link to it", async () => {
   for (const part of ["site.failed_logins", "192.0.2.17", "Five failed logins", "*Events*\\n5"])
     expect(shown).toContain(part);
   expect(shown).toContain(`<https://tocsin.example/v1/alerts/${alert.id}|Open the alert>`);
+});
+
+test("of an alert that was resolved it is told how, by whom, and what they say", async () => {
+  const closing = { comment: "The *scanner* <of the house>\nagain", actionsTaken: ["blocked it", "told Ben"] };
+  const message = closedMessageOf(someAlert(), closing);
+  expect(await send(message)).toEqual({ kind: "sent" });
+  expect(await send({ ...message, items: [...message.items, ...message.items] })).toEqual({ kind: "sent" });
+  const [one, two] = peer.received.map(({ body }) => body);
+  expect(one.text).toBe("[high] Resolved (false positive, by ann): Failed logins from 192.0.2.17");
+  const shown = JSON.stringify(one.blocks);
+  for (const part of [
+    "*Resolution*\\nfalse positive",
+    "*Resolved by*\\nann",
+    "*Actions taken*\\nblocked it\\ntold Ben",
+  ])
+    expect(shown).toContain(part);
+  expect(shown).toContain("*Comment*\\nThe *scanner* &lt;of the house&gt;\\nagain");
+  expect(JSON.stringify(two.blocks)).toContain("Resolved (false positive, by ann): Failed logins");
 });
 
 test("a hundred alerts are one message with counts, rules, the worst of them and how many more", async () => {

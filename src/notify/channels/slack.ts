@@ -2,7 +2,7 @@ import type { ContextBlock, HeaderBlock, KnownBlock, MrkdwnElement, SectionBlock
 import { formatTime } from "../../lib/time.ts";
 import type { OpenChannel } from "../channel.ts";
 import { cut, lines, oneLine } from "../../lib/text.ts";
-import { digestOf, headlineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 import { post } from "../post.ts";
 
@@ -15,6 +15,8 @@ const FIELD_CHARACTERS_MAX = 2000;
 /** Of ours: far below the fifty blocks that a message may have. */
 const ALERTS_SHOWN_MAX = 10;
 const TITLE_CHARACTERS_MAX = 300;
+/** A title with what happened before it. */
+const LINE_CHARACTERS_MAX = 400;
 const DESCRIPTION_CHARACTERS_MAX = 1500;
 
 export const openSlack: OpenChannel = (settings, surroundings) => {
@@ -39,7 +41,8 @@ function bodyOf(message: Message): string {
   });
 }
 
-function oneAlert({ alert, reason, url }: MessageItem): KnownBlock[] {
+function oneAlert(item: MessageItem): KnownBlock[] {
+  const { alert, reason, url } = item;
   const fields: [string, string][] = [
     ["Severity", alert.severity],
     ["Rule", alert.rule.name],
@@ -47,6 +50,7 @@ function oneAlert({ alert, reason, url }: MessageItem): KnownBlock[] {
     ["Events", String(alert.eventCount)],
     ["Last event", formatTime(alert.lastEventAt)],
     ["Status", alert.status],
+    ...closingFacts(item),
   ];
   if (alert.group) fields.push([oneLine(alert.group.field, TITLE_CHARACTERS_MAX), alert.group.value]);
   const title = escaped(oneLine(alert.title, TITLE_CHARACTERS_MAX), TITLE_CHARACTERS_MAX * 2);
@@ -62,6 +66,9 @@ function oneAlert({ alert, reason, url }: MessageItem): KnownBlock[] {
         ),
       ),
     },
+    ...closingTexts(item).map(([name, words]) =>
+      section(`*${name}*\n${escaped(lines(words, DESCRIPTION_CHARACTERS_MAX), DESCRIPTION_CHARACTERS_MAX)}`),
+    ),
     section(link(url, "Open the alert")),
   ];
 }
@@ -73,9 +80,9 @@ function manyAlerts(items: readonly MessageItem[]): KnownBlock[] {
   return [
     section(counts),
     section(`*Rules*\n${rules}`),
-    ...shown.map(({ alert, reason, url }) => {
-      const title = escaped(oneLine(alert.title, TITLE_CHARACTERS_MAX), TITLE_CHARACTERS_MAX * 2);
-      return section(`*${alert.severity}* ${REASON_WORDS[reason]}: ${title}\n${link(url, "Open the alert")}`);
+    ...shown.map((item) => {
+      const line = escaped(oneLine(lineOf(item), LINE_CHARACTERS_MAX), LINE_CHARACTERS_MAX * 2);
+      return section(`*${item.alert.severity}* ${line}\n${link(item.url, "Open the alert")}`);
     }),
     ...(omitted > 0 ? [context(`And ${omitted} more.`)] : []),
   ];

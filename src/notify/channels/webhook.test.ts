@@ -3,7 +3,15 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alertView } from "../../model/alert.ts";
 import type { Message } from "../message.ts";
-import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer, type Received } from "../peers.fixture.ts";
+import {
+  closedMessageOf,
+  messageOf,
+  NO_CHANNELS,
+  someAlert,
+  startHttpPeer,
+  type HttpPeer,
+  type Received,
+} from "../peers.fixture.ts";
 import { openWebhook } from "./webhook.ts";
 
 const SECRET = "it's a secret";
@@ -34,6 +42,15 @@ test("the alert is posted as the API shows it, with the reason and a link", asyn
     notifications: [
       { reason: "created", url: `https://tocsin.example/v1/alerts/${alert.id}`, alert: alertView(alert) },
     ],
+  });
+});
+
+test("of an alert that was resolved it is posted how, by whom, and what they say", async () => {
+  const { body } = await send(closedMessageOf(someAlert(), { comment: "again", actionsTaken: ["blocked it"] }));
+  expect(body.notifications[0]).toMatchObject({
+    reason: "resolved",
+    alert: { status: "resolved", resolution: "false_positive" },
+    resolved: { resolution: "false_positive", by: "ann", comment: "again", actions_taken: ["blocked it"] },
   });
 });
 

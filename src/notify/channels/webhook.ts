@@ -2,7 +2,7 @@ import { formatTime } from "../../lib/time.ts";
 import { bodyHash } from "../../lib/signature.ts";
 import { alertView } from "../../model/alert.ts";
 import type { OpenChannel } from "../channel.ts";
-import { digestOf, type Message } from "../message.ts";
+import { digestOf, type Closing, type Message } from "../message.ts";
 import { post } from "../post.ts";
 
 // Alerts as JSON to an address of the operator's, signed. docs/notifications.md has what a receiver does with it.
@@ -33,8 +33,13 @@ function bodyOf(message: Message): string {
   const { shown, bySeverity } = digestOf(items, ALERTS_MAX);
   const told: string[] = [];
   let bytes = 0;
-  for (const { reason, alert, url } of shown) {
-    const text = JSON.stringify({ reason, url, alert: alertView(alert) });
+  for (const { reason, alert, url, closing } of shown) {
+    const text = JSON.stringify({
+      reason,
+      url,
+      alert: alertView(alert),
+      ...(closing && { resolved: viewOf(closing) }),
+    });
     bytes += Buffer.byteLength(text);
     if (bytes > BODY_BYTES_MAX) break;
     told.push(text);
@@ -48,4 +53,8 @@ function bodyOf(message: Message): string {
     by_severity: Object.fromEntries(bySeverity.map(({ severity, count }) => [severity, count])),
   });
   return `${head.slice(0, -1)},"notifications":[${told.join(",")}]}`;
+}
+
+function viewOf({ resolution, by, comment, actionsTaken }: Closing): object {
+  return { resolution, by, comment, actions_taken: actionsTaken };
 }

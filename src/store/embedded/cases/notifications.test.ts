@@ -51,3 +51,19 @@ test("of what is over only the newest is kept, sent and dead apart, and what is 
   expect(forgotten).toBe(420 - kept[0]! - kept[1]!);
   expect(total({ status: "waiting" })).toBe(80);
 });
+
+test("a file from before it was kept who has not got a message is read as it is, and goes on", () => {
+  const db = new DatabaseSync(":memory:");
+  db.exec(`CREATE TABLE notifications(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alert_id TEXT NOT NULL, channel TEXT NOT NULL,
+      reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,
+      created_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, due_at INTEGER, settled_at INTEGER, error TEXT) STRICT;
+    INSERT INTO notifications VALUES (1, 'ntf_1', 'alt_1', 'email', 'created', 'waiting', NULL, 0, 0, 1, 1, NULL, NULL, NULL);`);
+  const tables = new NotificationTables(db);
+  expect(tables.begin("email", "dlv_1", 10)).toMatchObject([{ id: "ntf_1", untold: null }]);
+  tables.settle(
+    "dlv_1",
+    { status: "waiting", error: "busy", dueAt: 5, isRepeat: false, untold: ["ben@example.org"] },
+    2,
+  );
+  expect(new NotificationTables(db).get("ntf_1")).toMatchObject({ untold: ["ben@example.org"] });
+});

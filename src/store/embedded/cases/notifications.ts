@@ -11,7 +11,7 @@ import { Statements } from "./statements.ts";
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS notifications(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alert_id TEXT NOT NULL, channel TEXT NOT NULL,
   reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,
-  created_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, due_at INTEGER, settled_at INTEGER, error TEXT) STRICT;
+  created_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, due_at INTEGER, settled_at INTEGER, error TEXT, untold TEXT) STRICT;
 CREATE INDEX IF NOT EXISTS notifications_fresh ON notifications(channel, queued_at, seq) WHERE status = 'waiting' AND delivery IS NULL;
 CREATE INDEX IF NOT EXISTS notifications_retry ON notifications(channel, due_at) WHERE status = 'waiting' AND delivery IS NOT NULL;
 CREATE INDEX IF NOT EXISTS notifications_sending ON notifications(seq) WHERE status = 'sending';
@@ -44,6 +44,8 @@ interface Row {
   readonly due_at: number | null;
   readonly settled_at: number | null;
   readonly error: string | null;
+  /** JSON. */
+  readonly untold: string | null;
 }
 
 export class NotificationTables {
@@ -54,6 +56,10 @@ export class NotificationTables {
   constructor(db: DatabaseSync, room = ROOM) {
     db.exec(SCHEMA);
     this.#sql = new Statements(db);
+    // Files from before it was kept who has not got a message that others have.
+    const isOld =
+      this.#sql.read("SELECT 1 FROM pragma_table_info('notifications') WHERE name = 'untold'").get() === undefined;
+    if (isOld) db.exec("ALTER TABLE notifications ADD COLUMN untold TEXT");
     this.#room = room;
   }
 
@@ -182,13 +188,14 @@ export class NotificationTables {
   settle(deliveryId: string, outcome: Settlement, now: number): number {
     const isOver = outcome.status !== "waiting";
     this.#sql.run(
-      `UPDATE notifications SET status = ?, error = ?, settled_at = ?, due_at = ?, is_repeat = max(is_repeat, ?)
-       WHERE delivery = ? AND status = 'sending'`,
+      `UPDATE notifications SET status = ?, error = ?, settled_at = ?, due_at = ?, is_repeat = max(is_repeat, ?),
+         untold = coalesce(?, untold) WHERE delivery = ? AND status = 'sending'`,
       outcome.status,
       outcome.error,
       isOver ? now : null,
       outcome.status === "waiting" ? outcome.dueAt : null,
       outcome.status === "waiting" && outcome.isRepeat ? 1 : 0,
+      outcome.status === "waiting" && outcome.untold ? JSON.stringify(outcome.untold) : null,
       deliveryId,
     );
     if (!isOver || ++this.#settledSinceLook < SETTLED_BETWEEN_LOOKS) return 0;
@@ -227,8 +234,9 @@ export class NotificationTables {
     return Number(
       this.#sql
         .read(
-          `UPDATE notifications SET status = 'waiting', delivery = NULL, is_repeat = 0, attempts = 0, queued_at = ?,
-             settled_at = NULL, due_at = NULL WHERE ${where} = ? AND status = 'dead'`,
+          `UPDATE notifications SET status = 'waiting', is_repeat = 0, attempts = 0, queued_at = ?1, settled_at = NULL,
+             delivery = iif(untold IS NULL, NULL, delivery), due_at = iif(untold IS NULL, NULL, ?1)
+           WHERE ${where} = ?2 AND status = 'dead'`,
         )
         .run(now, value!).changes,
     );
@@ -294,5 +302,6 @@ function toNotification(row: Row): Notification {
     dueAt: row.due_at,
     settledAt: row.settled_at,
     error: row.error,
+    untold: row.untold === null ? null : (JSON.parse(row.untold) as string[]),
   };
 }

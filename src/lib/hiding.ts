@@ -1,5 +1,5 @@
-// The address of an incoming webhook is a secret, and servers like to repeat what they were asked for. What they say is
-// shown to people who may read alerts and not settings: so what is secret is taken out first.
+// The address of an incoming webhook is a secret, that of a list may be one, and servers like to repeat what they were asked
+// for. What they say is shown to people who may read alerts and not settings: so what is secret is taken out first.
 
 const HIDDEN = "(hidden)";
 /** Shorter parts of an address are words like `hook`, which stand in harmless sentences too. */
@@ -55,6 +55,26 @@ export function withoutSecrets(text: string, secrets: readonly string[]): string
       return secret.length > SECRET_CHARACTERS_MAX ? `${beginning}\\S*` : beginning;
     });
   return patterns.length === 0 ? text : text.replace(new RegExp(patterns.join("|"), "giu"), HIDDEN);
+}
+
+/** An address as it may be shown to whoever sees settings: its user, its password and its query may be a key. */
+export function shownAddress(text: string): string {
+  return shortened(text, ({ pathname, search, hash }) => pathname + (search + hash === "" ? "" : `?${HIDDEN}`));
+}
+
+/** The same where the path may be a key as well: nothing but the host. */
+export function shownHost(text: string): string {
+  return shortened(text, ({ pathname, search, hash }) => (pathname + search + hash === "/" ? "/" : `/${HIDDEN}`));
+}
+
+/** What stands before the address is kept, such as the name of a list; a text without one is as it was. */
+function shortened(text: string, restOf: (url: URL) => string): string {
+  const [, before, scheme, rest] = /^(.*?)([a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(text) ?? [];
+  if (before === undefined) return text;
+  const url = URL.parse(`${scheme}${rest}`);
+  if (!url) return `${before}${scheme}${HIDDEN}`;
+  const login = url.username + url.password === "" ? "" : `${HIDDEN}@`;
+  return `${before}${url.protocol}//${login}${url.host}${restOf(url)}`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos" };
