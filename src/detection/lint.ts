@@ -3,6 +3,7 @@ import { nearestName } from "../lib/nearest.ts";
 import { OPERATORS, type Condition, type FieldTest } from "../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../model/event.ts";
 import { ANY_FIELD, pathFault } from "../model/field.ts";
+import { FIELD_NAMES } from "../model/field-names.ts";
 import type { SeenEvent } from "../model/finding.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
@@ -75,11 +76,14 @@ function lintItem(item: ConditionInput, path: string, hint: Say): void {
   if (field === ANY_FIELD) hint(path, "looks at every value of every event; name the field where you know it");
 }
 
-/** Any name may stand in raw; one that is nearly a well-known one is most likely that. */
+/** What devices' events have names for, and what is found out about them. */
+const OUR_FIELDS = [...Object.keys(FIELD_NAMES).map((name) => `raw.${name}`), ...Object.keys(WELL_KNOWN_FIELDS)];
+
+/** Any name may stand in raw; one that is nearly one of ours is most likely that. */
 function lintField(field: string, path: string, hint: Say): void {
-  if (field === ANY_FIELD || Object.hasOwn(WELL_KNOWN_FIELDS, field) || !/^(raw|enrichment)\./.test(field)) return;
+  if (field === ANY_FIELD || OUR_FIELDS.includes(field) || !/^(raw|enrichment)\./.test(field)) return;
   const last = field.split(".").at(-1)!;
-  const known = Object.keys(WELL_KNOWN_FIELDS).filter((name) => name.split(".")[0] === field.split(".")[0]);
+  const known = OUR_FIELDS.filter((name) => name.split(".")[0] === field.split(".")[0]);
   const near = nearestName(
     last,
     known.map((name) => name.split(".").at(-1)!),
