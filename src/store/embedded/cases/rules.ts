@@ -5,6 +5,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import type { SeenEvent } from "../../../model/finding.ts";
 import type { Rule, RuleStats } from "../../../model/rule.ts";
 import { RuleConflict, type Detected, type Outage, type SeenRow } from "../../store.ts";
+import { onFile } from "../failure.ts";
 import { casesFile } from "../layout.ts";
 import { Statements } from "./statements.ts";
 
@@ -259,12 +260,16 @@ export class RuleTables {
 export function readRuleNames(dataDir: string): string[] {
   const path = casesFile(dataDir);
   if (!existsSync(path)) return [];
-  const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
-  try {
-    return (db.prepare("SELECT name FROM rules").all() as { name: string }[]).map(({ name }) => name);
-  } finally {
-    db.close();
-  }
+  return onFile(path, () => {
+    const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
+    try {
+      const hasTable = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'rules'").get() !== undefined;
+      const rows = hasTable ? db.prepare("SELECT name FROM rules").all() : [];
+      return (rows as { name: string }[]).map(({ name }) => name);
+    } finally {
+      db.close();
+    }
+  });
 }
 
 interface Moments {

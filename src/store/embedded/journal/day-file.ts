@@ -1,6 +1,7 @@
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { dayFile, type Layout } from "../layout.ts";
+import { isStorageFailure } from "../failure.ts";
+import { dayFile, listDays, type Layout } from "../layout.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
 // One SQLite file holds the events of one UTC day of event time: the book of record.
@@ -64,6 +65,24 @@ function makeTables(db: DatabaseSync): void {
     // A full disk may have rolled back already.
     if (db.isTransaction) db.exec("ROLLBACK");
     throw error;
+  }
+}
+
+/** Whoever only reads a day makes a log beside it, and may not remove it. Nobody may have a day open any more. */
+export function removeEmptyLogs(layout: Layout): void {
+  for (const day of listDays(layout)) {
+    const path = dayFile(layout, day);
+    if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size !== 0) continue;
+    const db = new DatabaseSync(path);
+    try {
+      // The last one to close a day removes its log, if it has looked at it.
+      db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (error) {
+      // It stays there, empty, which is no harm.
+      if (!isStorageFailure(error)) throw error;
+    } finally {
+      db.close();
+    }
   }
 }
 

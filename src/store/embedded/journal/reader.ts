@@ -3,7 +3,9 @@ import { LRUCache } from "lru-cache";
 import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
-import type { Layout } from "../layout.ts";
+import { readEventId } from "../event-id.ts";
+import { DamagedFile, ofFile } from "../failure.ts";
+import { dayFile, type Layout } from "../layout.ts";
 import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 
@@ -49,7 +51,8 @@ const VERIFY_CHECK_ROWS = 1000;
 /** A beginning that more words have is counted event by event. */
 const VOCABULARY_WORDS_MAX = 64;
 const COUNTS_MAX = 5000;
-const days = new DayReaders(workerData as ReaderData);
+const layout = workerData as ReaderData;
+const days = new DayReaders(layout);
 const counts = new LRUCache<string, { readonly rows: number; readonly count: number }>({ max: COUNTS_MAX });
 
 function blocksOf(reader: DayReader): Block[] {
@@ -170,6 +173,8 @@ const api = {
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
+    if (last && !isText(last.body))
+      throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
     return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body, lastAmendment: reader.lastAmendment() };
   },
 
@@ -327,6 +332,16 @@ function visitVerified(
   }
 }
 
+/** The engine does not notice where what is in its pages has become something else. */
+function isText(body: string): boolean {
+  try {
+    const { id } = JSON.parse(body) as { id: string };
+    return readEventId(id) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** No row that is still to come can be among the first ones. */
 function isSettled(found: ListPlace[], limit: number, newestLeft: number): boolean {
   if (found.length < limit) return false;
@@ -339,4 +354,17 @@ function newestFirst(a: ListPlace, b: ListPlace): number {
 
 export type ReaderApi = typeof api;
 
-serveThread(api);
+type Ask = (...args: readonly unknown[]) => unknown;
+
+/** A call is about one day: where that day's file turns out to be damaged, it is named. */
+function naming(ask: Ask): Ask {
+  return (day, ...rest) => {
+    try {
+      return ask(day, ...rest);
+    } catch (error) {
+      throw typeof day === "number" ? ofFile(dayFile(layout, day), error) : error;
+    }
+  };
+}
+
+serveThread(Object.fromEntries(Object.entries(api).map(([name, ask]) => [name, naming(ask as Ask)])));
