@@ -59,8 +59,8 @@ export class DamagedFile extends Error {
   constructor(path: string, reason: string, options?: ErrorOptions) {
     super(
       `The file ${path} is damaged (${reason}).\n` +
-        "Put a copy of it in its place, or move it away, in both cases without the -wal and -shm beside it: " +
-        `moved away, ${LOSSES[basename(path)] ?? "the events of its day are lost"}.`,
+        `Put a copy of it in its place, or move it away: then ${LOSSES[basename(path)] ?? "the events of its day are lost"}. ` +
+        "Either way the -wal and -shm beside it must go as well.",
       options,
     );
     this.name = "DamagedFile";
