@@ -83,6 +83,25 @@ export function ofFile(path: string, error: unknown): unknown {
   return new DamagedFile(path, (error as Error).message, { cause: error });
 }
 
+type Call = (...args: readonly unknown[]) => unknown;
+
+/** The same calls, each about the file that its first argument stands for: where that is damaged, it is named. */
+export function namingFiles(
+  calls: { readonly [name: string]: (...args: never[]) => unknown },
+  pathOf: (number: number) => string,
+): { [name: string]: Call } {
+  const naming =
+    (call: Call): Call =>
+    (first, ...rest) => {
+      try {
+        return call(first, ...rest);
+      } catch (error) {
+        throw typeof first === "number" ? ofFile(pathOf(first), error) : error;
+      }
+    };
+  return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, naming(call as Call)]));
+}
+
 function resultCode(error: unknown): number {
   const { details, errcode } = (error ?? {}) as { details?: { errcode?: number }; errcode?: number };
   return Number(details?.errcode ?? errcode ?? Number.NaN) & 0xff;

@@ -3,11 +3,11 @@ import { LRUCache } from "lru-cache";
 import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
-import { readEventId } from "../event-id.ts";
-import { DamagedFile, ofFile } from "../failure.ts";
+import { DamagedFile, namingFiles } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
+import { isEventText } from "./group.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
 
@@ -173,7 +173,7 @@ const api = {
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
-    if (last && !isText(last.body))
+    if (last && !isEventText(last.body))
       throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
     return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body, lastAmendment: reader.lastAmendment() };
   },
@@ -332,16 +332,6 @@ function visitVerified(
   }
 }
 
-/** The engine does not notice where what is in its pages has become something else. */
-function isText(body: string): boolean {
-  try {
-    const { id } = JSON.parse(body) as { id: string };
-    return readEventId(id) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
 /** No row that is still to come can be among the first ones. */
 function isSettled(found: ListPlace[], limit: number, newestLeft: number): boolean {
   if (found.length < limit) return false;
@@ -354,17 +344,4 @@ function newestFirst(a: ListPlace, b: ListPlace): number {
 
 export type ReaderApi = typeof api;
 
-type Ask = (...args: readonly unknown[]) => unknown;
-
-/** A call is about one day: where that day's file turns out to be damaged, it is named. */
-function naming(ask: Ask): Ask {
-  return (day, ...rest) => {
-    try {
-      return ask(day, ...rest);
-    } catch (error) {
-      throw typeof day === "number" ? ofFile(dayFile(layout, day), error) : error;
-    }
-  };
-}
-
-serveThread(Object.fromEntries(Object.entries(api).map(([name, ask]) => [name, naming(ask as Ask)])));
+serveThread(namingFiles(api, (day) => dayFile(layout, day)));
