@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { cpSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
@@ -212,6 +213,22 @@ describe("a start that cannot be", () => {
     writeFileSync(file, "");
     await refused(["--data-dir", file], /not a folder.*\n.*--data-dir/);
     await refused(["--data-dir", join(file, "below")], /not a folder.*\n.*--data-dir/);
+  });
+
+  test("a disk that takes nothing more, at whichever file it ends", async () => {
+    // A limit on the size of each file, in blocks of 512 bytes, which to SQLite looks much the same.
+    for (const blocks of [8, 64]) {
+      const command = [process.execPath, main, "serve", "--port", "0", "--data-dir", join(folder, String(blocks))];
+      const limited = ["-c", `trap '' XFSZ; ulimit -f ${blocks}; exec "$@"`, "sh", ...command];
+      const child = spawn("sh", limited, {
+        env: { ...process.env, ...COLLECTORS_OFF },
+        stdio: ["ignore", "ignore", "pipe"],
+      });
+      const [[code], stderr] = await Promise.all([once(child, "exit"), text(child.stderr)]);
+      expect(stderr).toMatch(/The disk of the data folder .* has no room.*\nMake room/);
+      expect(stderr).not.toMatch(/^ +at /m);
+      expect(code).toBe(1);
+    }
   });
 
   test("a damaged file of the data folder: which it is and what to do, from every command that opens it", async () => {
