@@ -19,3 +19,8 @@ enableCompileCache(process.env.NODE_COMPILE_CACHE);
 
 const { runCommandLine } = await import("./commands/program.ts");
 process.exitCode = await runCommandLine(process.argv.slice(2));
+// What a command that failed has left open does not keep the process: whoever watches over it is to know.
+if (process.exitCode !== 0) {
+  for (const stream of [process.stdout, process.stderr]) await new Promise((done) => stream.write("", done));
+  process.exit();
+}

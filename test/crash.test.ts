@@ -1,7 +1,8 @@
-import { closeSync, ftruncateSync, openSync, readdirSync, statSync, writeSync } from "node:fs";
+import { closeSync, existsSync, ftruncateSync, openSync, readdirSync, statSync, writeSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { DAY_MS } from "../src/lib/time.ts";
@@ -250,6 +251,17 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   await expectAll(ask, [...ids, later]);
 }, 120_000);
 
+/** Undefined where there is no such file. */
+function tablesIn(path: string): number | undefined {
+  if (!existsSync(path)) return undefined;
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    return db.prepare("SELECT name FROM sqlite_master").all().length;
+  } finally {
+    db.close();
+  }
+}
+
 it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
   const disk = await makeSmallDisk(folder);
   if (!disk) return skip("this process may neither mount a small disk nor limit the size of files");
@@ -279,6 +291,15 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
     acknowledged.push(single.body.data.id);
   expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
   expect(await ask("/readyz")).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+  // The file of a day that finds no room for its tables is not left behind half made.
+  for (let day = 10; day < 14; day++) {
+    const timestamp = new Date(Date.now() - day * DAY_MS);
+    const older = await ask("/v1/events", { ...submission(sent++), timestamp });
+    if (older.status === 201) acknowledged.push(older.body.data.id);
+    else expect(older.status).toBe(503);
+    const name = `tocsin-events-${timestamp.toISOString().slice(0, 10).replaceAll("-", ".")}.db`;
+    expect(tablesIn(join(eventsFolder(dataDir), name))).not.toBe(0);
+  }
   // Reading goes on all the while, also of what detection would have to write first.
   expect((await ask("/v1/events?per_page=5")).body.data).toHaveLength(5);
   expect((await ask("/v1/rules?per_page=5")).body.data).toHaveLength(5);

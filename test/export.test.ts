@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync, rmSync, truncateSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
@@ -124,6 +124,27 @@ it("is not there to be fetched before it is completed, and says so", async () =>
   });
   await completed(second);
   expect((await call("GET", second.download_url)).status).toBe(200);
+});
+
+it("has failed, and is not to be waited for, once its file is gone or cut", async () => {
+  const fileOf = ({ id }: Job) => join(exportsFolder(dataDir), `${id}.ndjson`);
+  const damages: ((path: string) => void)[] = [(path) => rmSync(path), (path) => truncateSync(path, 1000)];
+  for (const damage of damages) {
+    const job = await completed(await create({ format: "ndjson" }));
+    damage(fileOf(job));
+    const response = await call("GET", job.download_url);
+    expect(response.status).toBe(404);
+    expect(response.headers.get("retry-after")).toBeNull();
+    expect(await response.json()).toMatchObject({
+      error: { code: "not_found", message: expect.stringMatching(/has failed.*ask for the export again/) },
+    });
+    expect(await dataOf(await call("GET", `/v1/events/exports/${job.id}`))).toMatchObject({
+      status: "failed",
+      size_bytes: null,
+      error: expect.stringContaining("gone or not whole"),
+    });
+    expect(existsSync(fileOf(job))).toBe(false);
+  }
 });
 
 it("is gone with its file once it is cancelled", async () => {

@@ -1,9 +1,11 @@
 import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { rmSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
@@ -138,6 +140,27 @@ describe("stopping", () => {
   });
 });
 
+/** A folder that was served before, with a day of events in it. */
+async function serveOneEvent(dataDir: string): Promise<void> {
+  const server = await start(dataDir);
+  await expect.poll(() => server.output()).toMatch(KEY);
+  const { headers } = authorized(KEY.exec(server.output())![0]);
+  const body = JSON.stringify({ type: "note", source: "custom", data: {} });
+  const submit = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
+  expect((await fetch(`${server.address}/v1/events`, submit)).status).toBe(201);
+  expect(await server.stop()).toBe(0);
+}
+
+test("a start that finds events and no key says so, and does not call itself the first", async () => {
+  await serveOneEvent(folder);
+  rmSync(join(folder, "keys.db"));
+  const server = await start(folder);
+  await expect.poll(() => server.output()).toMatch(KEY);
+  expect(server.output()).toMatch(/has events and no key.*keys that there were before are gone/);
+  expect(server.output()).not.toMatch(/first time/);
+  expect(server.output()).toMatch(/"level":"warn".*keys\.db.*missing or empty/);
+});
+
 describe("a start that cannot be", () => {
   const refused = async (args: string[], message: RegExp, code = 1, env = {}) => {
     const outcome = await tocsin(["serve", "--data-dir", folder, ...args], env);
@@ -191,6 +214,54 @@ describe("a start that cannot be", () => {
     await refused(["--data-dir", file], /not a folder.*\n.*--data-dir/);
     await refused(["--data-dir", join(file, "below")], /not a folder.*\n.*--data-dir/);
   });
+
+  test("a disk that takes nothing more, at whichever file it ends", async () => {
+    // A limit on the size of each file, in blocks of 512 bytes, which to SQLite looks much the same.
+    for (const blocks of [8, 64]) {
+      const command = [process.execPath, main, "serve", "--port", "0", "--data-dir", join(folder, String(blocks))];
+      const limited = ["-c", `trap '' XFSZ; ulimit -f ${blocks}; exec "$@"`, "sh", ...command];
+      const child = spawn("sh", limited, {
+        env: { ...process.env, ...COLLECTORS_OFF },
+        stdio: ["ignore", "ignore", "pipe"],
+      });
+      const [[code], stderr] = await Promise.all([once(child, "exit"), text(child.stderr)]);
+      expect(stderr).toMatch(/The disk of the data folder .* has no room.*\nMake room/);
+      expect(stderr).not.toMatch(/^ +at /m);
+      expect(code).toBe(1);
+    }
+  });
+
+  test("a damaged file of the data folder: which it is and what to do, from every command that opens it", async () => {
+    await serveOneEvent(folder);
+    const [day] = readdirSync(join(folder, "events"));
+    const spoil = (path: string) => writeFileSync(path, randomBytes(statSync(path).size));
+    const cut = (path: string) => truncateSync(path, statSync(path).size / 2);
+    const damages: [string, (path: string) => void, string][] = [
+      [join("events", day!), spoil, "rebuild"],
+      [join("events", day!), cut, "rebuild"],
+      ["state.db", spoil, "demo"],
+      ["keys.db", spoil, "keys list"],
+      ["cases.db", spoil, "demo"],
+    ];
+    for (const [name, damage, command] of damages) {
+      const copy = join(folder, "copy");
+      const path = join(copy, name);
+      rmSync(copy, { recursive: true, force: true });
+      for (const part of ["events", "state.db", "keys.db", "cases.db"])
+        cpSync(join(folder, part), join(copy, part), { recursive: true });
+      damage(path);
+      const message = new RegExp(`The file ${path} is damaged \\(.*\\)\\.\n.*move it away`);
+      await refused(["--port", "0", "--data-dir", copy], message);
+      const other = await tocsin([...command.split(" "), "--data-dir", copy]);
+      expect(other.stderr, `${command} with ${name}`).toMatch(message);
+      expect(other).toMatchObject({ code: 1, stderr: expect.not.stringMatching(/^ +at /m) });
+    }
+    // As it says: moved away, the rest is served.
+    rmSync(join(folder, "copy"), { recursive: true });
+    rmSync(join(folder, "events", day!));
+    const server = await start(folder);
+    expect(await server.stop()).toBe(0);
+  }, 120_000);
 
   test("a wrong configuration: every fault, and nothing is started", async () => {
     const file = join(folder, "wrong.yaml");

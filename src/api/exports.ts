@@ -107,9 +107,10 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       },
       problems: ["not_found"],
       handle: async ({ params }) => {
-        const { id, status } = find(params.id);
+        const { id } = find(params.id);
         const download = await exporter.openDownload(id);
-        if (!download) throw notReady(id, status);
+        // Asked for again: that its file is gone may only have been seen now.
+        if (!download) throw notReady(find(id));
         return {
           kind: "stream",
           stream: download.stream,
@@ -124,8 +125,11 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
   ];
 }
 
-function notReady(id: string, status: ExportJob["status"]): Problem {
-  if (status === "failed") return new Problem("not_found", `the export ${id} has failed: there is no file`);
+function notReady({ id, status, error }: ExportJob): Problem {
+  if (status === "failed") {
+    const reason = error === null ? "" : ` (${error})`;
+    return new Problem("not_found", `the export ${id} has failed: there is no file${reason}`);
+  }
   return new Problem("not_found", `the export ${id} is not completed yet (${status}): try again later`, {
     headers: { "Retry-After": String(DOWNLOAD_RETRY_SECONDS) },
   });

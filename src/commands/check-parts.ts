@@ -39,7 +39,9 @@ function folderFaults({ dataDir, platform }: Settings): PartFault[] {
     const needed = `must be ${known}, the word of the events or rules in ${dataDir}; it is ${platform}`;
     return [{ path: "platform", message: needed }];
   } catch (error) {
-    return [{ path: "data_dir", message: `what is in ${dataDir} cannot be read: ${(error as Error).message}` }];
+    return [
+      { path: "data_dir", message: `what is in ${dataDir} cannot be read: ${firstLine((error as Error).message)}` },
+    ];
   }
 }
 

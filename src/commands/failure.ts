@@ -4,6 +4,7 @@ export const EXIT_WRONG_USE = 2;
 
 // Result codes of SQLite, which stands between us and the file system.
 const READ_ONLY = 8;
+const IO_ERROR = 10;
 const DISK_FULL = 13;
 const CANNOT_OPEN = 14;
 
@@ -17,13 +18,39 @@ export class CommandFailure extends Error {
   }
 }
 
+/** The fields by which errors of the system and of the store are known, whichever thread they come from. */
+interface Known {
+  readonly name?: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly errcode?: number;
+  readonly syscall?: string;
+  readonly address?: string;
+  readonly port?: number;
+  readonly reason?: string;
+}
+
+const CAUSES_MAX = 8;
+
+/** The error and what it came of. */
+function chainOf(error: unknown): Known[] {
+  const chain: Known[] = [];
+  for (let at = error; at instanceof Error && chain.length < CAUSES_MAX; at = at.cause) {
+    const { details } = at as { details?: object };
+    chain.push({ ...at, ...details, name: at.name, message: at.message });
+  }
+  return chain;
+}
+
 /** The failures of a machine that a person can mend, in words that say how; anything else stays what it is. */
 export function explainFailure(error: unknown, { dataDir }: { dataDir: string }): unknown {
-  const { code, syscall } = (error ?? {}) as NodeJS.ErrnoException;
+  const chain = chainOf(error);
   const refuse = (message: string, exitCode = EXIT_FAILED) => new CommandFailure(message, exitCode, { cause: error });
-  const { name, address, port, reason } = error as { name?: string; address?: string; port?: number; reason?: string };
-  if (name === "DataFolderInUse" || name === "ListenFailure") return refuse((error as Error).message);
-  if (name === "PlatformChanged") return refuse((error as Error).message, EXIT_WRONG_USE);
+  const { name, message = "", code, syscall, address, port } = chain[0] ?? {};
+  const damage = chain.find((known) => known.name === "DamagedFile");
+  if (damage) return refuse(damage.message);
+  if (name === "DataFolderInUse" || name === "ListenFailure") return refuse(message);
+  if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {
     return refuse(
       `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
@@ -37,8 +64,9 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (code === "EACCES" && port !== undefined) {
     return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
   }
-  const sqlite = code === "ERR_SQLITE_ERROR" ? (error as { errcode: number }).errcode & 0xff : undefined;
-  if (code === "EACCES" || code === "EPERM" || code === "EROFS" || sqlite === CANNOT_OPEN || sqlite === READ_ONLY) {
+  const sqlite = new Set(chain.map(({ errcode }) => (errcode === undefined ? undefined : errcode & 0xff)));
+  const isWriteRefused = sqlite.has(CANNOT_OPEN) || sqlite.has(READ_ONLY);
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS" || isWriteRefused) {
     return refuse(
       `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
     );
@@ -49,10 +77,26 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (code === "ENOTDIR" || code === "EEXIST" || code === "ELOOP") {
     return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
   }
-  if (code === "ENOSPC" || sqlite === DISK_FULL || (name === "StoreUnavailable" && reason === "disk_full")) {
+  if (sqlite.has(IO_ERROR)) {
+    return refuse(
+      `The disk of the data folder ${dataDir} has no room, or it cannot be read or written (disk I/O error).\n` +
+        "Make room, look what the system's log says of the disk, or use a folder on another disk with --data-dir.",
+    );
+  }
+  if (
+    code === "ENOSPC" ||
+    sqlite.has(DISK_FULL) ||
+    chain.some(({ reason }) => reason === "disk_full") ||
+    isNoSpace(message)
+  ) {
     return refuse(
       `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
     );
   }
   return error;
+}
+
+/** The engine of the columns and of the flows says it in words alone. */
+function isNoSpace(message: string): boolean {
+  return /no space left on device/i.test(message);
 }

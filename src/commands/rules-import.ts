@@ -100,7 +100,11 @@ async function rehearseHere({ settings }: LoadedSettings): Promise<CreateRules> 
   const { loadBuiltinRules } = await import("../detection/builtin.ts");
   const { dataDir, platform, timezone } = settings;
   const builtins = loadBuiltinRules({ platform, timezone });
-  return rehearse([...builtins.map(({ name }) => name), ...readRuleNames(dataDir)]);
+  try {
+    return rehearse([...builtins.map(({ name }) => name), ...readRuleNames(dataDir)]);
+  } catch (error) {
+    throw explainFailure(error, settings);
+  }
 }
 
 async function withRulebook<Value>(

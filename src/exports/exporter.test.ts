@@ -1,5 +1,5 @@
 import { DuckDBInstance } from "@duckdb/node-api";
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -246,6 +246,25 @@ describe("a restart", () => {
     await open();
     expect(await fetched(done.id)).toBe(before);
     expect(readCsv(await fetched(id))).toHaveLength(30_001);
+  });
+
+  it("finds that the file of a completed export is gone or has another size", async () => {
+    await many(10);
+    const [gone, cut, whole] = [create("csv"), create("json"), create("ndjson")];
+    for (const { id } of [gone, cut, whole]) await finished(id);
+    await close();
+    const folder = join(dataDir, "exports");
+    await rm(join(folder, `${gone.id}.csv`));
+    truncateSync(join(folder, `${cut.id}.json`), 10);
+    await open();
+    for (const { id } of [gone, cut])
+      expect(exporter.get(id)).toMatchObject({
+        status: "failed",
+        sizeBytes: null,
+        error: expect.stringMatching(/gone/),
+      });
+    expect(exporter.get(whole.id)).toMatchObject({ status: "completed" });
+    expect(files()).toEqual([`${whole.id}.ndjson`]);
   });
 
   it("after a crash clears away what was half written", async () => {

@@ -18,6 +18,7 @@ export const EXPORTS_WAITING_MAX = 20;
 export const EXPORT_LIFE_MS = DAY_MS;
 const SWEEP_MS = 60_000;
 const QUEUE_FULL_RETRY_SECONDS = 30;
+const LOST = "the file of the export is gone or not whole any more: ask for the export again";
 
 interface ExportRequest {
   readonly format: ExportFormat;
@@ -101,6 +102,7 @@ class QueueOfExports implements Exporter {
       if (job.status === "running") this.#save({ ...job, status: "pending" });
     }
     await this.#sweep();
+    await this.#noteAllLost();
     await this.#removeStrayFiles();
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS).unref();
     this.#start();
@@ -148,8 +150,12 @@ class QueueOfExports implements Exporter {
     if (job?.status !== "completed") return undefined;
     const { mediaType, extension } = FORMATS[job.format];
     const file = await openIfThere(this.#path(job));
-    if (!file) return undefined;
-    const { size } = await file.stat();
+    const size = (await file?.stat())?.size;
+    if (!file || size === undefined || size !== job.sizeBytes) {
+      await file?.close();
+      await this.#noteLost(job);
+      return undefined;
+    }
     return {
       // Told where the file ends, the stream ends with its last byte. Else it would ask the disk once more, and a client
       // that has everything by then could hang up before the answer is over.
@@ -164,6 +170,26 @@ class QueueOfExports implements Exporter {
     clearInterval(this.#sweeper);
     this.#closing.abort(new StoreUnavailable("closed", "the service is stopping"));
     await this.#work;
+  }
+
+  async #noteAllLost(): Promise<void> {
+    for (const job of [...this.#jobs.values()].filter(({ status }) => status === "completed")) {
+      const found = await stat(this.#path(job)).catch((error: unknown) => {
+        if (codeOf(error) === "ENOENT") return undefined;
+        throw error;
+      });
+      if (found?.size !== job.sizeBytes) await this.#noteLost(job);
+    }
+  }
+
+  /** Somebody has removed or changed the file of a completed export: whoever waits for it must not wait in vain. */
+  async #noteLost(job: ExportJob): Promise<void> {
+    // Where it was cancelled a moment ago, that is why.
+    if (this.#jobs.get(job.id) !== job) return;
+    this.#save({ ...job, status: "failed", rowCount: null, sizeBytes: null, error: LOST });
+    this.#finished.inc({ format: job.format, outcome: "lost" });
+    this.#log.error({ export: job.id, format: job.format }, LOST);
+    await this.#removeFiles(job.id);
   }
 
   #waiting(): ExportJob[] {

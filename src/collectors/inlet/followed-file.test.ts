@@ -107,6 +107,26 @@ test("a file that was renamed is read to its very end, with what is still writte
   await storedWhen([...numbers(0, 13), ...numbers(20, 25)]);
 });
 
+test.each([
+  ["nothing", ""],
+  ["half of it", '{"path":"/var/log/eve.json","fi'],
+  ["bytes of anything", "\u0000\u0001\ufffdx"],
+  ["JSON of something else", "null"],
+  ["a number that is none", '{"path":"p","file":"f","device":1,"inode":2,"head":{"bytes":1,"hash":"h"},"offset":"x"}'],
+])("a note with %s in it is told by its path, and the file is read from its beginning", async (_, content) => {
+  writeFileSync(path, linesOf(0, 3));
+  const { file } = follow();
+  await storedWhen(numbers(0, 3));
+  await file.close();
+  writeFileSync(join(folder, "note", "eve-file.json"), content);
+  store.clear();
+  const { file: again, told } = following();
+  await storedWhen(numbers(0, 3));
+  expect(told).toEqual([expect.stringMatching(/note.eve-file\.json is damaged.*read from its beginning/)]);
+  expect(again.status()).toMatchObject({ state: "reading", lagBytes: 0 });
+  expect(await note()).toMatchObject({ path, offset: linesOf(0, 3).length });
+});
+
 test("a renamed file is read until its writer goes on with the new one, however long he takes", async () => {
   writeFileSync(path, linesOf(0, 3));
   following();

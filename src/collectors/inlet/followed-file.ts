@@ -127,7 +127,7 @@ export class FollowedFile {
   /** Takes up the file of the last run, under whichever name it has now, and repeats the batch that was under way. */
   async #resume(): Promise<void> {
     const { notePath, path, tell } = this.#options;
-    const note = await readNote(notePath, path);
+    const note = await readNote(notePath, path, tell);
     if (!note) return;
     const followed = await this.#findAgain(note);
     if (!followed) {

@@ -18,8 +18,12 @@ export interface FileNote {
   readonly pending: { readonly to: number; readonly atMs: number } | null;
 }
 
-/** The note of this file; undefined where there is none that can be used. */
-export async function readNote(notePath: string, path: string): Promise<FileNote | undefined> {
+/** The note of this file; undefined where there is none that can be used, which is told where there should have been one. */
+export async function readNote(
+  notePath: string,
+  path: string,
+  tell: (message: string) => void,
+): Promise<FileNote | undefined> {
   let text: string;
   try {
     text = await readFile(notePath, "utf8");
@@ -27,8 +31,31 @@ export async function readNote(notePath: string, path: string): Promise<FileNote
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-  const note = JSON.parse(text) as FileNote;
+  const note = noteIn(text);
+  if (!note) {
+    tell(`${notePath} is damaged: how far ${path} was read is not known any more, and it is read from its beginning`);
+    return undefined;
+  }
   return note.path === path ? note : undefined;
+}
+
+function noteIn(text: string): FileNote | undefined {
+  let found: unknown;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  return isNote(found) ? found : undefined;
+}
+
+function isNote(found: unknown): found is FileNote {
+  const { path, file, device, inode, head, offset, pending } = (found ?? {}) as Partial<FileNote>;
+  return (
+    [path, file, head?.hash].every((text) => typeof text === "string") &&
+    [device, inode, head?.bytes, offset].every((number) => Number.isSafeInteger(number)) &&
+    (pending === null || (Number.isSafeInteger(pending?.to) && typeof pending?.atMs === "number"))
+  );
 }
 
 /** Resolves once the note survives a crash; until then the one before is there. */

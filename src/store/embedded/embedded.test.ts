@@ -5,8 +5,10 @@ import {
   ftruncateSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   rmSync,
   statSync,
+  truncateSync,
   writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +27,7 @@ import type { Store } from "../store.ts";
 import { openEmbedded, rebuildColumns } from "./embedded.ts";
 import { readEventId } from "./event-id.ts";
 import { Keys } from "./keys.ts";
-import { columnsFile, dayFile, stateFile } from "./layout.ts";
+import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "./layout.ts";
 import { DataFolderInUse } from "./lock.ts";
 import { PlatformChanged } from "./platform-word.ts";
 
@@ -407,5 +409,30 @@ describe("the data folder", () => {
       false,
     );
     expect(existsSync(`${columnsFile(folder)}.wal`)).toBe(false);
+    // Nor of days that were only read.
+    const again = await open(folder);
+    await totals(again);
+    await again.events.list({ search: "user1" }, { mode: "page", page: 1, size: 1 });
+    await close(again);
+    expect(readdirSync(eventsFolder(folder))).toHaveLength(1);
+  });
+
+  test("with events, whose rules or keys are gone, says which file is missing or empty", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(3));
+    await close(store);
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const openLogged = async () => {
+      stores.push(await openEmbedded({ ...options(folder), log }));
+      await close(stores.at(-1)!);
+      return lines.splice(0).map((line) => (JSON.parse(line) as { path: string }).path);
+    };
+    expect(await openLogged()).toEqual([]);
+    rmSync(casesFile(folder));
+    truncateSync(keysFile(folder));
+    expect(await openLogged()).toEqual([casesFile(folder), keysFile(folder)]);
+    expect(await openLogged()).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../../lib/folder.ts";
@@ -12,8 +12,9 @@ import { readEventId } from "./event-id.ts";
 import { EmbeddedEvents } from "./events.ts";
 import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
+import { removeEmptyLogs } from "./journal/day-file.ts";
 import { Keys } from "./keys.ts";
-import { columnsFile, eventsFolder, exportsFolder, otherPrefixes, type Layout } from "./layout.ts";
+import { casesFile, columnsFile, eventsFolder, exportsFolder, keysFile, otherPrefixes, type Layout } from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
@@ -47,30 +48,26 @@ interface Parts {
 export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   const { dataDir, log } = options;
   for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
-  const lock = lockDataFolder(dataDir);
+  const opened = new Opened();
   try {
-    const parts = await openParts(options);
+    const lock = lockDataFolder(dataDir);
+    opened.add(() => lock.close());
+    const parts = await openParts(options, opened);
     const { journal, columns, news, state } = parts;
     const { platform, indexPrefix, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
     const room = new Room(dataDir, () => journal.lastId, now);
     const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
-    await word.agree(dataDir, events).catch(async (error: unknown) => {
-      await closeParts(parts, log);
-      throw error;
-    });
-    const cases = await Cases.open({ dataDir, registry, now }).catch(async (error: unknown) => {
-      await closeParts(parts, log);
-      throw error;
-    });
-    const flows = await Flows.open({ dataDir, indexPrefix, log, now }).catch(async (error: unknown) => {
-      await cases.close();
-      await closeParts(parts, log);
-      throw error;
-    });
+    await word.agree(dataDir, events);
+    if (journal.lastId !== null) warnOfLost(dataDir, log);
+    const keys = new Keys(dataDir);
+    opened.add(() => keys.close());
+    const cases = await Cases.open({ dataDir, registry, now });
+    opened.add(() => cases.close());
+    const flows = await Flows.open({ dataDir, indexPrefix, log, now });
+    opened.add(() => flows.close());
     const others = otherPrefixes({ dataDir, indexPrefix });
     if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
-    const keys = new Keys(dataDir);
     let { dropped } = parts;
     const status = async () => {
       const found = await columns.call("status");
@@ -103,27 +100,59 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
-      close: async () => {
-        await flows.close();
-        await cases.close();
-        await closeParts(parts, log);
-        keys.close();
-        lock.close();
-      },
+      close: () => opened.close(),
     };
   } catch (error) {
-    lock.close();
+    await opened.abandon(log);
     throw error;
+  }
+}
+
+/** What has been opened so far, and how it is closed: a store that does not open leaves nothing behind that keeps the process. */
+class Opened {
+  readonly #closers: (() => unknown)[] = [];
+
+  add(close: () => unknown): void {
+    this.#closers.push(close);
+  }
+
+  /** The last first. What fails to close must not keep the others open: the first failure is told once all were tried. */
+  async close(): Promise<void> {
+    const failures: unknown[] = [];
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
+      try {
+        await close();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** For a store that did not open: why it did not is what is told. */
+  async abandon(log: Logger): Promise<void> {
+    await this.close().catch((error: unknown) => log.warn({ err: error }, "not closed cleanly"));
+  }
+}
+
+const LOST = "the data folder has events, and this file is missing or empty: what it held is gone, it begins anew";
+
+/** A folder with events was served before: these files were there. */
+function warnOfLost(dataDir: string, log: Logger): void {
+  for (const path of [casesFile(dataDir), keysFile(dataDir)]) {
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size === 0) log.warn({ path }, LOST);
   }
 }
 
 const OTHER_PREFIXES =
   "the data folder has events or flows under another index_prefix: they are kept, and neither shown nor removed";
 
-async function openParts(options: EmbeddedOptions): Promise<Parts> {
+async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Parts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
   const state = new State(dataDir);
+  opened.add(() => state.close());
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
     { ...layout, platform, tailRowsMax } satisfies ColumnsData,
@@ -133,6 +162,12 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
       }),
   );
   const news = new CommitNews(columns);
+  let isOpen = false;
+  opened.add(async () => {
+    if (isOpen) await writeOut(columns, news, log);
+    await columns.end();
+    if (isOpen) removeEmptyLogs(layout);
+  });
   const journal = await Journal.open({
     layout,
     registry,
@@ -141,7 +176,9 @@ async function openParts(options: EmbeddedOptions): Promise<Parts> {
     onCommit: (day, events) => news.add(day, events),
     onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
+  opened.add(() => journal.close());
   const { dropped } = await columns.call("open", journal.dayEnds);
+  isOpen = true;
   if (dropped) log.warn({ reason: dropped }, DROPPED);
   return { journal, columns, news, state, dropped };
 }
@@ -154,8 +191,7 @@ function usedSoFar({ used }: State, dataDir: string): Used {
   return { seq: Math.max(used.seq, seen.seq), arrivedMs: Math.max(used.arrivedMs, seen.arrivedMs) };
 }
 
-async function closeParts({ journal, columns, news, state }: Parts, log: Logger): Promise<void> {
-  await journal.close();
+async function writeOut(columns: Thread<ColumnsApi>, news: CommitNews, log: Logger): Promise<void> {
   try {
     news.tell();
     await columns.call("close");
@@ -163,8 +199,6 @@ async function closeParts({ journal, columns, news, state }: Parts, log: Logger)
     // The journal has everything: the columns read what they lack at the next start.
     log.warn({ err: error }, "the columns could not be written out; they will catch up from the journal");
   }
-  await columns.end();
-  state.close();
 }
 
 function exportStore(dataDir: string, state: State, columns: Thread<ColumnsApi>): ExportStore {
@@ -184,24 +218,27 @@ export async function rebuildColumns(
 ): Promise<number> {
   const { dataDir, log, onProgress } = options;
   makeFolder(eventsFolder(dataDir));
-  const lock = lockDataFolder(dataDir);
+  const opened = new Opened();
   try {
+    const lock = lockDataFolder(dataDir);
+    opened.add(() => lock.close());
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
-    const parts = await openParts(options);
-    const total = parts.journal.count();
-    const report = async () => onProgress(await parts.columns.call("rowsRead"), total);
+    const { journal, columns } = await openParts(options, opened);
+    const total = journal.count();
+    const report = async () => onProgress(await columns.call("rowsRead"), total);
     const timer = setInterval(() => {
       void report();
     }, 200);
     try {
-      await parts.columns.call("catchUp");
+      await columns.call("catchUp");
     } finally {
       clearInterval(timer);
     }
-    await closeParts(parts, log);
+    await opened.close();
     onProgress(total, total);
     return total;
-  } finally {
-    lock.close();
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
   }
 }

@@ -3,7 +3,7 @@ import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope 
 import type { KeyStore, KeyUsage } from "../store.ts";
 import { writing } from "./failure.ts";
 import { keysFile } from "./layout.ts";
-import { openSmall } from "./sqlite.ts";
+import { openWhole } from "./sqlite.ts";
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
@@ -40,7 +40,7 @@ export class Keys implements KeyStore {
   #hasLooked = false;
 
   constructor(dataDir: string) {
-    this.#db = openSmall(keysFile(dataDir), SCHEMA);
+    this.#db = openWhole(keysFile(dataDir), SCHEMA);
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
     this.#selectPrevious = this.#db.prepare(

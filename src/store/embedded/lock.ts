@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { ofFile } from "./failure.ts";
 import { lockFile } from "./layout.ts";
 
 export class DataFolderInUse extends Error {
@@ -24,7 +25,7 @@ export function lockDataFolder(dataDir: string): { close(): void } {
     db.close();
     if (/locked|busy/i.test(error instanceof Error ? error.message : ""))
       throw new DataFolderInUse(dataDir, holderOf(path));
-    throw error;
+    throw ofFile(path, error);
   }
   writeFileSync(`${path}.holder`, String(process.pid));
   return {

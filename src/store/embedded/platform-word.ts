@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { CUSTOM_SOURCE, sourceNames, type Event } from "../../model/event.ts";
 import type { Rule } from "../../model/rule.ts";
 import type { EventStore, NewEvent, RuleStore } from "../store.ts";
+import { onFile } from "./failure.ts";
 import { stateFile } from "./layout.ts";
 import type { State } from "./state.ts";
 
@@ -104,12 +105,14 @@ async function wordOfNewest(events: Pick<EventStore, "search">): Promise<string>
 export function readPlatformWord(dataDir: string): string | undefined {
   const path = stateFile(dataDir);
   if (!existsSync(path)) return undefined;
-  const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
-  try {
-    const hasTable = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'words'").get() !== undefined;
-    const row = hasTable ? db.prepare("SELECT value FROM words WHERE name = 'platform'").get() : undefined;
-    return (row as { value: string } | undefined)?.value || undefined;
-  } finally {
-    db.close();
-  }
+  return onFile(path, () => {
+    const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
+    try {
+      const hasTable = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'words'").get() !== undefined;
+      const row = hasTable ? db.prepare("SELECT value FROM words WHERE name = 'platform'").get() : undefined;
+      return (row as { value: string } | undefined)?.value || undefined;
+    } finally {
+      db.close();
+    }
+  });
 }

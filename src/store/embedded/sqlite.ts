@@ -1,9 +1,30 @@
 import { DatabaseSync } from "node:sqlite";
+import { DamagedFile, onFile } from "./failure.ts";
 
 /** A small file of tables: several processes may have it open at once. */
 export function openSmall(path: string, schema: string): DatabaseSync {
-  const db = new DatabaseSync(path);
-  db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;");
-  db.exec(schema);
-  return db;
+  return onFile(path, () => {
+    const db = new DatabaseSync(path);
+    try {
+      db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;");
+      db.exec(schema);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+/** For a file so small that all of it can be looked at: damage is told now, and not by whoever meets it later. */
+export function openWhole(path: string, schema: string): DatabaseSync {
+  const db = openSmall(path, schema);
+  try {
+    const [fault] = onFile(path, () => db.prepare("PRAGMA quick_check(1)").all()) as { quick_check: string }[];
+    if (fault && fault.quick_check !== "ok") throw new DamagedFile(path, fault.quick_check.split("\n").at(-1)!);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }

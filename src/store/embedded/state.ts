@@ -4,7 +4,7 @@ import type { ExportJob } from "../../model/export.ts";
 import type { ReputationStore } from "../store.ts";
 import { writing } from "./failure.ts";
 import { stateFile } from "./layout.ts";
-import { openSmall } from "./sqlite.ts";
+import { openWhole } from "./sqlite.ts";
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
@@ -25,7 +25,7 @@ export class State {
   readonly #db: DatabaseSync;
 
   constructor(dataDir: string) {
-    this.#db = openSmall(stateFile(dataDir), SCHEMA);
+    this.#db = openWhole(stateFile(dataDir), SCHEMA);
   }
 
   /** How far sequence numbers and times of arrival have been used, whether or not retention left the events. */

@@ -100,7 +100,7 @@ test("counts of a file from before it was kept when in its minute a match was ar
 test("a file that is none is said at the start", async () => {
   const dataDir = newFolder();
   writeFileSync(casesFile(dataDir), "this is no file of alerts, and was never one".repeat(100));
-  await expect(open(dataDir)).rejects.toThrow(/cases\.db cannot be opened: .*not a database/);
+  await expect(open(dataDir)).rejects.toThrow(/The file .*cases\.db is damaged \(.*not a database\)/);
 });
 
 test("what is asked after the end is refused, and what was asked before is answered", async () => {

@@ -10,7 +10,7 @@ import {
   type NotificationStore,
   type RuleStore,
 } from "../../store.ts";
-import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
+import { asStoreError, isStorageFailure, noRoom, ofFile } from "../failure.ts";
 import { casesFile } from "../layout.ts";
 import type { CasesApi, CasesData } from "./worker.ts";
 
@@ -101,6 +101,7 @@ export class Cases {
   };
 
   readonly #thread: Thread<CasesApi>;
+  readonly #path: string;
   readonly #now: () => number;
   readonly #forgotten: Counter;
   readonly #lost: Counter<"reason">;
@@ -110,6 +111,7 @@ export class Cases {
   #closing = false;
 
   private constructor({ dataDir, registry, now }: CasesOptions) {
+    this.#path = casesFile(dataDir);
     this.#now = now;
     this.#forgotten = new Counter({
       name: "tocsin_absence_forgotten_total",
@@ -140,8 +142,7 @@ export class Cases {
     } catch (error) {
       await cases.#thread.end();
       if (isStorageFailure(error)) throw noRoom(error);
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new Error(`${casesFile(options.dataDir)} cannot be opened: ${reason}`, { cause: error });
+      throw ofFile(casesFile(options.dataDir), error);
     }
   }
 
@@ -167,7 +168,7 @@ export class Cases {
     try {
       return await this.#thread.call(method, ...args);
     } catch (error) {
-      throw asStoreError(error);
+      throw asStoreError(error, this.#path);
     } finally {
       this.#calls--;
     }

@@ -5,6 +5,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import type { SeenEvent } from "../../../model/finding.ts";
 import type { Rule, RuleStats } from "../../../model/rule.ts";
 import { RuleConflict, type Detected, type Outage, type SeenRow } from "../../store.ts";
+import { onFile } from "../failure.ts";
 import { casesFile } from "../layout.ts";
 import { Statements } from "./statements.ts";
 
@@ -269,13 +270,15 @@ export function readPosition(dataDir: string): string | null {
 function readRows<Row>(dataDir: string, table: string, sql: string): Row[] {
   const path = casesFile(dataDir);
   if (!existsSync(path)) return [];
-  const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
-  try {
-    const isThere = db.prepare("SELECT 1 FROM sqlite_master WHERE name = ?").get(table) !== undefined;
-    return isThere ? (db.prepare(sql).all() as Row[]) : [];
-  } finally {
-    db.close();
-  }
+  return onFile(path, () => {
+    const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
+    try {
+      const isThere = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined;
+      return isThere ? (db.prepare(sql).all() as Row[]) : [];
+    } finally {
+      db.close();
+    }
+  });
 }
 
 interface Moments {

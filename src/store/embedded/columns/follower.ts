@@ -1,6 +1,7 @@
 import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
+import { onFile } from "../failure.ts";
 import type { DayReaders } from "../journal/day-file.ts";
 import { amendTable, readAmended, withChanges } from "./amend.ts";
 import { appendRows } from "./chunk.ts";
@@ -207,7 +208,8 @@ export class Follower {
     const reader = this.#journal.get(day);
     // Retention has removed it meanwhile.
     if (!reader) return void this.#amended.set(day, upTo);
-    const { rows, number } = readAmended(reader, this.#amended.get(day) ?? 0, upTo);
+    const after = this.#amended.get(day) ?? 0;
+    const { rows, number } = onFile(this.#journal.pathOf(day), () => readAmended(reader, after, upTo));
     this.oddBits |= rows.oddBits;
     if (rows.length > 0) await withChanges(this.#mover, rows, () => this.#changeRows(rows, day, number));
     this.#amended.set(day, number);
@@ -234,11 +236,13 @@ export class Follower {
   }
 
   #readRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
-    const select = this.#journal
-      .get(day)
-      ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
-    select?.setReturnArrays(true);
-    const read = (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
+    const read = onFile(this.#journal.pathOf(day), () => {
+      const select = this.#journal
+        .get(day)
+        ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
+      select?.setReturnArrays(true);
+      return (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
+    });
     for (const [seq, ts, body] of read) this.#packer.add(seq, ts, JSON.parse(body) as Event);
     return { rows: this.#packer.take(), last: read.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
   }

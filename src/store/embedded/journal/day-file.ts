@@ -1,6 +1,7 @@
+import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { existsSync } from "node:fs";
-import { dayFile, type Layout } from "../layout.ts";
+import { isStorageFailure } from "../failure.ts";
+import { dayFile, listDays, type Layout } from "../layout.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
 // One SQLite file holds the events of one UTC day of event time: the book of record.
@@ -31,18 +32,63 @@ ${WORDS_TABLE};
 /** What a log that begins anew keeps of its size: a burst must not take room for as long as the day is kept. */
 export const LOG_BYTES_KEPT = 32 * 1024 * 1024;
 
+/** Makes the file where there is none; one whose making fails is not left behind. */
 export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
-  const db = new DatabaseSync(dayFile(layout, day));
-  // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
-  db.exec(`PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
-    PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}; PRAGMA busy_timeout = 5000;`);
-  db.exec(SCHEMA);
-  const isSet = db.prepare("SELECT 1 FROM words_config WHERE k = 'automerge' AND v = 0").get() !== undefined;
-  if (!isSet) {
-    db.exec(`INSERT INTO words(words, rank) VALUES ('automerge', 0);
-      INSERT INTO words(words, rank) VALUES ('usermerge', ${SEGMENTS_PER_LEVEL});`);
+  const path = dayFile(layout, day);
+  const isNew = !existsSync(path);
+  const db = new DatabaseSync(path);
+  try {
+    // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
+    db.exec(`PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
+      PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}; PRAGMA busy_timeout = 5000;`);
+    makeTables(db);
+    return db;
+  } catch (error) {
+    db.close();
+    if (isNew) removeDayFile(layout, day);
+    throw error;
   }
-  return db;
+}
+
+/** All of them or none: a process may be killed in between, and a file with some of them would be neither new nor a day. */
+function makeTables(db: DatabaseSync): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    db.exec(SCHEMA);
+    const isSet = db.prepare("SELECT 1 FROM words_config WHERE k = 'automerge' AND v = 0").get() !== undefined;
+    if (!isSet) {
+      db.exec(`INSERT INTO words(words, rank) VALUES ('automerge', 0);
+        INSERT INTO words(words, rank) VALUES ('usermerge', ${SEGMENTS_PER_LEVEL});`);
+    }
+    db.exec("COMMIT");
+  } catch (error) {
+    // A full disk may have rolled back already.
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Whoever only reads a day makes a log beside it, and may not remove it. Nobody may have a day open any more. */
+export function removeEmptyLogs(layout: Layout): void {
+  for (const day of listDays(layout)) {
+    const path = dayFile(layout, day);
+    if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size !== 0) continue;
+    const db = new DatabaseSync(path);
+    try {
+      // The last one to close a day removes its log, if it has looked at it.
+      db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (error) {
+      // It stays there, empty, which is no harm.
+      if (!isStorageFailure(error)) throw error;
+    } finally {
+      db.close();
+    }
+  }
+}
+
+/** Nobody may have it open any more. */
+export function removeDayFile(layout: Layout, day: number): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(dayFile(layout, day) + suffix, { force: true });
 }
 
 /**
@@ -79,18 +125,23 @@ export class DayReaders {
     this.#layout = layout;
   }
 
-  /** Undefined when the day has no file (any more). */
+  /** Undefined when the day has no file (any more), or one that is still being made or was never finished. */
   get(day: number): DayReader | undefined {
     let reader = this.#open.get(day);
     if (reader) this.#open.delete(day);
     else {
-      const path = dayFile(this.#layout, day);
+      const path = this.pathOf(day);
       if (!existsSync(path)) return undefined;
       reader = new DayReader(path, this.#layout.mapped ?? false);
+      if (!isMade(reader)) return undefined;
     }
     this.#open.set(day, reader);
     if (this.#open.size > DayReaders.OPEN_MAX) this.close(this.#open.keys().next().value!);
     return reader;
+  }
+
+  pathOf(day: number): string {
+    return dayFile(this.#layout, day);
   }
 
   close(day: number): void {
@@ -101,6 +152,17 @@ export class DayReaders {
   closeAll(): void {
     for (const day of this.#open.keys()) this.close(day);
   }
+}
+
+/** The words were the last table to be made, also by versions that made one after the other: without it there is no event. */
+function isMade(reader: DayReader): boolean {
+  let isMade = false;
+  try {
+    isMade = reader.sql("SELECT 1 FROM sqlite_master WHERE name = 'words'").get() !== undefined;
+  } finally {
+    if (!isMade) reader.close();
+  }
+  return isMade;
 }
 
 /** A connection with its prepared statements. */

@@ -1,6 +1,7 @@
 import { formatTime } from "../../../lib/time.ts";
 import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
 import type { StoredEvent } from "../../store.ts";
+import { readEventId } from "../event-id.ts";
 import type { DayGroup } from "./writer.ts";
 
 // What is committed together.
@@ -41,6 +42,16 @@ export function eventText(id: string, draft: EventDraft): string {
   const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
   const raw = draft.rawText ?? JSON.stringify(draft.raw);
   return `${head},"timestamp":"${timeText(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
+}
+
+/** Whether it still is one: the engine does not notice where what its pages hold has become something else. */
+export function isEventText(text: string): boolean {
+  try {
+    const { id } = JSON.parse(text) as { id: string };
+    return readEventId(id) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** The text of a stored event with more in its enrichment. What the source said stays as it was, letter by letter. */

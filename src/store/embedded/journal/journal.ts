@@ -83,8 +83,14 @@ export class Journal {
 
   static async open(options: JournalOptions): Promise<Journal> {
     const journal = new Journal(options);
-    await journal.#load();
-    return journal;
+    try {
+      await journal.#load();
+      return journal;
+    } catch (error) {
+      // Threads that are left would keep the process, which has nothing to do any more.
+      await journal.close();
+      throw error;
+    }
   }
 
   async #load(): Promise<void> {

@@ -3,9 +3,11 @@ import { LRUCache } from "lru-cache";
 import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
-import type { Layout } from "../layout.ts";
+import { DamagedFile, namingFiles } from "../failure.ts";
+import { dayFile, type Layout } from "../layout.ts";
 import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
+import { isEventText } from "./group.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
 
@@ -49,7 +51,8 @@ const VERIFY_CHECK_ROWS = 1000;
 /** A beginning that more words have is counted event by event. */
 const VOCABULARY_WORDS_MAX = 64;
 const COUNTS_MAX = 5000;
-const days = new DayReaders(workerData as ReaderData);
+const layout = workerData as ReaderData;
+const days = new DayReaders(layout);
 const counts = new LRUCache<string, { readonly rows: number; readonly count: number }>({ max: COUNTS_MAX });
 
 function blocksOf(reader: DayReader): Block[] {
@@ -170,6 +173,8 @@ const api = {
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
+    if (last && !isEventText(last.body))
+      throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
     return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body, lastAmendment: reader.lastAmendment() };
   },
 
@@ -339,4 +344,4 @@ function newestFirst(a: ListPlace, b: ListPlace): number {
 
 export type ReaderApi = typeof api;
 
-serveThread(api);
+serveThread(namingFiles(api, (day) => dayFile(layout, day)));

@@ -1,11 +1,10 @@
-import { rmSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
-import { isStorageFailure } from "../failure.ts";
+import { isStorageFailure, onFile } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
-import { BLOCK_SHIFT, openDayForWriting, WordsMerger } from "./day-file.ts";
+import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
 import { amendedText } from "./group.ts";
 
 // The one thread that writes events, a group of one day at a time.
@@ -149,13 +148,13 @@ const api = {
   /** Durable when it returns; the time it took in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
-    commitDay(group);
+    onFile(dayFile(layout, group.day), () => commitDay(group));
     return performance.now() - started;
   },
 
   /** Durable when it returns. An id that no event has is passed over. */
   amend(amendments: DayAmendments): AmendedDay {
-    return amendDay(amendments);
+    return onFile(dayFile(layout, amendments.day), () => amendDay(amendments));
   },
 
   /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */
@@ -168,7 +167,7 @@ const api = {
 
   remove(day: number): void {
     closeDay(day);
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(dayFile(layout, day) + suffix, { force: true });
+    removeDayFile(layout, day);
   },
 
   close(): void {

@@ -1,0 +1,114 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterEach, describe, expect, test } from "vitest";
+import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { makeFolder } from "../../../lib/folder.ts";
+import type { Store } from "../../store.ts";
+import { openEmbedded } from "../embedded.ts";
+import { dayFile, eventsFolder, type Layout } from "../layout.ts";
+import { openDayForWriting } from "./day-file.ts";
+
+const today = startOfDay(Date.now());
+const folders: string[] = [];
+const stores: Store[] = [];
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function newLayout(): Layout {
+  const dataDir = mkdtempSync(join(tmpdir(), "tocsin-day-"));
+  folders.push(dataDir);
+  makeFolder(eventsFolder(dataDir));
+  return { dataDir, indexPrefix: "tocsin" };
+}
+
+async function open(layout: Layout): Promise<Store> {
+  const registry = new Registry();
+  const store = await openEmbedded({ ...layout, platform: "platform", registry, log: pino({ level: "silent" }) });
+  stores.push(store);
+  return store;
+}
+
+/** An event of that day whose texts have the word "pad". */
+const event = (day: number) => ({
+  draft: {
+    type: "x",
+    source: "custom",
+    severity: "info",
+    class: "security",
+    timestampMs: day + 1000,
+    raw: { note: "pad" },
+    enrichment: {},
+  } as const,
+});
+
+const page = { mode: "page", page: 1, size: 10 } as const;
+
+/** How many events each of the engines finds. */
+async function found(store: Store): Promise<number[]> {
+  const filters = [{}, { search: "pad" }, { search: '"pad"' }, { type: "x" }];
+  const totals = await Promise.all(filters.map(async (filter) => (await store.events.list(filter, page)).total));
+  return [...totals, await store.events.count()];
+}
+
+// What a version that made one table after the other could leave behind when it was killed.
+const STAGES = [
+  "CREATE TABLE events(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, body TEXT NOT NULL, token TEXT) STRICT",
+  "CREATE INDEX events_ts ON events(ts)",
+  "CREATE TABLE blocks(block INTEGER PRIMARY KEY, min_ts INTEGER NOT NULL, max_ts INTEGER NOT NULL, rows INTEGER NOT NULL) STRICT",
+  "CREATE TABLE amendments(number INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT",
+];
+
+describe("the file of a day that was never finished", () => {
+  test.each([0, 1, 2, 3, 4])(
+    "is a day without events, however far it got (%i), and takes its first one",
+    async (made) => {
+      const layout = newLayout();
+      const half = new DatabaseSync(dayFile(layout, today - DAY_MS));
+      half.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL");
+      for (const sql of STAGES.slice(0, made)) half.exec(sql);
+      half.close();
+      const store = await open(layout);
+      await store.events.append([event(today)]);
+      expect(await found(store)).toEqual([1, 1, 1, 1, 1]);
+      await store.events.append([event(today - DAY_MS)]);
+      expect(await found(store)).toEqual([2, 2, 2, 2, 2]);
+    },
+  );
+
+  test("is one as well when there is not a byte in it", async () => {
+    const layout = newLayout();
+    new DatabaseSync(dayFile(layout, today)).close();
+    const store = await open(layout);
+    expect(await found(store)).toEqual([0, 0, 0, 0, 0]);
+    await store.events.append([event(today)]);
+    expect(await found(store)).toEqual([1, 1, 1, 1, 1]);
+  });
+});
+
+const LOG_HEADER_BYTES = 32;
+const FRAME_HEADER_BYTES = 24;
+
+/** How many commits a write-ahead log holds: their last frame says how large the file is then, the others say 0. */
+function commitsIn(log: Buffer): number {
+  const frameBytes = FRAME_HEADER_BYTES + log.readUInt32BE(8);
+  let commits = 0;
+  for (let at = LOG_HEADER_BYTES; at + frameBytes <= log.length; at += frameBytes) {
+    if (log.readUInt32BE(at + 4) > 0) commits++;
+  }
+  return commits;
+}
+
+test("a day's file gets all its tables in one commit: a process that is killed leaves all of them or none", () => {
+  const layout = newLayout();
+  const db = openDayForWriting(layout, today);
+  const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[];
+  expect(tables.map(({ name }) => name)).toEqual(expect.arrayContaining(["events", "blocks", "amendments", "words"]));
+  expect(commitsIn(readFileSync(`${dayFile(layout, today)}-wal`))).toBe(1);
+  db.close();
+});
