@@ -83,7 +83,8 @@ const bulkSchema = z
       .array(z.string().min(1).max(ID_CHARACTERS_MAX))
       .min(1)
       .max(BULK_ALERTS_MAX)
-      .superRefine(refuseRepeated),
+      .superRefine(refuseRepeated)
+      .meta({ uniqueItems: true }),
     action: z.enum(["acknowledge", "resolve", "reopen"]),
     resolution: resolutionSchema.optional().describe("required when action is resolve"),
     comment: commentText.optional().describe("added to each"),

@@ -14,6 +14,7 @@ import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]+$/;
 
 const SUBMISSION_EXAMPLE = {
   type: "login_failure",
@@ -133,13 +134,19 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "again and stores nothing.",
       scopes: ["events:write"],
       requestHeaders: z.object({
-        "idempotency-key": z.string().min(1).max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional(),
+        "idempotency-key": z
+          .string()
+          .min(1)
+          .max(IDEMPOTENCY_KEY_CHARACTERS_MAX)
+          .meta({ pattern: IDEMPOTENCY_KEY.source })
+          .optional(),
       }),
       body: submissionSchema,
       bodyTypes: [JSON_TYPE],
       refusesFaults: true,
       example: SUBMISSION_EXAMPLE,
       answers: { 201: { about: "the stored event", data: eventSchema, example: EVENT_EXAMPLE } },
+      headers: { 201: ["Location", "Idempotency-Replayed"] },
       handle: async ({ request, key, readBody, faults }) => {
         const header = request.headers["idempotency-key"];
         const beside = [...faults, ...idempotencyFaults(header)];
@@ -224,7 +231,7 @@ function placed({ field, message }: Fault): Fault {
 
 function idempotencyFaults(header: string | string[] | undefined): Fault[] {
   if (header === undefined) return [];
-  const isText = typeof header === "string" && /^[\x21-\x7e]+$/.test(header);
+  const isText = typeof header === "string" && IDEMPOTENCY_KEY.test(header);
   if (isText && header.length <= IDEMPOTENCY_KEY_CHARACTERS_MAX) return [];
   const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
   return [{ field: "Idempotency-Key", message }];

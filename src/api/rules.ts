@@ -5,7 +5,7 @@ import type { Position } from "../model/page.ts";
 import { ANY_SOURCE, exceptionInputSchema, ruleInputSchema, ruleReplacementSchema, type Rule } from "../model/rule.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
-import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import { booleanParameter, data, endpoint, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
 import { invalid } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
@@ -91,11 +91,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       query: refuseMixedPaging(
         z.strictObject({
           ...pagingParameters("rule"),
-          enabled: z
-            .enum(["true", "false"])
-            .transform((text) => text === "true")
-            .optional()
-            .meta({ type: "boolean" }),
+          enabled: booleanParameter(),
           source: sourceSchema([ANY_SOURCE, ...sources]).optional(),
           severity: severitySchema.optional(),
           tag: z.string().min(1).max(TAG_CHARACTERS_MAX).optional(),
@@ -130,6 +126,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       params: idParams,
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found"],
+      headers: { 200: ["ETag"] },
       handle: ({ params }) => answer(rulebook.get(params.id)),
     }),
     endpoint({
@@ -142,8 +139,9 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       scopes: ["rules:write"],
       body: ruleInputSchema(sources),
       example: RULE_INPUT_EXAMPLE,
-      answers: { 201: { about: "the rule; Location says where it is", data: ruleSchema, example: RULE_EXAMPLE } },
+      answers: { 201: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["conflict"],
+      headers: { 201: ["Location", "ETag"] },
       beyond: (input) => ruleExceptionFaults(input, now()),
       handle: async ({ body, key }) => {
         const rule = await rulebook.create(body, key.name);
@@ -167,6 +165,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       example: { ...RULE_INPUT_EXAMPLE, enabled: true },
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found", "builtin_rule", "conflict"],
+      headers: { 200: ["ETag"] },
       beyond: (input, params) => {
         const rule = rulebook.find(params.id);
         // Of a built-in rule nothing can be replaced, whatever its name is to be.
@@ -192,10 +191,11 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
         .refine(({ enabled, severity }) => enabled !== undefined || severity !== undefined, {
           message: "says nothing: give enabled, severity or both",
         })
-        .meta({ id: "RulePatch" }),
+        .meta({ id: "RulePatch", minProperties: 1 }),
       example: { enabled: false },
       answers: { 200: { about: "the rule", data: ruleSchema, example: { ...RULE_EXAMPLE, enabled: false } } },
       problems: ["not_found", "builtin_rule", "conflict"],
+      headers: { 200: ["ETag"] },
       handle: async ({ params, body, request }) =>
         answer(await rulebook.patch(params.id, body, revisionOf(request.headers["if-match"]))),
     }),
