@@ -275,7 +275,7 @@ export function integerParameter(min: number, max: number, about: string) {
   return z
     .string()
     .transform((text, context) => {
-      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
       if (value >= min && value <= max) return value;
       context.addIssue({ code: "custom", message });
       return z.NEVER;
@@ -298,7 +298,8 @@ export function booleanParameter() {
     .meta({ type: "boolean" });
 }
 
-const PAGE_MAX = 1_000_000_000;
+/** A page past the end is empty, however far past it. */
+const PAGE_MAX = Number.MAX_SAFE_INTEGER;
 export const pageParameter = integerParameter(1, PAGE_MAX, "page number, from 1 (default)");
 export const perPageParameter = integerParameter(1, PER_PAGE_MAX, `items on a page, default ${PER_PAGE_DEFAULT}`);
 

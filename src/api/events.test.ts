@@ -43,6 +43,7 @@ describe("the list of events", () => {
     ["page=1.5", "page"],
     ["page=1e3", "page"],
     ["page=99999999999999999999", "page"],
+    ["page=9007199254740992", "page"],
     ["per_page=0", "per_page"],
     ["per_page=101", "per_page"],
     ["per_page=abc", "per_page"],
@@ -135,6 +136,12 @@ describe("the list of events", () => {
     const past = await get("/v1/events?type=paged&per_page=2&page=4");
     expect(past.body.data).toEqual([]);
     expect(past.body.pagination).toEqual({ total: 5, page: 4, per_page: 2, total_pages: 3 });
+    for (const query of ["type=paged", "type=paged&search=paged", "search=paged"]) {
+      for (const page of [1_000_000_001, Number.MAX_SAFE_INTEGER]) {
+        const far = await get(`/v1/events?${query}&per_page=100&page=${page}`);
+        expect(far.body).toMatchObject({ data: [], pagination: { total: 5, page, total_pages: 1 } });
+      }
+    }
 
     const top = await get("/v1/events?type=paged&limit=2");
     expect(top.body.pagination).toEqual({ total: 5, page: 1, per_page: 2, total_pages: 3, next_cursor: ids[1] });

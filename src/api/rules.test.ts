@@ -435,6 +435,7 @@ describe("the list of rules", () => {
     expect(await names("enabled=false")).toEqual(["walk.c"]);
     expect(await names("search=the+b+of")).toEqual(["walk.b"]);
     expect(await names("source=any&per_page=2&page=2")).toEqual(["walk.c"]);
+    expect(await names(`source=any&per_page=100&page=${Number.MAX_SAFE_INTEGER}`)).toEqual([]);
     const first = (await server.call("GET", "/v1/rules?tag=walked&limit=2")).body;
     expect(first.pagination).toMatchObject({ total: 3, next_cursor: first.data[1].id });
     expect(await names(`limit=2&after=${first.pagination.next_cursor}`)).toEqual(["walk.c"]);
