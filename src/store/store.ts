@@ -365,6 +365,8 @@ export interface Store {
   readonly reputations: ReputationStore;
   /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
   searchFault(words: string): string | undefined;
+  /** Whether a search finds texts that are not the store's own: the same words, cut the same way. */
+  searchIn(words: string): (texts: readonly string[]) => boolean;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

@@ -16,7 +16,7 @@ import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State } from "./state.ts";
-import { searchFault } from "./text-search.ts";
+import { searchFault, searchIn } from "./text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -96,6 +96,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
       searchFault,
+      searchIn,
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
         const { moveFailure } = await status();

@@ -1,5 +1,6 @@
 import { foldCase } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
+import { QuestionRefused } from "../store.ts";
 import { readEventId } from "./event-id.ts";
 import {
   filterWord,
@@ -68,6 +69,21 @@ export function parseSearch(
 export function searchFault(words: string): string | undefined {
   const search = parseSearch(words, {});
   return "fault" in search ? search.fault : undefined;
+}
+
+/** A search of texts that no index has: the same words, looked up in the texts themselves. */
+export function searchIn(words: string): (texts: readonly string[]) => boolean {
+  const search = parseSearch(words, {});
+  if ("fault" in search) throw new QuestionRefused("search", search.fault);
+  const phrases = [
+    ...search.terms.map(({ word, goesOn }) => {
+      const start = START_MARKS.indexOf(word);
+      return start < 0 ? { text: word, whole: !goesOn } : { text: String.fromCharCode(start), whole: false };
+    }),
+    ...search.ids.map((id) => ({ text: id, whole: true })),
+    ...search.phrases,
+  ];
+  return (texts) => holdsPhrases({ texts }, phrases);
 }
 
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
