@@ -223,6 +223,15 @@ describe("a submitted event", () => {
     ]);
   });
 
+  test("takes a time in any form of ISO 8601, and keeps it in one", async () => {
+    for (const timestamp of ["20261115T080000Z", "2026-11-15T08Z", "2026-319T08:00Z", "2026-W46-7T08:00Z"]) {
+      const { data } = (await submit(custom({}, { type: "forms", timestamp }))).body;
+      expect(data.timestamp, timestamp).toBe("2026-11-15T08:00:00.000Z");
+      const range = `from=${timestamp}&to=2026-11-15T24:00:00Z`;
+      expect((await get(`/v1/events?type=forms&${range}`)).body.data[0].id).toBe(data.id);
+    }
+  });
+
   test("that is not as it must be has each fault named", async () => {
     expect(
       fieldsOf(await submit({ type: "x y!", source: "platform_network", severity: "bad", extra: 1 })).sort(),
