@@ -129,9 +129,21 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         const [stored] = await store.events.append([{ draft: draft(), idempotencyToken: "token-1" }]);
         expect(await store.events.findByToken("token-1")).toEqual(stored);
         expect(await store.events.findByToken("token-2")).toBeUndefined();
+        const places = [0, 9, 10, 9999];
+        const batch = await store.events.append(
+          places.map((place) => ({
+            draft: draft({ timestampMs: clock - (place % 3) * DAY_MS }),
+            idempotencyToken: `token-1 ${place}`,
+          })),
+        );
+        const found = new Map(places.map((place, i) => [place, batch[i]!.id]));
+        expect(await store.events.findByTokens("token-1")).toEqual(found);
+        expect(await store.events.findByTokens("token-")).toEqual(new Map());
+        expect(await store.events.findByToken("token-1")).toEqual(stored);
         clock += DAY_MS + 1000;
         await append(draft());
         expect(await store.events.findByToken("token-1")).toBeUndefined();
+        expect(await store.events.findByTokens("token-1")).toEqual(new Map());
         clock -= DAY_MS + 1000;
       });
 

@@ -97,6 +97,8 @@ export interface EventStore {
   get(id: string): Promise<string | undefined>;
   /** The event that was stored with this token within the last 24 hours. */
   findByToken(token: string): Promise<StoredEvent | undefined>;
+  /** The same for a batch, whose events have tokens of their own: this one, a space and a number. The ids by number. */
+  findByTokens(token: string): Promise<ReadonlyMap<number, string>>;
   /** Newest first by timestamp, then id. An unknown cursor is a QuestionRefused on `after`. */
   list(filter: EventFilter, position: Position): Promise<TextPage>;
   search(

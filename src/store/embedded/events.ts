@@ -87,6 +87,10 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.findToken(token);
   }
 
+  findByTokens(token: string): Promise<ReadonlyMap<number, string>> {
+    return this.#journal.findTokens(token);
+  }
+
   async list(filter: EventFilter, position: Position): Promise<TextPage> {
     const after =
       position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;

@@ -162,6 +162,18 @@ const api = {
     return (row as { body: string } | undefined)?.body;
   },
 
+  /** Those whose token goes on with a number, the newest last. */
+  findTokens(day: number, beginning: string): { number: number; id: string }[] {
+    const rows = days
+      .get(day)
+      ?.sql(
+        `SELECT CAST(substr(token, ?3) AS INTEGER) AS number, json_extract(body, '$.id') AS id FROM events
+         WHERE token >= ?1 AND token < ?2 ORDER BY seq`,
+      )
+      .all(`${beginning}0`, `${beginning}:`, beginning.length + 1);
+    return (rows ?? []) as { number: number; id: string }[];
+  },
+
   /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
   summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined; lastAmendment: number } {
     const reader = days.get(day);
