@@ -212,7 +212,10 @@ export interface AlertTotals {
   readonly total: number;
   readonly byStatus: Readonly<Record<Status, number>>;
   readonly bySeverity: Readonly<Record<Severity, number>>;
-  /** Means over those that were acknowledged at least once, and those that are resolved; null where there are none. */
+  /**
+   * Means from creation to the first acknowledgement, also of those that were reopened since, and to the resolution that
+   * stands; null where there are none.
+   */
   readonly acknowledgeMs: number | null;
   readonly resolveMs: number | null;
 }
