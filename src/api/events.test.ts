@@ -329,6 +329,32 @@ describe("an idempotency key", () => {
 describe("a search", () => {
   const search = (body: unknown) => server.call("POST", "/v1/events/search", { body });
 
+  test("finds a word whatever its case, the sigma at its end included", async () => {
+    const texts = ["ΣΑΣ", "σας", "Σας και"];
+    for (const [i, text] of texts.entries()) {
+      await submit(custom(i === 1 ? { user: text } : { deep: [{ text }] }, { type: "sigma" }));
+    }
+    for (const word of ["ΣΑΣ", "σας", "σα", '"Σας"']) {
+      const found = await get(`/v1/events?type=sigma&search=${encodeURIComponent(word)}`);
+      expect(found.body.pagination.total, word).toBe(3);
+    }
+    const total = async (test: object) => {
+      const bool = {
+        must: [
+          { field: "type", equals: "sigma" },
+          { ...test, ignore_case: true },
+        ],
+      };
+      return (await search({ query: { bool } })).body.data.total;
+    };
+    for (const word of ["ΣΑΣ", "σας"]) {
+      expect(await total({ field: "raw.user", equals: word })).toBe(1);
+      expect(await total({ field: "raw.deep.text", starts_with: word })).toBe(2);
+      expect(await total({ field: "raw.deep.text", glob: `*${word}` })).toBe(1);
+      expect(await total({ keyword: word })).toBe(3);
+    }
+  });
+
   test("finds, counts and aggregates", async () => {
     for (const user of ["ann", "ann", "ben"]) await submit(custom({ user, n: 2 }, { type: "searched" }));
     const { body, status } = await search({

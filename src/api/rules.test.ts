@@ -451,7 +451,7 @@ describe("the list of rules", () => {
     };
     const late = ["found.late_visitor"];
     const both = ["found.early_visitor", "found.late_visitor"];
-    for (const search of ["night repeat", "LATE", "visitor log-in", "n near", "192.0.2.7", "found.late_v"]) {
+    for (const search of ["night repeat", "LATE", "visitor log-in", "n near", "192.0.2.7", "found.late_v", "σας"]) {
       expect(await found(search), search).toEqual(late);
     }
     for (const search of ["visitor", "FOUND", "found visit", "n"]) expect(await found(search), search).toEqual(both);

@@ -1,4 +1,4 @@
-import { foldCase } from "../../lib/text.ts";
+import { FINAL_SIGMA, foldCase, SIGMA } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
 import { QuestionRefused } from "../store.ts";
 import { readEventId } from "./event-id.ts";
@@ -117,6 +117,15 @@ function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
     }
   }
   if (runs.length > 1) phrases.push({ text: collapse(phrase), whole: true });
+}
+
+const WORD_END_SIGMA = new RegExp(`${SIGMA}(?![\\p{L}\\p{N}])`, "gu");
+
+/** A word as it is indexed, and as it was while the sigma at its end was another letter: what was written then is still there. */
+export function spellings(term: Term): readonly Term[] {
+  if (!term.word.includes(SIGMA)) return [term];
+  const before = term.word.replace(WORD_END_SIGMA, FINAL_SIGMA);
+  return before === term.word ? [term] : [term, { ...term, word: before }];
 }
 
 /** The index's own words for a search. A word has no quote in it: text is cut at them. */

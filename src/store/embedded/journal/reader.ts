@@ -4,7 +4,7 @@ import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
 import type { Layout } from "../layout.ts";
-import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
+import { holdsPhrases, independentWords, matchOf, spellings, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
@@ -245,7 +245,7 @@ const api = {
 
   /** Whether this one event has the words. */
   textHas(day: number, terms: readonly Term[], seq: number): boolean {
-    const match = matchOf(terms.map((term) => [term]));
+    const match = matchOf(terms.map(spellings));
     const found = days.get(day)?.sql("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?").get(match, seq);
     return found !== undefined;
   },
@@ -299,10 +299,12 @@ function resolve(reader: DayReader, terms: readonly Term[]): { match: string; ev
   let events: number | undefined;
   const choices: (readonly Term[])[] = [];
   for (const term of terms) {
-    const last = term.goesOn ? `${term.word}\u{10ffff}` : term.word;
-    const found = select.all(term.word, last) as { term: string; doc: number }[];
+    const spelled = spellings(term);
+    const found = spelled.flatMap(({ word, goesOn }) => {
+      return select.all(word, goesOn ? `${word}\u{10ffff}` : word) as { term: string; doc: number }[];
+    });
     if (found.length === 0) return undefined;
-    if (found.length === VOCABULARY_WORDS_MAX) choices.push([term]);
+    if (found.length >= VOCABULARY_WORDS_MAX) choices.push(spelled);
     else {
       const words = independentWords(found.map((row) => row.term));
       choices.push(words.map((word) => ({ word, goesOn: false })));
