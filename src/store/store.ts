@@ -91,7 +91,7 @@ export interface EventStore {
   /**
    * Adds to the enrichment of stored events. When it resolves the changes survive a crash and every read sees them; a read
    * that is under way may see some. Ids that no event has (any more) are passed over. Two things stay as they are: who has
-   * seen the event as an arrival does not see it again, and full text does not find words that came with the change.
+   * seen the event as an arrival does not see it again, and full text still finds words that a change took away.
    */
   amend(amendments: readonly Amendment[]): Promise<void>;
   get(id: string): Promise<string | undefined>;

@@ -1,5 +1,5 @@
 import { foldCase } from "../../lib/text.ts";
-import type { EventDraft, JsonValue } from "../../model/event.ts";
+import type { EventDraft, JsonObject, JsonValue } from "../../model/event.ts";
 import {
   CONNECTOR,
   EVENT_WORDS_MAX,
@@ -45,16 +45,26 @@ const starts = new Uint8Array(128);
 export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
   const { line } = event.raw;
   const texts: string[] = [];
-  const walk = (value: JsonValue): void => {
-    if (typeof value === "string") {
-      // Most of what a reader has found in a line stands there as it is, and would be the same words again.
-      if (typeof line !== "string" || value === line || !standsIn(line, value)) texts.push(value);
-    } else if (typeof value === "number" || typeof value === "boolean") walk(String(value));
-    else if (value !== null) for (const inner of Object.values(value)) walk(inner);
+  const take = (text: string): void => {
+    // Most of what a reader has found in a line stands there as it is, and would be the same words again.
+    if (typeof line !== "string" || text === line || !standsIn(line, text)) texts.push(text);
   };
-  walk(event.raw);
-  walk(event.enrichment);
+  visitTexts(event.raw, take);
+  visitTexts(event.enrichment, take);
   return gather(texts, wordsOfKind(event));
+}
+
+/** The words that an event is found by beyond those it has, once this is added to it. */
+export function addedWords(enrichment: JsonObject): string {
+  const texts: string[] = [];
+  visitTexts(enrichment, (text) => texts.push(text));
+  return gather(texts).text;
+}
+
+function visitTexts(value: JsonValue, take: (text: string) => void): void {
+  if (typeof value === "string") take(value);
+  else if (typeof value === "number" || typeof value === "boolean") take(String(value));
+  else if (value !== null) for (const inner of Object.values(value)) visitTexts(inner, take);
 }
 
 /** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */

@@ -190,10 +190,8 @@ const api = {
     if (!reader) return 0;
     const blocks = blocksOf(reader);
     const rows = blocks.reduce((sum, block) => sum + block.rows, 0);
-    // A day's events only ever become more: with as many as before, the count is as before.
-    // A phrase is looked for in the texts themselves, which may have changed since.
-    const changes = search.phrases.length > 0 ? reader.lastAmendment() : 0;
-    const question = `${day} ${changes} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
+    // A day's events, and what is known about them, only ever become more: with as much as before, the count is as before.
+    const question = `${day} ${reader.lastAmendment()} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
     const known = counts.get(question);
     if (known?.rows === rows) return known.count;
     const count = countText(reader, blocks, search, span);
