@@ -99,6 +99,8 @@ describe("keys", () => {
       /4 faults:\n {2}--name "": [^]*--scopes "foo": [^]*--plan "gold": [^]*--expires "yesterday": /,
     ],
     [["keys", "create", "--name", "", "--scopes", "all"], 2, /1 to 100/],
+    [["keys", "create", "--name", "System ", "--scopes", "all"], 2, /must not be system/],
+    [["keys", "create", "--name", "a\nb", "--scopes", "all"], 2, /control or format characters/],
     [["keys", "rotate", "x", "--grace", "2y"], 2, /30s, 10m or 24h/],
   ] as const)("%j is refused with what to do", async (args, code, message) => {
     const outcome = await here(...args);

@@ -511,6 +511,11 @@ describe("the list", () => {
   test("pages past the end are empty, with the true total", async () => {
     const answer = await list("page=7&per_page=10");
     expect(answer.body).toMatchObject({ data: [], pagination: { total: 30, page: 7, per_page: 10, total_pages: 3 } });
+    const page = Number.MAX_SAFE_INTEGER;
+    for (const sort of ["created_at", "severity"]) {
+      const far = await list(`page=${page}&per_page=100&sort=${sort}`);
+      expect(far.body).toMatchObject({ data: [], pagination: { total: 30, page } });
+    }
   });
 
   test.each([

@@ -83,7 +83,8 @@ const bulkSchema = z
       .array(z.string().min(1).max(ID_CHARACTERS_MAX))
       .min(1)
       .max(BULK_ALERTS_MAX)
-      .superRefine(refuseRepeated),
+      .superRefine(refuseRepeated)
+      .meta({ uniqueItems: true }),
     action: z.enum(["acknowledge", "resolve", "reopen"]),
     resolution: resolutionSchema.optional().describe("required when action is resolve"),
     comment: commentText.optional().describe("added to each"),
@@ -176,9 +177,10 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       tag: "Alerts",
       summary: "Totals and mean times",
       about:
-        "Of alerts that were created in the range, by default the last 30 days. The mean time to acknowledge counts the first " +
-        "acknowledgement of each alert, the mean time to resolve the resolution that stands: an alert that was reopened " +
-        "counts again once it is resolved again.",
+        "Of alerts that were created in the range, by default the last 30 days. Both means run from the creation of each alert. To " +
+        "acknowledge it takes until somebody first did: a reopen does not make it unseen, and a second acknowledgement does not make the " +
+        "first one later. To resolve it takes until the resolution that stands: an alert that was reopened is not resolved, and counts " +
+        "again, up to its new resolution, once it is.",
       scopes: ["alerts:read"],
       query: z
         .strictObject({

@@ -167,7 +167,8 @@ describe("a batch", () => {
     });
     const body = Array.from({ length: 1100 }, (_, n) => item(n));
     refuse = (call) => call === 1;
-    const part = await limping.call("POST", "/v1/events/batch", { body });
+    const headers = { "idempotency-key": "limping" };
+    const part = await limping.call("POST", "/v1/events/batch", { body, headers });
     expect(part.status).toBe(200);
     expect(part.body.data.accepted).toBe(1100 - CHUNK_EVENTS_MAX);
     expect(part.body.data.rejected.map(({ index }: any) => index)).toEqual(
@@ -184,6 +185,48 @@ describe("a batch", () => {
     expect(metrics.text).toContain(`tocsin_intake_accepted_total ${1100 - CHUNK_EVENTS_MAX}`);
     refuse = () => false;
     expect((await limping.call("POST", "/v1/events", { body: item(1) })).status).toBe(201);
+    // The same batch once more: what was missing is stored, and nothing twice.
+    const whole = await limping.call("POST", "/v1/events/batch", { body, headers });
+    expect(whole.body.data).toMatchObject({ accepted: 1100, rejected: [] });
+    expect(whole.headers["idempotency-replayed"]).toBeUndefined();
+    const { ids } = whole.body.data;
+    expect([...ids.slice(0, CHUNK_EVENTS_MAX), ...ids.slice(2 * CHUNK_EVENTS_MAX)]).toEqual(part.body.data.ids);
+    const found = await limping.call("GET", `/v1/events/${ids[CHUNK_EVENTS_MAX]}`);
+    expect(found.body.data.raw).toEqual({ n: CHUNK_EVENTS_MAX });
+    expect((await limping.call("GET", "/v1/events?per_page=1")).body.pagination.total).toBe(1101);
     await limping.close();
+  });
+
+  test("with an idempotency key is stored once, sent one after the other or at once, also after a restart", async () => {
+    const own = await openTestServer({ settings: { rateLimits: false } });
+    const day = (n: number) => new Date(Date.now() - (n % 3) * 86_400_000).toISOString();
+    const batch = Array.from({ length: 250 }, (_, n) =>
+      n === 120 ? "no submission" : { ...item(n), timestamp: day(n) },
+    );
+    const post = (on: TestServer, token: string, body: unknown = batch, key = own.key.secret) =>
+      on.call("POST", "/v1/events/batch", { body, key, headers: { "idempotency-key": token } });
+    const total = async (on: TestServer) =>
+      (await on.call("GET", "/v1/events?per_page=1", { key: own.key.secret })).body.pagination.total;
+    const first = await post(own, "one");
+    expect(first.body.data).toMatchObject({ accepted: 249, rejected: [{ index: 120 }] });
+    expect(first.headers["idempotency-replayed"]).toBeUndefined();
+    const second = await post(own, "one");
+    expect([second.status, second.body.data]).toEqual([200, first.body.data]);
+    expect(second.headers["idempotency-replayed"]).toBe("true");
+    const together = await Promise.all(Array.from({ length: 5 }, () => post(own, "two")));
+    expect(new Set(together.map(({ body }) => JSON.stringify(body.data))).size).toBe(1);
+    expect(await total(own)).toBe(2 * 249);
+    // Another client's key, and a single submission with the same one, have nothing to do with it.
+    const others = await post(own, "one", batch.slice(0, 3), own.addKey().secret);
+    const headers = { "idempotency-key": "one" };
+    const single = await own.call("POST", "/v1/events", { body: item(0), headers });
+    expect(first.body.data.ids).not.toContain(single.body.data.id);
+    expect(first.body.data.ids).not.toContain(others.body.data.ids[0]);
+    const again = await own.restart();
+    expect((await post(again, "one")).body.data).toEqual(first.body.data);
+    expect(await total(again)).toBe(2 * 249 + 4);
+    const refused = await post(again, "two words");
+    expect([refused.status, refused.body.error.details[0].field]).toEqual([400, "Idempotency-Key"]);
+    await again.close();
   });
 });

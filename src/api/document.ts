@@ -1,5 +1,6 @@
 import { JSON_TYPE } from "./body.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { HeaderName } from "./headers.ts";
 
 // What the schemas of single calls cannot say of the OpenAPI document: the headers of every answer, examples,
 // what a filter is, and which of the generated shapes anyone refers to.
@@ -17,22 +18,13 @@ export interface OpenapiDocument {
   components: { schemas: Record<string, Schema> };
 }
 
-const whole = { type: "integer" } as const;
-export const ANSWER_HEADERS = {
-  "X-Request-Id": { description: "the same as meta.request_id", schema: { type: "string" } },
-  "X-RateLimit-Limit": { description: "requests in the window with the least remaining", schema: whole },
-  "X-RateLimit-Remaining": { description: "requests left in that window", schema: whole },
-  "X-RateLimit-Reset": { description: "when that window ends, in seconds since 1970", schema: whole },
-  "Retry-After": { description: "seconds to wait", schema: whole },
-} as const;
-
 export function completeDocument(document: OpenapiDocument, endpoints: readonly Endpoint[]): OpenapiDocument {
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
-      addHeaders(operation, /^(\/api)?\/v1\//.test(path));
       const spec = endpoints.find(
         (endpoint) => endpoint.method.toLowerCase() === method && openapiPath(endpoint.path) === path,
       );
+      addHeaders(operation, /^(\/api)?\/v1\//.test(path), spec?.headers);
       if (spec) completeOperation(operation, spec);
     }
   }
@@ -46,12 +38,14 @@ function openapiPath(path: string): string {
   return path.replaceAll(/:(\w+)/g, "{$1}");
 }
 
-function addHeaders(operation: Operation, limited: boolean): void {
+function addHeaders(operation: Operation, limited: boolean, own: Endpoint["headers"] = {}): void {
   for (const [status, response] of Object.entries(operation.responses)) {
-    const names = limited
+    const names: HeaderName[] = limited
       ? ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
       : ["X-Request-Id"];
+    if (status === "401") names.push("WWW-Authenticate");
     if (status === "429" || status === "503") names.push("Retry-After");
+    names.push(...(own[Number(status)] ?? []));
     response.headers = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
   }
 }
@@ -90,12 +84,13 @@ function describeFilters(schemas: Record<string, Schema>): void {
   for (const suffix of ["", "Input"]) {
     if (!(`Filter${suffix}` in schemas)) continue;
     schemas[`Filter${suffix}`] = {
-      description: "a test on a field, or a bool of filters",
+      description: "a test on a field, a keyword, or a bool of filters",
       anyOf: [
-        { $ref: `#/components/schemas/FieldTest${suffix}` },
+        { $ref: `${COMPONENTS}FieldTest${suffix}` },
+        { $ref: `${COMPONENTS}Keyword${suffix}` },
         {
           type: "object",
-          properties: { bool: { $ref: `#/components/schemas/Bool${suffix}` } },
+          properties: { bool: { $ref: `${COMPONENTS}Bool${suffix}` } },
           required: ["bool"],
           additionalProperties: false,
         },

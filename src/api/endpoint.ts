@@ -7,6 +7,7 @@ import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
 import type { Body as RequestBody, BodyRoom, BodyRules } from "./body.ts";
+import type { HeaderName } from "./headers.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
 import { readableQuery } from "./query.ts";
 
@@ -140,6 +141,8 @@ export interface Endpoint<
   readonly answers: Readonly<Record<number, AnswerSchema>>;
   /** Beyond those that any call may answer with. */
   readonly problems?: readonly ProblemCode[];
+  /** By status: what is sent beside the body, beyond what every answer has. */
+  readonly headers?: Readonly<Record<number, readonly HeaderName[]>>;
   handle(call: Call<Output<Query>, Output<Params>, Output<Body>>): Promise<Answer> | Answer;
 }
 
@@ -275,7 +278,7 @@ export function integerParameter(min: number, max: number, about: string) {
   return z
     .string()
     .transform((text, context) => {
-      const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+      const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
       if (value >= min && value <= max) return value;
       context.addIssue({ code: "custom", message });
       return z.NEVER;
@@ -285,7 +288,21 @@ export function integerParameter(min: number, max: number, about: string) {
     .meta({ type: "integer", minimum: min, maximum: max });
 }
 
-const PAGE_MAX = 1_000_000_000;
+/** One of two words in a query, handed on as what it means. */
+export function booleanParameter() {
+  return z
+    .string()
+    .transform((text, context) => {
+      if (text === "true" || text === "false") return text === "true";
+      context.addIssue({ code: "custom", message: "must be one of true, false" });
+      return z.NEVER;
+    })
+    .optional()
+    .meta({ type: "boolean" });
+}
+
+/** A page past the end is empty, however far past it. */
+const PAGE_MAX = Number.MAX_SAFE_INTEGER;
 export const pageParameter = integerParameter(1, PAGE_MAX, "page number, from 1 (default)");
 export const perPageParameter = integerParameter(1, PER_PAGE_MAX, `items on a page, default ${PER_PAGE_DEFAULT}`);
 

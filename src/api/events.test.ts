@@ -43,6 +43,7 @@ describe("the list of events", () => {
     ["page=1.5", "page"],
     ["page=1e3", "page"],
     ["page=99999999999999999999", "page"],
+    ["page=9007199254740992", "page"],
     ["per_page=0", "per_page"],
     ["per_page=101", "per_page"],
     ["per_page=abc", "per_page"],
@@ -135,6 +136,12 @@ describe("the list of events", () => {
     const past = await get("/v1/events?type=paged&per_page=2&page=4");
     expect(past.body.data).toEqual([]);
     expect(past.body.pagination).toEqual({ total: 5, page: 4, per_page: 2, total_pages: 3 });
+    for (const query of ["type=paged", "type=paged&search=paged", "search=paged"]) {
+      for (const page of [1_000_000_001, Number.MAX_SAFE_INTEGER]) {
+        const far = await get(`/v1/events?${query}&per_page=100&page=${page}`);
+        expect(far.body).toMatchObject({ data: [], pagination: { total: 5, page, total_pages: 1 } });
+      }
+    }
 
     const top = await get("/v1/events?type=paged&limit=2");
     expect(top.body.pagination).toEqual({ total: 5, page: 1, per_page: 2, total_pages: 3, next_cursor: ids[1] });
@@ -214,6 +221,15 @@ describe("a submitted event", () => {
     expect((await get("/v1/events?to=2026-11-15T09:00:00.001Z&from=2026-11-15T09:00:00Z")).body.data).toEqual([
       answer.body.data,
     ]);
+  });
+
+  test("takes a time in any form of ISO 8601, and keeps it in one", async () => {
+    for (const timestamp of ["20261115T080000Z", "2026-11-15T08Z", "2026-319T08:00Z", "2026-W46-7T08:00Z"]) {
+      const { data } = (await submit(custom({}, { type: "forms", timestamp }))).body;
+      expect(data.timestamp, timestamp).toBe("2026-11-15T08:00:00.000Z");
+      const range = `from=${timestamp}&to=2026-11-15T24:00:00Z`;
+      expect((await get(`/v1/events?type=forms&${range}`)).body.data[0].id).toBe(data.id);
+    }
   });
 
   test("that is not as it must be has each fault named", async () => {
@@ -312,6 +328,32 @@ describe("an idempotency key", () => {
 
 describe("a search", () => {
   const search = (body: unknown) => server.call("POST", "/v1/events/search", { body });
+
+  test("finds a word whatever its case, the sigma at its end included", async () => {
+    const texts = ["ΣΑΣ", "σας", "Σας και"];
+    for (const [i, text] of texts.entries()) {
+      await submit(custom(i === 1 ? { user: text } : { deep: [{ text }] }, { type: "sigma" }));
+    }
+    for (const word of ["ΣΑΣ", "σας", "σα", '"Σας"']) {
+      const found = await get(`/v1/events?type=sigma&search=${encodeURIComponent(word)}`);
+      expect(found.body.pagination.total, word).toBe(3);
+    }
+    const total = async (test: object) => {
+      const bool = {
+        must: [
+          { field: "type", equals: "sigma" },
+          { ...test, ignore_case: true },
+        ],
+      };
+      return (await search({ query: { bool } })).body.data.total;
+    };
+    for (const word of ["ΣΑΣ", "σας"]) {
+      expect(await total({ field: "raw.user", equals: word })).toBe(1);
+      expect(await total({ field: "raw.deep.text", starts_with: word })).toBe(2);
+      expect(await total({ field: "raw.deep.text", glob: `*${word}` })).toBe(1);
+      expect(await total({ keyword: word })).toBe(3);
+    }
+  });
 
   test("finds, counts and aggregates", async () => {
     for (const user of ["ann", "ann", "ben"]) await submit(custom({ user, n: 2 }, { type: "searched" }));

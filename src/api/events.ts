@@ -3,6 +3,7 @@ import { BATCH_ITEMS_MAX, type Intake, type Item } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
+import type { ApiKey } from "../model/key.ts";
 import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
@@ -14,6 +15,16 @@ import { invalid, Problem } from "./problems.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]+$/;
+
+const idempotencyHeader = z.object({
+  "idempotency-key": z
+    .string()
+    .min(1)
+    .max(IDEMPOTENCY_KEY_CHARACTERS_MAX)
+    .meta({ pattern: IDEMPOTENCY_KEY.source })
+    .optional(),
+});
 
 const SUBMISSION_EXAMPLE = {
   type: "login_failure",
@@ -132,21 +143,19 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "Answered once the event is durable. With an `Idempotency-Key`, the same key within 24 hours gets the first answer " +
         "again and stores nothing.",
       scopes: ["events:write"],
-      requestHeaders: z.object({
-        "idempotency-key": z.string().min(1).max(IDEMPOTENCY_KEY_CHARACTERS_MAX).optional(),
-      }),
+      requestHeaders: idempotencyHeader,
       body: submissionSchema,
       bodyTypes: [JSON_TYPE],
       refusesFaults: true,
       example: SUBMISSION_EXAMPLE,
       answers: { 201: { about: "the stored event", data: eventSchema, example: EVENT_EXAMPLE } },
+      headers: { 201: ["Location", "Idempotency-Replayed"] },
       handle: async ({ request, key, readBody, faults }) => {
         const header = request.headers["idempotency-key"];
         const beside = [...faults, ...idempotencyFaults(header)];
         const item = submissionOf(await readBody({ bytesMax: bodyLimits.submitBytes, types: [JSON_TYPE] }));
         if (beside.length > 0) throw invalid([...beside, ...intake.faultsOf(item).map(placed)]);
-        // One client's key must not find another's event.
-        const submitted = await intake.submit(item, header === undefined ? undefined : `${key.id}/${String(header)}`);
+        const submitted = await intake.submit(item, tokenOf(key, header));
         if (submitted.kind === "refused") throw invalid(submitted.faults.map(placed));
         return dataText(submitted.event.text, 201, {
           Location: `/v1/events/${submitted.event.id}`,
@@ -164,8 +173,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         `A JSON array, or one submission on each line (\`${NDJSON_TYPE}\`). What is wrong with one does not touch the others: ` +
         "`rejected` names each that was not stored, by its place in the batch: `index` counts submissions from 0, and lines only " +
         "where something stands on them. `ids` are those of the others, in order. " +
-        "An `Idempotency-Key` is not heeded here: a batch that is sent again is stored again.",
+        "With an `Idempotency-Key`, the same batch may be sent again within 24 hours: what is stored of it is not stored again and " +
+        "has the ids it had, the rest is stored now. The key must stand for one batch.",
       scopes: ["events:write"],
+      requestHeaders: idempotencyHeader,
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
       bodyTypes: [JSON_TYPE, ...NDJSON_TYPES],
       refusesFaults: true,
@@ -177,18 +188,22 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { accepted: 1, rejected: [], ids: [EVENT_EXAMPLE.id] },
         },
       },
-      handle: async ({ readBody, faults }) => {
+      headers: { 200: ["Idempotency-Replayed"] },
+      handle: async ({ request, key, readBody, faults }) => {
+        const header = request.headers["idempotency-key"];
+        const beside = [...faults, ...idempotencyFaults(header)];
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, ...NDJSON_TYPES] });
-        if (!body) throw invalid([...faults, { field: "body", message: "is required" }]);
-        if (faults.length > 0) throw invalid(faults);
+        if (!body) throw invalid([...beside, { field: "body", message: "is required" }]);
+        if (beside.length > 0) throw invalid(beside);
         const items = batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
-        const { ids, rejected, refusal } = await intake.submitMany(items);
+        const { ids, rejected, refusal, replayed } = await intake.submitMany(items, tokenOf(key, header));
         if (refusal && ids.length === 0) throw refusal;
-        return data({
+        const answer = {
           accepted: ids.length,
           rejected: rejected.map(({ index, details }) => ({ index, details: details.map(placed) })),
           ids,
-        });
+        };
+        return data(answer, 200, replayed ? { "Idempotency-Replayed": "true" } : {});
       },
     }),
   ];
@@ -222,9 +237,14 @@ function placed({ field, message }: Fault): Fault {
   return { field: field || "body", message };
 }
 
+/** One client's key must not find another's events. */
+function tokenOf(key: ApiKey, header: string | string[] | undefined): string | undefined {
+  return header === undefined ? undefined : `${key.id}/${String(header)}`;
+}
+
 function idempotencyFaults(header: string | string[] | undefined): Fault[] {
   if (header === undefined) return [];
-  const isText = typeof header === "string" && /^[\x21-\x7e]+$/.test(header);
+  const isText = typeof header === "string" && IDEMPOTENCY_KEY.test(header);
   if (isText && header.length <= IDEMPOTENCY_KEY_CHARACTERS_MAX) return [];
   const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
   return [{ field: "Idempotency-Key", message }];

@@ -51,6 +51,7 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
         fields: ["timestamp", "type", "severity", "raw.src_ip"],
       },
       answers: { 201: { about: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
+      headers: { 201: ["Location"] },
       handle: ({ body }) => {
         const job = exporter.create({ format: body.format, question: toQuestion(body) });
         return data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
@@ -101,11 +102,12 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
             "text/csv": z.string(),
             "application/json": z.array(z.looseObject({})),
             "application/x-ndjson": z.string(),
-            "application/vnd.apache.parquet": z.string(),
+            "application/vnd.apache.parquet": z.string().meta({ format: "binary" }),
           },
         },
       },
       problems: ["not_found"],
+      headers: { 200: ["Content-Disposition"], 404: ["Retry-After"] },
       handle: async ({ params }) => {
         const { id } = find(params.id);
         const download = await exporter.openDownload(id);

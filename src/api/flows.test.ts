@@ -137,6 +137,8 @@ describe("the list of flows", () => {
     expect(await page("?offset=4&limit=1000")).toEqual({ total: 5, offset: 4, limit: 1000, flows: all.slice(4) });
     for (const sort of ["bytes", "timestamp"])
       expect(await page(`?offset=5&sort=${sort}`)).toEqual({ total: 5, offset: 5, limit: 50, flows: [] });
+    const offset = Number.MAX_SAFE_INTEGER;
+    expect(await page(`?offset=${offset}`)).toEqual({ total: 5, offset, limit: 50, flows: [] });
   });
 
   test("counters of 64 bits keep every digit", async () => {

@@ -34,7 +34,7 @@ import { invalid } from "./problems.ts";
 
 const LIST_LIMIT_DEFAULT = 50;
 const LIST_LIMIT_MAX = 1000;
-const OFFSET_MAX = 1_000_000_000;
+const OFFSET_MAX = Number.MAX_SAFE_INTEGER;
 const TALKERS_LIMIT_DEFAULT = 20;
 const TALKERS_LIMIT_MAX = 1000;
 const SERIES_DEFAULT = 10;

@@ -18,6 +18,25 @@ export const SECURITY_HEADERS = {
   "X-Frame-Options": "DENY",
 };
 
+const whole = { type: "integer" } as const;
+/** For the OpenAPI document. */
+export const ANSWER_HEADERS = {
+  "X-Request-Id": { description: "the same as meta.request_id", schema: { type: "string" } },
+  "X-RateLimit-Limit": { description: "requests in the window with the least remaining", schema: whole },
+  "X-RateLimit-Remaining": { description: "requests left in that window", schema: whole },
+  "X-RateLimit-Reset": { description: "when that window ends, in seconds since 1970", schema: whole },
+  Location: { description: "where what was made is found", schema: { type: "string" } },
+  ETag: { description: "the revision of the rule, to send back as If-Match", schema: { type: "string" } },
+  "Idempotency-Replayed": {
+    description: "true: nothing was stored, this is the first answer again",
+    schema: { type: "string" },
+  },
+  "Content-Disposition": { description: "the name of the file", schema: { type: "string" } },
+  "WWW-Authenticate": { description: "how to send a key", schema: { type: "string" } },
+  "Retry-After": { description: "seconds to wait", schema: whole },
+} as const;
+export type HeaderName = keyof typeof ANSWER_HEADERS;
+
 export function limitHeaders({ limit, remaining, resetAt }: Verdict) {
   return {
     "X-RateLimit-Limit": limit,

@@ -117,6 +117,36 @@ describe("/v1/keys", () => {
     ).toBe("expires_at");
   });
 
+  test.each([
+    ["system", /must not be system/],
+    [" System ", /must not be system/],
+    ["SYS TEM", /must not be system/],
+    ["\uff53\uff59\uff53\uff54\uff45\uff4d", /must not be system/],
+    ["syste\u034fm", /must not be system/],
+    ["system\u200b", /control or format/],
+    ["two\nlines", /control or format/],
+    ["nul\0", /control or format/],
+    ["\u001b[31mred", /control or format/],
+    ["turned\u202eround", /control or format/],
+    ["line\u2028break", /control or format/],
+  ])("refuses the name %j, which would look like another", async (name, message) => {
+    const refused = await make({ name, scopes: ["events:read"] });
+    expect([refused.status, refused.body.error?.details]).toEqual([
+      400,
+      [{ field: "name", message: expect.stringMatching(message) }],
+    ]);
+  });
+
+  test("takes names in any script, and shows one that was made before names were looked at", async () => {
+    for (const name of ["file system", "Büro 2", "玄関", "סוכן"]) {
+      expect((await make({ name, scopes: ["events:read"] })).body.data.name).toBe(name);
+    }
+    const { key } = server.addKey({ name: "system\u200b" });
+    const shown = (await server.call("GET", "/v1/keys")).body.data;
+    expect(shown.find(({ id }: { id: string }) => id === key.id).name).toBe("system\u200b");
+    expect((await server.call("POST", `/v1/keys/${key.id}/rotate`)).status).toBe(200);
+  });
+
   test("lets no key give away, by making or rotating, a scope that it lacks", async () => {
     const clerk = server.addKey({ scopes: ["keys:manage", "events:read"] });
     expect((await make({ name: "x", scopes: ["events:read"] }, clerk.secret)).status).toBe(201);

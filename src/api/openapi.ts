@@ -3,8 +3,9 @@ import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { readVersion } from "../lib/version.ts";
-import { ANSWER_HEADERS, completeDocument, type OpenapiDocument } from "./document.ts";
+import { completeDocument, type OpenapiDocument } from "./document.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { ANSWER_HEADERS } from "./headers.ts";
 
 // The OpenAPI document, from the very schemas that check the requests, and a page to read it that asks
 // nothing of any other server.

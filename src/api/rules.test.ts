@@ -439,13 +439,36 @@ describe("the list of rules", () => {
     expect(await names("enabled=false")).toEqual(["walk.c"]);
     expect(await names("search=the+b+of")).toEqual(["walk.b"]);
     expect(await names("source=any&per_page=2&page=2")).toEqual(["walk.c"]);
+    expect(await names(`source=any&per_page=100&page=${Number.MAX_SAFE_INTEGER}`)).toEqual([]);
     const first = (await server.call("GET", "/v1/rules?tag=walked&limit=2")).body;
     expect(first.pagination).toMatchObject({ total: 3, next_cursor: first.data[1].id });
     expect(await names(`limit=2&after=${first.pagination.next_cursor}`)).toEqual(["walk.c"]);
   });
 
+  test("is searched as events and alerts are: by words in any order, each from its beginning, and by phrases", async () => {
+    const description = "Repeated Log-ins from 192.0.2.7 at night, by people who are nowhere near.\n\nCall ΣΑΣ.";
+    await create({ name: "found.late_visitor", tags: ["searched"], description });
+    await create({ name: "found.early_visitor", tags: ["searched"], description: "Nothing of the kind" });
+    const found = async (search: string) => {
+      const query = new URLSearchParams({ tag: "searched", search });
+      return (await server.call("GET", `/v1/rules?${query}`)).body.data.map(({ name }: { name: string }) => name);
+    };
+    const late = ["found.late_visitor"];
+    const both = ["found.early_visitor", "found.late_visitor"];
+    for (const search of ["night repeat", "LATE", "visitor log-in", "n near", "192.0.2.7", "found.late_v", "σας"]) {
+      expect(await found(search), search).toEqual(late);
+    }
+    for (const search of ["visitor", "FOUND", "found visit", "n"]) expect(await found(search), search).toEqual(both);
+    expect(await found('"at night"')).toEqual(late);
+    expect(await found('visitor "nowhere near"')).toEqual(late);
+    for (const search of ['"night at"', '"at nigh"', "isitor", "92.0.2.7", "night kind", "evt_none"]) {
+      expect(await found(search), search).toEqual([]);
+    }
+  });
+
   test.each([
     "enabled=yes",
+    "search=***",
     "source=elsewhere",
     "severity=urgent",
     "after=rule_none",

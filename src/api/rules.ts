@@ -5,12 +5,12 @@ import type { Position } from "../model/page.ts";
 import { ANY_SOURCE, exceptionInputSchema, ruleInputSchema, ruleReplacementSchema, type Rule } from "../model/rule.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
-import { data, endpoint, type Endpoint } from "./endpoint.ts";
-import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import type { Store } from "../store/store.ts";
+import { booleanParameter, data, endpoint, type Endpoint } from "./endpoint.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
 
-const SEARCH_CHARACTERS_MAX = 1000;
 const TAG_CHARACTERS_MAX = 100;
 
 const RULE_INPUT_EXAMPLE = {
@@ -64,13 +64,14 @@ const revisionHeader = z.object({
 
 export interface RuleEndpointOptions {
   readonly rulebook: Rulebook;
+  readonly store: Pick<Store, "searchFault" | "searchIn">;
   readonly sources: readonly string[];
   /** What detection has counted is in the figures when this resolves. */
   readonly countMatches: () => Promise<void>;
   readonly now: () => number;
 }
 
-export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
+export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
   const views = async (rules: readonly Rule[]) => {
     await countMatches();
     const stats = await rulebook.stats(rules);
@@ -91,30 +92,23 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       query: refuseMixedPaging(
         z.strictObject({
           ...pagingParameters("rule"),
-          enabled: z
-            .enum(["true", "false"])
-            .transform((text) => text === "true")
-            .optional()
-            .meta({ type: "boolean" }),
+          enabled: booleanParameter(),
           source: sourceSchema([ANY_SOURCE, ...sources]).optional(),
           severity: severitySchema.optional(),
           tag: z.string().min(1).max(TAG_CHARACTERS_MAX).optional(),
-          search: z
-            .string()
-            .trim()
-            .min(1)
-            .max(SEARCH_CHARACTERS_MAX)
-            .optional()
-            .describe("a text that occurs in the name or the description"),
+          search: searchParameter(
+            (words) => store.searchFault(words),
+            'words that must all occur in the name or the description, each from its beginning; a "phrase" as a whole',
+          ),
         }),
       ),
       cursorFault: async (id) => (rulebook.find(id) ? undefined : NO_RULE),
       answers: {
         200: { about: "a page of rules", data: z.array(ruleSchema), paginated: true, example: [RULE_EXAMPLE] },
       },
-      handle: async ({ query: { page, per_page, after, limit, ...filter } }) => {
+      handle: async ({ query: { page, per_page, after, limit, search, ...filter } }) => {
         const position = positionOf({ page, per_page, after, limit });
-        const all = rulebook.list(filter);
+        const all = rulebook.list({ ...filter, search: search === undefined ? undefined : store.searchIn(search) });
         const { shown, nextCursor } = cut(all, position, rulebook);
         const items = (await views(shown)).map((view) => JSON.stringify(view));
         return listPage(position, { total: all.length, items, nextCursor });
@@ -130,6 +124,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       params: idParams,
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found"],
+      headers: { 200: ["ETag"] },
       handle: ({ params }) => answer(rulebook.get(params.id)),
     }),
     endpoint({
@@ -142,8 +137,9 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       scopes: ["rules:write"],
       body: ruleInputSchema(sources),
       example: RULE_INPUT_EXAMPLE,
-      answers: { 201: { about: "the rule; Location says where it is", data: ruleSchema, example: RULE_EXAMPLE } },
+      answers: { 201: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["conflict"],
+      headers: { 201: ["Location", "ETag"] },
       beyond: (input) => ruleExceptionFaults(input, now()),
       handle: async ({ body, key }) => {
         const rule = await rulebook.create(body, key.name);
@@ -168,6 +164,7 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       answers: { 200: { about: "the rule", data: ruleSchema, example: RULE_EXAMPLE } },
       problems: ["not_found", "builtin_rule", "conflict"],
       refuse: ({ id }) => rulebook.refuseBuiltin(id, "replaced"),
+      headers: { 200: ["ETag"] },
       beyond: (input, params) => {
         const rule = rulebook.find(params.id);
         if (!rule) return [];
@@ -192,10 +189,11 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
         .refine(({ enabled, severity }) => enabled !== undefined || severity !== undefined, {
           message: "says nothing: give enabled, severity or both",
         })
-        .meta({ id: "RulePatch" }),
+        .meta({ id: "RulePatch", minProperties: 1 }),
       example: { enabled: false },
       answers: { 200: { about: "the rule", data: ruleSchema, example: { ...RULE_EXAMPLE, enabled: false } } },
       problems: ["not_found", "builtin_rule", "conflict"],
+      headers: { 200: ["ETag"] },
       handle: async ({ params, body, request }) =>
         answer(await rulebook.patch(params.id, body, revisionOf(request.headers["if-match"]))),
     }),

@@ -92,7 +92,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
-    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
+    ...ruleEndpoints({ rulebook, store, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),

@@ -5,9 +5,10 @@ import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { openAlerts, type Alerts } from "../alerts/alerts.ts";
-import { isUsable, revokeKey } from "../model/key.ts";
+import { isUsable, revokeKey, rotateKey, type ApiKey } from "../model/key.ts";
 import type { Finding } from "../model/finding.ts";
-import { Streams, type StreamTimes } from "./stream.ts";
+import type { StreamTimes } from "./open-stream.ts";
+import { Streams } from "./stream.ts";
 
 let server: TestServer;
 let alerts: Alerts;
@@ -261,6 +262,15 @@ describe("who may listen", () => {
     expect(isUsable(server.store.keys.find(key.id)!, Date.now())).toBe(false);
   });
 
+  test("a place that is none is told by the name it was given under", async () => {
+    for (const place of ["7", "7.evt_nonsense"]) {
+      const headers = { "last-event-id": place };
+      const answer = await server.call("GET", "/v1/stream?last_event_id=1.", { headers });
+      const details = [{ field: "Last-Event-ID", message: "is not the id of a message of this stream" }];
+      expect([answer.status, answer.body.error.details]).toEqual([400, details]);
+    }
+  });
+
   test.each([
     ["kinds=flows", ["kinds"]],
     ["severity=urgent", ["severity"]],
@@ -303,6 +313,31 @@ describe("limits", () => {
     const { values } = await register.getSingleMetric("tocsin_streams_ended_total")!.get();
     return values.find(({ labels }) => labels["reason"] === reason)?.value ?? 0;
   };
+
+  const gone: readonly [string, (key: ApiKey) => ApiKey][] = [
+    ["revoked", (key) => revokeKey(key, Date.now())],
+    ["rotated", (key) => rotateKey(key, { graceMs: 0, now: Date.now() }).key],
+  ];
+  test.each(gone)("a key that was %s reads nothing more, neither what is new nor what waits", async (_, change) => {
+    const register = registry();
+    const streams = newStreams(register, { ...quick, tickMs: 600_000 });
+    const made = server.addKey();
+    const [reading, waiting] = [await streams.open(opening(made)), await streams.open(opening(made))];
+    const texts = ["", ""];
+    const read = async (index: number, output: Readable) => {
+      for await (const chunk of output as AsyncIterable<Buffer>) texts[index] += chunk.toString();
+    };
+    const live = read(0, reading);
+    const before = await submit();
+    while (!texts[0]!.includes(before) || waiting.readableLength < texts[0]!.length) await new Promise(setImmediate);
+    server.store.keys.put(change(made.key));
+    const after = await submit();
+    await live;
+    await read(1, waiting).catch(() => undefined);
+    expect([texts[0]!.includes(before), texts[0]!.includes(after), texts[1]]).toEqual([true, false, ""]);
+    expect(await endedWith(register, "key")).toBe(2);
+    streams.close();
+  });
 
   test("a quiet stream says now and then that it is still there", async () => {
     const streams = newStreams();
@@ -365,7 +400,11 @@ describe("limits", () => {
     // The feed begins here, after the first.
     const other = await streams.open({ ...opening(), kinds });
     const second = await raise();
-    const output = await streams.open({ ...opening(), kinds, place: { change: before, eventId: null } });
+    const output = await streams.open({
+      ...opening(),
+      kinds,
+      place: { change: before, eventId: null, field: "last_event_id" },
+    });
     let read = "";
     const got = () => [...read.matchAll(/^data: \{"id":"(alt_[0-9a-f]+)"/gm)].map((match) => match[1]);
     const reading = (async () => {

@@ -221,7 +221,8 @@ function usableKey(store: KeyStore, id: string): ApiKey {
 function readName(text: string): string {
   const name = keyNameSchema.safeParse(text);
   if (name.success) return name.data;
-  throw new InvalidArgumentError("It must have 1 to 100 characters.");
+  const fault = name.error.issues.find(({ code }) => code === "custom");
+  throw new InvalidArgumentError(fault ? `It ${fault.message}.` : "It must have 1 to 100 characters.");
 }
 
 function readScopes(text: string): Scope[] {

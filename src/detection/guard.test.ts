@@ -8,7 +8,7 @@ import { PatternBudget, requiredText } from "./regex.ts";
 
 // Texts of few pieces, and patterns and globs made of the same pieces: they meet often, and nearly meet more often.
 
-const PIECES = ["power", "shell", "-enc", "k", "S", "ſ", "K", "é", ".", "x{2}", "😀", "\ud83d", " "];
+const PIECES = ["power", "shell", "-enc", "k", "S", "ſ", "K", "é", "Σ", "ς", ".", "x{2}", "😀", "\ud83d", " "];
 const text = fc.array(fc.constantFrom(...PIECES), { maxLength: 6 }).map((pieces) => pieces.join(""));
 
 const escaped = (piece: string) => piece.replaceAll(/[.{}*?+^$|()[\]\\]/g, "\\$&");

@@ -46,8 +46,8 @@ export interface RuleFilter {
   readonly source?: string | undefined;
   readonly severity?: Severity | undefined;
   readonly tag?: string | undefined;
-  /** Occurs in the name or the description, upper or lower case. */
-  readonly search?: string | undefined;
+  /** Whether these texts of a rule, its name and its description, are what is searched for. */
+  readonly search?: ((texts: readonly string[]) => boolean) | undefined;
 }
 
 export interface RulebookOptions {
@@ -111,7 +111,6 @@ export class Rulebook {
 
   /** By name. */
   list(filter: RuleFilter): Rule[] {
-    const words = filter.search?.toLowerCase();
     return this.all()
       .filter(
         (rule) =>
@@ -119,7 +118,7 @@ export class Rulebook {
           (filter.source === undefined || rule.source === filter.source) &&
           (filter.severity === undefined || rule.severity === filter.severity) &&
           (filter.tag === undefined || rule.tags.includes(filter.tag)) &&
-          (words === undefined || `${rule.name}\n${rule.description}`.toLowerCase().includes(words)),
+          (filter.search === undefined || filter.search([rule.name, rule.description])),
       )
       .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   }

@@ -15,7 +15,10 @@ interface Operation {
   readonly tags?: readonly string[];
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content?: Record<string, { schema?: Schema }>; readonly required?: boolean };
-  readonly responses?: Record<string, { description?: string; content?: Record<string, { schema?: Schema }> }>;
+  readonly responses?: Record<
+    string,
+    { description?: string; headers?: object; content?: Record<string, { schema?: Schema }> }
+  >;
 }
 
 interface Parameter {
@@ -136,9 +139,12 @@ function operationSection(title: string, operation: Operation, document: OpenApi
 function answerLines({ responses = {} }: Operation, document: OpenApiDocument): string[] {
   const answers = Object.entries(responses)
     .filter(([status]) => Number(status) < 400)
-    .map(([status, { description, content = {} }]) => {
+    .map(([status, { description, headers = {}, content = {} }]) => {
+      // Those that every answer has are told of once.
+      const own = Object.keys(headers).filter((name) => !name.startsWith("X-"));
+      const beside = own.length > 0 ? `. Headers: ${own.map(code).join(", ")}` : "";
       const shapes = Object.entries(content).map(([type, { schema = {} }]) => answerWords(type, schema, document));
-      return `Answer: ${status}, ${description ?? ""}${shapes.length > 0 ? `: ${shapes.join(" or ")}` : ""}.`;
+      return `Answer: ${status}, ${description ?? ""}${shapes.length > 0 ? `: ${shapes.join(" or ")}` : ""}${beside}.`;
     });
   const errors = Object.values(responses).flatMap(({ description = "" }) =>
     Object.keys(PROBLEMS).filter((name) => description.includes(`\`${name}\``)),
@@ -209,7 +215,10 @@ function referenceName(schema: Schema): string | undefined {
 function valueWords(schema: Schema): string {
   const name = referenceName(schema);
   if (name) return `[${name}](#${name.toLowerCase()})`;
-  const alternatives = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
+  // Of an object, what stands there is which of its fields go together.
+  const alternatives = schema["properties"]
+    ? undefined
+    : ((schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined);
   if (alternatives) return alternatives.map(valueWords).join(" or ");
   const words: string[] = [];
   if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));

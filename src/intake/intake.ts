@@ -29,6 +29,8 @@ interface BatchOutcome {
   readonly rejected: { index: number; details: readonly Fault[] }[];
   /** Why the store refused some, when it did. */
   readonly refusal: StoreUnavailable | undefined;
+  /** All that it could store was stored before. */
+  readonly replayed: boolean;
 }
 
 type Submitted =
@@ -40,8 +42,11 @@ export interface Intake {
   submit(item: Item, token?: string): Promise<Submitted>;
   /** Everything that is wrong with a submission; nothing is stored or counted. */
   faultsOf(item: Item): readonly Fault[];
-  /** Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. */
-  submitMany(items: Iterable<Item>): Promise<BatchOutcome>;
+  /**
+   * Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. A batch with
+   * the same token within a day is the same batch: what is stored of it is not stored again and has the ids it had.
+   */
+  submitMany(items: Iterable<Item>, token?: string): Promise<BatchOutcome>;
   /** Stores events that other parts of the service make. One whose token is known from the last day is there already. */
   take(events: readonly NewEvent[]): Promise<void>;
   /**
@@ -84,6 +89,7 @@ class Door implements Intake {
   readonly #accepted: Counter;
   readonly #refused: Counter<"reason">;
   readonly #sameToken = new Map<string, Promise<Submitted>>();
+  readonly #sameBatch = new Map<string, Promise<unknown>>();
   readonly #appends = new Set<Promise<unknown>>();
   #waiting = 0;
   #turns: Promise<void> = Promise.resolve();
@@ -141,16 +147,37 @@ class Door implements Intake {
     }
   }
 
-  async submitMany(items: Iterable<Item>): Promise<BatchOutcome> {
+  async submitMany(items: Iterable<Item>, token?: string): Promise<BatchOutcome> {
+    if (token === undefined) return this.#storeMany(items, { token, known: NOTHING_KNOWN });
+    // Two at once with one token: the second looks at what the first has stored.
+    const before = this.#sameBatch.get(token) ?? Promise.resolve();
+    const storing = before.then(async () =>
+      this.#storeMany(items, { token, known: await this.#store.events.findByTokens(token) }),
+    );
+    const settled = storing.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#sameBatch.set(token, settled);
+    try {
+      return await storing;
+    } finally {
+      if (this.#sameBatch.get(token) === settled) this.#sameBatch.delete(token);
+    }
+  }
+
+  async #storeMany(items: Iterable<Item>, batch: Batch): Promise<BatchOutcome> {
     const rejected: BatchOutcome["rejected"] = [];
     const chunks: Promise<ChunkOutcome>[] = [];
-    await this.#takeIn(items, chunks, rejected);
+    /** By place in the batch. */
+    const stored: string[] = [];
+    for (const [index, id] of batch.known) stored[index] = id;
+    await this.#takeIn(items, batch, chunks, rejected);
     this.#count("invalid", rejected.length);
-    const ids: string[] = [];
     let refusal: StoreUnavailable | undefined;
     for (const outcome of await Promise.all(chunks)) {
       if (outcome.stored) {
-        for (const { id } of outcome.stored) ids.push(id);
+        for (const [i, { id }] of outcome.stored.entries()) stored[outcome.indexes[i]!] = id;
         continue;
       }
       if (!(outcome.error instanceof StoreUnavailable)) throw outcome.error;
@@ -158,7 +185,9 @@ class Door implements Intake {
       const details = [{ field: "", message: `not stored, try again: ${refusal.message}` }];
       for (const index of outcome.indexes) rejected.push({ index, details });
     }
-    return { ids, rejected: rejected.sort((a, b) => a.index - b.index), refusal };
+    const ids = stored.filter((id) => id !== undefined);
+    const replayed = chunks.length === 0 && ids.length > 0;
+    return { ids, rejected: rejected.sort((a, b) => a.index - b.index), refusal, replayed };
   }
 
   /**
@@ -167,6 +196,7 @@ class Door implements Intake {
    */
   async #takeIn(
     items: Iterable<Item>,
+    { token, known }: Batch,
     chunks: Promise<ChunkOutcome>[],
     rejected: BatchOutcome["rejected"],
   ): Promise<void> {
@@ -176,16 +206,16 @@ class Door implements Intake {
       let chunk: Chunk = { drafts: [], indexes: [] };
       let index = 0;
       for (const item of items) {
-        const checked = checkItem(item, bounds);
-        if (checked.draft) {
+        const checked = known.has(index) ? undefined : checkItem(item, bounds);
+        if (checked?.draft) {
           chunk.drafts.push(checked.draft);
           chunk.indexes.push(index);
-        } else {
+        } else if (checked) {
           rejected.push({ index, details: checked.faults });
         }
         index++;
         if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
-          chunks.push(this.#storeChunk(chunk));
+          chunks.push(this.#storeChunk(chunk, token));
           chunk = { drafts: [], indexes: [] };
         }
         if (index % TURN_EVENTS_MAX === 0) {
@@ -193,7 +223,7 @@ class Door implements Intake {
           leave = await this.#enter();
         } else if (index % CHUNK_EVENTS_MAX === 0) await nextTurn();
       }
-      if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk));
+      if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk, token));
     } finally {
       leave();
     }
@@ -259,11 +289,13 @@ class Door implements Intake {
     return { kind: "stored", event: event!, replayed: false };
   }
 
-  async #storeChunk({ drafts, indexes }: Chunk): Promise<ChunkOutcome> {
+  async #storeChunk({ drafts, indexes }: Chunk, token: string | undefined): Promise<ChunkOutcome> {
     try {
+      const asNew = (draft: EventDraft, i: number) =>
+        token === undefined ? { draft } : { draft, idempotencyToken: `${token} ${indexes[i]}` };
       // What was parsed is not needed while the store works: letting go of it spares the collector from copying it.
-      const appending = this.#append(drafts.splice(0).map((draft) => ({ draft })));
-      return { stored: await appending };
+      const appending = this.#append(drafts.splice(0).map(asNew));
+      return { stored: await appending, indexes };
     } catch (error) {
       return { error, indexes };
     }
@@ -312,6 +344,13 @@ function checkItem({ value, dataText, faults }: Item, bounds: ClockBounds): Chec
   return { faults: value === undefined ? faults : joinFaults(faults, checkSubmission(value, bounds).faults ?? []) };
 }
 
+/** What a batch is known by, and the ids of what is stored of it already, by place. */
+interface Batch {
+  readonly token: string | undefined;
+  readonly known: ReadonlyMap<number, string>;
+}
+const NOTHING_KNOWN: Batch["known"] = new Map();
+
 /** Good submissions and their places in the batch. */
 interface Chunk {
   readonly drafts: EventDraft[];
@@ -319,7 +358,7 @@ interface Chunk {
 }
 
 type ChunkOutcome =
-  | { readonly stored: readonly StoredEvent[] }
+  | { readonly stored: readonly StoredEvent[]; readonly indexes: readonly number[] }
   | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
 
 function enriched(event: NewEvent, enricher: Enricher): NewEvent {

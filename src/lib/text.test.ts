@@ -1,6 +1,16 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { cut, lines, oneLine } from "./text.ts";
+import { cut, foldCase, lines, oneLine } from "./text.ts";
+
+test("letters are the same in upper and lower case, the sigma at the end of a word too", () => {
+  for (const text of ["ΣΑΣ", "σας", "Σας", "σασ"]) expect(foldCase(text)).toBe("σασ");
+  expect(foldCase("İÉ Kς")).toBe("ié kσ");
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), (text) => {
+      expect(foldCase(foldCase(text))).toBe(foldCase(text));
+    }),
+  );
+});
 
 test("text is cut with an ellipsis, never within a character", () => {
   expect(cut("abc", 3)).toBe("abc");

@@ -1,8 +1,11 @@
+export const SIGMA = "σ";
+export const FINAL_SIGMA = "ς";
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
  * Lower case, code point by code point, without regard to the letters around: one meaning wherever text is
- * compared without case, in this process and in a store's engine.
+ * compared without case, in this process and in a store's engine. The sigma that ends a word is the same letter as any
+ * other: in upper case nobody can tell them apart.
  */
 export function foldCase(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase();
@@ -10,7 +13,7 @@ export function foldCase(text: string): string {
   for (const char of text) {
     const lower = char.toLowerCase();
     // Only U+0130 becomes two code points; its simple mapping is the first of them.
-    folded += char === "\u0130" ? "i" : lower;
+    folded += char === "\u0130" ? "i" : lower === FINAL_SIGMA ? SIGMA : lower;
   }
   return folded;
 }

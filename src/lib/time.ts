@@ -7,14 +7,66 @@ const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9
 /** ISO 8601 with an offset or Z; a bare date means midnight UTC. Anything else is undefined. */
 export function parseTime(text: string): number | undefined {
   const match = ISO.exec(text);
-  if (!match) return undefined;
+  if (!match) return parseRareTime(text);
   const [, year, month, day, hour = "0", minute = "0", second = "0", fraction = "", offset = "Z"] = match;
-  const [y, mo, d, h, mi, s] = [Number(year), Number(month), Number(day), Number(hour), Number(minute), Number(second)];
-  if (h > 23 || mi > 59 || s > 59) return undefined;
-  const midnight = Date.UTC(y, mo - 1, d);
+  const midnight = dayOf(Number(year), Number(month), Number(day));
+  return midnight === undefined ? undefined : timeOn(midnight, { hour, minute, second, fraction, offset });
+}
+
+// The forms that few write: without dashes and colons, by the day of the year, by the week, by the hour alone.
+const RARE =
+  /^(?<year>\d{4})(?<dash>-?)(?:(?<month>\d\d)\k<dash>(?<day>\d\d)|(?<dayOfYear>\d{3})|[Ww](?<week>\d\d)\k<dash>(?<weekday>[1-7]))(?:[Tt ](?<hour>\d\d)(?:(?<colon>:?)(?<minute>\d\d)(?:\k<colon>(?<second>\d\d)(?:[.,](?<fraction>\d{1,9}))?)?)?\s?(?<offset>[Zz]|[+-]\d\d(?::?\d\d)?))?$/;
+
+function parseRareTime(text: string): number | undefined {
+  const parts = RARE.exec(text)?.groups;
+  if (!parts) return undefined;
+  const { hour = "0", minute = "0", second = "0", fraction = "", offset = "Z" } = parts;
+  const midnight = rareDayOf(parts);
+  return midnight === undefined ? undefined : timeOn(midnight, { hour, minute, second, fraction, offset });
+}
+
+function rareDayOf({ year, month, day, dayOfYear, week, weekday }: Record<string, string | undefined>) {
+  const y = Number(year);
+  if (day !== undefined) return dayOf(y, Number(month), Number(day));
+  if (y < YEAR_MIN) return undefined;
+  if (dayOfYear !== undefined) {
+    const ms = Date.UTC(y, 0, Number(dayOfYear));
+    return Number(dayOfYear) > 0 && new Date(ms).getUTCFullYear() === y ? ms : undefined;
+  }
+  const ms = firstMonday(y) + ((Number(week) - 1) * 7 + Number(weekday) - 1) * DAY_MS;
+  return Number(week) > 0 && firstMonday(y) <= ms && ms < firstMonday(y + 1) ? ms : undefined;
+}
+
+/** Of week 1, the one that has 4 January in it. */
+function firstMonday(year: number): number {
+  const fourth = Date.UTC(year, 0, 4);
+  return fourth - ((new Date(fourth).getUTCDay() + 6) % 7) * DAY_MS;
+}
+
+const YEAR_MIN = 1000;
+
+function dayOf(year: number, month: number, day: number): number | undefined {
+  const midnight = Date.UTC(year, month - 1, day);
   const date = new Date(midnight);
   // Date.UTC rolls 31 February over into March; a date that does not exist is refused instead.
-  if (y < 1000 || date.getUTCMonth() !== mo - 1 || date.getUTCDate() !== d) return undefined;
+  if (year < YEAR_MIN || date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
+  return midnight;
+}
+
+interface Clock {
+  readonly hour: string;
+  readonly minute: string;
+  readonly second: string;
+  readonly fraction: string;
+  readonly offset: string;
+}
+
+function timeOn(midnight: number, { hour, minute, second, fraction, offset }: Clock): number | undefined {
+  const [h, mi, s] = [Number(hour), Number(minute), Number(second)];
+  if (h > 23 || mi > 59 || s > 59) {
+    // The midnight at which a day ends has a name of its own.
+    if (h !== 24 || mi !== 0 || s !== 0 || Number(fraction) !== 0) return undefined;
+  }
   const ms = Number(fraction.padEnd(3, "0").slice(0, 3));
   const shift = parseOffset(offset);
   return shift === undefined ? undefined : midnight + h * 3_600_000 + mi * 60_000 + s * 1000 + ms - shift;

@@ -283,7 +283,9 @@ const operatorFields = Object.fromEntries(
 const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
 type FieldTestInput = z.infer<typeof fieldTestShape>;
 
-export const fieldTestSchema = fieldTestShape.superRefine(refuseTest, BESIDE_OTHERS).meta({ id: "FieldTest" });
+export const fieldTestSchema = fieldTestShape
+  .superRefine(refuseTest, BESIDE_OTHERS)
+  .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
 
 /** All faults at once: also what is wrong beside something of the wrong type. */
 function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {

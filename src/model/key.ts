@@ -2,6 +2,7 @@ import { z } from "zod";
 import { idMaker } from "../lib/id.ts";
 import { hashesEqual, hashSecret, makeSecret } from "../lib/secret.ts";
 import { formatTime } from "../lib/time.ts";
+import { SYSTEM } from "./alert.ts";
 
 /** Whose bodies and lines are taken by HTTP, each with a scope of its own. */
 export const COLLECT_NAMES = ["network", "protect", "access", "talk", "eve", "syslog"] as const;
@@ -38,7 +39,27 @@ export type Plan = (typeof PLANS)[number];
 
 export const scopeSchema = z.enum(SCOPES);
 export const planSchema = z.enum(PLANS);
-export const keyNameSchema = z.string().trim().min(1).max(100);
+
+// Names stand on timelines and terminals, where they must look like what they are.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const UNTOLD = /[\s\p{Default_Ignorable_Code_Point}]/gu;
+
+export const keyNameSchema = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .superRefine((name, context) => {
+    const message = nameFault(name);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  })
+  .describe(`no control or format characters, and not ${SYSTEM}: that is how timelines call the service itself`);
+
+function nameFault(name: string): string | undefined {
+  if (UNSEEN.test(name)) return "must have no control or format characters";
+  const isSystem = name.normalize("NFKC").replaceAll(UNTOLD, "").toLowerCase() === SYSTEM;
+  return isSystem ? `must not be ${SYSTEM}: that is how timelines call the service itself` : undefined;
+}
 
 /** A key as it is kept: of its secret only a hash. */
 export interface ApiKey {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseDuration } from "../lib/duration.ts";
+import { DURATION, parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import {
@@ -35,7 +35,7 @@ function timeBy(read: (text: string) => number | undefined) {
       });
       return z.NEVER;
     })
-    .meta({ type: "string", format: "date-time" });
+    .meta({ type: "string", anyOf: [{ format: "date-time" }, { format: "date" }] });
 }
 
 /** A time in a request: refused in words, handed on in milliseconds. */
@@ -154,7 +154,7 @@ const metricShapes = {
   histogram: z
     .strictObject({
       field: fieldBut(WORD_FIELDS, "is neither a number nor the timestamp"),
-      interval: z.union([z.string(), z.number().positive()], {
+      interval: z.union([z.string().meta({ pattern: DURATION.source }), z.number().positive()], {
         error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
       }),
     })
@@ -181,7 +181,10 @@ function refuseSeveralKinds(input: object, context: z.RefinementCtx): void {
   if (given.length !== 1) context.addIssue({ code: "custom", path: [], message: `takes one of ${KINDS.join(", ")}` });
 }
 
-const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds, BESIDE_OTHERS);
+/** The same for the document. */
+const ONE_KIND = { oneOf: KINDS.map((kind) => ({ required: [kind] })) };
+
+const leafAggregation = z.strictObject(metricShapes).superRefine(refuseSeveralKinds, BESIDE_OTHERS).meta(ONE_KIND);
 /** What a bucket has of its own. */
 const BUCKET_NAMES: ReadonlySet<string> = new Set(["key", "count"]);
 const innerName = z
@@ -204,7 +207,7 @@ const aggregationSchema = z
       context.addIssue({ code: "custom", path: ["aggs"], message: "stands inside terms and histogram only" });
     }
   }, BESIDE_OTHERS)
-  .meta({ id: "Aggregation" });
+  .meta({ id: "Aggregation", ...ONE_KIND });
 
 const aggregationsSchema = z
   .record(z.string().min(1).max(64), aggregationSchema)

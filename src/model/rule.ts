@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseDuration } from "../lib/duration.ts";
+import { DURATION, parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
@@ -139,7 +139,7 @@ function durationSchema(maxMs: number, words: string) {
       const ms = parseDuration(text);
       return ms !== undefined && ms <= maxMs;
     }, `a duration such as 30s, 5m, 1h or 2d, ${words}`)
-    .meta({ examples: ["5m"] });
+    .meta({ pattern: DURATION.source, examples: ["5m"] });
 }
 const windowSchema = durationSchema(WINDOW_MS_MAX, "1s to 7d");
 

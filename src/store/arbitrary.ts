@@ -12,6 +12,7 @@ const word = fc.constantFrom(
   "be",
   "",
   "ΑΣ Σας",
+  "ας ΣΑΣ",
   "İstanbul",
   "straße",
   'q"uo\\te',

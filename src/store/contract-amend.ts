@@ -74,6 +74,8 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
       const [last] = await store().events.append([{ draft: draft({ type, raw }), idempotencyToken: "amended-1" }]);
       const scored = both(is("type", type), is("enrichment.abuse_ipdb.score", 97));
       expect((await search(scored)).total).toBe(0);
+      const found = await store().events.list({ type, search: "97" }, { mode: "page", page: 1, size: 1 });
+      expect(found.total).toBe(0);
       const changed = [...before.filter((_, n) => n % 5 < 2).map(({ id }) => id), last!.id];
       await store().events.amend(
         changed.map((id) => ({
@@ -98,6 +100,10 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
           lists: ["bad", "worse"],
         });
         expect((await store().events.findByToken("amended-1"))!.text).toContain('"score":97');
+        for (const words of ["97", "198.51.100.7 exam wors", '"example"', "b 97"]) {
+          const { total } = await store().events.list({ type, search: words }, { mode: "page", page: 1, size: 1 });
+          expect([words, total]).toEqual([words, changed.length]);
+        }
         const listed = await store().events.list({ type }, { mode: "page", page: 1, size: 100 });
         expect(listed.items.filter((item) => item.includes('"score":97')).length).toBeGreaterThan(0);
         for (const item of listed.items) expect(item.includes('"score":97')).toBe(changed.includes(ids([item])[0]!));

@@ -129,9 +129,21 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         const [stored] = await store.events.append([{ draft: draft(), idempotencyToken: "token-1" }]);
         expect(await store.events.findByToken("token-1")).toEqual(stored);
         expect(await store.events.findByToken("token-2")).toBeUndefined();
+        const places = [0, 9, 10, 9999];
+        const batch = await store.events.append(
+          places.map((place) => ({
+            draft: draft({ timestampMs: clock - (place % 3) * DAY_MS }),
+            idempotencyToken: `token-1 ${place}`,
+          })),
+        );
+        const found = new Map(places.map((place, i) => [place, batch[i]!.id]));
+        expect(await store.events.findByTokens("token-1")).toEqual(found);
+        expect(await store.events.findByTokens("token-")).toEqual(new Map());
+        expect(await store.events.findByToken("token-1")).toEqual(stored);
         clock += DAY_MS + 1000;
         await append(draft());
         expect(await store.events.findByToken("token-1")).toBeUndefined();
+        expect(await store.events.findByTokens("token-1")).toEqual(new Map());
         clock -= DAY_MS + 1000;
       });
 
@@ -285,6 +297,46 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         await expect(empty).rejects.toHaveProperty("field", "search");
         expect(store.searchFault("***")).toEqual(expect.any(String));
         expect(store.searchFault("needle")).toBeUndefined();
+        expect(() => store.searchIn("***")).toThrow(QuestionRefused);
+      });
+
+      test("a search finds the same texts wherever they are kept", async () => {
+        const texts = [
+          "Failed log-ins of alice@example.com from 192.0.2.7 at night",
+          "login_failure: C:\\Windows\\cmd.exe ran as Büro",
+          "night at the failed door, 2026-11-15 08:30, from 192.0.2.70",
+        ];
+        await append(...texts.map((text) => draft({ type: "texts", raw: { text } })));
+        const words = [
+          "fail",
+          "FAILED night",
+          '"at night"',
+          '"night at"',
+          "192.0.2.7",
+          "192.0.2",
+          "alice",
+          "example.com",
+        ];
+        for (const typed of [
+          ...words,
+          "cmd.exe",
+          "windows\\cmd",
+          "büro",
+          "b",
+          "n f",
+          "ailed",
+          "2026-11-15",
+          "log-in",
+          '"fail"',
+        ]) {
+          const { items } = await page({ type: "texts", search: typed });
+          const found = new Set(items.map((item) => (JSON.parse(item) as Event).raw["text"]));
+          const isFound = store.searchIn(typed);
+          expect(
+            texts.filter((text) => isFound([text])),
+            typed,
+          ).toEqual(texts.filter((text) => found.has(text)));
+        }
       });
     });
 

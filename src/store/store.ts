@@ -91,12 +91,14 @@ export interface EventStore {
   /**
    * Adds to the enrichment of stored events. When it resolves the changes survive a crash and every read sees them; a read
    * that is under way may see some. Ids that no event has (any more) are passed over. Two things stay as they are: who has
-   * seen the event as an arrival does not see it again, and full text does not find words that came with the change.
+   * seen the event as an arrival does not see it again, and full text still finds words that a change took away.
    */
   amend(amendments: readonly Amendment[]): Promise<void>;
   get(id: string): Promise<string | undefined>;
   /** The event that was stored with this token within the last 24 hours. */
   findByToken(token: string): Promise<StoredEvent | undefined>;
+  /** The same for a batch, whose events have tokens of their own: this one, a space and a number. The ids by number. */
+  findByTokens(token: string): Promise<ReadonlyMap<number, string>>;
   /** Newest first by timestamp, then id. An unknown cursor is a QuestionRefused on `after`. */
   list(filter: EventFilter, position: Position): Promise<TextPage>;
   search(
@@ -210,7 +212,10 @@ export interface AlertTotals {
   readonly total: number;
   readonly byStatus: Readonly<Record<Status, number>>;
   readonly bySeverity: Readonly<Record<Severity, number>>;
-  /** Means over those that were acknowledged at least once, and those that are resolved; null where there are none. */
+  /**
+   * Means from creation to the first acknowledgement, also of those that were reopened since, and to the resolution that
+   * stands; null where there are none.
+   */
   readonly acknowledgeMs: number | null;
   readonly resolveMs: number | null;
 }
@@ -365,6 +370,8 @@ export interface Store {
   readonly reputations: ReputationStore;
   /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
   searchFault(words: string): string | undefined;
+  /** Whether a search finds texts that are not the store's own: the same words, cut the same way. */
+  searchIn(words: string): (texts: readonly string[]) => boolean;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

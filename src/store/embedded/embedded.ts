@@ -19,7 +19,7 @@ import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State, type Used } from "./state.ts";
-import { searchFault } from "./text-search.ts";
+import { searchFault, searchIn } from "./text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -95,6 +95,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
       searchFault,
+      searchIn,
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
         const { moveFailure } = await status();

@@ -88,6 +88,10 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.questions.findToken(token);
   }
 
+  findByTokens(token: string): Promise<ReadonlyMap<number, string>> {
+    return this.#journal.questions.findTokens(token);
+  }
+
   async list(filter: EventFilter, position: Position): Promise<TextPage> {
     const after =
       position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;

@@ -1,5 +1,5 @@
 import { foldCase } from "../../lib/text.ts";
-import type { EventDraft, JsonValue } from "../../model/event.ts";
+import type { EventDraft, JsonObject, JsonValue } from "../../model/event.ts";
 import {
   CONNECTOR,
   EVENT_WORDS_MAX,
@@ -48,6 +48,13 @@ export function eventWords(event: EventDraft): { text: string; truncated: boolea
   collect(event.raw, typeof line === "string" ? line : "", texts);
   collect(event.enrichment, typeof line === "string" ? line : "", texts);
   return gather(texts, wordsOfKind(event));
+}
+
+/** The words that an event is found by beyond those it has, once this is added to it. */
+export function addedWords(enrichment: JsonObject): string {
+  const texts: string[] = [];
+  collect(enrichment, "", texts);
+  return gather(texts).text;
 }
 
 /** Most of what a reader has found in a line stands there as it is, and would be the same words again. */

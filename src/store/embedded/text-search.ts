@@ -1,5 +1,6 @@
-import { foldCase } from "../../lib/text.ts";
+import { FINAL_SIGMA, foldCase, SIGMA } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
+import { QuestionRefused } from "../store.ts";
 import { readEventId } from "./event-id.ts";
 import {
   filterWord,
@@ -70,6 +71,21 @@ export function searchFault(words: string): string | undefined {
   return "fault" in search ? search.fault : undefined;
 }
 
+/** A search of texts that no index has: the same words, looked up in the texts themselves. */
+export function searchIn(words: string): (texts: readonly string[]) => boolean {
+  const search = parseSearch(words, {});
+  if ("fault" in search) throw new QuestionRefused("search", search.fault);
+  const phrases = [
+    ...search.terms.map(({ word, goesOn }) => {
+      const start = START_MARKS.indexOf(word);
+      return start < 0 ? { text: word, whole: !goesOn } : { text: String.fromCharCode(start), whole: false };
+    }),
+    ...search.ids.map((id) => ({ text: id, whole: true })),
+    ...search.phrases,
+  ];
+  return (texts) => holdsPhrases({ texts }, phrases);
+}
+
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
   visitRuns(word, (run) => {
     const whole = wholeWord(run);
@@ -101,6 +117,15 @@ function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
     }
   }
   if (runs.length > 1) phrases.push({ text: collapse(phrase), whole: true });
+}
+
+const WORD_END_SIGMA = new RegExp(`${SIGMA}(?![\\p{L}\\p{N}])`, "gu");
+
+/** A word as it is indexed, and as it was while the sigma at its end was another letter: what was written then is still there. */
+export function spellings(term: Term): readonly Term[] {
+  if (!term.word.includes(SIGMA)) return [term];
+  const before = term.word.replace(WORD_END_SIGMA, FINAL_SIGMA);
+  return before === term.word ? [term] : [term, { ...term, word: before }];
 }
 
 /** The index's own words for a search. A word has no quote in it: text is cut at them. */

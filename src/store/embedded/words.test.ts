@@ -5,7 +5,7 @@ import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { WORDS_TABLE } from "./journal/day-file.ts";
 import { foldCase } from "../../lib/text.ts";
 import { eventWords } from "./indexed-words.ts";
-import { holdsPhrases, matchOf, parseSearch } from "./text-search.ts";
+import { holdsPhrases, matchOf, parseSearch, spellings } from "./text-search.ts";
 import { CONNECTORS, visitRuns, wordsOfRun } from "./words.ts";
 
 function draft(raw: JsonObject, type = "login_failure"): EventDraft {
@@ -152,4 +152,12 @@ test("what goes to the index as it is, is found by the same words as when it is 
     }),
     { numRuns: 500 },
   );
+});
+
+test("a word that ends with a sigma is looked for as it was indexed before that letter was folded, too", () => {
+  const term = (word: string) => ({ word, goesOn: true });
+  expect(spellings(term("σασ"))).toEqual([term("σασ"), term("σας")]);
+  expect(spellings(term("σασ.ο_οσ"))).toEqual([term("σασ.ο_οσ"), term("σας.ο_ος")]);
+  expect(spellings(term("σα"))).toEqual([term("σα")]);
+  expect(spellings(term("alpha"))).toEqual([term("alpha")]);
 });

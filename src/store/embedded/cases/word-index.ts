@@ -1,4 +1,4 @@
-import type { Term } from "../text-search.ts";
+import { spellings, type Term } from "../text-search.ts";
 import type { Statements } from "./statements.ts";
 
 // Which alerts have a word. A row stands for a word in a thousand alerts, so that a word that every alert has takes a hundred
@@ -79,14 +79,16 @@ export class WordIndex {
   }
 
   /** One for each of the first `size` slots that have the word, or one that begins with it. */
-  find({ word, goesOn }: Term, size: number): Uint8Array {
+  find(term: Term, size: number): Uint8Array {
     const found = new Uint8Array(size);
-    const row = this.#sql
-      .read(`SELECT group_concat(slots, '${BETWEEN}') AS slots FROM alert_terms WHERE word >= ? AND word <= ?`)
-      .get(word, goesOn ? word + AFTER_ALL : word) as { slots: string | null };
-    visit(row.slots ?? "", (slot) => {
-      found[slot] = 1;
-    });
+    for (const { word, goesOn } of spellings(term)) {
+      const row = this.#sql
+        .read(`SELECT group_concat(slots, '${BETWEEN}') AS slots FROM alert_terms WHERE word >= ? AND word <= ?`)
+        .get(word, goesOn ? word + AFTER_ALL : word) as { slots: string | null };
+      visit(row.slots ?? "", (slot) => {
+        found[slot] = 1;
+      });
+    }
     return found;
   }
 }

@@ -3,7 +3,7 @@ import type { OperatorName, Scalar } from "../../../model/condition.ts";
 import { PATTERN_TEXT_CHARACTERS_MAX } from "../../../model/condition.ts";
 import { globPieces } from "../../../model/glob.ts";
 import { parseCidr } from "../../../lib/ip.ts";
-import { foldCase } from "../../../lib/text.ts";
+import { FINAL_SIGMA, foldCase, SIGMA } from "../../../lib/text.ts";
 import type { TestOfValue } from "./functions.ts";
 import { and, FALSE, literal, not, onlyThen, or, type Parameters } from "./sql.ts";
 
@@ -36,10 +36,16 @@ export function questionOf({ operator, value, ignoreCase }: TestOfValue): string
   return JSON.stringify({ operator, value, ignoreCase });
 }
 
+/** A text as foldCase has it, for comparing it with these. The engine leaves the final sigma alone, and few ask for one. */
+export function foldedSql(text: string, asked: readonly Scalar[]): string {
+  const hasSigma = asked.some((value) => typeof value === "string" && foldCase(value).includes(SIGMA));
+  return hasSigma ? `replace(lower(${text}), '${FINAL_SIGMA}', '${SIGMA}')` : `lower(${text})`;
+}
+
 /** The test on one text. */
 export function textSql(test: ValueTest, text: string, parameters: Parameters): string {
   const { operator, ignoreCase } = test;
-  const subject = ignoreCase ? `lower(${text})` : text;
+  const subject = ignoreCase ? foldedSql(text, listOf(test)) : text;
   const folded = (value: Scalar) => (ignoreCase ? foldCase(value as string) : (value as string));
   const anyOf = (name: string) =>
     alternatives(test, text, parameters, (value) => `${name}(${subject}, ${parameters.bind(folded(value))})`);

@@ -5,7 +5,7 @@ import { sourceName } from "../../../model/event.ts";
 import { ANY_FIELD } from "../../../model/field.ts";
 import { globPieces } from "../../../model/glob.ts";
 import { parseHours, type Hours } from "../../../model/hours.ts";
-import { foldCase } from "../../../lib/text.ts";
+import { foldCase, SIGMA } from "../../../lib/text.ts";
 import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
@@ -14,6 +14,7 @@ import { CODED, HOT_FIELDS, hotField, type HotField } from "./table.ts";
 import {
   booleanSql,
   COMPARISONS,
+  foldedSql,
   isComparison,
   listOf,
   numberSql,
@@ -260,7 +261,7 @@ function jsonHasSql(test: ValueTest, parameters: Parameters): string {
   const pieces = listOf(test).map((value) => requiredText(test, value));
   if (pieces.includes("")) return TRUE;
   const fold = (text: string) => (ignoreCase ? foldCase(text) : text);
-  const subject = ignoreCase ? "lower(rest)" : "rest";
+  const subject = ignoreCase ? foldedSql("rest", pieces) : "rest";
   return or(
     pieces.map((piece) => `contains(${subject}, ${parameters.bind(fold(JSON.stringify(piece).slice(1, -1)))})`),
   );
@@ -307,7 +308,7 @@ function relationSql(test: FieldTest, platform: string, parameters: Parameters):
 function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: FieldTest): string {
   if (a.type !== b.type) return FALSE;
   if (a.type === "number") return operator === "equals_field" ? notNull(`${a.column} = ${b.column}`) : FALSE;
-  const [x, y] = [a, b].map(({ column }) => (ignoreCase ? `lower(${column})` : column)) as [string, string];
+  const [x, y] = [a, b].map(({ column }) => (ignoreCase ? foldedSql(column, [SIGMA]) : column)) as [string, string];
   if (operator === "equals_field") return notNull(`${x} = ${y}`);
   const name = operator.slice(0, -"_field".length);
   return notNull(and([`${b.column} <> ''`, `${name}(${x}, ${y})`]));

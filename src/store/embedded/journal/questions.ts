@@ -94,6 +94,19 @@ export class Questions {
     return undefined;
   }
 
+  /** The ids of events with tokens that are this one, a space and a number; by the number. */
+  async findTokens(token: string): Promise<Map<number, string>> {
+    const since = this.#now() - TOKEN_LIFE_MS;
+    const found = new Map<number, string>();
+    for (const day of this.#days.list()) {
+      if (this.#days.writtenAt(day) < since) continue;
+      for (const { number, id } of await this.#reader.call("findTokens", day, `${token} `)) {
+        if (readEventId(id)!.arrivedMs > since) found.set(number, id);
+      }
+    }
+    return found;
+  }
+
   /** The newest events below a place, walking the days back. */
   async page(span: Span, after: ListPlace | undefined, offset: number, limit: number): Promise<Row[]> {
     const rows: Row[] = [];

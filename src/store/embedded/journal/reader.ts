@@ -5,7 +5,7 @@ import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
 import { DamagedFile, namingFiles } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
-import { holdsPhrases, independentWords, matchOf, type Term, type TextSearch } from "../text-search.ts";
+import { holdsPhrases, independentWords, matchOf, spellings, type Term, type TextSearch } from "../text-search.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 import { isEventText } from "./group.ts";
 
@@ -165,6 +165,18 @@ const api = {
     return (row as { body: string } | undefined)?.body;
   },
 
+  /** Those whose token goes on with a number, the newest last. */
+  findTokens(day: number, beginning: string): { number: number; id: string }[] {
+    const rows = days
+      .get(day)
+      ?.sql(
+        `SELECT CAST(substr(token, ?3) AS INTEGER) AS number, json_extract(body, '$.id') AS id FROM events
+         WHERE token >= ?1 AND token < ?2 ORDER BY seq`,
+      )
+      .all(`${beginning}0`, `${beginning}:`, beginning.length + 1);
+    return (rows ?? []) as { number: number; id: string }[];
+  },
+
   /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
   summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined; lastAmendment: number } {
     const reader = days.get(day);
@@ -183,10 +195,8 @@ const api = {
     if (!reader) return 0;
     const blocks = blocksOf(reader);
     const rows = blocks.reduce((sum, block) => sum + block.rows, 0);
-    // A day's events only ever become more: with as many as before, the count is as before.
-    // A phrase is looked for in the texts themselves, which may have changed since.
-    const changes = search.phrases.length > 0 ? reader.lastAmendment() : 0;
-    const question = `${day} ${changes} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
+    // A day's events, and what is known about them, only ever become more: with as much as before, the count is as before.
+    const question = `${day} ${reader.lastAmendment()} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
     const known = counts.get(question);
     if (known?.rows === rows) return known.count;
     const count = countText(reader, blocks, search, span);
@@ -238,7 +248,7 @@ const api = {
 
   /** Whether this one event has the words. */
   textHas(day: number, terms: readonly Term[], seq: number): boolean {
-    const match = matchOf(terms.map((term) => [term]));
+    const match = matchOf(terms.map(spellings));
     const found = days.get(day)?.sql("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?").get(match, seq);
     return found !== undefined;
   },
@@ -292,10 +302,12 @@ function resolve(reader: DayReader, terms: readonly Term[]): { match: string; ev
   let events: number | undefined;
   const choices: (readonly Term[])[] = [];
   for (const term of terms) {
-    const last = term.goesOn ? `${term.word}\u{10ffff}` : term.word;
-    const found = select.all(term.word, last) as { term: string; doc: number }[];
+    const spelled = spellings(term);
+    const found = spelled.flatMap(({ word, goesOn }) => {
+      return select.all(word, goesOn ? `${word}\u{10ffff}` : word) as { term: string; doc: number }[];
+    });
     if (found.length === 0) return undefined;
-    if (found.length === VOCABULARY_WORDS_MAX) choices.push([term]);
+    if (found.length >= VOCABULARY_WORDS_MAX) choices.push(spelled);
     else {
       const words = independentWords(found.map((row) => row.term));
       choices.push(words.map((word) => ({ word, goesOn: false })));

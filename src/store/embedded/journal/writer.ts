@@ -3,6 +3,7 @@ import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
 import { isStorageFailure, onFile } from "../failure.ts";
+import { addedWords } from "../indexed-words.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
 import { amendedText } from "./group.ts";
@@ -118,8 +119,9 @@ function commitDay(group: DayGroup): void {
 
 /** Each change is noted beside the event, so that the columns can tell which they have. */
 function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): AmendedDay {
-  const { db, begin, commit, rollback } = openDay(day);
+  const { db, begin, commit, rollback, insertWords, merger } = openDay(day);
   const texts: { seq: number; text: string }[] = [];
+  const words: { seq: number; text: string }[] = [];
   let count = 0;
   begin.run();
   try {
@@ -129,12 +131,17 @@ function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): Amended
     for (const [i, seq] of seqs.entries()) {
       const body = (select.get(seq) as { body: string } | undefined)?.body;
       if (body === undefined || !body.startsWith(`{"id":"${ids[i]!}"`)) continue;
-      const text = amendedText(body, JSON.parse(added[i]!) as JsonObject);
+      const enrichment = JSON.parse(added[i]!) as JsonObject;
+      const text = amendedText(body, enrichment);
       update.run(text, seq);
       note.run(seq);
+      words.push({ seq, text: addedWords(enrichment) });
       count++;
       if (seq > textsAfter) texts.push({ seq, text });
     }
+    // The index takes more words for a row that it has. In rising order, or it would begin a segment for each.
+    for (const { seq, text } of words.sort((a, b) => a.seq - b.seq)) insertWords.run(seq, text);
+    merger.run(words.map(({ text }) => text));
     const row = db.prepare("SELECT coalesce(max(number), 0) AS number FROM amendments").get();
     commit.run();
     return { lastAmendment: (row as { number: number }).number, count, texts };
