@@ -108,7 +108,7 @@ test("a simulation counts the matches and the alerts of live detection", async (
       });
       expect(simulated.byDay.reduce((sum, { matches }) => sum + matches, 0)).toBe(live.matches);
     }),
-    { numRuns: 80, seed: 6 },
+    { numRuns: 100, seed: 6 },
   );
   // Otherwise it would prove nothing.
   expect(fired).toBeGreaterThan(15);
