@@ -8,6 +8,8 @@ import type { CollectName } from "../model/key.ts";
 export const TEST_SOURCES = ["network", "protect", "access", "talk", "custom", "syslog", "cef", "eve"] as const;
 export type TestSource = (typeof TEST_SOURCES)[number];
 
+const TALKED_SECONDS = 5;
+
 export type TestSample =
   | { readonly way: "submit"; readonly body: object }
   | { readonly way: "post"; readonly name: CollectName; readonly body: object }
@@ -64,8 +66,9 @@ export function testSample(source: TestSource, marker: string, nowMs: number): T
           to: "101",
           direction: "out",
           status: "answered",
-          time: seconds,
-          duration: 5,
+          // It is told when it is over.
+          time: seconds - TALKED_SECONDS,
+          duration: TALKED_SECONDS,
         },
       };
     case "syslog":
