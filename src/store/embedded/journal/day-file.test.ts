@@ -10,7 +10,7 @@ import { makeFolder } from "../../../lib/folder.ts";
 import type { Store } from "../../store.ts";
 import { openEmbedded } from "../embedded.ts";
 import { dayFile, eventsFolder, type Layout } from "../layout.ts";
-import { openDayForWriting } from "./day-file.ts";
+import { openDayForWriting, WordsMerger } from "./day-file.ts";
 
 const today = startOfDay(Date.now());
 const folders: string[] = [];
@@ -111,4 +111,43 @@ test("a day's file gets all its tables in one commit: a process that is killed l
   expect(tables.map(({ name }) => name)).toEqual(expect.arrayContaining(["events", "blocks", "amendments", "words"]));
   expect(commitsIn(readFileSync(`${dayFile(layout, today)}-wal`))).toBe(1);
   db.close();
+});
+
+describe("the words of a day", () => {
+  const segmentsOf = (db: DatabaseSync) =>
+    (db.prepare("SELECT count(DISTINCT segid) AS count FROM words_idx").get() as { count: number }).count;
+  const commitGroups = (db: DatabaseSync, from: number, count: number) => {
+    const insert = db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)");
+    for (let row = from; row < from + count; row++) insert.run(row, `word${row} pad`);
+  };
+
+  test("are never merged by a commit on its own, in a file from before either", () => {
+    const layout = newLayout();
+    let db = openDayForWriting(layout, today);
+    commitGroups(db, 1, 20);
+    expect(segmentsOf(db)).toBe(20);
+    db.exec("INSERT INTO words(words, rank) VALUES ('crisismerge', 16), ('automerge', 4)");
+    db.close();
+    db = openDayForWriting(layout, today);
+    commitGroups(db, 21, 20);
+    expect(segmentsOf(db)).toBe(40);
+    db.close();
+  });
+
+  test("are merged a little with each group, so that there are few segments however many groups", () => {
+    const db = openDayForWriting(newLayout(), today);
+    const merger = new WordsMerger(db);
+    const most: number[] = [];
+    for (let group = 0; group < 1000; group++) {
+      db.exec("BEGIN");
+      commitGroups(db, group * 5 + 1, 5);
+      merger.run(["x".repeat(500)]);
+      db.exec("COMMIT");
+      most.push(segmentsOf(db));
+    }
+    expect(Math.max(...most)).toBeLessThan(64);
+    const total = db.prepare("SELECT count(*) AS count FROM words WHERE words MATCH 'pad'").get();
+    expect(total).toEqual({ count: 5000 });
+    db.close();
+  });
 });

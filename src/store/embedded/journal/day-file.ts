@@ -15,6 +15,9 @@ export const WORDS_TABLE = `CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
 
 /** So many segments of one size become one of the next: fewer make searches faster and writing slower. */
 const SEGMENTS_PER_LEVEL = 16;
+/** Beyond it the index merges a whole level within a commit, for seconds: the merging by the way must be far ahead of it. */
+const SEGMENTS_PER_LEVEL_MAX = 64;
+const MERGING = { automerge: 0, usermerge: SEGMENTS_PER_LEVEL, crisismerge: SEGMENTS_PER_LEVEL_MAX };
 /** Words that call for one page of merging; measured, about twice what keeps up. */
 const CHARACTERS_PER_PAGE = 8192;
 const MERGE_PAGES_MIN = 8;
@@ -55,10 +58,11 @@ function makeTables(db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE");
   try {
     db.exec(SCHEMA);
-    const isSet = db.prepare("SELECT 1 FROM words_config WHERE k = 'automerge' AND v = 0").get() !== undefined;
-    if (!isSet) {
-      db.exec(`INSERT INTO words(words, rank) VALUES ('automerge', 0);
-        INSERT INTO words(words, rank) VALUES ('usermerge', ${SEGMENTS_PER_LEVEL});`);
+    const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
+    for (const [name, value] of Object.entries(MERGING)) {
+      if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
+      // As text: bound, a number would be one with a fraction, which the index refuses.
+      db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
     }
     db.exec("COMMIT");
   } catch (error) {
