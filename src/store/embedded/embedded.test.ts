@@ -81,6 +81,10 @@ describe("the data folder", () => {
     stores.splice(stores.indexOf(store), 1);
     await store.close();
   };
+  const newLog = () => {
+    const lines: string[] = [];
+    return { lines, log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }) };
+  };
   const drafts = (count: number, day = startOfDay(Date.now())): { draft: EventDraft }[] =>
     Array.from({ length: count }, (_, i) => ({
       draft: {
@@ -257,8 +261,7 @@ describe("the data folder", () => {
     const store = await open(folder);
     await store.events.append(drafts(3));
     await close(store);
-    const lines: string[] = [];
-    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const { lines, log } = newLog();
     const other = await openEmbedded({ ...options(folder), indexPrefix: "other", log });
     stores.push(other);
     expect(await other.events.count()).toBe(0);
@@ -422,8 +425,7 @@ describe("the data folder", () => {
     const store = await open(folder);
     await store.events.append(drafts(3));
     await close(store);
-    const lines: string[] = [];
-    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const { lines, log } = newLog();
     const openLogged = async () => {
       stores.push(await openEmbedded({ ...options(folder), log }));
       await close(stores.at(-1)!);
