@@ -20,6 +20,8 @@ interface Slot {
   round: number;
   values: readonly FieldValue[];
   foldedRound: number;
+  /** The only value that these two were last made of: of one event to the next it is often the same. */
+  foldedOf: FieldValue | undefined;
   /** Undefined where it is the same as what it is made of: mostly. */
   folded: readonly FieldValue[] | undefined;
   guarded: readonly FieldValue[] | undefined;
@@ -55,6 +57,7 @@ export class Facts {
       round: -1,
       values: NOTHING,
       foldedRound: -1,
+      foldedOf: undefined,
       folded: undefined,
       guarded: undefined,
       addressesRound: -1,
@@ -130,6 +133,9 @@ export class Facts {
     if (slot.foldedRound === this.#round) return slot;
     slot.foldedRound = this.#round;
     const { values } = this.#read(slot);
+    const only = values.length === 1 ? values[0] : undefined;
+    if (only !== undefined && only === slot.foldedOf) return slot;
+    slot.foldedOf = only;
     let folded: FieldValue[] | undefined;
     let hasLongS = false;
     for (let i = 0; i < values.length; i++) {

@@ -1,35 +1,43 @@
-import { Pages } from "./pages.ts";
+import { copyWords, Pages } from "./pages.ts";
 
 // The memory of a rule: groups found by a 64-bit hash, and for each the matches that may still count, sorted by time.
 // Everything lies in typed arrays, since a million small objects would cost ten times the room and stall the collector.
 // All of a group lies side by side, and so does all of an entry: with a million of them each look is a wait for memory,
-// and one wait is less than eight. A group that has one entry, as most have, has it with itself, and its number is below 0;
-// more lie in a block of 2, 4, ... entries. A block that is given back serves the next one.
+// and one wait is less than eight. A group of one or two entries, as most are, has them with itself, and their numbers
+// are below 0; more lie in a block of 4, 8, ... entries. A block that is given back serves the next one.
 
-const LEVELS = 15;
-/** Entries that one group can hold at all. */
-const GROUP_ENTRIES_MAX = 1 << (LEVELS - 1);
-const FREE = 255;
+const OWN_ENTRIES = 2;
+const LEVELS = 14;
+const FREE = 15;
 const LOAD_MAX = 0.7;
 const SLOTS_MIN = 16;
 const SLOT_WORDS = 2;
 
-/** The words of a group; the hash that it is found by is the first two. Those of its only entry come after them. */
-const GROUP_WORDS = 8;
+/** The words of a group, of which the first two are the hash that it is found by. Those of its entries come after them. */
+const HEAD_WORDS = 4;
 const LOW = 0;
 const HIGH = 1;
-const BLOCK = 2;
-const START = 3;
-const LENGTH = 4;
-const UNCOUNTED = 5;
-const TOUCHED = 6;
-const LEVEL = 7;
+const TOUCHED = 2;
+const STATE = 3;
+/** Where its entries would be: its block, and how many of the block's places lie before them. */
+const BLOCK = HEAD_WORDS;
+const START = HEAD_WORDS + 1;
 
-/** The words of an entry: its time, its event's id, whether a finding has counted it, and what its user asked for. */
-const TIME_WORDS = 2;
-const ID = TIME_WORDS;
-const COUNTED = ID + 4;
-const EXTRA = COUNTED + 1;
+/** The parts of a state: the level, which says how large its block is, its entries, and those that no finding has counted. */
+const LEVEL_MASK = 15;
+const LENGTH_SHIFT = 4;
+const LENGTH_MASK = (1 << 14) - 1;
+const UNCOUNTED_SHIFT = 18;
+const ONE_ENTRY = 1 << LENGTH_SHIFT;
+const ONE_UNCOUNTED = 1 << UNCOUNTED_SHIFT;
+/** Entries that one group can hold at all. */
+const GROUP_ENTRIES_MAX = LENGTH_MASK;
+
+/** The words of an entry: its time, its event's id, and what its user asked for. */
+const ID = 2;
+const EXTRA = ID + 4;
+/** Times are whole; half a millisecond more says that a finding has counted the entry. */
+const COUNTED = 0.5;
 
 /** Groups, and entries that blocks in use have room for, of all rules together. */
 export interface Totals {
@@ -38,6 +46,7 @@ export interface Totals {
 }
 
 export class Groups {
+  readonly #entryWords: number;
   readonly #groups: Pages;
   readonly #entries: Pages;
   #entriesTop = 0;
@@ -53,9 +62,9 @@ export class Groups {
   /** `extraWords`: what the user keeps of an entry beside its time and its event. */
   constructor(extraWords: number, totals: Totals) {
     // Times are eight bytes and must lie on a multiple of them.
-    const entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
-    this.#groups = new Pages(GROUP_WORDS + entryWords);
-    this.#entries = new Pages(entryWords);
+    this.#entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
+    this.#groups = new Pages(HEAD_WORDS + OWN_ENTRIES * this.#entryWords);
+    this.#entries = new Pages(this.#entryWords);
     this.#totals = totals;
   }
 
@@ -65,16 +74,16 @@ export class Groups {
   }
 
   isLive(group: number): boolean {
-    return this.#groups.get(group, LEVEL) !== FREE;
+    return (this.#groups.get(group, STATE) & LEVEL_MASK) !== FREE;
   }
 
   length(group: number): number {
-    return this.#groups.get(group, LENGTH);
+    return lengthOf(this.#groups.get(group, STATE));
   }
 
   /** Entries that no finding has counted. */
   uncounted(group: number): number {
-    return this.#groups.get(group, UNCOUNTED);
+    return this.#groups.get(group, STATE) >>> UNCOUNTED_SHIFT;
   }
 
   /** When the group was last added to, in seconds of whatever clock its user has. */
@@ -88,56 +97,63 @@ export class Groups {
 
   /** Where the group's entries begin. Good until the next insertion. */
   begin(group: number): number {
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
-    return words[at + LEVEL] === 0 ? ~group : words[at + BLOCK]! + words[at + START]!;
+    return levelOf(words[at + STATE]!) === 0 ? -OWN_ENTRIES * (group + 1) : words[at + BLOCK]! + words[at + START]!;
   }
 
   time(entry: number): number {
-    return entry < 0 ? this.#groups.float(~entry, GROUP_WORDS) : this.#entries.float(entry, 0);
+    return Math.floor(this.#timeWord(entry));
   }
 
   extra(entry: number, word = 0): number {
-    return this.#word(entry, EXTRA + word);
+    return this.#wordsOf(entry)[this.#at(entry) + EXTRA + word]!;
   }
 
   setExtra(entry: number, value: number, word = 0): void {
-    this.#setWord(entry, EXTRA + word, value);
+    this.#wordsOf(entry)[this.#at(entry) + EXTRA + word] = value;
   }
 
   isCounted(entry: number): boolean {
-    return this.#word(entry, COUNTED) === 1;
+    return this.#timeWord(entry) !== this.time(entry);
   }
 
   count(group: number, entry: number): void {
-    this.#setWord(entry, COUNTED, 1);
-    this.#groups.set(group, UNCOUNTED, this.uncounted(group) - 1);
+    this.#setTimeWord(entry, this.#timeWord(entry) + COUNTED);
+    this.#groups.set(group, STATE, this.#groups.get(group, STATE) - ONE_UNCOUNTED);
   }
 
   /** One of the four words of the event's id. */
   idWord(entry: number, word: number): number {
-    return this.#word(entry, ID + word);
-  }
-
-  #word(entry: number, word: number): number {
-    return entry < 0 ? this.#groups.get(~entry, GROUP_WORDS + word) : this.#entries.get(entry, word);
-  }
-
-  #setWord(entry: number, word: number, value: number): void {
-    if (entry < 0) this.#groups.set(~entry, GROUP_WORDS + word, value);
-    else this.#entries.set(entry, word, value);
+    return this.#wordsOf(entry)[this.#at(entry) + ID + word]!;
   }
 
   /** Writes an entry in the room that was made for it. */
   write(entry: number, timestampMs: number, id: Uint32Array): void {
-    const pages = entry < 0 ? this.#groups : this.#entries;
-    const record = entry < 0 ? ~entry : entry;
-    const first = entry < 0 ? GROUP_WORDS : 0;
-    pages.setFloat(record, first, timestampMs);
-    const words = pages.page(record);
-    const at = pages.offset(record) + first;
-    for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
-    words[at + COUNTED] = 0;
+    this.#setTimeWord(entry, timestampMs);
+    const words = this.#wordsOf(entry);
+    const at = this.#at(entry) + ID;
+    for (let i = 0; i < 4; i++) words[at + i] = id[i]!;
+  }
+
+  #timeWord(entry: number): number {
+    const floats = entry < 0 ? this.#groups.floats(ownerOf(entry)) : this.#entries.floats(entry);
+    return floats[this.#at(entry) >> 1]!;
+  }
+
+  #setTimeWord(entry: number, value: number): void {
+    const floats = entry < 0 ? this.#groups.floats(ownerOf(entry)) : this.#entries.floats(entry);
+    floats[this.#at(entry) >> 1] = value;
+  }
+
+  /** The page that an entry is in, and where in it the entry begins. */
+  #wordsOf(entry: number): Uint32Array {
+    return entry < 0 ? this.#groups.words(ownerOf(entry)) : this.#entries.words(entry);
+  }
+
+  #at(entry: number): number {
+    if (entry >= 0) return this.#entries.offset(entry);
+    return this.#groups.offset(ownerOf(entry)) + HEAD_WORDS + (entry & 1) * this.#entryWords;
   }
 
   find(high: number, low: number): number {
@@ -159,11 +175,11 @@ export class Groups {
       group = this.#groupsTop++;
       this.#groups.reach(this.#groupsTop);
     }
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
     words[at + LOW] = low;
     words[at + HIGH] = high;
-    words[at + START] = words[at + LENGTH] = words[at + UNCOUNTED] = words[at + LEVEL] = 0;
+    words[at + STATE] = 0;
     this.#place(group, low);
     this.#resize(1);
     this.live++;
@@ -172,11 +188,11 @@ export class Groups {
   }
 
   remove(group: number): void {
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
     this.#release(words, at);
     this.#unplace(group, words[at + LOW]!);
-    words[at + LEVEL] = FREE;
+    words[at + STATE] = FREE;
     words[at + BLOCK] = this.#freeGroup + 1;
     this.#freeGroup = group;
     this.live--;
@@ -185,84 +201,96 @@ export class Groups {
 
   /** Makes room for an entry so many places from the group's first, and gives its number. */
   makeRoom(group: number, offset: number): number {
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
-    const length = words[at + LENGTH]!;
-    const size = 1 << words[at + LEVEL]!;
-    if (words[at + START]! + length === size) {
-      if (words[at + START]! >= Math.max(1, size >> 2)) {
+    const level = levelOf(words[at + STATE]!);
+    const length = lengthOf(words[at + STATE]!);
+    if (level === 0) {
+      if (length === OWN_ENTRIES) this.#growBlock(group);
+    } else if (words[at + START]! + length === sizeOf(level)) {
+      if (words[at + START]! >= sizeOf(level) >> 2) {
         this.#entries.move(words[at + BLOCK]! + words[at + START]!, words[at + BLOCK]!, length);
         words[at + START] = 0;
       } else this.#growBlock(group);
     }
     const entry = this.begin(group) + offset;
-    if (offset < length) this.#entries.move(entry, entry + 1, length - offset);
-    words[at + LENGTH] = length + 1;
-    words[at + UNCOUNTED]!++;
+    if (offset < length) this.#move(entry, entry + 1, length - offset);
+    words[at + STATE]! += ONE_ENTRY + ONE_UNCOUNTED;
     return entry;
   }
 
   dropFirst(group: number, count: number): void {
     const from = this.begin(group);
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
-    for (let i = 0; i < count; i++) if (!this.isCounted(from + i)) words[at + UNCOUNTED]!--;
-    words[at + LENGTH]! -= count;
-    words[at + START] = words[at + LENGTH] === 0 ? 0 : words[at + START]! + count;
+    for (let i = 0; i < count; i++) if (!this.isCounted(from + i)) words[at + STATE]! -= ONE_UNCOUNTED;
+    words[at + STATE]! -= count * ONE_ENTRY;
+    const length = lengthOf(words[at + STATE]!);
+    if (from < 0) this.#move(from + count, from, length);
+    else words[at + START] = length === 0 ? 0 : words[at + START]! + count;
   }
 
   /** Takes out the entries at these places (counted from the group's first, rising). */
   dropSome(group: number, offsets: readonly number[]): void {
     const from = this.begin(group);
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
-    const length = words[at + LENGTH]!;
+    const length = lengthOf(words[at + STATE]!);
     let next = 0;
     let kept = 0;
     for (let i = 0; i < length; i++) {
       if (i === offsets[next]) {
         next++;
-        if (!this.isCounted(from + i)) words[at + UNCOUNTED]!--;
+        if (!this.isCounted(from + i)) words[at + STATE]! -= ONE_UNCOUNTED;
         continue;
       }
-      if (kept !== i) this.#entries.move(from + i, from + kept, 1);
+      if (kept !== i) this.#move(from + i, from + kept, 1);
       kept++;
     }
-    words[at + LENGTH] = kept;
-    if (kept === 0) words[at + START] = 0;
+    words[at + STATE]! -= (length - kept) * ONE_ENTRY;
+    if (kept === 0 && from >= 0) words[at + START] = 0;
+  }
+
+  /** Of those that a group has with itself no more than one can move. */
+  #move(from: number, to: number, count: number): void {
+    if (from >= 0) this.#entries.move(from, to, count);
+    else if (count > 0)
+      copyWords(this.#wordsOf(from), this.#at(from), this.#wordsOf(to), this.#at(to), this.#entryWords);
   }
 
   #growBlock(group: number): void {
-    const words = this.#groups.page(group);
+    const words = this.#groups.words(group);
     const at = this.#groups.offset(group);
-    const level = words[at + LEVEL]!;
+    const state = words[at + STATE]!;
+    const level = levelOf(state);
+    const length = lengthOf(state);
     if (level + 1 >= LEVELS) throw new Error(`a group of more than ${GROUP_ENTRIES_MAX} entries`);
     const block = this.#allocate(level + 1);
-    if (level > 0) this.#entries.move(words[at + BLOCK]! + words[at + START]!, block, words[at + LENGTH]!);
-    else this.#entries.take(block, words, at + GROUP_WORDS);
+    if (level > 0) this.#entries.move(words[at + BLOCK]! + words[at + START]!, block, length);
+    else this.#entries.take(block, length, words, at + HEAD_WORDS);
     this.#release(words, at);
     words[at + BLOCK] = block;
     words[at + START] = 0;
-    words[at + LEVEL] = level + 1;
+    words[at + STATE]!++;
   }
 
   #allocate(level: number): number {
-    const size = 1 << level;
+    const size = sizeOf(level);
     this.#resize(size);
     for (let larger = level; larger < LEVELS; larger++) {
       const block = this.#freeBlocks[larger]!;
       if (block < 0) continue;
       this.#freeBlocks[larger] = this.#entries.get(block, ID) - 1;
       // The upper halves of a block that is too large serve smaller groups.
-      for (let half = larger - 1; half >= level; half--) this.#giveBack(block + (1 << half), half);
+      for (let half = larger - 1; half >= level; half--) this.#giveBack(block + sizeOf(half), half);
       return block;
     }
     // A block lies on a multiple of its size, so that none reaches over the end of a page.
     while (this.#entriesTop % size !== 0) {
-      const gap = 31 - Math.clz32(this.#entriesTop & -this.#entriesTop);
-      this.#entries.reach(this.#entriesTop + (1 << gap));
-      this.#giveBack(this.#entriesTop, gap);
-      this.#entriesTop += 1 << gap;
+      const gap = this.#entriesTop & -this.#entriesTop;
+      this.#entries.reach(this.#entriesTop + gap);
+      this.#giveBack(this.#entriesTop, levelOfSize(gap));
+      this.#entriesTop += gap;
     }
     const block = this.#entriesTop;
     this.#entriesTop += size;
@@ -272,8 +300,8 @@ export class Groups {
 
   /** Gives up the room of the entries of the group whose words these are. */
   #release(words: Uint32Array, at: number): void {
-    const level = words[at + LEVEL]!;
-    this.#resize(-(1 << level));
+    const level = levelOf(words[at + STATE]!);
+    this.#resize(-(level === 0 ? 1 : sizeOf(level)));
     if (level > 0) this.#giveBack(words[at + BLOCK]!, level);
   }
 
@@ -320,6 +348,28 @@ export class Groups {
     }
     slots[gap] = 0;
   }
+}
+
+function levelOf(state: number): number {
+  return state & LEVEL_MASK;
+}
+
+function lengthOf(state: number): number {
+  return (state >>> LENGTH_SHIFT) & LENGTH_MASK;
+}
+
+/** The entries that a block has room for. */
+function sizeOf(level: number): number {
+  return OWN_ENTRIES << level;
+}
+
+function levelOfSize(size: number): number {
+  return Math.log2(size / OWN_ENTRIES);
+}
+
+/** The group that has this entry with itself. */
+function ownerOf(entry: number): number {
+  return ~entry >> 1;
 }
 
 function homeOf(low: number, mask: number): number {

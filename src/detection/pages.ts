@@ -18,7 +18,7 @@ export class Pages {
     this.#recordWords = recordWords;
   }
 
-  /** Makes room for so many records. What `page` gave before may be stale then. */
+  /** Makes room for so many records. What `words` gave before may be stale then. */
   reach(count: number): void {
     while (this.#capacity < count) {
       const isFirst = this.#capacity < PAGE_RECORDS;
@@ -33,7 +33,7 @@ export class Pages {
   }
 
   /** The page that a record is in, and where in it the record begins. */
-  page(record: number): Uint32Array {
+  words(record: number): Uint32Array {
     return this.#words[record >> PAGE_BITS]!;
   }
 
@@ -41,41 +41,39 @@ export class Pages {
     return (record & PLACE_MASK) * this.#recordWords;
   }
 
+  /** The same page as floats, each of two words of which the first is an even one. */
+  floats(record: number): Float64Array {
+    return this.#floats[record >> PAGE_BITS]!;
+  }
+
   get(record: number, word: number): number {
-    return this.page(record)[this.offset(record) + word]!;
+    return this.words(record)[this.offset(record) + word]!;
   }
 
   set(record: number, word: number, value: number): void {
-    this.page(record)[this.offset(record) + word] = value;
+    this.words(record)[this.offset(record) + word] = value;
   }
 
-  /** The float in two words, of which the first is an even one. */
-  float(record: number, word: number): number {
-    return this.#floats[record >> PAGE_BITS]![(this.offset(record) + word) >> 1]!;
-  }
-
-  setFloat(record: number, word: number, value: number): void {
-    this.#floats[record >> PAGE_BITS]![(this.offset(record) + word) >> 1] = value;
-  }
-
-  /** Fills a record with words from elsewhere. */
-  take(record: number, words: Uint32Array, from: number): void {
-    const page = this.page(record);
-    const at = this.offset(record);
-    for (let i = 0; i < this.#recordWords; i++) page[at + i] = words[from + i]!;
+  /** Fills records with words from elsewhere. */
+  take(record: number, count: number, words: Uint32Array, from: number): void {
+    copyWords(words, from, this.words(record), this.offset(record), count * this.#recordWords);
   }
 
   /** Neither the records nor the place that they go to may reach over the end of a page. */
   move(from: number, to: number, count: number): void {
     const words = count * this.#recordWords;
-    const source = this.page(from);
-    const target = this.page(to);
+    const source = this.words(from);
+    const target = this.words(to);
     const start = this.offset(from);
     const end = this.offset(to);
     // The ways to copy many take longer to begin than a few take.
     if (count <= FEW_RECORDS && (source !== target || end < start || end >= start + words)) {
-      for (let i = 0; i < words; i++) target[end + i] = source[start + i]!;
+      copyWords(source, start, target, end, words);
     } else if (source === target) source.copyWithin(end, start, start + words);
     else target.set(source.subarray(start, start + words), end);
   }
+}
+
+export function copyWords(source: Uint32Array, start: number, target: Uint32Array, end: number, count: number): void {
+  for (let i = 0; i < count; i++) target[end + i] = source[start + i]!;
 }
