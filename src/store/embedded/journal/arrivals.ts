@@ -5,9 +5,9 @@ import type { StoredEvent } from "../../store.ts";
 // follower that keeps up never reads a file.
 
 /** Kept in memory, newest last: events and characters. */
-const RECENT_EVENTS_MAX = 4000;
-const RECENT_CHARACTERS_MAX = 8 * 1024 * 1024;
-const CHUNK_EVENTS_MAX = 500;
+const RECENT_EVENTS_MAX = 16_000;
+const RECENT_CHARACTERS_MAX = 16 * 1024 * 1024;
+const CHUNK_EVENTS_MAX = 2500;
 const CHUNK_CHARACTERS_MAX = 2 * 1024 * 1024;
 
 export interface Arrival extends StoredEvent {
