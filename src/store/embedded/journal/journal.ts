@@ -13,6 +13,7 @@ import { Amending } from "./amending.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
 import { Days } from "./days.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type Waiting } from "./group.ts";
+import type { KeeperApi } from "./keeper.ts";
 import { Logs } from "./logs.ts";
 import { journalMetrics, type JournalMetrics } from "./metrics.ts";
 import { Questions } from "./questions.ts";
@@ -76,9 +77,8 @@ export class Journal {
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
     this.questions = new Questions({ ...options, days: this.#days, onDeath });
     this.#metrics = journalMetrics(options.registry, this);
-    this.#logs = new Logs(options.layout, this.#writer, new Thread(here("./keeper.ts"), options.layout, onDeath), () =>
-      this.#metrics.checkpointFailures.inc(),
-    );
+    const newKeeper = () => new Thread<KeeperApi>(here("./keeper.ts"), options.layout, onDeath);
+    this.#logs = new Logs(options.layout, this.#writer, newKeeper, () => this.#metrics.checkpointFailures.inc());
   }
 
   static async open(options: JournalOptions): Promise<Journal> {

@@ -16,16 +16,18 @@ const KEEPER_PASSES_MAX = 8;
 export class Logs {
   readonly #layout: Layout;
   readonly #writer: Thread<WriterApi>;
-  readonly #keeper: Thread<KeeperApi>;
+  readonly #newKeeper: () => Thread<KeeperApi>;
+  /** Started when a log is first large enough. */
+  #keeper: Thread<KeeperApi> | undefined;
   readonly #onFailure: () => void;
   /** Rows that came into each day's log since it was last moved. */
   readonly #unchecked = new Map<number, number>();
   #work: Promise<void> | undefined;
 
-  constructor(layout: Layout, writer: Thread<WriterApi>, keeper: Thread<KeeperApi>, onFailure: () => void) {
+  constructor(layout: Layout, writer: Thread<WriterApi>, newKeeper: () => Thread<KeeperApi>, onFailure: () => void) {
     this.#layout = layout;
     this.#writer = writer;
-    this.#keeper = keeper;
+    this.#newKeeper = newKeeper;
     this.#onFailure = onFailure;
   }
 
@@ -51,13 +53,18 @@ export class Logs {
     });
     if (large.length === 0) return;
     this.#begin(async () => {
-      for (const day of large) await this.#keeper.call("truncate", day);
+      for (const day of large) await this.#keep("truncate", day);
     });
   }
 
   async close(): Promise<void> {
     await this.#work;
-    await this.#keeper.end();
+    await this.#keeper?.end();
+  }
+
+  async #keep(what: keyof KeeperApi, day: number): Promise<void> {
+    this.#keeper ??= this.#newKeeper();
+    await this.#keeper.call(what, day);
   }
 
   #begin(work: () => Promise<void>): void {
@@ -82,7 +89,7 @@ export class Logs {
       let left = this.#unchecked.get(day) ?? 0;
       for (let pass = 0; pass < KEEPER_PASSES_MAX && left > ROWS_LEFT_TO_WRITER; pass++) {
         this.#unchecked.set(day, 0);
-        await this.#keeper.call("checkpoint", day);
+        await this.#keep("checkpoint", day);
         moved += left;
         left = this.#unchecked.get(day) ?? 0;
       }

@@ -32,18 +32,19 @@ export class Questions {
   readonly #days: Days;
   readonly #now: () => number;
   readonly #reader: Thread<ReaderApi>;
-  readonly #searchers: Thread<ReaderApi>[];
+  /** Started when they are first needed: many a site is searched now and then. */
+  readonly #searchers = new Map<number, Thread<ReaderApi>>();
+  readonly #newReader: (mapped: boolean) => Thread<ReaderApi>;
   #searches = 0;
 
   constructor({ layout, days, now, onDeath }: QuestionsOptions) {
     this.#days = days;
     this.#now = now;
-    const newReader = (mapped: boolean) => {
+    this.#newReader = (mapped) => {
       const data = { ...layout, mapped } satisfies ReaderData;
       return new Thread<ReaderApi>(new URL("./reader.ts", import.meta.url), data, onDeath, SMALL_HEAP);
     };
-    this.#reader = newReader(false);
-    this.#searchers = Array.from({ length: SEARCHERS }, () => newReader(true));
+    this.#reader = this.#newReader(false);
   }
 
   /** What a day's file holds, as it says itself. */
@@ -206,11 +207,14 @@ export class Questions {
   }
 
   #searcher(n: number): Thread<ReaderApi> {
-    return this.#searchers[n % SEARCHERS]!;
+    const place = n % SEARCHERS;
+    let searcher = this.#searchers.get(place);
+    if (!searcher) this.#searchers.set(place, (searcher = this.#newReader(true)));
+    return searcher;
   }
 
   get #readers(): Thread<ReaderApi>[] {
-    return [this.#reader, ...this.#searchers];
+    return [this.#reader, ...this.#searchers.values()];
   }
 
   /** Nobody reads the day any more. */
