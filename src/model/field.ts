@@ -10,7 +10,7 @@ export type TopField = (typeof TOP_FIELDS)[number];
 export const ANY_FIELD = "*";
 
 const PATH_SEGMENTS_MAX = 32;
-const PATH_CHARACTERS_MAX = 512;
+export const PATH_CHARACTERS_MAX = 512;
 
 export function isTopField(path: string): path is TopField {
   return (TOP_FIELDS as readonly string[]).includes(path);
@@ -69,7 +69,10 @@ function readEverything(event: Event): FieldValue[] {
   return found;
 }
 
-/** Visits every value of an event's `raw` and `enrichment` with its path: the other way round from a reader. */
+/**
+ * Visits every value of an event's `raw` and `enrichment` with its path: the other way round from a reader. A path that is
+ * too long to be asked for is not made longer still: a name of a megabyte may have thousands of values below it.
+ */
 export function visitFields(
   event: Pick<Event, "raw" | "enrichment">,
   visit: (path: string, value: FieldValue) => void,
@@ -82,7 +85,8 @@ export function visitFields(
       return;
     }
     visit(path, OBJECT);
-    for (const key of Object.keys(value)) walk(value[key], `${path}.${key}`);
+    const isTooLong = path.length > PATH_CHARACTERS_MAX;
+    for (const key of Object.keys(value)) walk(value[key], isTooLong ? path : `${path}.${key}`);
   };
   walk(event.raw, "raw");
   walk(event.enrichment, "enrichment");

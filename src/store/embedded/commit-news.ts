@@ -6,6 +6,7 @@ import type { Prepared } from "./journal/group.ts";
 
 /** Rows that may be on their way to the columns; beyond that they are told only how far the journal goes, and read it. */
 const ROWS_ON_THEIR_WAY_MAX = 20_000;
+const CHARACTERS_ON_THEIR_WAY_MAX = 64 * 1024 * 1024;
 const TELL_MS = 20;
 
 /**
@@ -21,15 +22,20 @@ export class CommitNews {
   #firstSeq = 0;
   #lastSeq = 0;
   #timer: NodeJS.Timeout | undefined;
-  #onTheirWay = 0;
+  #onTheirWay: Load = { rows: 0, characters: 0 };
+  /** Of these, what is yet to be told. */
+  #untold: Load = { rows: 0, characters: 0 };
 
   constructor(columns: Thread<ColumnsApi>) {
     this.#columns = columns;
   }
 
   add(day: number, events: readonly Prepared[]): void {
-    this.#onTheirWay += events.length;
-    if (this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX) {
+    const load = { rows: events.length, characters: events.reduce((sum, { text }) => sum + text.length, 0) };
+    this.#onTheirWay = plus(this.#onTheirWay, load);
+    this.#untold = plus(this.#untold, load);
+    const { rows, characters } = this.#onTheirWay;
+    if (rows > ROWS_ON_THEIR_WAY_MAX || characters > CHARACTERS_ON_THEIR_WAY_MAX) {
       this.#seal();
       const [firstSeq, lastSeq] = [events[0]!.seq, events.at(-1)!.seq];
       this.#ready.push({ day, firstSeq, lastSeq, rows: events.length, packed: undefined });
@@ -65,10 +71,20 @@ export class CommitNews {
     this.#seal();
     if (this.#ready.length === 0) return;
     const told = this.#ready.splice(0);
-    const rows = told.reduce((sum, part) => sum + part.rows, 0);
+    const { rows, characters } = this.#untold;
+    this.#untold = { rows: 0, characters: 0 };
     const buffers = told.flatMap(({ packed }) => (packed ? [packed.fixed, packed.texts.buffer] : []));
     void this.#columns.callWith(buffers, "committed", told).finally(() => {
-      this.#onTheirWay -= rows;
+      this.#onTheirWay = plus(this.#onTheirWay, { rows: -rows, characters: -characters });
     });
   }
+}
+
+interface Load {
+  readonly rows: number;
+  readonly characters: number;
+}
+
+function plus(one: Load, other: Load): Load {
+  return { rows: one.rows + other.rows, characters: one.characters + other.characters };
 }

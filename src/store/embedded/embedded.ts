@@ -83,6 +83,14 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
         this.set((await status()).lag);
       },
     });
+    new Gauge({
+      name: "tocsin_columns_large_events",
+      help: "Events since the start that are too large for the columns: questions read them from the journal",
+      registers: [registry],
+      async collect() {
+        this.set((await status()).large);
+      },
+    });
     return {
       events,
       alerts: cases.alerts,

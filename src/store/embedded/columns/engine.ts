@@ -5,7 +5,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
-import { registerFunctions } from "./functions.ts";
+import { registerFunctions, type ReadEvent } from "./functions.ts";
 import { columnList, COLUMNS_FORM } from "./table.ts";
 
 // Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
@@ -29,19 +29,24 @@ export interface Engine {
   readonly amended: ReadonlyMap<number, number>;
 }
 
+export interface EngineOptions {
+  readonly onDropped: (reason: string) => void;
+  readonly readEvent: ReadEvent;
+}
+
 /** A file that cannot be opened, or has another form, is dropped: the journal has everything. */
-export async function openEngine(dataDir: string, onDropped: (reason: string) => void): Promise<Engine> {
+export async function openEngine(dataDir: string, { onDropped, readEvent }: EngineOptions): Promise<Engine> {
   const path = columnsFile(dataDir);
   mkdirSync(dirname(path), { recursive: true });
   rmSync(columnsScratch(dataDir), { recursive: true, force: true });
   mkdirSync(columnsScratch(dataDir), { recursive: true });
   try {
-    return await open(path, dataDir);
+    return await open(path, dataDir, readEvent);
   } catch (error) {
     if (!isWrong(error)) throw error;
     onDropped((error as Error).message);
     for (const suffix of ["", ".wal"]) rmSync(path + suffix, { force: true });
-    return open(path, dataDir);
+    return open(path, dataDir, readEvent);
   }
 }
 
@@ -53,7 +58,7 @@ function isWrong(error: unknown): boolean {
   );
 }
 
-async function open(path: string, dataDir: string): Promise<Engine> {
+async function open(path: string, dataDir: string, readEvent: ReadEvent): Promise<Engine> {
   const instance = await DuckDBInstance.create(path, {
     memory_limit: MEMORY_LIMIT,
     temp_directory: columnsScratch(dataDir),
@@ -89,7 +94,7 @@ async function open(path: string, dataDir: string): Promise<Engine> {
     const amended = await byDay("SELECT day, number FROM amended");
     const rows = await byDay(`SELECT ts - ts % ${DAY_MS} AS day, count(*) FROM events GROUP BY day`);
     await connection.run("ATTACH ':memory:' AS tail");
-    registerFunctions(connection);
+    registerFunctions(connection, readEvent);
     return { instance, connection, lots, oddBits, latest: Number(latest ?? 0), marks, amended, rows };
   } catch (error) {
     instance.closeSync();

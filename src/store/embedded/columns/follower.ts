@@ -15,6 +15,10 @@ import { columnList } from "./table.ts";
 
 /** A row group of the engine: a full tail is written to disk as it will lie there. */
 export const TAIL_ROWS_MAX = 122_880;
+/** Rows with more text than usual move sooner: the engine keeps what is less than a row group in memory until a checkpoint. */
+const USUAL_TEXT_BYTES = 1024;
+const TAIL_TEXT_BYTES_MAX = 32 * 1024 * 1024;
+const TEXT_BYTES_PER_CHECKPOINT = 64 * 1024 * 1024;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 
@@ -26,14 +30,18 @@ const AMENDMENTS_PER_CHECKPOINT = 20_000;
 interface Tail {
   readonly lot: number;
   readonly appender: DuckDBAppender;
-  /** The last sequence number of each day in it. */
+  /** For each day in it, the last sequence number before it and the last in it. */
+  readonly began: Map<number, number>;
   readonly marks: Map<number, number>;
   rows: number;
+  textBytes: number;
   /** The latest time in it. */
   latest: number;
   rowsFlushed: number;
   readers: number;
+  /** It is read no more: its rows are on disk, or have to be read from the journal again. */
   isOnDisk: boolean;
+  isGivenUp: boolean;
 }
 
 /** Where a question's rows are; they stay there until it is released. */
@@ -80,7 +88,7 @@ export class Follower {
   readonly #amendedNoted = new Map<number, number>();
   readonly #amended = new Map<number, number>();
   readonly #given = new Map<number, { after: number; lastSeq: number; rows: PackedRows }[]>();
-  readonly #packer = new RowsPacker();
+  #packer = new RowsPacker();
   readonly #tails: Tail[] = [];
   readonly #tailRowsMax: number;
   #lotsOnDisk: number;
@@ -90,6 +98,8 @@ export class Follower {
   #removals = 0;
   #amendments = 0;
   #amendmentsChecked = 0;
+  /** Of lots that are less than a row group. */
+  #textBytesUnchecked = 0;
   #turn: Promise<void> = Promise.resolve();
   #move: Promise<void> = Promise.resolve();
   #moveFailure: Error | undefined;
@@ -99,8 +109,9 @@ export class Follower {
   readonly differing: number[] = [];
   /** Rows that the journal has and the columns have not. */
   lag = 0;
-  /** Rows that came from the journal since the start. */
+  /** Rows that came from the journal since the start, and those of them that are too large to be here as a whole. */
   rowsRead = 0;
+  rowsLarge = 0;
 
   private constructor(engine: Engine, mover: DuckDBConnection, journal: DayReaders, tailRowsMax: number) {
     this.#connection = engine.connection;
@@ -185,19 +196,20 @@ export class Follower {
     const amended = [...this.#amendedNoted];
     for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
+        await this.#haveRoom();
         const { rows, last } = this.#nextRows(day, at, end);
-        if (rows.length > 0) await this.#append(rows, day, last);
-        this.#read.set(day, last);
+        const tail = this.#tails.at(-1)!;
+        await this.#orGiveUp(tail, () => {
+          if (rows.length > 0) this.#append(tail, rows, day, last);
+          this.#read.set(day, last);
+        });
         this.lag = Math.max(0, this.lag - rows.length);
         this.rowsRead += rows.length;
         // Questions and messages come in between.
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
-    // Only now can questions see them; once for all costs half of once for each chunk.
-    const tail = this.#tails.at(-1)!;
-    if (tail.rows > tail.rowsFlushed) tail.appender.flushSync();
-    tail.rowsFlushed = tail.rows;
+    await this.#flushTail(this.#tails.at(-1)!);
     for (const [day, upTo] of amended) {
       while ((this.#amended.get(day) ?? 0) < upTo) await this.#alone(() => this.#amend(day, upTo));
     }
@@ -217,8 +229,8 @@ export class Follower {
   }
 
   async #changeRows(rows: PackedRows, day: number, number: number): Promise<void> {
-    for (const { lot, isOnDisk, marks } of this.#tails)
-      if (!isOnDisk && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
+    for (const { lot, isOnDisk, isGivenUp, marks } of this.#tails)
+      if (!isOnDisk && !isGivenUp && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
     await this.#transact(async () => {
       await amendTable(this.#mover, "events", rows);
       await this.#writeAmended(day, number);
@@ -236,31 +248,82 @@ export class Follower {
   }
 
   #readRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
-    const read = onFile(this.#journal.pathOf(day), () => {
-      const select = this.#journal
-        .get(day)
-        ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
-      select?.setReturnArrays(true);
-      return (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
-    });
-    for (const [seq, ts, body] of read) this.#packer.add(seq, ts, JSON.parse(body) as Event);
-    return { rows: this.#packer.take(), last: read.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
+    const select = this.#journal
+      .get(day)
+      ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
+    select?.setReturnArrays(true);
+    let last = after;
+    try {
+      onFile(this.#journal.pathOf(day), () => {
+        for (const row of select?.iterate(after, upTo) ?? []) {
+          const [seq, ts, body] = row as unknown as [number, number, string];
+          this.#packer.add(seq, ts, JSON.parse(body) as Event);
+          last = seq;
+          if (this.#packer.isFull) return;
+        }
+        last = upTo;
+      });
+      return { rows: this.#packer.take(), last };
+    } catch (error) {
+      this.#packer = new RowsPacker();
+      throw error;
+    }
   }
 
-  async #append(rows: PackedRows, day: number, last: number): Promise<void> {
-    const tail = this.#tails.at(-1)!;
+  #append(tail: Tail, rows: PackedRows, day: number, last: number): void {
     appendRows(tail.appender, rows);
     this.oddBits |= rows.oddBits;
+    this.rowsLarge += rows.large;
     tail.latest = Math.max(tail.latest, rows.latestMs);
     tail.rows += rows.length;
+    tail.textBytes += rows.texts.byteLength;
+    if (!tail.began.has(day)) tail.began.set(day, this.#read.get(day) ?? 0);
     tail.marks.set(day, last);
-    if (tail.rows < this.#tailRowsMax) return;
-    tail.appender.flushSync();
+  }
+
+  /** Where the tail is full another one takes its place, and it begins to move. */
+  async #haveRoom(): Promise<void> {
+    const tail = this.#tails.at(-1)!;
+    if (!this.#isFull(tail)) return;
+    await this.#flushTail(tail);
     // The tail before this one must be on disk, or known not to get there, before the next one fills.
     await this.#move;
-    if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
+    if (this.#tails.length >= TAILS_MAX) {
+      await this.#alone(() => this.#moveTails());
+      if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
+    }
     await this.#newTail();
     this.#move = this.#alone(() => this.#moveTails());
+  }
+
+  #isFull({ rows, textBytes }: Tail): boolean {
+    return rows >= this.#tailRowsMax || (textBytes >= TAIL_TEXT_BYTES_MAX && textBytes > rows * USUAL_TEXT_BYTES);
+  }
+
+  /** Only now can questions see the rows; once for many costs half of once for each chunk. */
+  async #flushTail(tail: Tail): Promise<void> {
+    if (tail.rows === tail.rowsFlushed) return;
+    await this.#orGiveUp(tail, () => tail.appender.flushSync());
+    tail.rowsFlushed = tail.rows;
+  }
+
+  /** What has not got into a tail as a whole, for want of memory, say, is not in it at all: it is read again. */
+  async #orGiveUp(tail: Tail, work: () => void): Promise<void> {
+    try {
+      work();
+    } catch (error) {
+      // Rows of a later tail lie behind those that are missing now.
+      const lost = this.#tails.slice(this.#tails.indexOf(tail));
+      for (const { began } of lost.toReversed())
+        for (const [day, seq] of began) if (this.#read.has(day)) this.#read.set(day, seq);
+      for (const one of lost) {
+        one.isGivenUp = true;
+        this.lag += one.rows;
+      }
+      await this.#newTail();
+      await this.#dropDone();
+      throw error;
+    }
   }
 
   /** Nothing else changes what lies in the tables meanwhile. */
@@ -277,7 +340,9 @@ export class Follower {
   /** Moves what is in memory to disk, as far as there is anything. */
   async flush(): Promise<void> {
     await this.#move;
-    if (this.#tails.at(-1)!.rows > 0) await this.#newTail();
+    const tail = this.#tails.at(-1)!;
+    await this.#flushTail(tail);
+    if (tail.rows > 0) await this.#newTail();
     this.#move = this.#alone(() => this.#moveTails());
     await this.#move;
     if (this.#moveFailure) throw this.#moveFailure;
@@ -289,7 +354,7 @@ export class Follower {
 
   async #moveTails(): Promise<void> {
     for (const tail of this.#tails.slice(0, -1)) {
-      if (tail.isOnDisk) continue;
+      if (tail.isOnDisk || tail.isGivenUp) continue;
       try {
         await this.#moveTail(tail);
         this.#moveFailure = undefined;
@@ -299,10 +364,11 @@ export class Follower {
         return;
       }
     }
-    await this.#dropMoved();
+    await this.#dropDone();
     const isDue =
       this.#lotsOnDisk - this.#lotsChecked >= LOTS_PER_CHECKPOINT ||
-      this.#amendments - this.#amendmentsChecked >= AMENDMENTS_PER_CHECKPOINT;
+      this.#amendments - this.#amendmentsChecked >= AMENDMENTS_PER_CHECKPOINT ||
+      this.#textBytesUnchecked >= TEXT_BYTES_PER_CHECKPOINT;
     if (!isDue) return;
     try {
       await this.#checkpoint();
@@ -313,6 +379,7 @@ export class Follower {
   }
 
   async #moveTail(tail: Tail): Promise<void> {
+    await this.#flushTail(tail);
     tail.appender.closeSync();
     await this.#transact(async () => {
       await this.#mover.run(`INSERT INTO events SELECT *, ${tail.lot} FROM tail.t${tail.lot}`);
@@ -324,6 +391,7 @@ export class Follower {
     });
     tail.isOnDisk = true;
     this.#lotsOnDisk = tail.lot;
+    if (tail.rows < TAIL_ROWS_MAX) this.#textBytesUnchecked += tail.textBytes;
     this.#diskLatest = Math.max(this.#diskLatest, tail.latest);
   }
 
@@ -350,18 +418,24 @@ export class Follower {
     this.#tails.push({
       lot,
       appender,
+      began: new Map(),
       marks: new Map(),
       rows: 0,
+      textBytes: 0,
       latest: 0,
       rowsFlushed: 0,
       readers: 0,
       isOnDisk: false,
+      isGivenUp: false,
     });
   }
 
-  async #dropMoved(): Promise<void> {
-    for (const tail of this.#tails.filter(({ isOnDisk, readers }) => isOnDisk && readers === 0)) {
-      this.#tails.splice(this.#tails.indexOf(tail), 1);
+  async #dropDone(): Promise<void> {
+    const isDone = ({ isOnDisk, isGivenUp, readers }: Tail) => (isOnDisk || isGivenUp) && readers === 0;
+    const done = this.#tails.filter(isDone);
+    for (const tail of done) this.#tails.splice(this.#tails.indexOf(tail), 1);
+    for (const tail of done) {
+      if (tail.isGivenUp) closeQuietly(tail.appender);
       await this.#connection.run(`DROP TABLE tail.t${tail.lot}`);
     }
   }
@@ -371,7 +445,7 @@ export class Follower {
    * from its tail, which is dropped only when the last such question is answered.
    */
   snapshot(): Snapshot {
-    const tails = this.#tails.filter(({ isOnDisk }) => !isOnDisk);
+    const tails = this.#tails.filter(({ isOnDisk, isGivenUp }) => !isOnDisk && !isGivenUp);
     for (const tail of tails) tail.readers++;
     const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`;
     const inMemory = tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`);
@@ -414,6 +488,16 @@ export class Follower {
     const amendments = this.#amendments;
     await this.#mover.run("CHECKPOINT");
     this.#lotsChecked = lots;
+    this.#textBytesUnchecked = 0;
     this.#amendmentsChecked = amendments;
+  }
+}
+
+/** What it still holds is nobody's any more. */
+function closeQuietly(appender: DuckDBAppender): void {
+  try {
+    appender.closeSync();
+  } catch {
+    // It could not be flushed before either.
   }
 }

@@ -24,7 +24,18 @@ const REMEMBERED_CHARACTERS_MAX = 100;
 
 type Holds<Args extends unknown[]> = (...args: Args) => boolean;
 
-export function registerFunctions(connection: DuckDBConnection): void {
+/** The event of a row, out of the journal. */
+export type ReadEvent = (timestampMs: number, seq: number) => Event | undefined;
+
+export function registerFunctions(connection: DuckDBConnection, readEvent: ReadEvent): void {
+  /** A test on an event that is too large for the columns. */
+  register<[bigint, bigint]>(connection, "event_holds", [BIGINT, BIGINT], (question) => {
+    const holds = compileCondition(JSON.parse(question) as FieldTest);
+    return (ts, seq) => {
+      const event = readEvent(Number(ts), Number(seq));
+      return event !== undefined && holds(event);
+    };
+  });
   /** A test on one text. */
   register<[string]>(connection, "text_holds", [VARCHAR], (question) => {
     const holds = testOfValue(JSON.parse(question) as TestOfValue);
@@ -69,7 +80,8 @@ function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
 function restValues(rest: string): JsonValue[] {
   const values: JsonValue[] = [];
   for (const [key, value] of Object.entries(JSON.parse(rest) as Record<string, JsonValue>)) {
-    if (key.startsWith("m:")) values.push(...(value as JsonValue[]).filter((item) => item !== null));
+    // There may be more of them than a call can have arguments.
+    if (key.startsWith("m:")) (value as JsonValue[]).forEach((item) => item !== null && values.push(item));
     else if (!key.startsWith("o:")) values.push(value);
   }
   return values;

@@ -1,13 +1,18 @@
 import { CLASSES, SEVERITIES, SOURCE_KINDS, sourceKind, type Event, type JsonObject } from "../../../model/event.ts";
 import type { Scalar } from "../../../model/condition.ts";
-import { OBJECT, visitFields, type FieldValue } from "../../../model/field.ts";
-import { COLUMNS, HOT_FIELDS, hotField, type ColumnType } from "./table.ts";
+import { OBJECT, PATH_CHARACTERS_MAX, visitFields, type FieldValue } from "../../../model/field.ts";
+import { COLUMNS, HOT_FIELDS, hotField, LARGE, type ColumnType } from "./table.ts";
 
 // Events as rows, laid out as the engine has them: a column's values side by side, short texts in place. So a few buffers
 // cross over between threads instead of thirty cells for each event, and the collector of garbage has nothing to copy.
 
 /** A vector of the engine. */
 export const CHUNK_ROWS = 2048;
+/** Rows that have so much text are taken together however few they are: some events are as large as a thousand others. */
+const TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
+/** The engine holds two thousand rows in memory at a time: what is longer than this stays in the journal alone. */
+const REST_CHARACTERS_MAX = 16 * 1024;
+const HOT_CHARACTERS_MAX = 4 * 1024;
 const FIELDS_MAX = 10_000;
 /** A text of up to this many bytes stands in its slot itself: its length, then its bytes. */
 const INLINE_BYTES = 12;
@@ -33,6 +38,8 @@ export interface PackedRows {
   readonly latestMs: number;
   /** Well-known fields that some row holds in an unexpected form, as bits. */
   readonly oddBits: number;
+  /** Rows whose `rest` is to be had from the journal. */
+  readonly large: number;
 }
 
 /** How many bytes say which of so many rows have a value: the engine reads them in words. */
@@ -73,16 +80,19 @@ export class RowsPacker {
   #earliestMs = Infinity;
   #latestMs = 0;
   #oddBits = 0;
+  #large = 0;
+  #characters = 0;
   /** Of the row that is being added. */
   #odd = 0;
   #rest = "";
+  #nameless: Scalar[] = [];
 
   get length(): number {
     return this.#length;
   }
 
   get isFull(): boolean {
-    return this.#length === CHUNK_ROWS;
+    return this.#length === CHUNK_ROWS || this.#characters >= TEXT_CHARACTERS_MAX;
   }
 
   add(seq: number, timestampMs: number, event: Columned): void {
@@ -100,7 +110,9 @@ export class RowsPacker {
       this.#addFields(event);
     }
     this.#setText(TYPE, event.type);
-    if (this.#rest !== "") this.#setText(REST, `${this.#rest}}`);
+    if (this.#nameless.length > 0) this.#addToRest(restKey(UNNAMED, "m"), JSON.stringify(this.#nameless.splice(0)));
+    if ((this.#odd & LARGE) !== 0) this.#large++;
+    else if (this.#rest !== "") this.#setText(REST, `${this.#rest}}`);
     this.#setInteger(ODD, this.#odd);
     this.#oddBits |= this.#odd;
     this.#earliestMs = Math.min(this.#earliestMs, timestampMs);
@@ -130,8 +142,11 @@ export class RowsPacker {
       earliestMs: this.#earliestMs,
       latestMs: this.#latestMs,
       oddBits: this.#oddBits,
+      large: this.#large,
     };
     this.#length = 0;
+    this.#characters = 0;
+    this.#large = 0;
     this.#earliestMs = Infinity;
     this.#latestMs = 0;
     this.#oddBits = 0;
@@ -162,6 +177,8 @@ export class RowsPacker {
     for (let i = 0; i < keys.length; i++) {
       const value = values[i]!;
       if (value === null) continue;
+      // Nothing but columns of their own is left to fill, and none of those lies deeper in what was sent.
+      if ((this.#odd & LARGE) !== 0 && within !== ENRICHMENT && !hotField(`${within.path}.${keys[i]!}`)) continue;
       const field = fieldIn(within, keys[i]!);
       if (field.isDotted) return false;
       if (typeof value !== "object") this.#addScalar(field, value);
@@ -177,14 +194,16 @@ export class RowsPacker {
   }
 
   #addScalar(field: Field, value: Scalar): void {
+    if (field === UNNAMED) return void this.#nameless.push(value);
     const type = typeof value as "string" | "number" | "boolean";
-    if (field.hot >= 0 && type === HOT_FIELDS[field.hot]!.type) {
+    const isShort = type !== "string" || (value as string).length <= HOT_CHARACTERS_MAX;
+    if (field.hot >= 0 && type === HOT_FIELDS[field.hot]!.type && isShort) {
       if (type === "string") this.#setText(FIRST_HOT + field.hot, value as string);
       else this.#setDouble(FIRST_HOT + field.hot, value as number);
       return;
     }
     this.#noteOdd(field);
-    this.#addToRest(field[type], type === "string" ? JSON.stringify(value) : String(value));
+    this.#addToRest(restKey(field, type[0] as RestType), type === "string" ? JSON.stringify(value) : String(value));
   }
 
   #addSeveral(field: Field, values: readonly (Scalar | null)[]): void {
@@ -195,14 +214,16 @@ export class RowsPacker {
 
   /** The path leads to several values, objects among them as null. */
   #addMany(field: Field, values: readonly (Scalar | null)[]): void {
+    if (field === UNNAMED) return values.forEach((value) => value !== null && this.#nameless.push(value));
     this.#noteOdd(field);
-    this.#addToRest(`${JSON.stringify(`m:${field.path}`)}:`, JSON.stringify(values));
+    this.#addToRest(restKey(field, "m"), JSON.stringify(values));
   }
 
   /** The path leads to an object. */
   #addWhole(field: Field): void {
+    if (field === UNNAMED) return;
     this.#noteOdd(field);
-    this.#addToRest(field.object, "1");
+    this.#addToRest(restKey(field, "o"), "1");
   }
 
   #noteOdd({ hot }: Field): void {
@@ -210,7 +231,8 @@ export class RowsPacker {
   }
 
   #addToRest(key: string, text: string): void {
-    this.#rest += (this.#rest === "" ? "{" : ",") + key + text;
+    if (this.#rest.length + key.length + text.length > REST_CHARACTERS_MAX) this.#odd |= LARGE;
+    else this.#rest += (this.#rest === "" ? "{" : ",") + key + text;
   }
 
   /** Whatever the event is made of. */
@@ -224,7 +246,7 @@ export class RowsPacker {
     });
     for (const [path, value] of values) {
       if (path === RAW.path || path === ENRICHMENT.path) continue;
-      const field = fieldOf(path, false);
+      const field = path.length > PATH_CHARACTERS_MAX ? UNNAMED : fieldOf(path, false);
       if (value === OBJECT) this.#addWhole(field);
       else if (!Array.isArray(value)) this.#addScalar(field, value);
       else
@@ -243,6 +265,7 @@ export class RowsPacker {
     this.#long.length = texts * 2;
     this.#odd = 0;
     this.#rest = "";
+    this.#nameless.length = 0;
   }
 
   #setBigint(column: number, value: number): void {
@@ -269,6 +292,7 @@ export class RowsPacker {
     if (text.length <= INLINE_BYTES && writeInline(text, bytes, this.#length * TEXT_SLOT_BYTES)) return;
     this.#long.push(column, this.#length);
     this.#texts.push(text);
+    this.#characters += text.length;
   }
 
   #valid(column: number): Column {
@@ -297,34 +321,30 @@ interface Field {
   readonly hot: number;
   /** A key with a dot in it may lead to the same path as a nested one. */
   readonly isDotted: boolean;
-  /** The keys that stand in `rest` for a value of this type. */
-  readonly string: string;
-  readonly number: string;
-  readonly boolean: string;
-  readonly object: string;
+  /** What stands in `rest` before a value of this type, once it was needed. */
+  readonly keys: Partial<Record<RestType, string>>;
   readonly inner: Map<string, Field>;
+}
+
+type RestType = "s" | "n" | "b" | "m" | "o";
+
+function restKey({ keys, path }: Field, type: RestType): string {
+  return (keys[type] ??= `${JSON.stringify(`${type}:${path}`)}:`);
 }
 
 function fieldOf(path: string, isDotted: boolean): Field {
   const hot = hotField(path);
-  const key = (letter: string) => `${JSON.stringify(`${letter}:${path}`)}:`;
-  return {
-    path,
-    hot: hot ? HOT_FIELDS.indexOf(hot) : -1,
-    isDotted,
-    string: key("s"),
-    number: key("n"),
-    boolean: key("b"),
-    object: key("o"),
-    inner: new Map(),
-  };
+  return { path, hot: hot ? HOT_FIELDS.indexOf(hot) : -1, isDotted, keys: {}, inner: new Map() };
 }
 
 const RAW = fieldOf("raw", false);
 const ENRICHMENT = fieldOf("enrichment", false);
+/** Any field whose path is too long for anybody to ask for it: its values are found by a search in every field alone. */
+const UNNAMED = fieldOf("\0", false);
 let fieldsKnown = 0;
 
 function fieldIn(within: Field, key: string): Field {
+  if (within === UNNAMED || within.path.length + key.length >= PATH_CHARACTERS_MAX) return UNNAMED;
   let field = within.inner.get(key);
   if (!field) {
     field = fieldOf(`${within.path}.${key}`, key.includes("."));

@@ -21,7 +21,10 @@ export const HOT_FIELDS: readonly HotField[] = Object.entries(WELL_KNOWN_FIELDS)
   type,
   bit: 2 ** i,
 }));
-if (HOT_FIELDS.length > 31) throw new Error("odd is an INTEGER: it has no bit left for another well-known field");
+if (HOT_FIELDS.length > 30) throw new Error("odd is an INTEGER: it has no bit left for another well-known field");
+
+/** The bit of `odd` that says that `rest` would be too long for the columns: whoever asks for it reads the event itself. */
+export const LARGE = 2 ** 30;
 
 const hotByPath = new Map(HOT_FIELDS.map((field) => [field.path, field]));
 

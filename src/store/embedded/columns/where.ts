@@ -10,7 +10,7 @@ import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
-import { CODED, HOT_FIELDS, hotField, type HotField } from "./table.ts";
+import { CODED, HOT_FIELDS, hotField, LARGE, type HotField } from "./table.ts";
 import {
   booleanSql,
   COMPARISONS,
@@ -42,10 +42,17 @@ export function conditionSql(condition: Condition, platform: string, parameters:
       case "not":
         return not(sql(part.of));
       case "test":
-        return testSql(part, platform, parameters);
+        return orOfEvent(part, testSql(part, platform, parameters), parameters);
     }
   };
   return sql(condition);
+}
+
+/** Where a row has no `rest` because it would be too long, what is asked of it is asked of the event. */
+function orOfEvent(test: FieldTest, sql: string, parameters: Parameters): string {
+  if ((parameters.facts.oddBits & LARGE) === 0 || !/\brest/.test(sql)) return sql;
+  const question = parameters.bind(JSON.stringify(test));
+  return `(CASE WHEN (odd & ${LARGE}) <> 0 THEN event_holds(ts, seq, ${question}) ELSE ${sql} END)`;
 }
 
 function testSql(test: FieldTest, platform: string, parameters: Parameters): string {

@@ -3,7 +3,9 @@ import { workerData } from "node:worker_threads";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
+import { startOfDay } from "../../../lib/time.ts";
 import type { Condition } from "../../../model/condition.ts";
+import type { Event } from "../../../model/event.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
 import { DayReaders } from "../journal/day-file.ts";
@@ -53,9 +55,7 @@ let broken: string | undefined;
 let isOpen = false;
 
 async function start(): Promise<void> {
-  engine = await openEngine(settings.dataDir, (reason) => {
-    dropped = reason;
-  });
+  engine = await openEngine(settings.dataDir, { onDropped: (reason) => void (dropped = reason), readEvent });
   isOpen = true;
   follower = await Follower.start(engine, journal, dayEnds, settings.tailRowsMax);
   // What was committed while it started was told to the one before.
@@ -97,6 +97,11 @@ function scheduleFollow(): void {
     // A failure is counted by its lag, met again by the next question, and tried again with the next events.
     ready.then(() => follower.catchUp()).catch(() => undefined);
   }, FOLLOW_MS);
+}
+
+function readEvent(timestampMs: number, seq: number): Event | undefined {
+  const row = journal.get(startOfDay(timestampMs))?.sql("SELECT body FROM events WHERE seq = ?").get(seq);
+  return row && (JSON.parse((row as { body: string }).body) as Event);
 }
 
 interface Question {
@@ -276,8 +281,8 @@ const api = {
     scheduleFollow();
   },
 
-  status(): { lag: number; moveFailure: string | undefined; dropped: string | undefined } {
-    return { lag: follower.lag, moveFailure: follower.moveFailure?.message, dropped };
+  status(): { lag: number; large: number; moveFailure: string | undefined; dropped: string | undefined } {
+    return { lag: follower.lag, large: follower.rowsLarge, moveFailure: follower.moveFailure?.message, dropped };
   },
 
   count(condition: Condition, range: TimeRange): Promise<number> {

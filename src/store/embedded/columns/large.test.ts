@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { compileCondition, type Condition } from "../../../model/condition.ts";
+import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
+import { conditions, drafts } from "../../arbitrary.ts";
+import type { Store } from "../../store.ts";
+import { openEmbedded, rebuildColumns } from "../embedded.ts";
+
+// Events that are as large as the API takes them, in forms that make them larger still for whoever spells them out.
+
+const HOUR_MS = 3_600_000;
+const now = Date.now();
+let dataDir: string;
+let store: Store;
+
+const options = () => ({
+  dataDir,
+  platform: "platform",
+  indexPrefix: "tocsin",
+  registry: new Registry(),
+  log: pino({ level: "silent" }),
+});
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "tocsin-large-"));
+  store = await openEmbedded(options());
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+function draft(raw: JsonObject, type = "large"): EventDraft {
+  return { type, source: "custom", severity: "info", class: "security", timestampMs: now, raw, enrichment: {} };
+}
+
+async function append(list: readonly EventDraft[]): Promise<Event[]> {
+  const stored = await store.events.append(list.map((one) => ({ draft: one })));
+  return stored.map(({ text }) => JSON.parse(text) as Event);
+}
+
+async function found(condition: Condition): Promise<string[]> {
+  const { items } = await store.events.search({ condition, sort: [], limit: 1000, aggs: [] });
+  return items.map((text) => (JSON.parse(text) as Event).id).sort();
+}
+
+const keyword = (value: string): Condition => ({
+  kind: "test",
+  field: "*",
+  operator: "contains",
+  value,
+  ignoreCase: true,
+});
+
+test("a name as long as a body with thousands of values below it is stored and found, and stops nothing", async () => {
+  const values = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`k${i}`, i]));
+  const [event] = await append([draft({ ["n".repeat(400_000)]: { ...values, last: "needle" } }), draft({ n: 1 })]);
+  expect(await found(keyword("NEEDLE"))).toEqual([event!.id]);
+  const page = await store.events.list({ type: "large" }, { mode: "page", page: 1, size: 10 });
+  expect(page.total).toBe(2);
+});
+
+test("a search in every field finds what lies under a name that is too long to be asked for", async () => {
+  const [event] = await append([draft({ ["n".repeat(600)]: { deep: ["needle", 7], "dotted.name": "thread" } })]);
+  expect(await found(keyword("needle"))).toEqual([event!.id]);
+  expect(await found(keyword("thread"))).toEqual([event!.id]);
+  expect(await found(keyword("nnn"))).toEqual([]);
+});
+
+test("conditions hold for events that are too large for the columns as they hold for any, after a rebuild as well", async () => {
+  const random = fc.sample(drafts(now - HOUR_MS, now), { numRuns: 120, seed: 5 });
+  const padded = random.map((one, i) => {
+    const pad = { pad: "x".repeat(20_000), tail: `end ${i}` };
+    return i % 2 === 0 ? { ...one, raw: { ...one.raw, ...pad } } : { ...one, raw: { ...one.raw, user: pad.pad } };
+  });
+  const events = await append([...padded, ...random]);
+  const asked = fc.sample(conditions(), { numRuns: 80, seed: 8 });
+  const agree = async () => {
+    for (const condition of asked) {
+      const wanted = events.filter(compileCondition(condition)).map(({ id }) => id);
+      expect(await found(condition)).toEqual(wanted.sort());
+    }
+  };
+  await agree();
+  expect(await found(keyword("end 14"))).toEqual([events[14]!.id]);
+  await store.close();
+  await rebuildColumns({ ...options(), onProgress: () => undefined });
+  store = await openEmbedded(options());
+  await agree();
+});
+
+test("many events with much text go to disk in parts, and none is missing or there twice", async () => {
+  const body = "x".repeat(15_000);
+  for (let at = 0; at < 4000; at += 200)
+    await append(Array.from({ length: 200 }, (_, i) => draft({ n: at + i, body })));
+  const total = async () => (await store.events.list({ type: "large" }, { mode: "page", page: 1, size: 1 })).total;
+  expect(await total()).toBe(2600);
+  await store.close();
+  store = await openEmbedded(options());
+  expect(await total()).toBe(2600);
+  const condition: Condition = { kind: "test", field: "raw.n", operator: "equals", value: 2377, ignoreCase: false };
+  expect(await found(condition)).toHaveLength(1);
+});
