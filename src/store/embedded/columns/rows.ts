@@ -8,7 +8,7 @@ import { COLUMNS, HOT_FIELDS, hotField, LARGE, type ColumnType } from "./table.t
 
 /** A vector of the engine. */
 export const CHUNK_ROWS = 2048;
-/** Rows that have so much text are taken together however few they are: some events are as large as a thousand others. */
+/** Rows that have so much text are best taken however few they are: some events are as large as a hundred others. */
 const TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** The engine holds two thousand rows in memory at a time: what is longer than this stays in the journal alone. */
 const REST_CHARACTERS_MAX = 16 * 1024;
@@ -91,12 +91,13 @@ export class RowsPacker {
     return this.#length;
   }
 
+  /** They had better be taken now. */
   get isFull(): boolean {
     return this.#length === CHUNK_ROWS || this.#characters >= TEXT_CHARACTERS_MAX;
   }
 
   add(seq: number, timestampMs: number, event: Columned): void {
-    if (this.isFull) throw new Error("the rows are to be taken first");
+    if (this.#length === CHUNK_ROWS) throw new Error("the rows are to be taken first");
     const before = this.#texts.length;
     this.#setBigint(SEQ, seq);
     this.#setBigint(TS, timestampMs);
