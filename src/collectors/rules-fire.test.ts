@@ -200,6 +200,7 @@ describe("built-in rules find what devices tell", () => {
       () => line("CEF:0|M|UniFi Protect|7|1|Camera Tampering Detected|8|UNIFIdeviceName=Yard"),
     ],
     ["access.repeated_denied", () => times(3, (i) => denied("u1", `AB1${i}`)).flat()],
+    ["access.unnamed_badge_denied", () => times(3, () => denied("", "AB10")).flat()],
     ["access.many_badges_denied_at_door", () => times(5, (i) => denied("", `AB1${i}`)).flat()],
     ["access.badge_after_hours", () => unlocked("Main entrance", "2026-11-15T02:00:00Z")],
     ["access.badge_at_many_doors", () => times(5, (i) => unlocked(`Door ${i}`, "2026-11-15T12:00:00Z")).flat()],
