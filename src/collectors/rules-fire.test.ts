@@ -312,6 +312,16 @@ describe("built-in rules find what devices tell", () => {
     expect(fired([...attempts, ...success])).toEqual([]);
   });
 
+  test("an attempt that PAM writes about as well counts once", () => {
+    const attempts = times(9, (i) => [
+      ...line(
+        `<38>${clock(i)} gw sshd[9]: pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root`,
+      ),
+      ...line(`<38>${clock(i)} gw sshd[9]: Failed password for root from 192.0.2.9 port 4000 ssh2`),
+    ]).flat();
+    expect(fired(attempts)).toEqual([]);
+  });
+
   test("an ordinary Saturday is quiet", () => {
     const saturday = "2026-11-14T10:";
     const calls = times(9, (i) => [
