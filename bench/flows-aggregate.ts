@@ -37,7 +37,13 @@ function open(rowsMax: number): { decoder: Decoder; windows: Windows; closed: Fl
   const decoder = new Decoder({ clockSkewMaxMs: 60_000, take: (batch) => windows.add(batch, Date.now()) });
   const windows: Windows = new Windows(
     { graceMs: 15_000, lateMaxMs: 3_600_000, rowsMax },
-    { addressBytes: (index) => decoder.exporter(index).addressBytes, tooLate: () => undefined },
+    {
+      addressBytes: (index) => decoder.exporter(index).addressBytes,
+      tooLate: () => undefined,
+      taken: (index, nowMs) => {
+        decoder.exporter(index).lastTakenMs = nowMs;
+      },
+    },
     `bench${process.pid}`,
     (table) => void closed.push(table),
   );

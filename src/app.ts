@@ -138,6 +138,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       lineBytesMax: settings.collectors.lineBytesMax,
       thingBytesMax: settings.bodyLimits.submitBytes,
       accessSecret: settings.collectors.accessSecret,
+      flowsLateMs: settings.flows.lateSeconds * 1000,
       registry,
       collect: (...drafts) => intake.collect(...drafts),
       addFlows: (...told) => flows.add(...told),

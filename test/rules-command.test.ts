@@ -56,12 +56,12 @@ describe("rules test", () => {
   test("fails with the place, the test and what came instead", async () => {
     const path = write("a.yaml", RULE.replace("alerts: 1", "alerts: 2"));
     const { code, stdout } = await tocsin(["rules", "test", path]);
-    expect(stdout).toContain(`${path}:1: site.logins: "three of them" raises 1 alerts, not 2: "Failed logins"`);
+    expect(stdout).toContain(`${path}:9: site.logins: "three of them" raises 1 alert, not 2: "Failed logins"`);
     expect(stdout).toMatch(/0 tests of 1 rule passed, 1 failed/);
     expect(code).toBe(1);
     const json = await tocsin(["rules", "test", path, "--json"]);
     expect(json.code).toBe(1);
-    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, tests: [{ rule: "site.logins", ok: false }] });
+    expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, tests: [{ rule: "site.logins", line: 9, ok: false }] });
   });
 
   test("says the line of a fault, and of a name that stands twice", async () => {

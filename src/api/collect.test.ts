@@ -77,7 +77,7 @@ describe("what is posted becomes events", () => {
     expect(event.body.data.raw).toMatchObject({ replaced_bytes: true });
   });
 
-  test("flow records of EVE become flows and no events", async () => {
+  test("flow records of EVE become flows and no events, unless they are too old for any", async () => {
     const flow = {
       timestamp: "2026-11-15T08:29:00.000000+0000",
       event_type: "flow",
@@ -90,6 +90,12 @@ describe("what is posted becomes events", () => {
     };
     expect((await post("eve", flow)).body.data).toMatchObject({ accepted: 1, ids: [] });
     expect(await webhook("eve")).toMatchObject({ flows: 2 });
+    const old = { ...flow, timestamp: "2026-11-15T07:29:00.000000+0000" };
+    expect((await post("eve", [flow, old])).body.data).toMatchObject({
+      accepted: 1,
+      refused: [{ index: 1, reason: "too_late", message: expect.stringContaining("more than 3600 s") }],
+    });
+    expect(await webhook("eve")).toMatchObject({ flows: 4, refused: { too_late: 1 } });
   });
 
   test("many things at once, in order", async () => {

@@ -124,6 +124,15 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("a group that is no field", { window: "5m", threshold: { count: 2, group_by: ["raw.a", "b"] } }, [
     "threshold.group_by[1]",
   ]);
+  const nine = `{{${Array.from({ length: 9 }, (_, i) => `raw.a${i}`).join(" | ")}}}`;
+  test1("more paths in one place of a title or a description than are looked at", { title: nine, description: nine }, [
+    "description",
+    "title",
+  ]);
+  test("as many as are looked at are taken", async () => {
+    const eight = nine.replace(" | raw.a8", "");
+    expect(await create({ title: eight })).toMatchObject({ title: eight });
+  });
   test1("an unknown channel", { actions: [{ alert: { channels: ["slack", "pager"] } }] }, [
     "actions[0].alert.channels[1]",
   ]);

@@ -23,6 +23,8 @@ export class Exporter {
   templates = 0;
   lastSeenMs: number | null = null;
   lastRecordMs: number | null = null;
+  /** When one of its records last went into a window. */
+  lastTakenMs: number | null = null;
   samplingRate = 1;
   clockOffsetMs = 0;
   clockCorrected = false;
@@ -37,6 +39,7 @@ export class Exporter {
   readonly #sequences = new Map<number, Sequence>();
   #missingSinceMs = 0;
   #lastError: { message: string; atMs: number } | null = null;
+  #lastLate: { message: string; atMs: number } | null = null;
 
   constructor(index: number, address: string, nowMs: number) {
     this.index = index;
@@ -69,6 +72,11 @@ export class Exporter {
   drop(reason: DropReason, count: number, message: string, nowMs: number): void {
     this.drops[reason] += count;
     this.fail(message, nowMs);
+  }
+
+  dropLate(message: string, nowMs: number): void {
+    this.drop("too_late", 1, message, nowMs);
+    this.#lastLate = { message, atMs: nowMs };
   }
 
   fail(message: string, nowMs: number): void {
@@ -111,20 +119,30 @@ export class Exporter {
     const recordMs = this.lastRecordMs ?? 0;
     if (this.missing.size > 0 && recordMs <= this.#missingSinceMs) return "no_template";
     if (this.#lastError && this.#lastError.atMs > recordMs && recordMs < nowMs - SILENT_AFTER_MS) return "failing";
+    if (this.#isLate(nowMs) && nowMs - (this.lastTakenMs ?? 0) > SILENT_AFTER_MS) return "failing";
     return nowMs - recordMs <= SILENT_AFTER_MS ? "receiving" : "no_records";
+  }
+
+  /** Whether records were dropped lately since their flows had ended too long ago. */
+  #isLate(nowMs: number): boolean {
+    return this.#lastLate !== null && nowMs - this.#lastLate.atMs <= SILENT_AFTER_MS;
   }
 
   #describe(state: ExporterState, nowMs: number, connected: boolean): string {
     const seen = this.lastSeenMs;
     switch (state) {
       case "receiving":
-        return "flows are coming in";
+        return this.#isLate(nowMs)
+          ? `flows are coming in, and some of them are dropped: ${this.#lastLate!.message}`
+          : "flows are coming in";
       case "no_template":
         return `no template yet: data has come for template ${[...this.missing].join(", ")}, which its exporter has not described; most send templates again within minutes`;
       case "no_records":
         return "packets are coming in, but none holds a flow record";
       case "failing":
-        return `packets are coming in, but cannot be used: ${this.#lastError!.message}`;
+        return this.#isLate(nowMs)
+          ? `flows are coming in, but all of them are dropped: ${this.#lastLate!.message}`
+          : `packets are coming in, but cannot be used: ${this.#lastError!.message}`;
       case "silent": {
         const who = connected ? "connected but silent" : "silent";
         return seen === null

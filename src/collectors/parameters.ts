@@ -1,6 +1,18 @@
-import { FIELD_NAMES, type FieldNameKey } from "../model/field-names.ts";
+import type { JsonValue } from "../model/event.ts";
+import { FIELD_NAMES, type FieldNameKey, type FieldType } from "../model/field-names.ts";
 import { makeSlot, type FieldList, type Slot } from "./field-list.ts";
-import { actionOf, addressOf, integerOf, macOf, numberOf, ownText, portOf, protocolOf, secondsOf } from "./fields.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  macOf,
+  numberOf,
+  objectOf,
+  ownText,
+  portOf,
+  protocolOf,
+  secondsOf,
+} from "./fields.ts";
 
 // The words that consoles have for what they tell, in CEF lines and in webhooks, and what each of them means.
 
@@ -8,6 +20,7 @@ type Take =
   | "text"
   | "lower"
   | "protocol"
+  | "address"
   | "source"
   | "destination"
   | "port"
@@ -33,6 +46,22 @@ export interface Parameter {
 
 const parameter = (name: FieldNameKey, take: Take = "text") => ({ name, take });
 
+/** Names of ours that say more about their value than its type: which texts and numbers can be it, and how it is spelt. */
+const STRICT: ReadonlyMap<string, Take> = new Map(
+  Object.entries({
+    src_ip: "source",
+    dst_ip: "destination",
+    device_ip: "address",
+    src_port: "port",
+    dst_port: "port",
+    src_mac: "mac",
+    dst_mac: "mac",
+    device_mac: "mac",
+    action: "action",
+    protocol: "protocol",
+  } satisfies Partial<Record<FieldNameKey, Take>>),
+);
+
 /** What is meant by each parameter. One that is not here is kept under its own name. */
 const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take: Take }> = new Map([
   ...ownNames(),
@@ -50,7 +79,7 @@ const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take
     act: parameter("action", "action"),
     suser: parameter("user"),
     dvchost: parameter("device"),
-    dvc: parameter("device_ip", "text"),
+    dvc: parameter("device_ip", "address"),
     request: parameter("url"),
     requestClientApplication: parameter("user_agent"),
     fname: parameter("file"),
@@ -62,7 +91,7 @@ const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take
     eventId: parameter("event_id"),
     UNIFIcategory: parameter("category"),
     UNIFIdeviceName: parameter("device"),
-    UNIFIdeviceIp: parameter("device_ip"),
+    UNIFIdeviceIp: parameter("device_ip", "address"),
     UNIFIdeviceMac: parameter("device_mac", "mac"),
     UNIFIdeviceModel: parameter("model"),
     UNIFIsrcClientMac: parameter("src_mac", "mac"),
@@ -89,21 +118,10 @@ const MEANINGS: ReadonlyMap<string, { readonly name: FieldNameKey; readonly take
 
 /** A device that uses one of our names means what we mean, if it is of that type. */
 function ownNames(): [string, { name: FieldNameKey; take: Take }][] {
-  const own: Partial<Record<FieldNameKey, Take>> = {
-    src_ip: "source",
-    dst_ip: "destination",
-    src_port: "port",
-    dst_port: "port",
-    src_mac: "mac",
-    dst_mac: "mac",
-    device_mac: "mac",
-    action: "action",
-    protocol: "protocol",
-  };
   const plain = { text: "text", number: "number", "yes or no": "never", list: "never", object: "never" } as const;
   return (Object.keys(FIELD_NAMES) as FieldNameKey[]).map((name) => [
     name,
-    parameter(name, own[name] ?? plain[FIELD_NAMES[name].type]),
+    parameter(name, STRICT.get(name) ?? plain[FIELD_NAMES[name].type]),
   ]);
 }
 
@@ -181,6 +199,22 @@ export function addParameter(fields: FieldList, parameter: Parameter, value: str
   else if (!fields.has(ownSlot)) fields.add(ownSlot, value);
 }
 
+/**
+ * What a value is kept as under one of our names, however it came: an address in its one spelling, a port as a number.
+ * Undefined where it cannot be that.
+ */
+export function ownValue(name: FieldNameKey, value: JsonValue): JsonValue | undefined {
+  const take = STRICT.get(name);
+  if (take === undefined) return isOfType(value, FIELD_NAMES[name].type) ? value : undefined;
+  return typeof value === "string" || typeof value === "number" ? takeAs(take, String(value)) : undefined;
+}
+
+function isOfType(value: JsonValue, type: FieldType): boolean {
+  if (type === "list") return Array.isArray(value);
+  if (type === "object") return objectOf(value) !== undefined;
+  return typeof value === (type === "text" ? "string" : type === "number" ? "number" : "boolean");
+}
+
 function takeAs(take: Take, value: string): string | number | undefined {
   switch (take) {
     case "own":
@@ -193,6 +227,7 @@ function takeAs(take: Take, value: string): string | number | undefined {
       return value.toLowerCase();
     case "protocol":
       return protocolOf(value);
+    case "address":
     case "source":
     case "destination":
       return addressOf(value);

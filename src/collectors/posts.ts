@@ -11,6 +11,7 @@ import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
 import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
+import { lateWords } from "./status.ts";
 import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
 import { nextTurn, thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
@@ -58,6 +59,8 @@ export interface PostsOptions {
   readonly thingBytesMax: number;
   /** With it, what the access controller posts must be signed. */
   readonly accessSecret: string | null;
+  /** Flows that ended longer ago are not taken. */
+  readonly flowsLateMs: number;
   readonly registry: Registry;
   readonly collect: (drafts: readonly EventDraft[], token?: string) => Promise<readonly string[]>;
   readonly addFlows: (flows: readonly ReadFlow[], sender: string) => Promise<unknown>;
@@ -240,7 +243,7 @@ export class Posts {
     readonly refusal?: { reason: RefusalReason; message: string };
   } {
     const { tally } = this.#names[name];
-    const { platform, keepsUnparsed } = this.#options;
+    const { platform, keepsUnparsed, flowsLateMs } = this.#options;
     tally.lines++;
     switch (reading.kind) {
       case "nothing":
@@ -248,6 +251,11 @@ export class Posts {
         this.#things.inc({ name, outcome: "nothing" });
         return { drafts: [], isNothing: true };
       case "flows":
+        // Windows take nothing that old: whoever sends it is told, rather than left to wonder where it is.
+        if (reading.flows.every(({ lastMs }) => lastMs < nowMs - flowsLateMs)) {
+          const message = lateWords(flowsLateMs);
+          return { drafts: [], refusal: this.#refuse(name, "too_late", message, sampleOfThing(thing), nowMs) };
+        }
         tally.flows += reading.flows.length;
         this.#things.inc({ name, outcome: "flow" }, reading.flows.length);
         return { drafts: [], flows: reading.flows };

@@ -15,6 +15,7 @@ export const REFUSAL_REASONS = [
   "cut_off",
   "handshake_failed",
   "bad_signature",
+  "too_late",
 ] as const;
 
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];

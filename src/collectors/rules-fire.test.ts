@@ -200,6 +200,7 @@ describe("built-in rules find what devices tell", () => {
       () => line("CEF:0|M|UniFi Protect|7|1|Camera Tampering Detected|8|UNIFIdeviceName=Yard"),
     ],
     ["access.repeated_denied", () => times(3, (i) => denied("u1", `AB1${i}`)).flat()],
+    ["access.unnamed_badge_denied", () => times(3, () => denied("", "AB10")).flat()],
     ["access.many_badges_denied_at_door", () => times(5, (i) => denied("", `AB1${i}`)).flat()],
     ["access.badge_after_hours", () => unlocked("Main entrance", "2026-11-15T02:00:00Z")],
     ["access.badge_at_many_doors", () => times(5, (i) => unlocked(`Door ${i}`, "2026-11-15T12:00:00Z")).flat()],
@@ -309,6 +310,16 @@ describe("built-in rules find what devices tell", () => {
     ]);
     const success = line(`<38>${clock(40)} gw sshd[9]: Accepted password for anna from 192.0.2.9 port 4001 ssh2`);
     expect(fired([...attempts, ...success])).toEqual([]);
+  });
+
+  test("an attempt that PAM writes about as well counts once", () => {
+    const attempts = times(9, (i) => [
+      ...line(
+        `<38>${clock(i)} gw sshd[9]: pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root`,
+      ),
+      ...line(`<38>${clock(i)} gw sshd[9]: Failed password for root from 192.0.2.9 port 4000 ssh2`),
+    ]).flat();
+    expect(fired(attempts)).toEqual([]);
   });
 
   test("an ordinary Saturday is quiet", () => {

@@ -20,6 +20,11 @@ export type DropReason = (typeof DROP_REASONS)[number];
 
 export type Drops = Readonly<Record<DropReason, number>>;
 
+/** Of a flow that nothing is added to any more. */
+export function lateWords(lateMaxMs: number): string {
+  return `a flow ended more than ${lateMaxMs / 1000} s before it was told of (flows.late_seconds)`;
+}
+
 /** How a person would say in a word how an exporter does; `summary` says it in a sentence. */
 export const EXPORTER_STATES = ["receiving", "no_template", "no_records", "failing", "silent"] as const;
 

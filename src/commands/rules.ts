@@ -102,9 +102,10 @@ function addTest(rules: Command): void {
       const failed = outcomes.filter((outcome) => outcome.faults.length > 0);
       if (failed.length > 0 || faults.length > 0) process.exitCode = EXIT_FAILED;
       if (json) {
-        const tests = outcomes.map(({ document, test, faults: wrong }) => ({
+        const tests = outcomes.map(({ document, test, index, faults: wrong }) => ({
           rule: document.input.name,
           file: document.file,
+          line: document.lineOfTest(index),
           test: test.name,
           ok: wrong.length === 0,
           faults: wrong,
@@ -112,9 +113,9 @@ function addTest(rules: Command): void {
         return printJson({ ok: process.exitCode !== EXIT_FAILED, rules: documents.length, tests, faults });
       }
       printFaults(faults);
-      for (const { document, test, faults: wrong } of failed) {
-        for (const fault of wrong)
-          print(`${document.file}:${document.line}: ${document.input.name}: "${plain(test.name)}" ${plain(fault)}`);
+      for (const { document, test, index, faults: wrong } of failed) {
+        const place = `${document.file}:${document.lineOfTest(index)}`;
+        for (const fault of wrong) print(`${place}: ${document.input.name}: "${plain(test.name)}" ${plain(fault)}`);
       }
       const sigma = files.filter(({ content }) => formatOf(content) === "sigma").length;
       if (sigma > 0) print(`${countOf(sigma, "file")} of Sigma passed over: Sigma has no tests.`);

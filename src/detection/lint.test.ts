@@ -49,6 +49,11 @@ describe("a hint", () => {
     [`conditions: [${GOOD}]\nwindow: 5m\nthreshold: { count: 5, group_by: id }`, /^group_by: id is another one/],
     [`conditions: [${GOOD}]\ndedup: { period: 5s }`, /^dedup\.period: is so short/],
     [`conditions: [${GOOD}]\ntitle: "From {{src_ip}}"`, /^title: \{\{src_ip\}\} stays empty/],
+    [`conditions: [${GOOD}]\ntitle: "From {{raw.src_ip"`, /^title: \{\{ is shown as it stands: there is no \}\} to it/],
+    [
+      `conditions: [${GOOD}]\ntitle: "From {{the address}}"`,
+      /^title: \{\{the address\}\} is shown as it stands: a path/,
+    ],
     [`conditions: [${GOOD}]\ntitle: "From {{raw.srcip}}"`, /^title: raw\.srcip is not .*raw\.src_ip meant/],
     [`conditions: [${GOOD}]\ndescription: "In {{ enrichment.geo.contry }}"`, /^description: .*geo\.country meant/],
     [

@@ -8,7 +8,7 @@ import type { SeenEvent } from "../model/finding.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import type { RuleDocument } from "./rule-file.ts";
-import { placePaths } from "./template.ts";
+import { readTemplate } from "./template.ts";
 
 // What is allowed in a rule and yet is most likely not meant, or costs more than it needs to.
 
@@ -49,14 +49,18 @@ function lintTemplates(input: RuleInput, hint: Say): void {
     ["title", input.title ?? ""],
     ["description", input.description],
   ] as const) {
-    for (const [, paths = ""] of text.matchAll(/\{\{\s*([^{}]*?)\s*\}\}/g)) {
-      for (const path of placePaths(paths)) {
-        const fault = pathFault(path);
-        if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
-        else if (input.absence && !known.has(path))
-          hint(place, `{{${path}}} stays empty: of an absence there is no event, and it is none of group_by`);
-        else lintField(path, place, hint);
-      }
+    const { paths, unread } = readTemplate(text);
+    for (const path of paths) {
+      const fault = pathFault(path);
+      if (fault) hint(place, `{{${path}}} stays empty: ${fault}`);
+      else if (input.absence && !known.has(path))
+        hint(place, `{{${path}}} stays empty: of an absence there is no event, and it is none of group_by`);
+      else lintField(path, place, hint);
+    }
+    for (const shown of unread) {
+      const reason =
+        shown === "{{" ? "there is no }} to it" : "a path belongs between the braces, or several with | between";
+      hint(place, `${shown} is shown as it stands: ${reason}`);
     }
   }
 }

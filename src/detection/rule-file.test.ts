@@ -117,7 +117,7 @@ describe("the tests of a rule", () => {
         parseText(`${RULE}tests: [{ name: a, start: "2026-11-02T23:00:00Z", events: [${same}], ${claims} }]`).documents,
       )[0]!.faults;
     expect(outcomeOf("alerts: 1, event_count: 3, title: Failed logins")).toEqual([]);
-    expect(outcomeOf("alerts: 0")).toEqual(['raises 1 alerts, not 0: "Failed logins"']);
+    expect(outcomeOf("alerts: 0")).toEqual(['raises 1 alert, not 0: "Failed logins"']);
     expect(outcomeOf("alerts: 2, event_count: 9, title: Other")).toEqual([
       expect.stringMatching(/not 2/),
       "has 3 events in its alerts, not 9",

@@ -64,6 +64,8 @@ export interface RuleDocument {
   readonly createdMs: number | null;
   readonly input: RuleInput;
   readonly tests: readonly RuleTest[];
+  /** The line at which one of them begins. The file is read once more for it: it is asked of those that fail. */
+  lineOfTest(index: number): number;
 }
 
 const durationSchema = z.string().transform((text, context) => {
@@ -187,6 +189,7 @@ function parseFile(
         createdMs: beside.data.created ?? null,
         input,
         tests: beside.data.tests.map((test) => toTest(test, input)),
+        lineOfTest: (index) => document.lineOf(["tests", index]),
       });
       continue;
     }

@@ -8,13 +8,15 @@ import { toRule, type RuleDocument, type RuleTest } from "./rule-file.ts";
 export interface TestOutcome {
   readonly document: RuleDocument;
   readonly test: RuleTest;
+  /** Its place among the tests of the document. */
+  readonly index: number;
   /** What is not as the test says, in words; empty when it passes. */
   readonly faults: readonly string[];
 }
 
 export function runRuleTests(documents: readonly RuleDocument[]): TestOutcome[] {
   return documents.flatMap((document) =>
-    document.tests.map((test) => ({ document, test, faults: compare(test, alertsOf(document, test)) })),
+    document.tests.map((test, index) => ({ document, test, index, faults: compare(test, alertsOf(document, test)) })),
   );
 }
 
@@ -61,11 +63,13 @@ function compare(test: RuleTest, alerts: readonly Alert[]): string[] {
   const faults: string[] = [];
   if (alerts.length !== test.alerts) {
     const titles = alerts.map(({ title }) => `"${title}"`).join(", ");
-    faults.push(`raises ${alerts.length} alerts, not ${test.alerts}${titles === "" ? "" : `: ${titles}`}`);
+    faults.push(
+      `raises ${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}, not ${test.alerts}${titles === "" ? "" : `: ${titles}`}`,
+    );
   }
   const eventCount = alerts.reduce((sum, alert) => sum + alert.eventCount, 0);
   if (test.eventCount !== null && eventCount !== test.eventCount) {
-    faults.push(`has ${eventCount} events in its alerts, not ${test.eventCount}`);
+    faults.push(`has ${eventCount} ${eventCount === 1 ? "event" : "events"} in its alerts, not ${test.eventCount}`);
   }
   const title = alerts[0]?.title;
   if (test.title !== null && title !== test.title) faults.push(`is titled "${title ?? ""}", not "${test.title}"`);

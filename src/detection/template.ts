@@ -1,5 +1,6 @@
 import { fieldReader, OBJECT, pathFault, type FieldValue } from "../model/field.ts";
 import type { Event } from "../model/event.ts";
+import { PLACE_PATHS_MAX } from "../model/rule-faults.ts";
 
 // Titles and descriptions of alerts: `Failed logins from {{raw.src_ip}}`. What stands between the braces is a path, or several
 // with bars between them, and nothing else; what an event says is text, and is never looked at for braces.
@@ -7,8 +8,8 @@ import type { Event } from "../model/event.ts";
 const VALUES_MAX = 5;
 const VALUE_CHARACTERS_MAX = 200;
 const MISSING = "(none)";
-/** Eight paths in one place at most. */
-const PLACE = /\{\{\s*([^{}\s|]{1,512}(?:\s*\|\s*[^{}\s|]{1,512}){0,7})\s*\}\}/g;
+const PATH = "[^{}\\s|]{1,512}";
+const PLACE = new RegExp(`\\{\\{\\s*(${PATH}(?:\\s*\\|\\s*${PATH}){0,${PLACE_PATHS_MAX - 1}})\\s*\\}\\}`, "g");
 const BLANKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/g;
 /** Control characters, and what turns the direction of the text around it; but the joiners that some scripts need stay. */
 const UNSEEN = /\p{Cc}|(?![\u200c\u200d])\p{Cf}/gu;
@@ -33,9 +34,15 @@ function spellFirst(paths: string, read: ReadField): string {
   return MISSING;
 }
 
-/** The paths between two braces, in their order. */
-export function placePaths(text: string): string[] {
+function placePaths(text: string): string[] {
   return text.split("|").map((path) => path.trim());
+}
+
+/** What a template asks for, in its order, and what in it looks like a place and is shown as it stands. */
+export function readTemplate(template: string): { readonly paths: string[]; readonly unread: string[] } {
+  const paths = [...template.matchAll(PLACE)].flatMap(([, text]) => placePaths(text!));
+  const unread = template.replaceAll(PLACE, " ").match(/\{\{(?:[^{}]*\}\})?/g) ?? [];
+  return { paths, unread };
 }
 
 function spell(values: readonly FieldValue[]): string {

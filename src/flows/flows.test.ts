@@ -197,6 +197,31 @@ describe("from a packet to rows", () => {
     expect(metrics).toContain('tocsin_flows_dropped_total{reason="unknown_version"} 1');
   });
 
+  test("an exporter whose flows are all dropped since they ended too long ago is not one whose flows come in", async () => {
+    const flows = await start();
+    const sent = { srcIp: "10.0.0.1", dstIp: "10.0.0.2", srcPort: 1, dstPort: 2, protocol: 6 };
+    const counted = { bytes: 100, packets: 1, tcpFlags: 0 };
+    const ended = (agoMs: number) => ({ firstMs: Date.now() - agoMs, lastMs: Date.now() - agoMs });
+    const old = { ...sent, ...counted, ...ended(7_200_000) };
+    await flows.add([old, old], "192.0.2.5");
+    const [late] = (await flows.status()).exporters;
+    expect(late).toMatchObject({
+      state: "failing",
+      summary:
+        "flows are coming in, but all of them are dropped: a flow ended more than 3600 s before it was told of (flows.late_seconds)",
+      records: 2,
+      drops: { too_late: 2 },
+    });
+    await flows.add([old, { ...sent, ...counted, ...ended(1000) }], "192.0.2.5");
+    const [mixed] = (await flows.status()).exporters;
+    expect(mixed).toMatchObject({ state: "receiving", drops: { too_late: 3 } });
+    expect(mixed!.summary).toContain(
+      "flows are coming in, and some of them are dropped: a flow ended more than 3600 s",
+    );
+    await flows.add([{ ...sent, ...counted, ...ended(1000) }], "192.0.2.6");
+    expect((await flows.status()).exporters[1]).toMatchObject({ state: "receiving", summary: "flows are coming in" });
+  });
+
   test("a stream that is not IPFIX is cut off, and the reason is told", async () => {
     const flows = await start();
     const socket = connect(await portOf(flows, "ipfix", "tcp"), "127.0.0.1");

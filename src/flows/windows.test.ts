@@ -52,6 +52,7 @@ function open(settings: Partial<WindowSettings> = {}) {
   const book = {
     addressBytes: (index: number) => new Uint8Array(16).fill(index),
     tooLate: (index: number) => void tooLate.push(index),
+    taken: () => undefined,
   };
   const windows = new Windows({ ...SETTINGS, ...settings }, book, "run", (table) => void closed.push(table));
   return { windows, closed, tooLate };

@@ -24,6 +24,8 @@ export interface WindowCounts {
 export interface ExporterBook {
   addressBytes(index: number): Uint8Array;
   tooLate(index: number): void;
+  /** At least once for each batch that has a record of it which is not too late. */
+  taken(index: number, nowMs: number): void;
 }
 
 export class Windows {
@@ -80,6 +82,7 @@ export class Windows {
       }
       if (batch.exporter[record] !== exporter) {
         exporter = batch.exporter[record]!;
+        this.#book.taken(exporter, nowMs);
         if (!table.exporters.has(exporter)) table.exporters.set(exporter, this.#book.addressBytes(exporter));
       }
       this.#place(table, batch, record, minute);

@@ -3,7 +3,7 @@ import { workerData } from "node:worker_threads";
 import { Decoder } from "../collectors/decoder.ts";
 import type { ReadFlow } from "../collectors/reading.ts";
 import { RingReader, type RingMemory } from "../collectors/ring.ts";
-import type { Drops, ExporterStatus, WindowsStatus } from "../collectors/status.ts";
+import { lateWords, type Drops, type ExporterStatus, type WindowsStatus } from "../collectors/status.ts";
 import { serveThread } from "../lib/thread.ts";
 import type { FlowRows } from "../model/flow.ts";
 import { JOURNAL_FILE_BYTES_MAX, WindowJournal } from "./journal.ts";
@@ -60,9 +60,10 @@ const windows = new Windows(
   {
     addressBytes: (index) => decoder.exporter(index).addressBytes,
     tooLate: (index) => {
-      const hours = Math.round(data.windows.lateMaxMs / 360_000) / 10;
-      const message = `a flow ended more than ${hours} hours before it was told of`;
-      decoder.exporter(index).drop("too_late", 1, message, Date.now());
+      decoder.exporter(index).dropLate(lateWords(data.windows.lateMaxMs), Date.now());
+    },
+    taken: (index, nowMs) => {
+      decoder.exporter(index).lastTakenMs = nowMs;
     },
   },
   data.run,

@@ -436,6 +436,17 @@ function patternFault(pattern: string): string | undefined {
     RE2JS.compile(pattern);
     return undefined;
   } catch (error) {
-    return `not a pattern that RE2 takes: ${error instanceof Error ? error.message : String(error)}`;
+    const told = error instanceof Error ? error.message : String(error);
+    const missing = NOT_IN_RE2.find(([sign]) => sign.test(told))?.[1];
+    if (missing === undefined) return `not a pattern that RE2 takes: ${told}`;
+    return `RE2 has no ${missing}: ${told.slice(told.indexOf("`"))}`;
   }
 }
+
+/** What other engines have, by what RE2 says when it meets it: a look-behind is to it a group with an odd name. */
+const NOT_IN_RE2: readonly (readonly [sign: RegExp, name: string])[] = [
+  [/`\(\?<[=!]/, "look-behind, (?<=...) and (?<!...)"],
+  [/`\(\?[=!]/, "look-ahead, (?=...) and (?!...)"],
+  [/`\(\?>/, "atomic groups, (?>...)"],
+  [/`(?:\\[1-9k]|\(\?P=)/, "back-references, such as \\1 and \\k<name>"],
+];

@@ -47,6 +47,16 @@ function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: stri
   }
 }
 
+/** Paths between `{{` and `}}` in a title or a description. */
+export const PLACE_PATHS_MAX = 8;
+
+/** A place with more paths would be shown as it stands, braces and all. */
+export function refuseCrowdedPlaces(text: string, context: z.RefinementCtx): void {
+  const crowded = text.match(/\{\{[^{}]*\}\}/g)?.find((place) => place.split("|").length > PLACE_PATHS_MAX);
+  if (crowded === undefined) return;
+  context.addIssue({ code: "custom", message: `at most ${PLACE_PATHS_MAX} paths between {{ and }}` });
+}
+
 /** A list of whatever it is of; of anything else, nothing. */
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -16,7 +16,7 @@ import type { Severity } from "./event.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./query.ts";
-import { refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
+import { refuseCrowdedPlaces, refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
 
 // What a rule is: conditions on one event and, over several, a threshold, a sequence or a silence. The shape here is
 // the shape in the API, in the store and in rule files.
@@ -187,7 +187,7 @@ const ruleFields = {
     .max(200)
     .regex(NAME, "namespace.name: lower-case letters, digits, - and _, with a dot between")
     .meta({ examples: ["site.repeated_login_failure"] }),
-  description: z.string().trim().min(1).max(10_000),
+  description: z.string().trim().min(1).max(10_000).superRefine(refuseCrowdedPlaces),
   severity: severitySchema,
   tags: z.array(z.string().trim().min(1).max(100)).max(TAGS_MAX).default([]),
   title: z
@@ -195,6 +195,7 @@ const ruleFields = {
     .trim()
     .min(1)
     .max(300)
+    .superRefine(refuseCrowdedPlaces)
     .nullable()
     .optional()
     .describe(

@@ -44,8 +44,12 @@ export interface Message {
   readonly untold?: readonly string[];
 }
 
+/** The worst first; without those of which there are none. */
+type SeverityCounts = readonly { readonly severity: Severity; readonly count: number }[];
+
+/** Counts are of different alerts: one that was resolved and reopened is told of twice, and is one. */
 export interface Digest {
-  readonly bySeverity: readonly { readonly severity: Severity; readonly count: number }[];
+  readonly bySeverity: SeverityCounts;
   readonly topRules: readonly { readonly name: string; readonly count: number }[];
   /** The worst, and of those the first. */
   readonly shown: readonly MessageItem[];
@@ -96,13 +100,11 @@ export const REPEAT_WORDS = "This message may have been sent before: the service
 export function digestOf(items: readonly MessageItem[], shownMax: number): Digest {
   const rank = ({ alert }: MessageItem) => SEVERITIES.indexOf(alert.severity);
   const shown = items.toSorted((a, b) => rank(a) - rank(b)).slice(0, shownMax);
+  const alerts = alertsOf(items);
   const rules = new Map<string, number>();
-  for (const { alert } of items) rules.set(alert.rule.name, (rules.get(alert.rule.name) ?? 0) + 1);
+  for (const { alert } of alerts) rules.set(alert.rule.name, (rules.get(alert.rule.name) ?? 0) + 1);
   return {
-    bySeverity: SEVERITIES.map((severity) => ({
-      severity,
-      count: items.filter(({ alert }) => alert.severity === severity).length,
-    })).filter(({ count }) => count > 0),
+    bySeverity: countSeverities(alerts),
     topRules: [...rules]
       .map(([name, count]) => ({ name, count }))
       .sort((a, b) => b.count - a.count)
@@ -112,12 +114,32 @@ export function digestOf(items: readonly MessageItem[], shownMax: number): Diges
   };
 }
 
+/** One item for each different alert. */
+function alertsOf(items: readonly MessageItem[]): MessageItem[] {
+  return [...new Map(items.map((item) => [item.alert.id, item])).values()];
+}
+
+export function countSeverities(items: readonly MessageItem[]): SeverityCounts {
+  return SEVERITIES.map((severity) => ({
+    severity,
+    count: items.filter(({ alert }) => alert.severity === severity).length,
+  })).filter(({ count }) => count > 0);
+}
+
+/** `2 alerts: 1 critical, 1 high`. */
+export function countsOf(items: readonly MessageItem[]): string {
+  const alerts = alertsOf(items);
+  const counts = countSeverities(alerts).map(({ severity, count }) => `${count} ${severity}`);
+  return `${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}: ${counts.join(", ")}`;
+}
+
 /** One line for the whole message. */
 export function headlineOf({ items }: Message, charactersMax: number): string {
   const [first] = items;
   if (items.length === 1) {
     return oneLine(`[${first!.alert.severity}] ${lineOf(first!)}`, charactersMax);
   }
-  const counts = digestOf(items, 0).bySeverity.map(({ severity, count }) => `${count} ${severity}`);
-  return oneLine(`${items.length} alerts: ${counts.join(", ")}`, charactersMax);
+  if (alertsOf(items).length > 1) return oneLine(countsOf(items), charactersMax);
+  const reasons = new Set(items.map(({ reason }) => REASON_WORDS[reason]));
+  return oneLine(`[${first!.alert.severity}] ${[...reasons].join(", ")}: ${first!.alert.title}`, charactersMax);
 }

@@ -21,18 +21,26 @@ export function readDetection(
 ): Detection | undefined {
   const { condition: given, timeframe = null, ...selections } = detection;
   const texts = Array.isArray(given) ? given : [given];
-  if (texts.length === 0) return notes.refuse(`${root}.condition`, "is empty");
+  if (texts.length === 0) notes.refuse(`${root}.condition`, "is empty");
   const parts: ConditionInput[] = [];
   let aggregation: string | null = null;
   for (const [i, text] of texts.entries()) {
     const place = Array.isArray(given) ? `${root}.condition[${i}]` : `${root}.condition`;
-    if (typeof text !== "string") return notes.refuse(place, given === undefined ? "is required" : "must be a text");
-    const parsed = parseCondition(text);
-    if ("fault" in parsed) return notes.refuse(place, parsed.fault);
-    if (parsed.aggregation !== null && texts.length > 1) return notes.refuse(place, "an aggregation stands alone");
-    aggregation = parsed.aggregation;
-    const part = evaluate(parsed.expression, selections, { names, notes, place, root });
-    if (part) parts.push(part);
+    const parsed = typeof text === "string" ? parseCondition(text) : undefined;
+    if (parsed === undefined) notes.refuse(place, given === undefined ? "is required" : "must be a text");
+    else if ("fault" in parsed) notes.refuse(place, parsed.fault);
+    else if (parsed.aggregation !== null && texts.length > 1) notes.refuse(place, "an aggregation stands alone");
+    else {
+      aggregation = parsed.aggregation;
+      const part = evaluate(parsed.expression, selections, { names, notes, place, root });
+      if (part) parts.push(part);
+    }
+  }
+  // Which selections a wrong condition means is not known: what is wrong with any of them is told along with it.
+  if (notes.refusals.some(({ place }) => place.startsWith(`${root}.condition`))) {
+    for (const name of Object.keys(selections)) {
+      readSelection(name, selections, { names, notes, place: `${root}.condition`, root });
+    }
   }
   if (timeframe !== null && aggregation === null) {
     notes.remark(`${root}.timeframe`, "says nothing without an aggregation: each event is a match by itself");

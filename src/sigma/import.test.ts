@@ -174,7 +174,7 @@ describe("a condition", () => {
 
 const REFUSED: readonly (readonly [detection: string, place: string, message: RegExp])[] = [
   ["s: { a|reverse: 1 }\ncondition: s", "detection.s.a|reverse", /no modifier reverse/],
-  ["s: { a|re: '(?<=x)y' }\ncondition: s", "detection.s.a|re", /RE2/],
+  ["s: { a|re: '(?<=x)y' }\ncondition: s", "detection.s.a|re", /^RE2 has no look-behind.*: `\(\?<=x\)y`$/],
   ["s: { a|cidr: 10.0.0.0/99 }\ncondition: s", "detection.s.a|cidr", /network/],
   ["s: { a|expand: '%admins%' }\ncondition: s", "detection.s.a|expand", /%admins%.*mapping/],
   ["s: { a|hour: 3 }\ncondition: s", "detection.s.a|hour", /part of a time/],
@@ -211,6 +211,20 @@ describe("what cannot be taken is said, with its place", () => {
     expect(outcome).toMatchObject({ kind: "refused", rule: null, title: "A rule", file: "rules.yml", line: 1 });
     expect(outcome.reasons).toContainEqual({ place, message: expect.stringMatching(message) });
   });
+
+  test.each(["s and", "t", "1 of t*", "[]", "5", "[s, (]"])(
+    "where the condition is wrong (%s), what is wrong with the selections is told as well",
+    (condition) => {
+      const outcome = importOne(
+        withDetection(`s: { a|reverse: 1 }\nfilter: [{ b|cidr: 10.0.0.0/99 }]\ncondition: ${condition}`),
+      );
+      expect(outcome.reasons.map(({ place }) => place)).toEqual(
+        expect.arrayContaining(["detection.s.a|reverse", "detection.filter[0].b|cidr"]),
+      );
+      expect(outcome.reasons.some(({ place }) => place.startsWith("detection.condition"))).toBe(true);
+      expect(new Set(outcome.reasons.map((reason) => JSON.stringify(reason))).size).toBe(outcome.reasons.length);
+    },
+  );
 
   test("one document that is no YAML leaves the others alone", () => {
     const good = withDetection("s: { a: 1 }\ncondition: s");

@@ -154,6 +154,11 @@ describe("CEF", () => {
       `${header}src=printer dst=10.0.0.300`,
       { src_host: "printer", dst_host: "10.0.0.300", src: "printer" },
     ],
+    [
+      "the address of a device",
+      `${header}dvc=2001:DB8:0::1 UNIFIdeviceIp=nowhere`,
+      { device_ip: "2001:db8::1", UNIFIdeviceIp: "nowhere" },
+    ],
     ["a port that is none", `${header}dpt=70000 spt=http`, { dpt: "70000", spt: "http" }],
     [
       "our own names",

@@ -134,6 +134,35 @@ describe("lines of gateways", () => {
       { user: "oracle", method: "keyboard-interactive/pam", reason: "unknown user" },
     ],
     [
+      "pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root",
+      "login_attempt",
+      { user: "root", src_ip: "192.0.2.9" },
+    ],
+    [
+      "pam_sss(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=2001:DB8::9 user=a rhost=192.0.2.1",
+      "login_attempt",
+      { user: "a rhost=192.0.2.1", src_ip: "2001:db8::9" },
+    ],
+    [
+      "pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=client.example ",
+      "login_attempt",
+      { src_host: "client.example" },
+    ],
+    [
+      "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root",
+      "login_attempt",
+      { user: "root", src_ip: "192.0.2.9" },
+    ],
+    ["pam_unix(sshd:auth): check pass; user unknown", "login_attempt", { reason: "unknown user" }],
+    ["pam_unix(sshd:session): session opened for user root by (uid=0)", "session_opened", { user: "root" }],
+    [
+      "pam_unix(sshd:session): session opened for user robin(uid=1000) by robin(uid=0)",
+      "session_opened",
+      { user: "robin" },
+    ],
+    ["pam_unix(sshd:session): session closed for user root", "session_closed", { user: "root" }],
+    ["pam_unix(sshd:account): account robin has expired", "unparsed", {}],
+    [
       "Accepted publickey for robin from 10.9.1.7 port 5000 ssh2: ED25519 SHA256:abc",
       "login_success",
       { user: "robin", method: "publickey", src_port: 5000 },

@@ -76,13 +76,54 @@ export function readLogin(message: string): ReadEvent | undefined {
     text = text.slice(repeated[0].length).replace(/\]$/, "");
     put(raw, "repeated", integerOf(repeated[1]));
   }
+  const pam = readPam(text, raw);
+  if (pam) return loginEvent(pam, text, raw);
   const told = OPENINGS.find(({ begins }) => text.startsWith(begins));
   if (!told) return undefined;
   put(raw, "reason", told.reason);
   put(raw, "method", told.method);
   readPeer(text, told, raw);
+  return loginEvent(told, text, raw);
+}
+
+function loginEvent({ type, severity }: Pick<Told, "type" | "severity">, text: string, raw: JsonObject): ReadEvent {
   put(raw, "message", text);
-  return { type: told.type, source: "network", severity: told.severity, timestampMs: null, raw };
+  return { type, source: "network", severity, timestampMs: null, raw };
+}
+
+/** A module says what it has done, and at the end of several attempts PAM itself how many more there were. */
+const PAM_FAILURE =
+  /^(?:pam_[a-z\d_]{1,32}\([^\s():]{1,32}:auth\): authentication failure|PAM \d{1,6} more authentication failures?); /;
+const PAM_STRANGER = /^pam_[a-z\d_]{1,32}\([^\s():]{1,32}:auth\): check pass; user unknown$/;
+const PAM_SESSION = /^pam_[a-z\d_]{1,32}\([^\s():]{1,32}:session\): session (opened|closed) for user /;
+/** `root by (uid=0)`, `root(uid=0) by root(uid=0)`. */
+const SESSION_OWNER = /(?:\(uid=\d{1,10}\))?(?: by [^ ]{0,64}\(uid=\d{1,10}\))?$/;
+
+/**
+ * What PAM writes under the name of the program that asked it. An attempt that fails is told by the program too, and counts
+ * as that. The user is the last thing in the line, since he may be called anything.
+ */
+function readPam(text: string, raw: JsonObject): Pick<Told, "type" | "severity"> | undefined {
+  const session = PAM_SESSION.exec(text);
+  if (session) {
+    put(raw, "user", text.slice(session[0].length).replace(SESSION_OWNER, ""));
+    return { type: `session_${session[1]!}`, severity: "info" };
+  }
+  const failure = PAM_FAILURE.exec(text);
+  if (failure) readPamPeer(text.slice(failure[0].length), raw);
+  else if (PAM_STRANGER.test(text)) put(raw, "reason", "unknown user");
+  else return undefined;
+  return { type: "login_attempt", severity: "low" };
+}
+
+/** `logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root`, without the user where he does not exist. */
+function readPamPeer(words: string, raw: JsonObject): void {
+  const at = words.indexOf("rhost=");
+  if (at < 0) return;
+  const [, where, user] = /^([^ ]*)(?: +user=(.*))?/s.exec(words.slice(at + "rhost=".length)) ?? [];
+  const address = addressOf(where);
+  put(raw, address === undefined ? "src_host" : "src_ip", address ?? where);
+  put(raw, "user", user);
 }
 
 /** The user, and the address at the end: what stands between the opening and the last ` from ` is whatever the attacker typed. */

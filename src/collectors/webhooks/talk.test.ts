@@ -45,6 +45,7 @@ describe("the telephones' console", () => {
     [{ direction: null, status: "no answer" }, ["call_started", "call_ended"]],
     [{ direction: null, status: "cancelled" }, ["call_started", "call_ended"]],
     [{ direction: "out", status: "no_answer" }, ["call_started", "call_ended"]],
+    [{ direction: "out", status: "missed" }, ["call_started", "call_ended"]],
   ])("%j is %j", (more, expected) => expect(types("talk", { ...call, ...more })).toEqual(expected));
 
   test("a missed call that is told of again, with its duration, is told once", () => {

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JsonValue } from "../../model/event.ts";
@@ -19,6 +20,35 @@ describe("whatever comes", () => {
     const { raw } = event("access", body);
     expect(JSON.stringify(raw)).not.toMatch(/s[1-7]"|4711/);
     expect(JSON.stringify(raw)).toContain('"PIN":"(hidden)","name":"Hall"');
+  });
+
+  test.each(BODY_NAMES)("%s: under a name of ours stands only what the name means, in its one spelling", (name) => {
+    const body = {
+      key: "EVT_XX_Foo",
+      src_ip: "2001:DB8:0:0::9",
+      device_ip: "nowhere",
+      src_port: "443",
+      dst_port: 99_999,
+      src_mac: "02-00-00-AA-BB-CC",
+      dst_mac: "none",
+      action: "Blocked",
+      protocol: "6",
+      bytes: "many",
+      reason: "",
+    };
+    const { raw } = event(name, body);
+    expect(raw).toMatchObject({
+      src_ip: "2001:db8::9",
+      device_ip_told: "nowhere",
+      src_port: 443,
+      dst_port_told: 99_999,
+      src_mac: "02:00:00:aa:bb:cc",
+      dst_mac_told: "none",
+      action: "block",
+      protocol: "tcp",
+      bytes_told: "many",
+    });
+    for (const missing of ["device_ip", "dst_port", "dst_mac", "bytes"]) expect(raw).not.toHaveProperty(missing);
   });
 
   test.each(BODY_NAMES)("%s: what nobody knows is kept as it is", (name) => {
@@ -112,6 +142,7 @@ describe("whatever comes", () => {
             if (found === undefined) continue;
             if (type === "text") expect(typeof found).toBe("string");
             if (type === "number") expect(typeof found).toBe("number");
+            if (field.endsWith("_ip")) expect(isIP(found as string)).not.toBe(0);
           }
         }
       }),

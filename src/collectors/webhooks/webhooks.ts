@@ -1,7 +1,8 @@
 import { isDeeperThan } from "../../lib/json.ts";
 import type { JsonObject, JsonValue, SourceKind } from "../../model/event.ts";
-import { FIELD_NAMES, type FieldType } from "../../model/field-names.ts";
+import { FIELD_NAMES, type FieldNameKey } from "../../model/field-names.ts";
 import { objectOf } from "../fields.ts";
+import { ownValue } from "../parameters.ts";
 import { hideSecrets } from "../secrets.ts";
 import type { ReadContext, ReadEvent, Reading } from "../reading.ts";
 import { wellFormed } from "../well-formed.ts";
@@ -33,6 +34,7 @@ export const BODY_NAMES = Object.keys(READERS) as BodyName[];
 /** Objects in one body; one with more is refused as a whole. */
 export const BODY_OBJECTS_MAX = 2000;
 const DEPTH_MAX = 32;
+const OUR_NAMES = Object.keys(FIELD_NAMES) as FieldNameKey[];
 
 /**
  * What became of the JSON that a controller has sent: an object, or an array of them. `open` remembers what has begun and
@@ -56,20 +58,18 @@ export function readBody(name: BodyName, body: JsonValue, context: ReadContext, 
   return events.length > 0 ? { kind: "events", events } : { kind: "nothing" };
 }
 
-/** A body's own field that has one of our names but not its type stands beside it. */
+/** A body's own field that has one of our names but cannot be what the name means stands beside it. */
 function keepTypes(raw: JsonObject): void {
-  for (const [name, { type }] of Object.entries(FIELD_NAMES)) {
+  for (const name of OUR_NAMES) {
     const value = raw[name];
-    if (value === undefined || isOfType(value, type)) continue;
-    delete raw[name];
-    if (value !== null) raw[`${name}_told`] = value;
+    if (value === undefined) continue;
+    const own = ownValue(name, value);
+    if (own !== undefined) raw[name] = own;
+    else {
+      delete raw[name];
+      if (value !== null && value !== "") raw[`${name}_told`] = value;
+    }
   }
-}
-
-function isOfType(value: JsonValue, type: FieldType): boolean {
-  if (type === "list") return Array.isArray(value);
-  if (type === "object") return objectOf(value) !== undefined;
-  return typeof value === (type === "text" ? "string" : type === "number" ? "number" : "boolean");
 }
 
 /** Controllers answer questions with `{ meta, data: [...] }` or `{ data: { hits: [...] } }`, and some senders pass that on as it is. */

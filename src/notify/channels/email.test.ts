@@ -211,6 +211,21 @@ test("many alerts are one mail with counts, links and how many more", async () =
   expect(text).toContain("And 10 more.");
 });
 
+test("what happened twice to one alert is one alert in the subject and the counts", async () => {
+  const peer = await startPeer(STRICT);
+  const alert = someAlert();
+  const message = messageOf([alert, alert]);
+  await send(settingsOf(peer), {
+    ...message,
+    items: [message.items[0]!, { ...message.items[1]!, reason: "reopened" }],
+  });
+  const text = readable(peer.mails[0]!.text);
+  expect(text).toContain("Subject: [high] New alert, Reopened: Failed logins");
+  expect(text).toContain("\n1 alert: 1 high");
+  expect(text).toContain("<h2>1 alert: 1 high</h2>");
+  expect(text).toContain("1 x site.failed_logins");
+});
+
 test("a server that says back the password, as it is or as it was sent, does not make it known", async () => {
   const sent = Buffer.from(`\0${LOGIN.user}\0${LOGIN.password}`).toString("base64");
   const peer = await startPeer({

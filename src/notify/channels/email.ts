@@ -4,7 +4,16 @@ import { formatTime } from "../../lib/time.ts";
 import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
 import { lines, oneLine } from "../../lib/text.ts";
 import { secretsOfLogin, withoutSecrets } from "../../lib/hiding.ts";
-import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
+import {
+  closingFacts,
+  closingTexts,
+  countsOf,
+  digestOf,
+  headlineOf,
+  lineOf,
+  REASON_WORDS,
+  REPEAT_WORDS,
+} from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
 // Messages as mails, in plain text and in HTML, handed to the operator's mail server.
@@ -147,9 +156,9 @@ function textOfOne(item: MessageItem): string[] {
 }
 
 function textOfMany(items: readonly MessageItem[]): string[] {
-  const { bySeverity, topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
+  const { topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
   return [
-    `${items.length} alerts: ${bySeverity.map(({ severity, count }) => `${count} ${severity}`).join(", ")}`,
+    countsOf(items),
     "",
     ...topRules.map(({ name, count }) => `${count} x ${oneLine(name, TITLE_CHARACTERS_MAX)}`),
     "",
@@ -184,8 +193,7 @@ function htmlOfOne(item: MessageItem): string {
 }
 
 function htmlOfMany(items: readonly MessageItem[]): string {
-  const { bySeverity, topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
-  const counts = bySeverity.map(({ severity, count }) => `${count} ${severity}`).join(", ");
+  const { topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
   const rules = topRules.map(
     ({ name, count }) => `<li>${count} &times; ${html(oneLine(name, TITLE_CHARACTERS_MAX))}</li>`,
   );
@@ -194,7 +202,7 @@ function htmlOfMany(items: readonly MessageItem[]): string {
       `<li>[${item.alert.severity}] <a href="${html(item.url)}">${html(oneLine(lineOf(item), LINE_CHARACTERS_MAX))}</a></li>`,
   );
   const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
-  return `<h2>${items.length} alerts: ${counts}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
+  return `<h2>${countsOf(items)}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

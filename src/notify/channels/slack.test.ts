@@ -72,6 +72,20 @@ test("of an alert that was resolved it is told how, by whom, and what they say",
   expect(JSON.stringify(two.blocks)).toContain("Resolved (false positive, by ann): Failed logins");
 });
 
+test("what happened twice to one alert is one alert, and both are told", async () => {
+  const alert = someAlert();
+  const twice = [...closedMessageOf(alert).items, { ...messageOf([alert]).items[0]!, reason: "reopened" as const }];
+  expect(await send({ ...messageOf([alert]), items: twice })).toEqual({ kind: "sent" });
+  const others = [...twice, ...messageOf([someAlert({ severity: "low" })]).items];
+  expect(await send({ ...messageOf([alert]), items: others })).toEqual({ kind: "sent" });
+  const [one, two] = peer.received.map(({ body }) => body);
+  expect(one.text).toBe("[high] Resolved, Reopened: Failed logins from 192.0.2.17");
+  expect(one.blocks[1].text.text).toBe("*high* 1");
+  const shown = JSON.stringify(one.blocks);
+  for (const part of ["Resolved (false positive, by ann): Failed", "Reopened: Failed"]) expect(shown).toContain(part);
+  expect(two.text).toBe("2 alerts: 1 high, 1 low");
+});
+
 test("a hundred alerts are one message with counts, rules, the worst of them and how many more", async () => {
   const alerts = Array.from({ length: 100 }, (_, i) =>
     someAlert({

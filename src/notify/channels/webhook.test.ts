@@ -54,6 +54,12 @@ test("of an alert that was resolved it is posted how, by whom, and what they say
   });
 });
 
+test("totals are of notifications, of which one alert may have several", async () => {
+  const alert = someAlert();
+  const { body } = await send(messageOf([alert, alert]));
+  expect(body).toMatchObject({ total: 2, omitted: 0, by_severity: { high: 2 } });
+});
+
 test("each post is signed over time and body; one that is sent again has the same delivery id and says so", async () => {
   const message = messageOf([someAlert()]);
   const first = await send(message);

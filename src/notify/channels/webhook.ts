@@ -2,7 +2,7 @@ import { formatTime } from "../../lib/time.ts";
 import { bodyHash } from "../../lib/signature.ts";
 import { alertView } from "../../model/alert.ts";
 import type { OpenChannel } from "../channel.ts";
-import { digestOf, type Closing, type Message } from "../message.ts";
+import { countSeverities, digestOf, type Closing, type Message } from "../message.ts";
 import { post } from "../post.ts";
 
 // Alerts as JSON to an address of the operator's, signed. docs/notifications.md has what a receiver does with it.
@@ -30,7 +30,7 @@ export const openWebhook: OpenChannel = (settings, surroundings) => {
 
 function bodyOf(message: Message): string {
   const { items } = message;
-  const { shown, bySeverity } = digestOf(items, ALERTS_MAX);
+  const { shown } = digestOf(items, ALERTS_MAX);
   const told: string[] = [];
   let bytes = 0;
   for (const { reason, alert, url, closing } of shown) {
@@ -50,7 +50,7 @@ function bodyOf(message: Message): string {
     sent_at: formatTime(message.at),
     total: items.length,
     omitted: items.length - told.length,
-    by_severity: Object.fromEntries(bySeverity.map(({ severity, count }) => [severity, count])),
+    by_severity: Object.fromEntries(countSeverities(items).map(({ severity, count }) => [severity, count])),
   });
   return `${head.slice(0, -1)},"notifications":[${told.join(",")}]}`;
 }
