@@ -222,6 +222,40 @@ describe("check", () => {
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
   });
 
+  test("finds addresses that this machine has not, and ports that two would open", async () => {
+    const elsewhere = "192.0.2.1";
+    const faults = async (env: Record<string, string>) => {
+      const { stdout, code } = await check(env, "--json");
+      const { faults: found } = JSON.parse(stdout) as { faults: { path: string; message: string }[] };
+      expect(code).toBe(found.length > 0 ? 2 : 0);
+      return found.map(({ path, message }) => `${path}: ${message}`);
+    };
+    const listening = { TOCSIN_NETFLOW_PORT: "2055", TOCSIN_SYSLOG_PORT: "5514" };
+    const none = `this machine has no address ${elsewhere}`;
+    expect(await faults({ TOCSIN_HOST: elsewhere })).toEqual([`host: ${none}`]);
+    expect(await faults({ TOCSIN_HOST: "no-such-host.invalid" })).toEqual([
+      expect.stringMatching(/^host: no-such-host\.invalid cannot be listened on/),
+    ]);
+    const both = { TOCSIN_FLOWS_ADDRESSES: `127.0.0.1,${elsewhere}`, TOCSIN_COLLECTORS_ADDRESSES: elsewhere };
+    expect(await faults({ ...listening, ...both })).toEqual([
+      `flows.addresses: ${none}`,
+      `collectors.addresses: ${none}`,
+    ]);
+    expect(await faults(both), "nothing listens there").toEqual([]);
+    expect(await faults({ ...listening, TOCSIN_EVE_PORT: "5514", TOCSIN_IPFIX_PORT: "2055" })).toEqual([
+      "ipfix_port: is 2055, and so is netflow_port: each needs a UDP port of its own",
+      "eve_port: is 5514, and so is syslog_port: each needs a TCP port of its own",
+    ]);
+    expect(await faults({ ...listening, TOCSIN_FLOWS_ADDRESSES: "0.0.0.0,127.0.0.1" })).toEqual([
+      expect.stringMatching(/^flows\.addresses: has 0\.0\.0\.0 and 127\.0\.0\.1/),
+    ]);
+    const apart = { TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1", TOCSIN_FLOWS_ADDRESSES: "127.0.0.2" };
+    expect(await faults({ ...listening, ...apart, TOCSIN_IPFIX_PORT: "5514" })).toEqual([]);
+    expect(await faults({ ...listening, TOCSIN_HOST: "127.9.9.9", TOCSIN_PORT: "2055", TOCSIN_EVE_PORT: "0" })).toEqual(
+      [],
+    );
+  });
+
   test("shows of the address of a list its host alone", async () => {
     const env = { TOCSIN_ENRICHMENT_LISTS: "feed=https://lists.example/list.txt?key=secret" };
     for (const { stdout, code } of [await check(env), await check(env, "--json")]) {
