@@ -40,10 +40,13 @@ describe("keys", () => {
     expect(await json("keys", "list")).toEqual([expect.objectContaining({ id: made.id, last_used_at: null })]);
   });
 
-  test("create makes the data folder where it is missing, for this user alone; the others say that there is none", async () => {
+  test("create makes the data folder where it is missing, for this user alone, and says so; the others say that there is none", async () => {
     const missing = join(folder, "not", "yet");
     const list = await tocsin(["keys", "list", "--data-dir", missing]);
     expect(list).toMatchObject({ code: 1, stderr: expect.stringMatching(/no data folder .*yet[^]*--data-dir/) });
+    const made = await tocsin([...CREATE, "--data-dir", missing]);
+    const told = expect.stringMatching(/no data folder .*yet: it was made[^]*another folder does not know this key/);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tsn_/), stderr: told });
     expect(await tocsin([...CREATE, "--data-dir", missing])).toMatchObject({ code: 0, stderr: "" });
     expect(statSync(missing).mode & 0o777).toBe(0o700);
     expect(statSync(join(missing, "keys.db")).mode & 0o777).toBe(0o600);
@@ -369,6 +372,15 @@ test("demo refuses more days than are kept", async () => {
   });
   expect(stderr).toMatch(/kept for 8 days/);
   expect(code).toBe(2);
+});
+
+test("an older Node is told what to do", async () => {
+  const older = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })';
+  const { code, stdout, stderr } = await tocsin(["version"], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}`,
+  });
+  expect(stderr).toMatch(/needs Node 26, and this is 20\.1\.0\.\n.*npm start/);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
 });
 
 test("version tells it in words and in JSON", async () => {
