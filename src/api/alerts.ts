@@ -63,7 +63,11 @@ const acknowledgementSchema = z
   .meta({ id: "Acknowledgement" });
 const reopeningSchema = z.strictObject({ comment: commentText.optional() }).meta({ id: "Reopening" });
 const alertExceptionSchema = exceptionInputSchema
-  .extend({ reason: exceptionInputSchema.shape.reason.optional().describe("default: the id of the alert") })
+  .extend({
+    reason: exceptionInputSchema.shape.reason
+      .optional()
+      .describe("default: `false positive: ` and the id of the alert"),
+  })
   .meta({ id: "ExceptionOfAlert", description: "events that are no match of the alert's rule from now on" });
 const resolvingSchema = z
   .strictObject({
