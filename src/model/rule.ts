@@ -201,7 +201,7 @@ const ruleFields = {
       "title of its alerts, filled from the event: Failed logins from {{raw.src_ip}}; default: the description's first line",
     ),
   references: z.array(z.string().trim().min(1).max(1000)).max(REFERENCES_MAX).default([]),
-  conditions: conditionsSchema.describe("all must hold"),
+  conditions: conditionsSchema.describe("all must hold; empty only with a sequence or an absence"),
   window: windowSchema.nullable().optional().describe("how close together, by the times of the events: 1s to 7d"),
   threshold: thresholdSchema.nullable().optional(),
   sequence: z
