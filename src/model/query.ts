@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -70,7 +70,7 @@ interface BoolInput {
 const filterSchema: z.ZodType<FilterInput> = z
   .lazy(() =>
     z.unknown().transform((input, context): FilterInput => {
-      const parsed = filterSchemaOf(input).safeParse(input);
+      const parsed = filterSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as FilterInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
       // It is refused; as it stands it can still be looked at for more.

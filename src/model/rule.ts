@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -53,7 +53,7 @@ export type ConditionInput =
 const conditionSchema: z.ZodType<ConditionInput> = z
   .lazy(() =>
     z.unknown().transform((input, context): ConditionInput => {
-      const parsed = itemSchemaOf(input).safeParse(input);
+      const parsed = itemSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as ConditionInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
       return z.NEVER;
