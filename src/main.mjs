@@ -1,9 +1,19 @@
-import { enableCompileCache } from "node:module";
+import * as loader from "node:module";
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 
 // JavaScript, and nothing imported before the cache is on: what takes types out of a file stays in memory once it was
 // needed, 12 MB of it, and the cache has every other file without them.
+
+// An older Node cannot read what comes next, and would say so in words that help nobody. It has no cache to import by name either.
+const NODE_MIN = 26;
+if (Number(process.versions.node.split(".")[0]) < NODE_MIN) {
+  process.stderr.write(
+    `Tocsin needs Node ${NODE_MIN}, and this is ${process.versions.node}.\n` +
+      `npm start and npx tocsin bring their own; or install Node ${NODE_MIN}.\n`,
+  );
+  process.exit(1);
+}
 
 // What lib/rest.ts asks for is done within seconds of the rest, and from the start on, not half a minute later.
 setFlagsFromString("--memory-reducer-delay-ms=4000");
@@ -15,7 +25,7 @@ setFlagsFromString("--no-memory-saver-mode");
 // The variable is what the threads go by. It keeps code apart by the flags above, which is why they come first.
 const cache = fileURLToPath(new URL("../node_modules/.cache/tocsin", import.meta.url));
 process.env.NODE_COMPILE_CACHE ??= cache;
-enableCompileCache(process.env.NODE_COMPILE_CACHE);
+loader.enableCompileCache(process.env.NODE_COMPILE_CACHE);
 
 const { runCommandLine } = await import("./commands/program.ts");
 process.exitCode = await runCommandLine(process.argv.slice(2));

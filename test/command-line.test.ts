@@ -40,10 +40,13 @@ describe("keys", () => {
     expect(await json("keys", "list")).toEqual([expect.objectContaining({ id: made.id, last_used_at: null })]);
   });
 
-  test("create makes the data folder where it is missing, for this user alone; the others say that there is none", async () => {
+  test("create makes the data folder where it is missing, for this user alone, and says so; the others say that there is none", async () => {
     const missing = join(folder, "not", "yet");
     const list = await tocsin(["keys", "list", "--data-dir", missing]);
     expect(list).toMatchObject({ code: 1, stderr: expect.stringMatching(/no data folder .*yet[^]*--data-dir/) });
+    const made = await tocsin([...CREATE, "--data-dir", missing]);
+    const told = expect.stringMatching(/no data folder .*yet: it was made[^]*another folder does not know this key/);
+    expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tsn_/), stderr: told });
     expect(await tocsin([...CREATE, "--data-dir", missing])).toMatchObject({ code: 0, stderr: "" });
     expect(statSync(missing).mode & 0o777).toBe(0o700);
     expect(statSync(join(missing, "keys.db")).mode & 0o777).toBe(0o600);
@@ -222,6 +225,40 @@ describe("check", () => {
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
   });
 
+  test("finds addresses that this machine has not, and ports that two would open", async () => {
+    const elsewhere = "192.0.2.1";
+    const faults = async (env: Record<string, string>) => {
+      const { stdout, code } = await check(env, "--json");
+      const { faults: found } = JSON.parse(stdout) as { faults: { path: string; message: string }[] };
+      expect(code).toBe(found.length > 0 ? 2 : 0);
+      return found.map(({ path, message }) => `${path}: ${message}`);
+    };
+    const listening = { TOCSIN_NETFLOW_PORT: "2055", TOCSIN_SYSLOG_PORT: "5514" };
+    const none = `this machine has no address ${elsewhere}`;
+    expect(await faults({ TOCSIN_HOST: elsewhere })).toEqual([`host: ${none}`]);
+    expect(await faults({ TOCSIN_HOST: "no-such-host.invalid" })).toEqual([
+      expect.stringMatching(/^host: no-such-host\.invalid cannot be listened on/),
+    ]);
+    const both = { TOCSIN_FLOWS_ADDRESSES: `127.0.0.1,${elsewhere}`, TOCSIN_COLLECTORS_ADDRESSES: elsewhere };
+    expect(await faults({ ...listening, ...both })).toEqual([
+      `flows.addresses: ${none}`,
+      `collectors.addresses: ${none}`,
+    ]);
+    expect(await faults(both), "nothing listens there").toEqual([]);
+    expect(await faults({ ...listening, TOCSIN_EVE_PORT: "5514", TOCSIN_IPFIX_PORT: "2055" })).toEqual([
+      "ipfix_port: is 2055, and so is netflow_port: each needs a UDP port of its own",
+      "eve_port: is 5514, and so is syslog_port: each needs a TCP port of its own",
+    ]);
+    expect(await faults({ ...listening, TOCSIN_FLOWS_ADDRESSES: "0.0.0.0,127.0.0.1" })).toEqual([
+      expect.stringMatching(/^flows\.addresses: has 0\.0\.0\.0 and 127\.0\.0\.1/),
+    ]);
+    const apart = { TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1", TOCSIN_FLOWS_ADDRESSES: "127.0.0.2" };
+    expect(await faults({ ...listening, ...apart, TOCSIN_IPFIX_PORT: "5514" })).toEqual([]);
+    expect(await faults({ ...listening, TOCSIN_HOST: "127.9.9.9", TOCSIN_PORT: "2055", TOCSIN_EVE_PORT: "0" })).toEqual(
+      [],
+    );
+  });
+
   test("shows of the address of a list its host alone", async () => {
     const env = { TOCSIN_ENRICHMENT_LISTS: "feed=https://lists.example/list.txt?key=secret" };
     for (const { stdout, code } of [await check(env), await check(env, "--json")]) {
@@ -335,6 +372,15 @@ test("demo refuses more days than are kept", async () => {
   });
   expect(stderr).toMatch(/kept for 8 days/);
   expect(code).toBe(2);
+});
+
+test("an older Node is told what to do", async () => {
+  const older = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })';
+  const { code, stdout, stderr } = await tocsin(["version"], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}`,
+  });
+  expect(stderr).toMatch(/needs Node 26, and this is 20\.1\.0\.\n.*npm start/);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
 });
 
 test("version tells it in words and in JSON", async () => {

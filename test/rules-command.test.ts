@@ -159,6 +159,12 @@ describe("rules import", () => {
 
     const refused = await tocsin(["rules", "import", paths[1]!, "--url", server.address, "--key", "tsn_wrong"]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/The service refused: /) });
+    const unmapped = async (mapping: string) =>
+      (await tocsin(["rules", "import", paths[1]!, "--mapping", write("mapping.yaml", mapping)], env)).stderr.trimEnd();
+    expect(await unmapped("colour: red\n")).toMatch(/^The service refused: mapping: line 1: .*$/);
+    expect(await unmapped("colour: red\nshape: round\n")).toMatch(
+      /^The service refused: 2 faults\n {2}mapping: line 1: .*\n {2}mapping: line 2: .*$/,
+    );
     const unkeyed = await tocsin(["rules", "import", paths[1]!, "--url", server.address]);
     expect(unkeyed).toMatchObject({ code: 2, stderr: expect.stringMatching(/TOCSIN_KEY/) });
   });

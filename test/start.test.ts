@@ -161,6 +161,14 @@ test("a start that finds events and no key says so, and does not call itself the
   expect(server.output()).toMatch(/"level":"warn".*keys\.db.*missing or empty/);
 });
 
+test("a start on a folder of demo events is the first one: no key was ever there", async () => {
+  expect(await tocsin(["demo", "--events", "10", "--flows", "0", "--data-dir", folder])).toMatchObject({ code: 0 });
+  const server = await start(folder);
+  await expect.poll(() => server.output()).toMatch(KEY);
+  expect(server.output()).toMatch(/runs for the first time/);
+  expect(server.output()).not.toMatch(/are gone|missing or empty/);
+});
+
 describe("a start that cannot be", () => {
   const refused = async (args: string[], message: RegExp, code = 1, env = {}) => {
     const outcome = await tocsin(["serve", "--data-dir", folder, ...args], env);

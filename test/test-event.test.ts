@@ -30,6 +30,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+test("a service that wants its access events signed: which setting has the secret", async () => {
+  const { TOCSIN_COLLECTORS_ACCESS_SECRET: _, ...unsigned } = env;
+  for (const wrong of [[], ["--collectors-access-secret", "another secret"]]) {
+    const { code, stderr } = await tocsin(["test-event", "access", ...wrong], unsigned);
+    expect(stderr).toMatch(/refused: the .*sign.*\n.*--collectors-access-secret.*TOCSIN_COLLECTORS_ACCESS_SECRET/);
+    expect(code).toBe(1);
+  }
+});
+
 test("an event of each source goes all the way and is shown with its id and the time of now", async () => {
   const startedAtMs = Date.now();
   const outcomes = await Promise.all(TEST_SOURCES.map((source) => tocsin(["test-event", source, "--json"], env)));

@@ -36,12 +36,35 @@ export const COMMENT_EXAMPLE = {
   created_at: "2026-11-15T08:41:00.000Z",
 };
 
-const ENTRY_ID = "tln_019a84f2c0d17a3e8b5d4e6f7a8b9c0d";
+const CONSOLE = COMMENT_EXAMPLE.author;
+let entries = 0;
+const entry = (at: string, kind: string, more: object, actor = CONSOLE) => ({
+  id: `tln_019a84f2c0d17a3e8b5d4e6f7a8b9c${String(++entries).padStart(2, "0")}`,
+  at,
+  kind,
+  actor,
+  ...more,
+});
+const commented = (at: string, body: string) =>
+  entry(at, "commented", { comment: { ...COMMENT_EXAMPLE, body, created_at: at } });
 
-export const ALERT_DETAIL_EXAMPLE = {
+const ACKNOWLEDGED_AT = "2026-11-15T08:40:00.000Z";
+const RESOLVED_AT = "2026-11-15T09:05:00.000Z";
+const REOPENED_AT = "2026-11-15T09:30:00.000Z";
+
+export const ACKNOWLEDGEMENT_EXAMPLE = { comment: "Looking into it", assignee: ALERT_EXAMPLE.assignee };
+export const RESOLVING_EXAMPLE = {
+  resolution: "true_positive",
+  comment: "The account was locked and the user told.",
+  actions_taken: ["locked the account", "blocked 192.0.2.17"],
+};
+export const REOPENING_EXAMPLE = { comment: "It happened again" };
+
+/** As it is once somebody has taken it. */
+export const ACKNOWLEDGED_EXAMPLE = {
   ...ALERT_EXAMPLE,
-  actions_taken: [],
-  acknowledged_at: "2026-11-15T08:40:00.000Z",
+  actions_taken: [] as string[],
+  acknowledged_at: ACKNOWLEDGED_AT,
   resolved_at: null,
   group: { field: "raw.src_ip", value: "192.0.2.17" },
   rule: {
@@ -53,14 +76,43 @@ export const ALERT_DETAIL_EXAMPLE = {
   related_events: [EVENT_EXAMPLE],
   related_events_total: ALERT_EXAMPLE.event_count,
   timeline: [
-    { id: ENTRY_ID, at: ALERT_EXAMPLE.created_at, kind: "created", actor: "system", count: ALERT_EXAMPLE.event_count },
-    {
-      id: ENTRY_ID,
-      at: "2026-11-15T08:40:00.000Z",
-      kind: "acknowledged",
-      actor: "console",
-      assignee: "anna@example.com",
-    },
-    { id: ENTRY_ID, at: COMMENT_EXAMPLE.created_at, kind: "commented", actor: "console", comment: COMMENT_EXAMPLE },
+    entry(ALERT_EXAMPLE.created_at, "created", { count: ALERT_EXAMPLE.event_count }, "system"),
+    entry(ACKNOWLEDGED_AT, "acknowledged", { assignee: ALERT_EXAMPLE.assignee }),
+    commented(ACKNOWLEDGED_AT, ACKNOWLEDGEMENT_EXAMPLE.comment),
+  ],
+};
+
+/** With a comment beside that. */
+export const ALERT_DETAIL_EXAMPLE = {
+  ...ACKNOWLEDGED_EXAMPLE,
+  timeline: [...ACKNOWLEDGED_EXAMPLE.timeline, commented(COMMENT_EXAMPLE.created_at, COMMENT_EXAMPLE.body)],
+};
+
+const { resolution, comment, actions_taken } = RESOLVING_EXAMPLE;
+export const RESOLVED_EXAMPLE = {
+  ...ALERT_DETAIL_EXAMPLE,
+  status: "resolved",
+  resolution,
+  actions_taken,
+  resolved_at: RESOLVED_AT,
+  timeline: [
+    ...ALERT_DETAIL_EXAMPLE.timeline,
+    entry(RESOLVED_AT, "resolved", { resolution, actions_taken }),
+    commented(RESOLVED_AT, comment),
+  ],
+};
+
+/** It stays with its assignee. */
+export const REOPENED_EXAMPLE = {
+  ...RESOLVED_EXAMPLE,
+  status: "open",
+  resolution: null,
+  actions_taken: [],
+  acknowledged_at: null,
+  resolved_at: null,
+  timeline: [
+    ...RESOLVED_EXAMPLE.timeline,
+    entry(REOPENED_AT, "reopened", {}),
+    commented(REOPENED_AT, REOPENING_EXAMPLE.comment),
   ],
 };

@@ -11,6 +11,7 @@ import {
   alertView,
   BULK_ALERTS_MAX,
   COMMENT_BYTES_MAX,
+  COMMENTS_MAX,
   commentSchema,
   commentView,
   type Alert,
@@ -24,7 +25,17 @@ import { boundParameter, refuseBackwards } from "../model/query.ts";
 import { exceptionInputSchema } from "../model/rule.ts";
 import { exceptionFaults } from "../model/rule-faults.ts";
 import type { AlertTotals, Store } from "../store/store.ts";
-import { ALERT_DETAIL_EXAMPLE, ALERT_EXAMPLE, COMMENT_EXAMPLE } from "./alert-examples.ts";
+import {
+  ACKNOWLEDGED_EXAMPLE,
+  ACKNOWLEDGEMENT_EXAMPLE,
+  ALERT_DETAIL_EXAMPLE,
+  ALERT_EXAMPLE,
+  COMMENT_EXAMPLE,
+  REOPENED_EXAMPLE,
+  REOPENING_EXAMPLE,
+  RESOLVED_EXAMPLE,
+  RESOLVING_EXAMPLE,
+} from "./alert-examples.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { data, dataText, endpoint, type Answer, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
@@ -63,7 +74,11 @@ const acknowledgementSchema = z
   .meta({ id: "Acknowledgement" });
 const reopeningSchema = z.strictObject({ comment: commentText.optional() }).meta({ id: "Reopening" });
 const alertExceptionSchema = exceptionInputSchema
-  .extend({ reason: exceptionInputSchema.shape.reason.optional().describe("default: the id of the alert") })
+  .extend({
+    reason: exceptionInputSchema.shape.reason
+      .optional()
+      .describe("default: `false positive: ` and the id of the alert"),
+  })
   .meta({ id: "ExceptionOfAlert", description: "events that are no match of the alert's rule from now on" });
 const resolvingSchema = z
   .strictObject({
@@ -121,7 +136,7 @@ export async function movedAlert(store: DetailStore, alert: AlertSummary): Promi
 
 export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOptions): Endpoint[] {
   const moved = ({ alert }: { alert: AlertSummary }) => movedAlert(store, alert);
-  const detailAnswer = { 200: { about: "the alert", data: alertDetailSchema, example: ALERT_DETAIL_EXAMPLE } };
+  const detailAnswer = (example: object) => ({ 200: { about: "the alert", data: alertDetailSchema, example } });
   return [
     endpoint({
       method: "GET",
@@ -202,7 +217,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       summary: "One alert with its events and its timeline",
       scopes: ["alerts:read"],
       params: idParams,
-      answers: detailAnswer,
+      answers: detailAnswer(ALERT_DETAIL_EXAMPLE),
       problems: ["not_found"],
       handle: async ({ params }) => {
         const found = await store.alerts.withTimeline(params.id);
@@ -221,8 +236,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       params: idParams,
       body: acknowledgementSchema,
       bodyOptional: true,
-      example: { comment: "Looking into it", assignee: "anna@example.com" },
-      answers: detailAnswer,
+      example: ACKNOWLEDGEMENT_EXAMPLE,
+      answers: detailAnswer(ACKNOWLEDGED_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
         moved(await alerts.move(params.id, { action: "acknowledge", ...body }, key.name)),
@@ -239,12 +254,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       scopes: ["alerts:write"],
       params: idParams,
       body: resolvingSchema,
-      example: {
-        resolution: "true_positive",
-        comment: "The account was locked and the user told.",
-        actions_taken: ["locked the account", "blocked 192.0.2.17"],
-      },
-      answers: detailAnswer,
+      example: RESOLVING_EXAMPLE,
+      answers: detailAnswer(RESOLVED_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) => {
         const { resolution, comment, actions_taken: actionsTaken, exception } = body;
@@ -270,8 +281,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       params: idParams,
       body: reopeningSchema,
       bodyOptional: true,
-      example: { comment: "It happened again" },
-      answers: detailAnswer,
+      example: REOPENING_EXAMPLE,
+      answers: detailAnswer(REOPENED_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
         moved(await alerts.move(params.id, { action: "reopen", ...body }, key.name)),
@@ -282,7 +293,9 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       operationId: "commentOnAlert",
       tag: "Alerts",
       summary: "Add a comment to an alert's timeline",
-      about: "Markdown. It is kept and given back as it was sent: whoever shows it must not take it for HTML.",
+      about:
+        "Markdown. It is kept and given back as it was sent: whoever shows it must not take it for HTML. An alert takes " +
+        `${COMMENTS_MAX.toLocaleString("en")} comments at most: one more is a 409.`,
       scopes: ["alerts:write"],
       params: idParams,
       body: z.strictObject({ body: commentText }).meta({ id: "NewComment" }),

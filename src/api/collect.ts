@@ -31,12 +31,17 @@ const answerSchema = z
   })
   .meta({ id: "CollectAnswer" });
 
-const bodySchema = z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]);
+const bodySchema = z.union([
+  z.record(z.string(), z.unknown()),
+  z.string(),
+  z.array(z.union([z.record(z.string(), z.unknown()), z.string()])).max(POST_ITEMS_MAX),
+]);
 
 const ABOUT =
-  `Names: ${COLLECT_NAMES.map((name) => `\`${name}\``).join(", ")}. A JSON object or an array of them, or one thing on each ` +
-  `line (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`). At most ${POST_ITEMS_MAX.toLocaleString("en")} things in one body; an object is at ` +
-  "most as large as a submission (`body_limits.submit_bytes`), a line of text as `collectors.line_bytes_max` says. " +
+  `Names: ${COLLECT_NAMES.map((name) => `\`${name}\``).join(", ")}. A thing is a JSON object, for \`syslog\` a JSON string. One of ` +
+  `them, an array of them, or one on each line (\`${NDJSON_TYPE}\`, \`${TEXT_TYPE}\`), where a line of syslog stands as it is. At most ` +
+  `${POST_ITEMS_MAX.toLocaleString("en")} things in one body, which is as large as \`body_limits.batch_bytes\` says at most; an object ` +
+  "is at most as large as a submission (`body_limits.submit_bytes`), a line of text as `collectors.line_bytes_max` says. " +
   "Answered once what came of it is durable; what was refused is named with its reason and does not touch the rest. " +
   "With `collectors.access_secret` set, bodies for `access` must be signed: the header `Signature` is `t=<unix seconds>,v1=<hex>`, " +
   `the HMAC-SHA256 of \`<t>.<body>\`, not older than ${SIGNATURE_MS_MAX / 1000} s and never sent before.`;
@@ -49,7 +54,13 @@ const CALL_EXAMPLE = {
   status: "answered",
   duration: 5,
 };
-const EXAMPLE = { accepted: 1, nothing: 0, refused: [], ids: ["evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d"] };
+/** Of a call that was answered: that it began, and that it ended. */
+const EXAMPLE = {
+  accepted: 1,
+  nothing: 0,
+  refused: [],
+  ids: ["evt_01a1de53db4c70008000499d449120c4", "evt_01a1de53db4c7000800049a14490ab2f"],
+};
 
 export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions): Endpoint[] {
   const rules: BodyRules = { bytesMax: bodyBytesMax, types: BODY_TYPES, assumed: JSON_TYPE };
@@ -60,7 +71,9 @@ export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions
     body: bodySchema,
     bodyTypes: BODY_TYPES,
     example: CALL_EXAMPLE,
-    requestHeaders: z.object({ signature: z.string().optional() }),
+    requestHeaders: z.object({
+      Signature: z.string().optional().describe("t=<unix seconds>,v1=<hex>: of access, where a secret is set for it"),
+    }),
     answers: { 200: { about: "what became of it", data: answerSchema, example: EXAMPLE } },
     problems: ["not_found"],
   } as const;

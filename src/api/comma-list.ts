@@ -24,5 +24,5 @@ export function commaListParameter<Item>(item: z.ZodType<Item>, about: string) {
       return items;
     })
     .optional()
-    .describe(`${about}; several with commas between`);
+    .describe(`${about}; several with commas between, at most ${LIST_ITEMS_MAX}`);
 }

@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
 let server: TestServer;
@@ -54,6 +54,99 @@ describe("the OpenAPI document", () => {
     expect(examples).toBeGreaterThan(50);
   });
 
+  test("has examples that the service answers just so", async () => {
+    const at = Date.UTC(2026, 10, 15, 8, 30);
+    const service = await openTestServer({ now: () => at });
+    onTestFinished(() => service.close());
+    const exampleOf = (path: string, status = 200, method = "post") => {
+      const { requestBody, responses } = document.paths[path][method];
+      const asked = requestBody?.content["application/json"].example;
+      return { asked, told: responses[status].content["application/json"].example.data };
+    };
+    const post = async (path: string, id: string, status = 200, more = {}) => {
+      const { asked, told } = exampleOf(path, status);
+      const answer = await service.call("POST", path.replace("{id}", id), { body: { ...asked, ...more } });
+      expect(answer.status, path).toBe(status);
+      return { given: answer.body.data, told };
+    };
+    const like = (told: object, ...names: string[]) =>
+      Object.fromEntries(Object.entries(told).filter(([name]) => !names.includes(name)));
+
+    await post("/v1/rules", "", 201, { threshold: null, window: null, group_by: null });
+    const { given: event, told: shown } = await post("/v1/events", "", 201);
+    expect(event).toEqual({ ...shown, id: event.id });
+    const search = await post("/v1/events/search", "");
+    expect(search.given).toEqual({ ...search.told, results: [event] });
+    const simulated = await post("/v1/rules/simulate", "");
+    expect(simulated.given).toEqual(simulated.told);
+    const call = exampleOf("/v1/collect/{name}");
+    const { data: posted } = (await service.call("POST", "/v1/collect/talk", { body: call.asked })).body;
+    expect({ ...posted, ids: posted.ids.length }).toEqual({ ...call.told, ids: call.told.ids.length });
+
+    const id = await vi.waitFor(async () => {
+      const { data } = (await service.call("GET", "/v1/alerts?rule_name=site.repeated_login_failure")).body;
+      expect(data).toHaveLength(1);
+      return data[0].id as string;
+    }, 20_000);
+    const own = ["id", "event_count", "related_events_total", "related_events", "rule", "group", "timeline"];
+    const times = ["created_at", "first_event_at", "last_event_at", "acknowledged_at", "resolved_at", "title"];
+    const entries = (timeline: { kind: string; comment?: { body: string } }[]) =>
+      timeline.map(({ kind, comment }) => comment?.body ?? kind);
+    for (const move of ["acknowledge", "comments", "resolve", "reopen"]) {
+      const { given, told } = await post(`/v1/alerts/{id}/${move}`, id, move === "comments" ? 201 : 200);
+      if (move === "comments") continue;
+      expect(like(given, ...own, ...times), move).toEqual(like(told, ...own, ...times));
+      expect(entries(given.timeline), move).toEqual(entries(told.timeline));
+      for (const time of times) expect(given[time] === null, `${move} ${time}`).toBe(told[time] === null);
+    }
+    const [flow] = document.paths["/api/v1/flows"].get.responses["200"].content["application/json"].example.flows;
+    expect(Number.parseInt(flow.id.slice(4, 16), 16)).toBe(flow.timestamp);
+  });
+
+  test("takes lines of syslog as strings, as the service does", async () => {
+    const line = "<13>Nov 15 08:30:00 gateway test: a line";
+    for (const body of [line, [line], [line, line]]) {
+      expect(bodyFaults(body, "/v1/collect/{name}")).toEqual([]);
+      const { data } = (await server.call("POST", "/v1/collect/syslog", { body: JSON.stringify(body) })).body;
+      expect(data).toMatchObject({ accepted: [body].flat().length, refused: [] });
+    }
+    for (const body of [5, [5], null]) expect(bodyFaults(body, "/v1/collect/{name}")).not.toEqual([]);
+  });
+
+  test("has a shape for whatever an aggregation answers", async () => {
+    const event = { type: "aggregated", source: "custom", data: { size: 3, user: "ann" } };
+    expect((await server.call("POST", "/v1/events", { body: event })).status).toBe(201);
+    const leaves = {
+      all: { count: {} },
+      stats: { stats: { field: "raw.size" } },
+      times: { stats: { field: "timestamp" } },
+      users: { cardinality: { field: "raw.user" } },
+      none: { stats: { field: "raw.none" } },
+    };
+    const aggs = {
+      ...leaves,
+      by_size: { histogram: { field: "raw.size", interval: 2 }, aggs: leaves },
+      by_type: { terms: { field: "type" }, aggs: { ...leaves, by_user: { terms: { field: "raw.user" } } } },
+    };
+    const { body } = await server.call("POST", "/v1/events/search", { body: { query: {}, aggs, limit: 0 } });
+    const place = ["paths", "/v1/events/search", "post", "responses", "200", "content", "application/json", "schema"];
+    expect(faultsOf(body, ...place)).toEqual([]);
+    const wrong = structuredClone(body);
+    wrong.data.aggregations.by_type.buckets[0].stats = "3";
+    expect(faultsOf(wrong, ...place)).not.toEqual([]);
+  });
+
+  test("says what every header is for that a request may carry", () => {
+    const headers = Object.values<any>(document.paths).flatMap((operations) =>
+      Object.values<any>(operations).flatMap(({ parameters = [] }) =>
+        parameters.filter((parameter: { in: string }) => parameter.in === "header"),
+      ),
+    );
+    const names = new Set(headers.map(({ name }) => name));
+    expect([...names].sort()).toEqual(["Idempotency-Key", "If-Match", "Last-Event-ID", "Signature"]);
+    for (const { name, description } of headers) expect(description, name).toMatch(/\w+ \w+/);
+  });
+
   test("takes the times that the service takes: with a time of day, or a date alone", () => {
     const submission = { type: "a", source: "custom", data: {} };
     const range = (from: string) => ({ query: { time_range: { from } } });
@@ -100,6 +193,9 @@ describe("the OpenAPI document", () => {
       ["post", "/v1/rules", { ...rule, window: "five" }, false],
       ["post", "/v1/rules", { ...rule, dedup: { period: "0s" } }, false],
       ["post", "/v1/rules", rule, true],
+      ["post", "/v1/events/search", search({ sort: { type: "asc" } }), true],
+      ["post", "/v1/events/search", search({ sort: many(6, (n) => [`raw.f${n}`, "asc"]) }), false],
+      ["post", "/v1/events/search", search({ aggs: many(21, (n) => [`a${n}`, { count: {} }]) }), false],
     ];
     const { id } = (await server.call("GET", "/v1/rules?per_page=1")).body.data[0];
     for (const [method, path, body, isTaken] of cases) {
@@ -111,6 +207,10 @@ describe("the OpenAPI document", () => {
       faultsOf(value, "paths", "/v1/events", "post", "parameters", "0", "schema").length;
     expect(["one-key", "two keys", "", "k".repeat(256)].map(headerFaults)).toEqual([0, 1, 2, 1]);
   });
+
+  function many(count: number, entry: (n: number) => [string, unknown]) {
+    return Object.fromEntries(Array.from({ length: count }, (_, n) => entry(n)));
+  }
 
   function histogram(interval: string) {
     return { query: {}, aggs: { a: { histogram: { field: "timestamp", interval } } } };

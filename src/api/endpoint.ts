@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { faultsOf, formatPath, joinFaults, type Fault } from "../lib/fault.ts";
+import { faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
@@ -242,7 +242,7 @@ function protoFaults(value: unknown): Fault[] {
 
 /** `whole` names the input where a fault has no place in it. */
 function check(schema: z.ZodType, input: unknown, whole: string, faults: Fault[]): unknown {
-  const parsed = schema.safeParse(input, { reportInput: true });
+  const parsed = schema.safeParse(input, { ...WITH_NAMES, reportInput: true });
   if (parsed.success) return parsed.data;
   for (const { field, message } of faultsOf(parsed.error)) faults.push({ field: field || whole, message });
   return undefined;

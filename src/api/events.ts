@@ -4,7 +4,7 @@ import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
-import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
+import { boundParameter, HISTOGRAM_BUCKETS_MAX, searchSchema, toSearchQuery } from "../model/query.ts";
 import type { Store } from "../store/store.ts";
 import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
@@ -12,18 +12,22 @@ import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
+import { AGGREGATIONS_ANSWER_EXAMPLE, AGGREGATIONS_EXAMPLE, searchAnswerSchema } from "./search-answer.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
 
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 255;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]+$/;
 
 const idempotencyHeader = z.object({
-  "idempotency-key": z
+  "Idempotency-Key": z
     .string()
     .min(1)
     .max(IDEMPOTENCY_KEY_CHARACTERS_MAX)
     .meta({ pattern: IDEMPOTENCY_KEY.source })
-    .optional(),
+    .optional()
+    .describe(
+      "visible ASCII of your own making, such as a UUID; each API key has its own, and they are known for 24 hours",
+    ),
 });
 
 const SUBMISSION_EXAMPLE = {
@@ -96,6 +100,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       operationId: "searchEvents",
       tag: "Events",
       summary: "Search and aggregate events",
+      about:
+        "`query` says which events; `limit: 0` asks for `total` and aggregations alone. In a histogram, `interval` is a duration on " +
+        `\`timestamp\` and a number on any other field, and may make ${HISTOGRAM_BUCKETS_MAX.toLocaleString("en")} buckets at most. ` +
+        "`aggs` within `terms` or `histogram` are answered in each bucket.",
       scopes: ["events:read"],
       body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {
@@ -104,12 +112,9 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
             must: [{ field: "raw.src_ip", cidr: "192.0.2.0/24" }],
             must_not: [{ field: "severity", in: ["info", "low"] }],
           },
-          time_range: { from: "2026-11-08T00:00:00Z", to: "2026-11-15T00:00:00Z" },
+          time_range: { from: "2026-11-09T00:00:00Z", to: "2026-11-16T00:00:00Z" },
         },
-        aggs: {
-          by_type: { terms: { field: "type", size: 5 } },
-          by_hour: { histogram: { field: "timestamp", interval: "1h" } },
-        },
+        aggs: AGGREGATIONS_EXAMPLE,
         sort: { timestamp: "desc" },
         limit: 20,
       },
@@ -117,14 +122,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         200: {
           about: "what was found",
           data: searchAnswerSchema,
-          example: {
-            results: [EVENT_EXAMPLE],
-            total: 1,
-            aggregations: {
-              by_type: { buckets: [{ key: "login_failure", count: 1 }], other_count: 0 },
-              by_hour: { buckets: [{ key: "2026-11-15T08:00:00.000Z", count: 1 }] },
-            },
-          },
+          example: { results: [EVENT_EXAMPLE], total: 1, aggregations: AGGREGATIONS_ANSWER_EXAMPLE },
         },
       },
       handle: async ({ body }) => {
@@ -174,7 +172,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "`rejected` names each that was not stored, by its place in the batch: `index` counts submissions from 0, and lines only " +
         "where something stands on them. `ids` are those of the others, in order. " +
         "With an `Idempotency-Key`, the same batch may be sent again within 24 hours: what is stored of it is not stored again and " +
-        "has the ids it had, the rest is stored now. The key must stand for one batch.",
+        "has the ids it had, the rest is stored now. The key must stand for one batch. Each submission is at most as large as one that is " +
+        "sent alone (`body_limits.submit_bytes`), and all of them as `body_limits.batch_bytes` says.",
       scopes: ["events:write"],
       requestHeaders: idempotencyHeader,
       body: z.array(submissionSchema).min(1).max(BATCH_ITEMS_MAX),
@@ -249,14 +248,6 @@ function idempotencyFaults(header: string | string[] | undefined): Fault[] {
   const message = `must be 1 to ${IDEMPOTENCY_KEY_CHARACTERS_MAX} visible ASCII characters`;
   return [{ field: "Idempotency-Key", message }];
 }
-
-const searchAnswerSchema = z
-  .object({
-    results: z.array(eventSchema),
-    total: z.int().describe("all matching events"),
-    aggregations: z.record(z.string(), z.looseObject({})).describe("the answer to each aggregation, by its name"),
-  })
-  .meta({ id: "SearchAnswer" });
 
 const batchAnswerSchema = z
   .object({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Exporter } from "../exports/exporter.ts";
+import { EXPORTS_WAITING_MAX, type Exporter } from "../exports/exporter.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuestion } from "../model/export.ts";
@@ -38,7 +38,9 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       operationId: "exportEvents",
       tag: "Exports",
       summary: "Export events to a file",
-      about: "Answers at once; the file is written in the background and kept for 24 hours.",
+      about:
+        "Answers at once; the file is written in the background and kept for 24 hours. At most " +
+        `${EXPORTS_WAITING_MAX} wait: one more is a 503.`,
       scopes: ["events:read"],
       body: exportRequestSchema.superRefine(
         ({ query }, context) => sourceFaults(query, sources, context),
@@ -78,7 +80,11 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       scopes: ["events:read"],
       params: idParams,
       answers: {
-        200: { about: "it is gone", data: z.object({ id: z.string(), deleted: z.literal(true) }) },
+        200: {
+          about: "it is gone",
+          data: z.object({ id: z.string(), deleted: z.literal(true) }),
+          example: { id: EXPORT_EXAMPLE.id, deleted: true },
+        },
       },
       problems: ["not_found"],
       handle: ({ params }) => {

@@ -211,3 +211,27 @@ test("figures of the timestamp are times, and their sum is null", async () => {
   expect(kinds.buckets[0]).toEqual({ key: "a", count: 1, times: at("2026-11-15T10:00:00.000Z") });
   expect((await answer("never")).times).toEqual(at(null));
 });
+
+test("a name that is not known is told with the one that is near it, wherever it stands", async () => {
+  const near = (name: string) => `is not known here; did you mean ${name}?`;
+  const get = async (path: string) => detailsOf(await server.call("GET", path));
+  expect(await get("/v1/events?severty=high&colour=red")).toEqual({
+    severty: near("severity"),
+    colour: "is not known here",
+  });
+  expect(await get("/v1/alerts?asignee=anna")).toEqual({ asignee: near("assignee") });
+  expect(detailsOf(await post("/v1/events", { tpye: "a", type: "a", source: "custom", data: {} }))).toEqual({
+    tpye: near("type"),
+  });
+  const filters = { must: [{ field: "type", equls: "a" }, { bool: { shoud: [] } }] };
+  const body = { query: { boole: {}, bool: filters }, aggs: { a: { terms: { feild: "type", field: "type" } } } };
+  expect(detailsOf(await search(body))).toMatchObject({
+    "query.boole": near("bool"),
+    "query.bool.must[0].equls": near("equals"),
+    "query.bool.must[1].bool.shoud": near("should"),
+    "aggs.a.terms.feild": near("field"),
+  });
+  const many = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`fiel${n}`, n]));
+  const told = detailsOf(await search({ query: {}, ...many, ["quer".repeat(100_000)]: 1 }));
+  expect(new Set(Object.values(told))).toEqual(new Set(["is not known here"]));
+});

@@ -79,7 +79,7 @@ export const timeseriesSchema = z
 const END = Date.UTC(2026, 10, 15, 8, 30);
 
 export const FLOW_EXAMPLE = {
-  id: "flw_019e2b0e68400000001f4a",
+  id: `flw_${END.toString(16).padStart(12, "0")}0000001f4a`,
   timestamp: END,
   window_start: END - 60_000,
   window_end: END,

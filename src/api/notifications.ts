@@ -25,6 +25,14 @@ const EXAMPLE = {
   error: "answered 404: no_service",
 };
 
+const RESENT_EXAMPLE = {
+  ...EXAMPLE,
+  status: "waiting",
+  delivery_id: null,
+  attempts: 0,
+  settled_at: null,
+};
+
 export interface NotificationEndpointOptions {
   readonly notifications: NotificationStore;
   /** Those that the settings have. */
@@ -83,7 +91,7 @@ export function notificationEndpoints({ notifications, channels, now }: Notifica
       scopes: ["alerts:write"],
       params: z.object({ id: z.string() }),
       answers: {
-        200: { about: "the notification", data: notificationSchema, example: { ...EXAMPLE, status: "waiting" } },
+        200: { about: "the notification, in line again", data: notificationSchema, example: RESENT_EXAMPLE },
       },
       problems: ["not_found", "conflict"],
       handle: async ({ params: { id } }) => {

@@ -56,10 +56,10 @@ const EXCEPTION_EXAMPLE = {
 const NO_RULE = "is not the id of a rule";
 const idParams = z.object({ id: z.string() });
 const revisionHeader = z.object({
-  "if-match": z
+  "If-Match": z
     .string()
     .optional()
-    .describe("the ETag of the rule as you have seen it: refused if it has changed since"),
+    .describe("the `ETag` of the rule as you have seen it: where it has changed since, a 409 and nothing is done"),
 });
 
 export interface RuleEndpointOptions {

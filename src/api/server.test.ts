@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -22,6 +23,16 @@ function expectProblem(answer: Answer, code: keyof typeof PROBLEMS): void {
   expect(answer.body.meta.request_id).toBe(answer.headers["x-request-id"]);
   expect(answer.body.meta.timestamp).toMatch(/Z$/);
   expect(Object.keys(answer.body)).toEqual(["error", "meta"]);
+}
+
+/** The names that a page has in its code: `tocsin_a_b_total`, and after it `_c_total` for one that begins alike. */
+function metricsOf(page: string): string[] {
+  return page.split("\n").flatMap((line) => {
+    const names = [...line.matchAll(/`(tocsin_\w+|_\w+)/g)].map((match) => match[1]!);
+    const whole = names.filter((name) => name.startsWith("tocsin_"));
+    const beginnings = whole.flatMap((name) => name.split("_").map((_, i, parts) => parts.slice(0, i).join("_")));
+    return names.flatMap((name) => (name.startsWith("_") ? beginnings.map((begun) => begun + name) : [name]));
+  });
 }
 
 /** Writes bytes on a bare connection and gives back what comes until it closes. */
@@ -272,6 +283,16 @@ describe("for those who run it", () => {
     expect(metrics.text).toMatch(/tocsin_intake_refused_total\{reason="invalid"\} \d+/);
   });
 
+  test("every figure of the service stands in a page about running it", async () => {
+    const folder = new URL("../../docs/", import.meta.url);
+    const pages = readdirSync(folder).filter((name) => name.endsWith(".md"));
+    const told = new Set(pages.flatMap((name) => metricsOf(readFileSync(new URL(name, folder), "utf8"))));
+    const { text } = await server.call("GET", "/metrics", { key: null });
+    const given = [...text.matchAll(/^# TYPE (tocsin_\w+)/gm)].map((match) => match[1]!);
+    expect(given.length).toBeGreaterThan(40);
+    expect(given.filter((name) => !told.has(name))).toEqual([]);
+  });
+
   test("the docs page and what it loads come from this server and ask no other", async () => {
     const page = await server.call("GET", "/docs", { key: null });
     expect(page.status).toBe(200);
@@ -340,7 +361,7 @@ describe("for those who run it", () => {
     for (const path of ["/v1/collect/{name}", "/v1/collect/{name}/{token}"]) {
       const posted = contentOf(path);
       const kinds = posted["application/json"].schema.anyOf.map(({ type }: { type: string }) => type);
-      expect(kinds).toEqual(["object", "array"]);
+      expect(kinds).toEqual(["object", "string", "array"]);
       for (const type of ["application/x-ndjson", "text/plain"])
         expect(posted[type].schema, type).toMatchObject({ type: "string" });
     }

@@ -68,7 +68,8 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
       summary: "Try a rule on stored events",
       about:
         "What the rule would have done, had it been in force: the same matching, counting over time and folding as live " +
-        "detection. Nothing is stored. The name may be that of a rule there is, and exceptions may stand as they were read.",
+        "detection. Nothing is stored. The name may be that of a rule there is, and exceptions may stand as they were read. At most " +
+        `${SIMULATIONS_AT_ONCE_MAX} run at once: one more is a 503.`,
       scopes: ["rules:read", "events:read"],
       body: z
         .strictObject({ rule: simulatedRuleSchema(sources), time_range: rangeSchema })
@@ -84,7 +85,11 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
             estimated_alerts_per_day: 0,
             false_positive_estimate: "low",
             alerts: 0,
-            by_day: [{ day: "2026-11-08", matches: 0, alerts: 0 }],
+            by_day: [8, 9, 10, 11, 12, 13, 14].map((day) => ({
+              day: `2026-11-${String(day).padStart(2, "0")}`,
+              matches: 0,
+              alerts: 0,
+            })),
           },
         },
       },

@@ -3,7 +3,7 @@ import type { Registry } from "prom-client";
 import { z } from "zod";
 import type { Store } from "../store/store.ts";
 import { data, send } from "./endpoint.ts";
-import { errorSchema, metaSchema, Problem } from "./problems.ts";
+import { errorSchema, metaSchema, Problem, PROBLEMS } from "./problems.ts";
 
 // What those who run the service ask: is it alive, can it work, how is it doing. No key, no limits.
 
@@ -60,7 +60,10 @@ export function addStatus(app: FastifyInstance, { store, detection, registry, no
         security: [],
         response: {
           200: { description: "it does", content: { "application/json": { schema: readySchema } } },
-          503: { description: "it does not", content: { "application/json": { schema: errorSchema } } },
+          503: {
+            description: `it does not, or takes no events\n\n\`unavailable\`: ${PROBLEMS.unavailable.meaning}`,
+            content: { "application/json": { schema: errorSchema } },
+          },
         },
       },
     },

@@ -155,6 +155,20 @@ export class Streams {
 
 const PLACE = /^(\d{1,15})\.(evt_[0-9a-z]{1,64})?$/;
 
+const MESSAGE_EXAMPLE =
+  "id: 17.evt_01a1de53db4c70008000499d449120c4\nevent: event\n" +
+  'data: {"id":"evt_01a1de53db4c70008000499d449120c4","type":"login_failure","source":"custom","class":"security",' +
+  '"severity":"medium","timestamp":"2026-11-15T08:30:00.000Z","raw":{"src_ip":"192.0.2.17"},"enrichment":{}}';
+const SHOWN = [
+  "```sh",
+  'curl -N -H "Authorization: Bearer $KEY" "$SERVICE/v1/stream?kinds=events&type=login_failure"',
+  "```",
+  "",
+  "```text",
+  MESSAGE_EXAMPLE,
+  "```",
+].join("\n");
+
 export function streamEndpoint(streams: Streams, sources: readonly string[]): Endpoint {
   return endpoint({
     method: "GET",
@@ -163,14 +177,20 @@ export function streamEndpoint(streams: Streams, sources: readonly string[]): En
     tag: "Stream",
     summary: "New and changed alerts and new events, as they come",
     about:
-      "Server-sent events. `event: alert` is an alert of a list with the number of its `change`: sent when it is made and " +
+      "Server-sent events, for `curl -N` or `fetch`: a browser's `EventSource` cannot send a key. `event: alert` is an alert of a list with the number of its `change`: sent when it is made and " +
       "whenever it changes, as it is then; of several changes in a row the last may stand for all. `event: event` is an event. " +
       "Filters say what is sent: `status`, `rule_name` and `assignee` are about alerts, `type` and `class` about events, `severity` and " +
-      "`source` about both. The `id` of each message is a place to go on from: send it back as the header `Last-Event-ID`, " +
-      "as browsers do by themselves, or as `last_event_id`, and nothing is missed. A reader who is too slow is sent away and may " +
-      "come back.\n\nScope: `alerts:read` for alerts, `events:read` for events. The stream ends when the key does.",
+      "`source` about both. The `id` of each message is a place to go on from: send that of the last one back as the header " +
+      "`Last-Event-ID` or as `last_event_id`, and nothing is missed. A reader who is too slow is sent away and may come back. " +
+      `A key may have ${STREAMS_PER_KEY_MAX} streams open, and all keys together ${STREAMS_MAX}: one more is a 503.\n\n` +
+      `${SHOWN}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key does.`,
     scopes: [],
-    requestHeaders: z.object({ "last-event-id": z.string().optional() }),
+    requestHeaders: z.object({
+      "Last-Event-ID": z
+        .string()
+        .optional()
+        .describe("the same as `last_event_id`; where both are given, this one counts"),
+    }),
     query: z.strictObject({
       kinds: commaListParameter(z.enum(KINDS), "alerts, events; default: what the key may read"),
       ...alertFilters(sources),

@@ -1,3 +1,6 @@
+import { createSocket } from "node:dgram";
+import { lookup } from "node:dns/promises";
+import { once } from "node:events";
 import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
@@ -20,6 +23,7 @@ export interface PartFault {
 
 export async function partFaults(settings: Settings): Promise<PartFault[]> {
   const faults = await Promise.all([
+    addressFaults(settings),
     folderFaults(settings),
     tlsFaults(settings),
     eveFaults(settings),
@@ -27,6 +31,48 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
     channelFaults(settings),
   ]);
   return faults.flat();
+}
+
+/** Which of the addresses that the service would listen on this machine has not. */
+async function addressFaults(settings: Settings): Promise<PartFault[]> {
+  const { host, flows, collectors, netflowPort, ipfixPort, sflowPort, syslogPort, syslogTlsPort, evePort } = settings;
+  const isOpen = (...ports: (number | null)[]) => ports.some((port) => port !== null);
+  const hasFlows = isOpen(netflowPort, ipfixPort, sflowPort);
+  const hasLines = isOpen(syslogPort, syslogTlsPort, evePort);
+  // Every interface means every one that there is: beside others, that of IPv6 may be missing.
+  const needed = (addresses: readonly string[]) =>
+    addresses.filter((address) => address !== "::" || addresses.length === 1);
+  const asked = [
+    { path: "host", addresses: [host] },
+    ...(hasFlows ? [{ path: "flows.addresses", addresses: needed(flows.addresses) }] : []),
+    ...(hasLines ? [{ path: "collectors.addresses", addresses: needed(collectors.addresses) }] : []),
+  ];
+  const found = asked.flatMap(({ path, addresses }) =>
+    addresses.map(async (address) => {
+      const message = await addressFault(address);
+      return message === undefined ? [] : [{ path, message }];
+    }),
+  );
+  return (await Promise.all(found)).flat();
+}
+
+/** The system knows best what may be listened on: a socket on a port that nobody uses is opened there and closed again. */
+async function addressFault(host: string): Promise<string | undefined> {
+  try {
+    const { address, family } = await lookup(host);
+    const socket = createSocket(family === 6 ? "udp6" : "udp4");
+    try {
+      socket.bind({ address, port: 0, exclusive: true });
+      await once(socket, "listening");
+    } finally {
+      socket.close();
+    }
+    return undefined;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EADDRNOTAVAIL") return `this machine has no address ${host}`;
+    return `${host} cannot be listened on: ${code === "ENOTFOUND" ? "there is no host of that name" : message}`;
+  }
 }
 
 /** What the settings say of the folder, and the folder of them. */

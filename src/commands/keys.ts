@@ -165,6 +165,7 @@ function withKeyStore<Given, Options = Given>(
     const options = read ? read(given) : (given as unknown as Options);
     const { openKeyStore } = await import("../store/index.ts");
     try {
+      const isNew = !existsSync(settings.dataDir);
       if (makesFolder) makeFolder(settings.dataDir);
       else requireFolder(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
@@ -173,10 +174,19 @@ function withKeyStore<Given, Options = Given>(
       } finally {
         store.close();
       }
+      if (isNew) tellOfNewFolder(settings.dataDir);
     } catch (error) {
       throw explainFailure(error, settings);
     }
   });
+}
+
+/** Most often it is the working folder that was another one. Beside the answer, which a script may read. */
+function tellOfNewFolder(dataDir: string): void {
+  process.stderr.write(
+    `There was no data folder ${dataDir}: it was made, and the key is in it.\n` +
+      "A service that uses another folder does not know this key: name that folder with --data-dir.\n",
+  );
 }
 
 function requireFolder(dataDir: string): void {

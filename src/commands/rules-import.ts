@@ -196,10 +196,10 @@ async function post(url: string, key: string, body: object): Promise<ImportResul
     | { data?: ImportResult; error?: { message: string; details: { field: string; message: string }[] } }
     | undefined;
   if (answer.ok && content?.data) return content.data;
-  const details = (content?.error?.details ?? []).map(({ field, message }) => `\n  ${field}: ${message}`).join("");
-  throw new CommandFailure(
-    `The service refused: ${plain(content?.error?.message ?? `status ${answer.status}`)}${plain(details)}`,
-  );
+  const { message = `status ${answer.status}`, details = [] } = content?.error ?? {};
+  // Of a single fault the message says it all.
+  const lines = details.length > 1 ? details.map((fault) => `  ${plain(`${fault.field}: ${fault.message}`)}`) : [];
+  throw new CommandFailure([`The service refused: ${plain(message)}`, ...lines].join("\n"));
 }
 
 function show({ imported, refused, remarks }: ImportResult, { dryRun }: Options): void {

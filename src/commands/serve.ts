@@ -73,17 +73,19 @@ function watchProcess(log: Logger): Promise<string> {
   });
 }
 
-/** On the very first start nobody has a key yet, and none is left where keys.db was lost: one is made and shown to whoever started the service. */
+/**
+ * On the very first start nobody has a key yet, whether `tocsin demo` has made events or not, and none is left where keys.db
+ * was lost: one is made and shown to whoever started the service.
+ */
 function welcome({ address, store }: App, log: Logger): void {
   if (store.keys.list().length > 0) return;
   const made = createKey({ name: "first key", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: Date.now() });
   store.keys.put(made.key);
   // With the log sent to a file, the key still goes to the person at the terminal and not into that file.
   const terminal = process.stderr.isTTY && !process.stdout.isTTY ? process.stderr : process.stdout;
-  const isFirst = store.events.lastArrival() === null;
-  const why = isFirst
-    ? bold("Tocsin runs for the first time.")
-    : `${bold("The data folder has events and no key:")} keys that there were before are gone.`;
+  const why = store.keys.wereLost
+    ? `${bold("The data folder has events and no key:")} keys that there were before are gone.`
+    : bold("Tocsin runs for the first time.");
   const text = `
 ${why} This key has every right; it is shown this once and kept nowhere:
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InvalidArgumentError, type Command } from "commander";
-import { clientAddress, CLIENT_VARIABLES, type Settings } from "../config/config.ts";
+import { clientAddress, CLIENT_VARIABLES, settingEntries, type Settings } from "../config/config.ts";
 import { TEST_SOURCES, testSample, type TestSample, type TestSource } from "../demo/test-samples.ts";
 import { signBody } from "../lib/signature.ts";
 import type { Event } from "../model/event.ts";
@@ -105,9 +105,23 @@ async function send(service: Service, sample: TestSample): Promise<string> {
   }
   const body = sample.way === "line" ? [lineBody(sample)] : sample.body;
   const path = `/v1/collect/${sample.name}`;
-  const { data } = await ask<{ data: { refused: { message: string }[] } }>(service, "POST", path, body);
+  const { data } = await ask<{ data: { refused: { message: string }[] } }>(service, "POST", path, body).catch(
+    (error: unknown) => {
+      throw sample.way !== "line" && sample.name === "access" ? tellOfSecret(error) : error;
+    },
+  );
   if (data.refused.length > 0) throw new CommandFailure(`The service refused it: ${plain(data.refused[0]!.message)}`);
   return `POST ${path}`;
+}
+
+/** Only the service and whoever set its secret know what to sign with. */
+function tellOfSecret(error: unknown): unknown {
+  if (!(error instanceof Refusal) || error.status !== 401 || !/\bsign/.test(error.message)) return error;
+  const { flag, variable } = settingEntries().find(({ path }) => path === "collectors.access_secret")!;
+  return new Refusal(
+    error.status,
+    `${error.message}\nGive the secret that the service has with ${flag}, or as ${variable}.`,
+  );
 }
 
 interface Listener {

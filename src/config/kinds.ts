@@ -95,20 +95,17 @@ interface ListFacts {
   readonly shownAs?: (text: string) => string;
 }
 
-export const list = (isItem: (item: string) => boolean, { about, items, fallback, min = 0, max, shownAs }: ListFacts) =>
-  setting(
-    z
-      .array(z.string().refine(isItem))
-      .min(min)
-      .max(max ?? LIST_ITEMS_MAX),
-    {
-      about,
-      allowed: `a list of ${items} (separated by commas in a variable or a flag)`,
-      fallback,
-      read: readList,
-      ...(shownAs && { shownAs }),
-    },
-  );
+export const list = (
+  isItem: (item: string) => boolean,
+  { about, items, fallback, min = 0, max = LIST_ITEMS_MAX, shownAs }: ListFacts,
+) =>
+  setting(z.array(z.string().refine(isItem)).min(min).max(max), {
+    about,
+    allowed: `a list of ${min > 0 ? `${min} to` : "at most"} ${max} ${items} (separated by commas in a variable or a flag)`,
+    fallback,
+    read: readList,
+    ...(shownAs && { shownAs }),
+  });
 
 export const addresses = (about: string) =>
   list((item) => isIP(item) !== 0, { about, items: "addresses", fallback: ["0.0.0.0", "::"], min: 1, max: 32 });

@@ -76,7 +76,8 @@ export const settingsSchema = z.strictObject({
     "1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
   ),
   timezone: setting(z.string().refine(isZone), {
-    about: "the site's time zone: what night and office hours mean in built-in rules",
+    about:
+      "the site's time zone: what night and office hours mean in built-in rules, and how times of devices are read that name no zone",
     allowed: "the name of a time zone, such as UTC or Europe/Berlin",
     fallback: "UTC",
     read: readText,
@@ -102,8 +103,18 @@ export const settingsSchema = z.strictObject({
   rateLimits: onOff("whether requests are limited at all", "on"),
   anonymousPerMinute: perMinute("requests a minute for a client address without a valid key", 60),
   bodyLimits: z.strictObject({
-    submitBytes: integer("largest body of a request, but for a batch", 1_048_576, BODY_BYTES_MIN, SUBMIT_BYTES_MAX),
-    batchBytes: integer("largest body of a batch of events", 33_554_432, BODY_BYTES_MIN, BATCH_BYTES_MAX),
+    submitBytes: integer(
+      "largest body of a request, where batch_bytes does not say it, and largest item in what it does: an event of a batch, a thing that is collected",
+      1_048_576,
+      BODY_BYTES_MIN,
+      SUBMIT_BYTES_MAX,
+    ),
+    batchBytes: integer(
+      "largest body of a batch of events, of an import of rules and of what is posted to /v1/collect",
+      33_554_432,
+      BODY_BYTES_MIN,
+      BATCH_BYTES_MAX,
+    ),
   }),
   trustedProxies: list((item) => PROXY_WORDS.includes(item) || parseCidr(item) !== undefined, {
     about: "proxies whose X-Forwarded-For is believed",

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import type { Settings } from "./config.ts";
 
 // What settings say together: each is allowed alone, and still something is missing.
@@ -58,5 +59,70 @@ export function faultsTogether(settings: Settings): TogetherFault[] {
     const message = `has two lists with the name ${twice}: events are told apart by it`;
     faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
   }
-  return faults;
+  return [...faults, ...portFaults(settings)];
+}
+
+interface Place {
+  readonly path: string;
+  /** The setting that the address comes from. */
+  readonly from: string;
+  readonly transport: "TCP" | "UDP";
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Two that would open the same port: the second could not. */
+function portFaults(settings: Settings): TogetherFault[] {
+  const faults = new Map<string, TogetherFault>();
+  const before: Place[] = [];
+  for (const place of placesOf(settings)) {
+    const other = before.find((earlier) => isSame(earlier, place));
+    before.push(place);
+    if (!other) continue;
+    const isAlone = other.path === place.path;
+    const path = isAlone ? place.from : place.path;
+    const message = isAlone
+      ? `has ${other.address} and ${place.address}: a port is opened once on an address`
+      : `is ${place.port}, and so is ${other.path}: each needs a ${place.transport} port of its own`;
+    if (!faults.has(path)) faults.set(path, { path, because: path, message });
+  }
+  return [...faults.values()];
+}
+
+/** What the service listens on. A port of 0 is any that is free, and a name of a host may mean any address. */
+function placesOf(settings: Settings): Place[] {
+  const { host, port, flows, collectors, netflowPort, ipfixPort, sflowPort, syslogPort, syslogTlsPort, evePort } =
+    settings;
+  const places: Place[] = [];
+  const add = (
+    path: string,
+    from: string,
+    number: number | null,
+    addresses: readonly string[],
+    on: Place["transport"][],
+  ) => {
+    if (number === null || number === 0) return;
+    const each = addresses.filter((address) => isIP(address) !== 0);
+    places.push(
+      ...on.flatMap((transport) => each.map((address) => ({ path, from, transport, address, port: number }))),
+    );
+  };
+  // Every interface of IPv6 is, for HTTP, every one of IPv4 too.
+  const hosts = host === "::" ? ["::", "0.0.0.0"] : host === "localhost" ? ["127.0.0.1", "::1"] : [host];
+  add("port", "host", port, hosts, ["TCP"]);
+  add("netflow_port", "flows.addresses", netflowPort, flows.addresses, ["UDP"]);
+  add("ipfix_port", "flows.addresses", ipfixPort, flows.addresses, ["UDP", "TCP"]);
+  add("sflow_port", "flows.addresses", sflowPort, flows.addresses, ["UDP"]);
+  add("syslog_port", "collectors.addresses", syslogPort, collectors.addresses, ["UDP", "TCP"]);
+  add("syslog_tls_port", "collectors.addresses", syslogTlsPort, collectors.addresses, ["TCP"]);
+  add("eve_port", "collectors.addresses", evePort, collectors.addresses, ["TCP"]);
+  return places;
+}
+
+function isSame(one: Place, other: Place): boolean {
+  if (one.transport !== other.transport || one.port !== other.port || isIP(one.address) !== isIP(other.address)) {
+    return false;
+  }
+  const everywhere = isIP(one.address) === 4 ? "0.0.0.0" : "::";
+  return one.address === other.address || one.address === everywhere || other.address === everywhere;
 }

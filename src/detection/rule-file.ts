@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
-import { faultsOf } from "../lib/fault.ts";
+import { faultsOf, WITH_NAMES } from "../lib/fault.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import { parseYaml } from "../lib/yaml.ts";
 import {
@@ -178,7 +178,7 @@ function parseFile(
       continue;
     }
     const { id, created, tests, ...rule } = value as Record<string, unknown>;
-    const parsed = ruleSchema.safeParse(rule);
+    const parsed = ruleSchema.safeParse(rule, WITH_NAMES);
     const beside = besideSchema.safeParse({ id, created, tests });
     if (parsed.success && beside.success) {
       const input = parsed.data;

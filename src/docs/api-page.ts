@@ -43,9 +43,12 @@ export function apiPage(document: OpenApiDocument): string {
 Printed by \`npm run docs\` from the code; change that, not this page. A running service has the same as OpenAPI 3.1 at
 \`/openapi.json\` and as a page to try things on at \`/docs\`.
 
-Every request to \`/v1\` carries \`Authorization: Bearer <key>\`. Answers are JSON: \`data\`, \`meta\` (the request id and the
-time) and on lists \`pagination\`. Times are ISO 8601; those that are returned are UTC. An unknown parameter or field is
-refused, never ignored.
+Every request to \`/v1\` and \`/api/v1\` carries \`Authorization: Bearer <key>\`. Answers are JSON: \`data\`, \`meta\` (the request id
+and the time) and on lists \`pagination\`; those about flows have no envelope. Times are ISO 8601; those that are returned are UTC.
+An unknown parameter or field is refused, never ignored.
+
+A body may be gzipped (\`Content-Encoding: gzip\`). Unpacked it is at most as large as the settings \`body_limits\` say: by default
+${defaultOf("body_limits.submit_bytes")} bytes, and ${defaultOf("body_limits.batch_bytes")} of a batch, an import of rules and what is collected.
 
 ## Calls
 
@@ -108,7 +111,7 @@ These are the defaults of the settings \`plans\`. \`X-RateLimit-Limit\`, \`X-Rat
 
 function operationSection(title: string, operation: Operation, document: OpenApiDocument): string {
   const parts = [`### ${title}`, `${operation.summary ?? ""}.`.replace("?.", "?"), operation.description ?? ""];
-  const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in !== "header");
+  const parameters = operation.parameters ?? [];
   if (parameters.length > 0) {
     parts.push(
       markdownTable(
@@ -139,12 +142,14 @@ function operationSection(title: string, operation: Operation, document: OpenApi
 function answerLines({ responses = {} }: Operation, document: OpenApiDocument): string[] {
   const answers = Object.entries(responses)
     .filter(([status]) => Number(status) < 400)
-    .map(([status, { description, headers = {}, content = {} }]) => {
+    .flatMap(([status, { description, headers = {}, content = {} }]) => {
       // Those that every answer has are told of once.
       const own = Object.keys(headers).filter((name) => !name.startsWith("X-"));
       const beside = own.length > 0 ? `. Headers: ${own.map(code).join(", ")}` : "";
       const shapes = Object.entries(content).map(([type, { schema = {} }]) => answerWords(type, schema, document));
-      return `Answer: ${status}, ${description ?? ""}${shapes.length > 0 ? `: ${shapes.join(" or ")}` : ""}${beside}.`;
+      const line = `Answer: ${status}, ${description ?? ""}${shapes.length > 0 ? `: ${shapes.join(" or ")}` : ""}${beside}.`;
+      const rows = Object.values(content).flatMap(({ schema = {} }) => dataRows(schema, document));
+      return rows.length > 0 ? [line, markdownTable(["field", "value", "notes"], rows)] : [line];
     });
   const errors = Object.values(responses).flatMap(({ description = "" }) =>
     Object.keys(PROBLEMS).filter((name) => description.includes(`\`${name}\``)),
@@ -157,6 +162,12 @@ function answerWords(type: string, schema: Schema, document: OpenApiDocument): s
   if (type !== "application/json") return code(type);
   const { data } = (resolve(schema, document)["properties"] ?? {}) as Record<string, Schema>;
   return data ? `${code("data")} is ${valueWords(data)}` : valueWords(schema);
+}
+
+/** The fields of data that has no name of its own. */
+function dataRows(schema: Schema, document: OpenApiDocument): string[][] {
+  const { data } = (resolve(schema, document)["properties"] ?? {}) as Record<string, Schema>;
+  return data && !referenceName(data) && data["type"] !== "array" ? fieldRows(data, document, "data.") : [];
 }
 
 /** One row for each field; those of an object that has no name of its own stand below it. */
@@ -224,10 +235,16 @@ function valueWords(schema: Schema): string {
   if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
   else if (Array.isArray(schema["enum"])) words.push(schema["enum"].map((value) => code(String(value))).join(", "));
   else if (schema["type"] === "array") {
-    words.push(`list${limitWords(schema["maxItems"])} of ${valueWords((schema["items"] ?? {}) as Schema)}`);
+    words.push(
+      `list${limitWords(schema["minItems"], schema["maxItems"])} of ${valueWords((schema["items"] ?? {}) as Schema)}`,
+    );
   } else {
     const type = String(schema["format"] ?? [schema["type"] ?? "any"].flat().join(" or "));
-    words.push(type + limitWords(schema["maxLength"], " characters"));
+    const limits =
+      schema["type"] === "object"
+        ? limitWords(schema["minProperties"], schema["maxProperties"], " fields")
+        : limitWords(schema["minLength"], schema["maxLength"], " characters");
+    words.push(type + limits);
   }
   const least = schema["minimum"];
   const most = schema["maximum"];
@@ -243,8 +260,11 @@ function valueWords(schema: Schema): string {
   return words.join(", ");
 }
 
-function limitWords(most: unknown, unit = ""): string {
-  return typeof most === "number" ? ` (at most ${most}${unit})` : "";
+function limitWords(least: unknown, most: unknown, unit = ""): string {
+  const hasLeast = typeof least === "number" && least > 0;
+  if (typeof most !== "number") return least === 1 ? " (not empty)" : hasLeast ? ` (at least ${least}${unit})` : "";
+  if (least === most) return ` (${most}${unit})`;
+  return hasLeast ? ` (${least} to ${most}${unit})` : ` (at most ${most}${unit})`;
 }
 
 function anchor(title: string): string {

@@ -25,7 +25,8 @@ A setting is looked for in four places; the last one that has it wins:
 
 \`tocsin check\` says what would be used and where each value comes from, and starts nothing. Every fault is reported at
 once, with the place it stands in and what is allowed there. A name that is not a setting is a fault too, and so are files,
-sockets and addresses that the service could not use: each is looked at by the part that will need it.
+sockets and addresses that the service could not use, and a port that two would open: each is looked at by the part that
+will need it.
 
 ${markdownTable(["file", "variable", "default", "what it says"], rows)}
 

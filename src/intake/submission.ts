@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { faultsOf, type Fault } from "../lib/fault.ts";
+import { faultsOf, WITH_NAMES, type Fault } from "../lib/fault.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import type { ClockBounds } from "../model/clock.ts";
 import {
@@ -60,7 +60,7 @@ export function checkSubmission(value: unknown, bounds: ClockBounds, dataText?: 
       };
     }
   }
-  const parsed = submissionSchema.safeParse(value, { reportInput: true });
+  const parsed = submissionSchema.safeParse(value, { ...WITH_NAMES, reportInput: true });
   return { faults: [...(parsed.success ? [] : faultsOf(parsed.error)), ...clockFaults(value, bounds)] };
 }
 

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { nearestName } from "./nearest.ts";
 
 /** What is wrong with one place of an input. */
 export interface Fault {
@@ -35,6 +36,25 @@ export const BESIDE_OTHERS = {
 
 type Issue = z.core.$ZodIssue;
 
+const SUGGESTIONS_MAX = 10;
+const SUGGESTED_CHARACTERS_MAX = 64;
+
+/** For a parse: an object that has names it does not know is told in their place which ones it does. */
+export const WITH_NAMES = {
+  error: ({ code, inst }: z.core.$ZodRawIssue): string | undefined => {
+    const def = code === "unrecognized_keys" ? (inst as z.core.$ZodType | undefined)?._zod.def : undefined;
+    const names = def && "shape" in def ? Object.keys(def.shape as object) : [];
+    return names.length > 0 ? names.join(" ") : undefined;
+  },
+};
+
+/** Whoever sends thousands of names does not mean others. */
+function unknownName(key: string, { keys, message }: z.core.$ZodIssueUnrecognizedKeys): string {
+  const isTried = keys.length <= SUGGESTIONS_MAX && key.length <= SUGGESTED_CHARACTERS_MAX;
+  const near = isTried && !message.startsWith("Unrecognized ") ? nearestName(key, message.split(" ")) : undefined;
+  return near === undefined ? "is not known here" : `is not known here; did you mean ${near}?`;
+}
+
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */
 export function faultsOf(error: z.ZodError, above: readonly PropertyKey[] = []): Fault[] {
   return error.issues.flatMap((issue) => faultsOfIssue(issue, above));
@@ -44,7 +64,7 @@ function faultsOfIssue(issue: Issue, above: readonly PropertyKey[]): Fault[] {
   const path = [...above, ...issue.path];
   switch (issue.code) {
     case "unrecognized_keys":
-      return issue.keys.map((key) => ({ field: formatPath([...path, key]), message: "is not known here" }));
+      return issue.keys.map((key) => ({ field: formatPath([...path, key]), message: unknownName(key, issue) }));
     case "invalid_key":
     case "invalid_element":
       return issue.issues.flatMap((inner) => faultsOfIssue({ ...inner, path: [] } as Issue, path));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -70,7 +70,7 @@ interface BoolInput {
 const filterSchema: z.ZodType<FilterInput> = z
   .lazy(() =>
     z.unknown().transform((input, context): FilterInput => {
-      const parsed = filterSchemaOf(input).safeParse(input);
+      const parsed = filterSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as FilterInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
       // It is refused; as it stands it can still be looked at for more.
@@ -139,24 +139,30 @@ const WORD_FIELDS: readonly TopField[] = ["id", "type", "source", "class", "seve
 const INTERVAL_WORDS = "a duration such as 5m, 1h or 1d for timestamp, a number greater than 0 for other fields";
 
 const metricShapes = {
-  count: z.strictObject({ field: fieldSchema.optional() }).optional(),
+  count: z
+    .strictObject({ field: fieldSchema.optional() })
+    .optional()
+    .describe("how many events have the field; all without one"),
   stats: z
     .strictObject({ field: fieldBut(WORD_FIELDS, "is not a number") })
     .optional()
     .describe("min, max, avg and sum; of timestamp times, whose sum is null"),
-  cardinality: z.strictObject({ field: fieldSchema }).optional(),
+  cardinality: z.strictObject({ field: fieldSchema }).optional().describe("how many different values there are"),
   terms: z
     .strictObject({
       field: fieldBut(["id"], "every id is different"),
       size: z.int().min(1).max(TERMS_SIZE_MAX).default(10),
     })
-    .optional(),
+    .optional()
+    .describe("the values that occur most, and how often"),
   histogram: z
     .strictObject({
       field: fieldBut(WORD_FIELDS, "is neither a number nor the timestamp"),
-      interval: z.union([z.string().meta({ pattern: DURATION.source }), z.number().positive()], {
-        error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
-      }),
+      interval: z
+        .union([z.string().meta({ pattern: DURATION.source }), z.number().positive()], {
+          error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
+        })
+        .describe(INTERVAL_WORDS),
     })
     .superRefine(({ field, interval }, context) => {
       if (context.issues.length > 0) return;
@@ -171,7 +177,8 @@ const metricShapes = {
         });
       }
     })
-    .optional(),
+    .optional()
+    .describe("how many events lie in each step"),
 };
 
 const KINDS = ["terms", "count", "histogram", "stats", "cardinality"] as const;
@@ -197,7 +204,8 @@ const namedLeaves = z
   .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
     message: `at most ${AGGREGATIONS_MAX} aggregations`,
     ...BESIDE_OTHERS,
-  });
+  })
+  .meta({ maxProperties: AGGREGATIONS_MAX });
 
 const aggregationSchema = z
   .strictObject({ ...metricShapes, aggs: namedLeaves.optional() })
@@ -214,7 +222,8 @@ const aggregationsSchema = z
   .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
     message: `at most ${AGGREGATIONS_MAX} aggregations`,
     ...BESIDE_OTHERS,
-  });
+  })
+  .meta({ maxProperties: AGGREGATIONS_MAX });
 
 export type Aggregation =
   | { readonly kind: "terms"; readonly field: string; readonly size: number; readonly aggs: Aggregations }
@@ -254,7 +263,8 @@ const sortSchema = z
   .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, {
     message: `at most ${SORT_FIELDS_MAX} fields`,
     ...BESIDE_OTHERS,
-  });
+  })
+  .meta({ maxProperties: SORT_FIELDS_MAX });
 
 export interface SortKey {
   readonly field: string;

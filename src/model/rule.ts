@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
@@ -53,7 +53,7 @@ export type ConditionInput =
 const conditionSchema: z.ZodType<ConditionInput> = z
   .lazy(() =>
     z.unknown().transform((input, context): ConditionInput => {
-      const parsed = itemSchemaOf(input).safeParse(input);
+      const parsed = itemSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as ConditionInput;
       for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
       return z.NEVER;
@@ -202,7 +202,7 @@ const ruleFields = {
       "title of its alerts, filled from the event: Failed logins from {{raw.src_ip}}; default: the description's first line",
     ),
   references: z.array(z.string().trim().min(1).max(1000)).max(REFERENCES_MAX).default([]),
-  conditions: conditionsSchema.describe("all must hold"),
+  conditions: conditionsSchema.describe("all must hold; empty only with a sequence or an absence"),
   window: windowSchema.nullable().optional().describe("how close together, by the times of the events: 1s to 7d"),
   threshold: thresholdSchema.nullable().optional(),
   sequence: z

@@ -309,6 +309,8 @@ export interface FlowStore {
 }
 
 export interface KeyStore {
+  /** Whether there were keys once, by what is stored beside them, and they were gone when the store was opened. */
+  readonly wereLost: boolean;
   /** Cheap enough for every request: answered from memory unless the keys have changed, by whomever. */
   find(id: string): ApiKey | undefined;
   list(): ApiKey[];

@@ -59,8 +59,9 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     const room = new Room(dataDir, () => journal.lastId, now);
     const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
     await word.agree(dataDir, events);
-    if (journal.lastId !== null) warnOfLost(dataDir, log);
-    const keys = new Keys(dataDir);
+    const lost = journal.lastId === null ? [] : lostFiles(dataDir);
+    for (const path of lost) log.warn({ path }, LOST);
+    const keys = new Keys(dataDir, { wereLost: lost.includes(keysFile(dataDir)) });
     opened.add(() => keys.close());
     const cases = await Cases.open({ dataDir, registry, now });
     opened.add(() => cases.close());
@@ -146,12 +147,10 @@ class Opened {
 
 const LOST = "the data folder has events, and this file is missing or empty: what it held is gone, it begins anew";
 
-/** A folder with events was served before: these files were there. */
-function warnOfLost(dataDir: string, log: Logger): void {
-  for (const path of [casesFile(dataDir), keysFile(dataDir)]) {
-    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    if (size === 0) log.warn({ path }, LOST);
-  }
+/** Whatever put events into the folder has made these files. */
+function lostFiles(dataDir: string): string[] {
+  const size = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return [casesFile(dataDir), keysFile(dataDir)].filter((path) => size(path) === 0);
 }
 
 const OTHER_PREFIXES =

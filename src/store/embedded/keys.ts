@@ -31,6 +31,7 @@ interface KeyRow {
  * file for one number: whether anyone else has written. Only then is the memory of keys thrown away.
  */
 export class Keys implements KeyStore {
+  readonly wereLost: boolean;
   readonly #db: DatabaseSync;
   readonly #version: StatementSync;
   readonly #select: StatementSync;
@@ -39,7 +40,8 @@ export class Keys implements KeyStore {
   #seenVersion = -1;
   #hasLooked = false;
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, { wereLost = false } = {}) {
+    this.wereLost = wereLost;
     this.#db = openWhole(keysFile(dataDir), SCHEMA);
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
