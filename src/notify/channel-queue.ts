@@ -137,14 +137,10 @@ export class ChannelQueue {
   }
 
   async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
-    const { store, channel, urlOf, now, log, name } = this.#options;
-    const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
-    const items = await this.#withClosings(
-      notifications.map(({ reason, alertId, createdAt }, i) => {
-        // Alerts are never removed.
-        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
-      }),
-    );
+    const { channel, now, log, name } = this.#options;
+    const read = () => this.#itemsOf(notifications);
+    const items = await this.#untilDone(read, deliveryId, "the alerts of a message cannot be read yet", this.#stop);
+    if (!items) return { kind: "failed", error: "the service was stopped before it", mayHaveArrived: false };
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     const untold = notifications[0]!.untold;
     try {
@@ -156,6 +152,17 @@ export class ChannelQueue {
       log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
       return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
     }
+  }
+
+  async #itemsOf(notifications: readonly Notification[]): Promise<MessageItem[]> {
+    const { store, urlOf } = this.#options;
+    const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
+    return this.#withClosings(
+      notifications.map(({ reason, alertId, createdAt }, i) => {
+        // Alerts are never removed.
+        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
+      }),
+    );
   }
 
   /** What a person did at that moment stands on the timeline. */
@@ -202,20 +209,35 @@ export class ChannelQueue {
 
   /** What was delivered must be known as delivered, however long the store takes. */
   async #settle(deliveryId: string, settlement: Settlement, notifications: readonly Notification[]): Promise<void> {
-    const { store, now, log, name, count } = this.#options;
+    const { store, now, name, count } = this.#options;
     const timeline = notifications.flatMap((notification) => this.#entryOf(notification, settlement));
+    const settle = async () => {
+      await store.notifications.settle(deliveryId, settlement, now(), timeline);
+      return true;
+    };
+    const trouble = "what has become of a message cannot be stored yet";
+    if (!(await this.#untilDone(settle, deliveryId, trouble, this.#abort))) return;
+    for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
+  }
+
+  /** Asks the store until it answers: what is being sent must not stay so. Undefined where that was not waited for. */
+  async #untilDone<Value>(
+    ask: () => Promise<Value>,
+    deliveryId: string,
+    trouble: string,
+    { signal }: AbortController,
+  ): Promise<Value | undefined> {
+    const { log, name } = this.#options;
     for (;;) {
       try {
-        await store.notifications.settle(deliveryId, settlement, now(), timeline);
-        break;
+        return await ask();
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
-        log.warn({ err: error, channel: name, deliveryId }, "what has become of a message cannot be stored yet");
-        if (this.#abort.signal.aborted) return;
-        await sleep(STORE_WAIT_MS, undefined, { signal: this.#abort.signal }).catch(() => undefined);
+        log.warn({ err: error, channel: name, deliveryId }, trouble);
+        if (signal.aborted) return undefined;
+        await sleep(STORE_WAIT_MS, undefined, { signal }).catch(() => undefined);
       }
     }
-    for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
   }
 
   /** Of a message that waits, only the first failure: the rest stands on the notification. */

@@ -80,7 +80,12 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
   return { notifier, registry };
 }
 
-async function raise(count: number, channel: ChannelName = "webhook", more: Partial<Alert> = {}): Promise<string[]> {
+async function raise(
+  count: number,
+  channel: ChannelName = "webhook",
+  more: Partial<Alert> = {},
+  reason: NewNotification["reason"] = "created",
+): Promise<string[]> {
   const alerts = Array.from({ length: count }, (_, i): Alert => ({
     ...(someAlert({ title: `Alert ${i}` }) as AlertSummary),
     id: newAlertId(),
@@ -91,7 +96,7 @@ async function raise(count: number, channel: ChannelName = "webhook", more: Part
     id: newNotificationId(),
     alertId: id,
     channel,
-    reason: "created",
+    reason,
     createdAt: clock(),
   }));
   expect(await store.alerts.commit({ alerts, timeline: [], notifications })).toEqual([]);
@@ -288,6 +293,43 @@ test("a store that does not answer for a moment loses nothing and repeats nothin
   await raise(1);
   await waitFor("sent", 1);
   expect([peer.received.length, failures]).toEqual([1, 2]);
+});
+
+test.each(["getMany", "withTimeline"] as const)(
+  "a message whose alert cannot be read for a moment (%s) is sent a moment later, and not as a repeat",
+  async (method) => {
+    const peer = await startPeer();
+    let failures = 0;
+    const failOnce = <Value>(ask: () => Promise<Value>): Promise<Value> =>
+      failures++ < 1 ? Promise.reject(new StoreUnavailable("queue_full", "too many are waiting")) : ask();
+    const alerts = changed(store.alerts, {
+      getMany: (ids) => (method === "getMany" ? failOnce(() => store.alerts.getMany(ids)) : store.alerts.getMany(ids)),
+      withTimeline: (id) => failOnce(() => store.alerts.withTimeline(id)),
+    });
+    await start(peer, { store: { alerts, notifications: store.notifications } });
+    const [id] = await raise(1, "webhook", {}, "resolved");
+    const [sent] = await waitFor("sent", 1);
+    expect(sent).toMatchObject({ attempts: 1, isRepeat: false });
+    expect(peer.received.map(({ headers }) => headers["x-tocsin-repeat"])).toEqual([undefined]);
+    expect(await outcomesOf(id!)).toEqual([["webhook", "sent"]]);
+  },
+);
+
+test("a message whose alert cannot be read when the service ends waits for the next start, and is no repeat then", async () => {
+  const peer = await startPeer();
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const alerts = changed(store.alerts, {
+    getMany: () => {
+      resolve();
+      return Promise.reject(new StoreUnavailable("queue_full", "too many are waiting"));
+    },
+  });
+  const { notifier } = await start(peer, { store: { alerts, notifications: store.notifications } });
+  await raise(1);
+  await asked;
+  await notifier.close();
+  expect(await listed()).toMatchObject([{ status: "waiting", isRepeat: false }]);
+  expect(peer.received).toEqual([]);
 });
 
 test("closing waits for the attempt that is under way", async () => {
