@@ -31,6 +31,8 @@ export interface QueueOptions {
   readonly count: (name: ChannelName, outcome: NotifiedOutcome, count: number) => void;
   readonly log: Logger;
   readonly now: () => number;
+  /** A clock that nobody sets: what is not stored is timed by it. */
+  readonly steadyNow: () => number;
   readonly random: () => number;
 }
 
@@ -91,12 +93,12 @@ export class ChannelQueue {
   }
 
   async #step(): Promise<void> {
-    const { store, name, pace, now } = this.#options;
+    const { store, name, pace, now, steadyNow } = this.#options;
     // Before the question, so that what comes after it is not slept through.
     this.#woken = Promise.withResolvers<void>();
     const at = now();
     const backlog = await store.notifications.backlog(name, at - pace.digestMs, at);
-    const step = nextStep(backlog, this.#past, pace, at);
+    const step = nextStep(backlog, this.#past, pace, at, steadyNow());
     if (step.kind === "begin") return this.#begin();
     if (step.kind === "again") return this.#again(step.deliveryId);
     await this.#rest(step.until === null ? SLEEP_MS_MAX : Math.max(1, step.until - at));
@@ -124,8 +126,8 @@ export class ChannelQueue {
 
   async #deliver(deliveryId: string, notifications: readonly Notification[]): Promise<void> {
     if (notifications.length === 0) return;
-    const { pace, now, name, log } = this.#options;
-    const attemptsAt = [...this.#past.attemptsAt, now()].slice(-pace.perMinuteMax);
+    const { pace, steadyNow, name, log } = this.#options;
+    const attemptsAt = [...this.#past.attemptsAt, steadyNow()].slice(-pace.perMinuteMax);
     this.#past = { ...this.#past, attemptsAt };
     const outcome = await this.#send(deliveryId, notifications);
     const settlement = this.#settlementOf(outcome, notifications);
@@ -179,7 +181,7 @@ export class ChannelQueue {
   }
 
   #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {
-    const { now, random, retryMs } = this.#options;
+    const { now, steadyNow, random, retryMs } = this.#options;
     const { error = null } = outcome;
     if (outcome.kind === "sent") {
       this.#failuresInARow = 0;
@@ -190,7 +192,7 @@ export class ChannelQueue {
     const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
     if (outcome.kind === "failed") {
       this.#failuresInARow++;
-      const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+      const pausedUntil = steadyNow() + Math.max(asked, waitAfter(this.#failuresInARow, random()));
       this.#past = { ...this.#past, pausedUntil };
     } else {
       // The channel takes messages: one recipient must not hold up the others.

@@ -64,6 +64,10 @@ interface Started {
 async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> = {}): Promise<Started> {
   const settings = peer ? { ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: "s" } : NO_CHANNELS;
   const registry = new Registry();
+  // A test that has a clock of its own has it for everything; some clocks go on whenever they are looked at.
+  const { now } = more;
+  let lookedMs = 0;
+  const clocks = now && { now: () => (lookedMs = now()), steadyNow: () => lookedMs };
   const notifier = await openNotifier({
     store,
     channels: openChannels(settings),
@@ -75,6 +79,8 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
     // Waits are cut to nothing, so that what would take a day is seen at once; what they are is tested apart.
     pace: { gatherMs: 20, digestMs: 300 },
     ...more,
+    ...clocks,
+    ...(more.steadyNow && { steadyNow: more.steadyNow }),
   });
   closing.push(notifier);
   return { notifier, registry };
@@ -153,6 +159,20 @@ test("a hundred alerts in a minute are one message, and each alert knows", async
   await waitFor("sent", 100);
   expect(peer.received.map(({ body }) => body.total)).toEqual([100]);
   for (const id of [ids[0]!, ids[99]!]) expect(await outcomesOf(id)).toEqual([["webhook", "sent"]]);
+});
+
+test("a clock that is set back holds up neither an alert that waits nor the one after it", async () => {
+  let setBackMs = 0;
+  clock = () => Date.now() - setBackMs;
+  const peer = await startPeer((before) => ({ status: before < 1 ? 503 : 200 }));
+  const steadyNow = () => performance.now();
+  await start(peer, { now: clock, steadyNow, random: () => 0 });
+  await raise(1);
+  const delayed = [{ status: "waiting", attempts: 1 }];
+  await vi.waitFor(async () => expect(await listed()).toMatchObject(delayed), PATIENCE);
+  setBackMs = 2 * 3_600_000;
+  await raise(1);
+  await waitFor("sent", 2);
 });
 
 test("a channel gets no more messages in a minute than it may", async () => {
