@@ -307,7 +307,10 @@ describe("a reputation", () => {
     await submit(server, { src_ip: "7.7.7.1" });
     const event = await submit(server, { src_ip: "7.7.7.2" });
     await untilScored(event.id, "7.7.7.2");
-    expect(peer.asked.slice(before)).toEqual(["7.7.7.1", "7.7.7.2"]);
+    for (let i = 0; i < 5; i++) await submit(server, { src_ip: "7.7.7.1" });
+    const last = await submit(server, { src_ip: "7.7.7.3" });
+    await untilScored(last.id, "7.7.7.3");
+    expect(peer.asked.slice(before)).toEqual(["7.7.7.1", "7.7.7.2", "7.7.7.3"]);
   });
 
   test("is still known after a restart, and the key is nowhere to be seen", async () => {

@@ -289,6 +289,16 @@ test("the month's tokens have an end that outlives the process, and a new month 
   expect((await analyse()).provider).not.toBe("builtin");
 });
 
+test("the month's tokens have the same end for alerts that are analysed at once", async () => {
+  const { url, asked } = await startService(() => ({ body: completion(GOOD, { usage: { total_tokens: 2000 } }) }));
+  const { analyst } = await openAnalyst({ url, monthlyTokensMax: 5000 }, { now: () => Date.UTC(2032, 0, 15) });
+  const ids = (await Promise.all(Array.from({ length: 4 }, () => makeAlert()))).map(({ id }) => id);
+  const analysed = await Promise.all(ids.map((id) => analyst.analyse(id, "anna")));
+  const errors = analysed.map((alert) => alert!.aiAnalysis!.provider_error);
+  expect(errors.filter((error) => error === "the tokens of this month are used up")).toHaveLength(2);
+  expect([asked.length, await store.analysis.tokensUsed("2032-01")]).toEqual([2, 4000]);
+});
+
 test("a service that says nothing of tokens costs what the question may have cost", async () => {
   const before = await store.analysis.tokensUsed(month());
   await analyseWith(() => ({ body: completion(GOOD, { usage: undefined }) }));

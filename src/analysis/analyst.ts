@@ -184,9 +184,9 @@ export class Analyst {
       const question = askAbout(evidence);
       const most = provider.estimate(question);
       const month = formatTime(this.#now()).slice(0, 7);
-      const used = await store.analysis.tokensUsed(month);
-      if (used + most > settings.monthlyTokensMax) return { error: "the tokens of this month are used up" };
-      await store.analysis.addTokens(month, most);
+      // In one step: of several who ask at once, each must see what the others may cost.
+      const isWithin = await store.analysis.reserveTokens(month, most, settings.monthlyTokensMax);
+      if (!isWithin) return { error: "the tokens of this month are used up" };
       const outcome = await provider.ask(question, this.#stop.signal);
       this.#learn(outcome);
       await store.analysis.addTokens(month, outcome.tokens - most);

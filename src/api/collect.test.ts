@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 import { signBody } from "../lib/signature.ts";
 import { loadSettings } from "../config/config.ts";
 import type { Scope } from "../model/key.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
 
 // Bodies through the real server. The clock is the test's, so that signatures can be old.
 
@@ -142,6 +143,58 @@ describe("what is too large, or wrong in one place, does not touch the rest", ()
     const headers = { "content-type": "application/x-ndjson" };
     const lines = await post("talk", `\u{feff}${JSON.stringify(call("b2"))}\n`, { headers });
     expect(lines.body.data).toMatchObject({ accepted: 1, refused: [] });
+  });
+});
+
+describe("what the store refuses is told as new when it comes again", () => {
+  let refusals = 0;
+  let refusing: TestServer;
+  const around = (store: Store) =>
+    changed(store, {
+      events: changed(store.events, {
+        append: (events) =>
+          refusals-- > 0
+            ? Promise.reject(new StoreUnavailable("disk_full", "there is no room", 5))
+            : store.events.append(events),
+      }),
+    });
+  beforeAll(async () => (refusing = await openTestServer({ around })));
+  afterAll(() => refusing.close());
+  const send = (name: string, body: unknown) => refusing.call("POST", `/v1/collect/${name}`, { body });
+  const typesOf = async (ids: string[]) =>
+    Promise.all(ids.map(async (id) => (await refusing.call("GET", `/v1/events/${id}`)).body.data.type));
+
+  test("a detection of a camera, from its beginning to its end", async () => {
+    const frame = (type: string, more: object) => ({ type, item: { id: "66d1", modelKey: "event", ...more } });
+    const begun = frame("add", { type: "smartDetectZone", start: START_MS, camera: "c", smartDetectTypes: ["person"] });
+    const ended = frame("update", { end: START_MS + 5000 });
+    refusals = 1;
+    expect((await send("protect", [begun, ended])).status).toBe(503);
+    const told = (await send("protect", begun)).body.data;
+    expect(told).toMatchObject({ accepted: 1, nothing: 0 });
+    expect(await typesOf(told.ids)).toEqual(["person"]);
+    expect((await send("protect", begun)).body.data).toMatchObject({ accepted: 0, nothing: 1 });
+    refusals = 1;
+    expect((await send("protect", ended)).status).toBe(503);
+    expect(await typesOf((await send("protect", ended)).body.data.ids)).toEqual(["detection_ended"]);
+  });
+
+  test("a call", async () => {
+    const call = { uuid: "c1", from: "100", to: "101", direction: "out" };
+    refusals = 1;
+    expect((await send("talk", call)).status).toBe(503);
+    expect((await send("talk", call)).body.data).toMatchObject({ accepted: 1, nothing: 0 });
+  });
+
+  test("flow records are counted once, however often the alerts beside them are refused", async () => {
+    const { alert: _, ...ends } = ALERT;
+    const flow = { ...ends, timestamp: new Date().toISOString(), event_type: "flow", proto: "UDP" };
+    const counts = { pkts_toserver: 1, pkts_toclient: 0, bytes_toserver: 60, bytes_toclient: 0 };
+    const body = [ALERT, { ...flow, flow: counts }];
+    refusals = 2;
+    for (const status of [503, 503, 200]) expect((await send("eve", body)).status).toBe(status);
+    const { text } = await refusing.call("GET", "/metrics");
+    expect(text).toContain("tocsin_flows_records_total 1\n");
   });
 });
 

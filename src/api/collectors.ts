@@ -100,6 +100,7 @@ const collectorsSchema = z
       folded_records: counter,
       late_records: counter,
       early_flushes: counter,
+      journal_failures: counter.describe("how often open windows could not be written down against a crash"),
     }),
     collected: z.object(countsShape).describe("what syslog, EVE and webhooks brought, by everyone"),
     senders: z.array(senderSchema).describe("who sends syslog and EVE"),
@@ -238,6 +239,7 @@ function flowsAnswer(
       folded_records: windows.foldedRecords,
       late_records: windows.lateRecords,
       early_flushes: windows.earlyFlushes,
+      journal_failures: windows.journalFailures,
     },
   };
 }

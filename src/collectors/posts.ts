@@ -71,7 +71,10 @@ export interface PostsOptions {
 interface Slice {
   readonly drafts: EventDraft[];
   readonly indexes: number[];
+  readonly takeBacks: (() => void)[];
 }
+
+const emptySlice = (): Slice => ({ drafts: [], indexes: [], takeBacks: [] });
 
 interface PostTally {
   readonly tally: Tally;
@@ -163,16 +166,22 @@ export class Posts {
     const slices: Promise<readonly string[] | { readonly error: unknown; readonly indexes: number[] }>[] = [];
     const flows: ReadFlow[] = [];
     let nothing = 0;
-    let slice: Slice = { drafts: [], indexes: [] };
+    let slice = emptySlice();
     let turnItems = 0;
     let turnBytes = 0;
-    const store = ({ drafts, indexes }: Slice) => {
+    const store = ({ drafts, indexes, takeBacks }: Slice) => {
       if (drafts.length === 0) return;
       const collecting = this.#options.collect(drafts, token === undefined ? undefined : `${token} ${indexes[0]}`);
-      slices.push(collecting.catch((error: unknown) => ({ error, indexes })));
+      const failed = (error: unknown) => {
+        for (const takeBack of takeBacks.reverse()) takeBack();
+        return { error, indexes };
+      };
+      slices.push(collecting.catch(failed));
     };
     for (const [index, thing] of things.entries()) {
-      const said = this.#tell(name, thing, this.#readThing(name, thing, context), nowMs);
+      const { value: reading, takeBack } = this.#open.watch(() => this.#readThing(name, thing, context));
+      slice.takeBacks.push(takeBack);
+      const said = this.#tell(name, thing, reading, nowMs);
       if (said.refusal) refused.push({ index, ...said.refusal });
       if (said.flows) flows.push(...said.flows);
       if (said.isNothing) nothing++;
@@ -184,13 +193,12 @@ export class Posts {
       turnBytes += thing.kind === "value" ? thing.sizeBytes : thing.bytes.length;
       if (turnItems < TURN_ITEMS && turnBytes < TURN_BYTES) continue;
       store(slice);
-      slice = { drafts: [], indexes: [] };
+      slice = emptySlice();
       turnItems = 0;
       turnBytes = 0;
       await nextTurn();
     }
     store(slice);
-    if (flows.length > 0) await this.#options.addFlows(flows, sender);
     const ids: string[] = [];
     let failure: unknown;
     for (const outcome of await Promise.all(slices)) {
@@ -201,6 +209,8 @@ export class Posts {
       } else ids.push(...outcome);
     }
     if (failure !== undefined && ids.length === 0) throw failure;
+    // After the events: a sender that has to try again because of those must not have its flows counted twice.
+    if (flows.length > 0) await this.#options.addFlows(flows, sender);
     // Its signature is not remembered across a restart; that its events are stored already is.
     const isReplay = token !== undefined && slices.length > 0 && ids.length === 0;
     if (isReplay) return this.#refuseWhole(name, "bad_signature", SENT_BEFORE, body, "unsigned");

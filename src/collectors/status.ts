@@ -88,6 +88,8 @@ export interface WindowsStatus {
   readonly foldedRecords: number;
   readonly lateRecords: number;
   readonly earlyFlushes: number;
+  /** How often open windows could not be written down against a crash. */
+  readonly journalFailures: number;
 }
 
 export interface CollectorsStatus {

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -154,6 +154,38 @@ test("a file that is not there is told of, and taken when it comes", async () =>
   writeFileSync(path, good);
   expect(await geo.poll()).toBe(true);
   expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+});
+
+test("a file that was away for a while is no fault once it is back, unless it was one before", async () => {
+  for (const content of [good, Buffer.from("no places")]) {
+    const path = fileOf(content);
+    const geo = await open(path);
+    const before = geo.status.fault;
+    renameSync(path, `${path}.away`);
+    await geo.poll();
+    expect(geo.status.fault!.message).toContain("ENOENT");
+    renameSync(`${path}.away`, path);
+    expect(await geo.poll()).toBe(false);
+    expect(geo.status.fault).toEqual(before);
+  }
+});
+
+test("a file that may not be read is taken as soon as it may", async () => {
+  const path = fileOf(good);
+  chmodSync(path, 0o000);
+  chmodSync(folder, 0o755);
+  const mayReadAll = process.geteuid!() === 0;
+  if (mayReadAll) process.seteuid!(65_534);
+  try {
+    const geo = await open(path);
+    expect(geo.status.fault!.message).toContain("EACCES");
+    if (mayReadAll) process.seteuid!(0);
+    chmodSync(path, 0o644);
+    expect(await geo.poll()).toBe(true);
+    expect([geo.placeOf("81.2.69.142"), geo.status.fault]).toEqual([{ country: "GB", city: "London" }, null]);
+  } finally {
+    if (mayReadAll) process.seteuid!(0);
+  }
 });
 
 test("what is no file is not read: it may have no end", async () => {

@@ -37,8 +37,8 @@ export class Geo {
   readonly #faults: Counter;
   #loaded: Loaded | undefined;
   #fault: EnrichmentFault | null = null;
-  /** What the file looked like when it was read last, whether or not it was taken. */
-  #signature = "";
+  /** The file that was read last, by what it looks like, and what was wrong with what is in it. */
+  #read: { readonly signature: string; readonly fault: EnrichmentFault | null } = { signature: "", fault: null };
 
   private constructor(options: GeoOptions) {
     this.#options = options;
@@ -59,12 +59,16 @@ export class Geo {
 
   /** Reads the file again where it has changed. True: the answers may be others now. */
   async poll(): Promise<boolean> {
+    let signature = "";
     try {
       const found = await stat(this.#path);
       const { size, mtimeMs, ino } = found;
-      const signature = `${size} ${mtimeMs} ${ino}`;
-      if (signature === this.#signature) return false;
-      this.#signature = signature;
+      signature = `${size} ${mtimeMs} ${ino}`;
+      if (signature === this.#read.signature) {
+        // Meanwhile it may have been away.
+        this.#fault = this.#read.fault;
+        return false;
+      }
       if (!found.isFile()) throw new Error("it is not a file");
       if (size > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
       const bytes = await readFile(this.#path);
@@ -72,18 +76,19 @@ export class Geo {
       const tree = new GeoTree(bytes, reader.metadata);
       this.#loaded = { reader, tree, places: new Map(), readAtMs: this.#options.now() };
       this.#fault = null;
+      this.#read = { signature, fault: null };
       this.#options.log.info({ kind: reader.metadata.databaseType }, "the file of places was read");
       return true;
     } catch (error) {
-      this.#refuse(error);
+      const code = systemCodeOf(error);
+      this.#refuse(error, code ?? (error instanceof Error ? error.message : String(error)));
+      // What the system refuses now it may give later, and the file looks the same then.
+      if (code === undefined) this.#read = { signature, fault: this.#fault };
       return false;
     }
   }
 
-  #refuse(error: unknown): void {
-    const code = (error as NodeJS.ErrnoException).code;
-    const reason =
-      code?.startsWith("E") && !code.startsWith("ERR_") ? code : error instanceof Error ? error.message : String(error);
+  #refuse(error: unknown, reason: string): void {
     const message = `the file of places cannot be used: ${reason}${this.#loaded ? "; the one before it still is" : ""}`;
     const isNew = this.#fault?.message !== message;
     if (!isNew) return;
@@ -126,6 +131,11 @@ export class Geo {
       fault: this.#fault,
     };
   }
+}
+
+function systemCodeOf(error: unknown): string | undefined {
+  const { code } = error as NodeJS.ErrnoException;
+  return code?.startsWith("E") && !code.startsWith("ERR_") ? code : undefined;
 }
 
 /** Both families in one: the files for each alone are not told apart by their answers. */

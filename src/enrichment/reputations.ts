@@ -19,6 +19,10 @@ const EVENTS_REMEMBERED_MAX = 50_000;
 /** Additions to events and alerts that wait for the store. */
 const ADDING_MAX = 1000;
 const TRIES_MAX = 5;
+/** An address that was given up is not asked for again by every event that has it: each would cost a part of the day's budget. */
+const GIVEN_UP_MAX = 10_000;
+const REFUSED_MS = DAY_MS;
+const GIVEN_UP_MS = 3_600_000;
 /** After a first failure, a second one, and so on: the last for all that follow. */
 const FAILURE_WAITS_MS = [1000, 5000, 30_000, 120_000, 600_000];
 /** Where an answer says that it is enough, and not for how long. */
@@ -45,6 +49,8 @@ export class Reputations {
   readonly #options: ReputationsOptions;
   readonly #known = new LRUCache<string, Reputation>({ max: KNOWN_MAX });
   readonly #addressOfEvent = new LRUCache<string, string>({ max: EVENTS_REMEMBERED_MAX });
+  /** Until when an address that was given up is left alone. */
+  readonly #givenUp = new LRUCache<string, number>({ max: GIVEN_UP_MAX });
   readonly #wanted: Wanted;
   readonly #drop: (what: DroppedKind, count: number) => void;
   readonly #outcomes: Counter<"outcome">;
@@ -116,6 +122,7 @@ export class Reputations {
     const report = this.reportOf(address);
     // It came between the event's enrichment and its storing.
     if (report) void this.#add(report, [eventId], []);
+    else if ((this.#givenUp.get(address) ?? 0) > this.#options.now()) this.#drop("event", 1);
     else {
       this.#wanted.addEvent(address, eventId);
       this.#run();
@@ -218,13 +225,18 @@ export class Reputations {
       case "key_refused":
         return this.#pause(now + KEY_REFUSED_MS);
       case "address_refused":
-        return this.#wanted.giveUp(address);
+        return this.#giveUp(address, REFUSED_MS);
       case "failed": {
         const waits = FAILURE_WAITS_MS;
         this.#pause(now + waits[Math.min(this.#failures++, waits.length - 1)]!);
-        if (this.#wanted.fail(address) >= TRIES_MAX) this.#wanted.giveUp(address);
+        if (this.#wanted.fail(address) >= TRIES_MAX) this.#giveUp(address, GIVEN_UP_MS);
       }
     }
+  }
+
+  #giveUp(address: string, forMs: number): void {
+    this.#givenUp.set(address, this.#options.now() + forMs);
+    this.#wanted.giveUp(address);
   }
 
   #pause(untilMs: number): void {

@@ -11,6 +11,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ALWAYS } from "../model/condition.ts";
 import type { Event, EventDraft, JsonObject } from "../model/event.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
+import { changed } from "../../test/api-server.ts";
 import { openStore } from "../store/index.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { DEFAULT_COLUMNS } from "./columns.ts";
@@ -208,6 +209,33 @@ describe("the queue", () => {
 });
 
 describe("cancelling", () => {
+  it("an export that is written and not yet known as completed leaves nothing of it", async () => {
+    await many(10);
+    await exporter.close();
+    let isWritten = false;
+    const parts = changed(store.exports, {
+      // Asked for whenever a file is touched: this is the last time before the export is completed.
+      get folder() {
+        const { folder } = store.exports;
+        if (!isWritten && readdirSync(folder).some((name) => name.endsWith(".json"))) {
+          isWritten = true;
+          expect(exporter.cancel(id)).toBe(true);
+        }
+        return folder;
+      },
+    });
+    const log = pino({ level: "silent" });
+    const options = { store: changed(store, { exports: parts }), log, now: () => now };
+    exporter = await openExporter({ ...options, registry: new Registry() });
+    const { id } = create("json");
+    await vi.waitFor(() => expect([isWritten, files()]).toEqual([true, []]));
+    expect([exporter.get(id), store.exports.list(), await exporter.openDownload(id)]).toEqual([
+      undefined,
+      [],
+      undefined,
+    ]);
+  });
+
   it("removes an export that waits, runs or is completed, with its file", async () => {
     await many(20_000);
     const [completed, running, waiting] = [create("csv"), create("csv"), create("csv")];
@@ -222,6 +250,16 @@ describe("cancelling", () => {
     const last = create("ndjson");
     await finished(last.id);
     await vi.waitFor(() => expect(files()).toEqual([`${last.id}.ndjson`]));
+  });
+
+  it("holds when the service stops before the export has heard of it", async () => {
+    await many(20_000);
+    const { id } = create("csv");
+    while (exporter.get(id)!.status !== "running") await sleep(1);
+    expect(exporter.cancel(id)).toBe(true);
+    await close();
+    await open();
+    expect([exporter.get(id), store.exports.list(), files()]).toEqual([undefined, [], []]);
   });
 
   it("lets a download go on that has begun", async () => {

@@ -215,16 +215,18 @@ class QueueOfExports implements Exporter {
     const startedAt = performance.now();
     try {
       const written = await this.#write(job, signal);
+      // In the same breath as the saving: one that was cancelled while its end was written must not come back.
+      stop.signal.throwIfAborted();
       this.#save({ ...job, status: "completed", completedAt: this.#now(), ...written });
       this.#finished.inc({ format: job.format, outcome: "completed" });
       const ms = Math.round(performance.now() - startedAt);
       this.#log.info({ export: job.id, format: job.format, ...written, ms }, "export completed");
     } catch (error) {
       await this.#removeFiles(job.id);
-      if (this.#closing.signal.aborted) {
-        this.#save({ ...job, status: "pending" });
-      } else if (stop.signal.aborted) {
+      if (stop.signal.aborted) {
         this.#finished.inc({ format: job.format, outcome: "cancelled" });
+      } else if (this.#closing.signal.aborted) {
+        this.#save({ ...job, status: "pending" });
       } else {
         this.#save({ ...job, status: "failed", completedAt: this.#now(), error: inWords(error) });
         this.#finished.inc({ format: job.format, outcome: "failed" });

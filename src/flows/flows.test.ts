@@ -282,6 +282,19 @@ describe("nothing is lost, nothing is doubled", () => {
     expect(await readdir(join(folder, "flow-windows"))).toEqual([]);
   });
 
+  test("a journal that cannot be written is counted, and keeps nothing from being stored", async () => {
+    const flows = await start();
+    const port = await portOf(flows);
+    await send(port, v5([flow], { seconds: nowSeconds() }));
+    await until(flows, received(1));
+    await flows.flush();
+    await rm(join(folder, "flow-windows"), { recursive: true });
+    await send(port, v5([flow], { seconds: nowSeconds() }));
+    await until(flows, ({ windows }) => windows.journalFailures > 0);
+    await flows.flush();
+    expect(rowsOf()).toMatchObject([{ bytes: 10n }, { bytes: 10n }]);
+  });
+
   test("what the store refuses until the stop is delivered by the next start, under the same batch id", async () => {
     const offered: string[] = [];
     const refuse = async (_: FlowRows, batchId: string) => {

@@ -67,7 +67,15 @@ export async function openFlows(options: FlowsOptions): Promise<Flows> {
 const nothingYet = (): ThreadStatus => ({
   exporters: [],
   drops: noDrops(),
-  windows: { openTuples: 0, waitingRows: 0, writtenRows: 0, foldedRecords: 0, lateRecords: 0, earlyFlushes: 0 },
+  windows: {
+    openTuples: 0,
+    waitingRows: 0,
+    writtenRows: 0,
+    foldedRecords: 0,
+    lateRecords: 0,
+    earlyFlushes: 0,
+    journalFailures: 0,
+  },
 });
 
 class FlowsPart implements Flows {
@@ -260,6 +268,11 @@ class FlowsPart implements Flows {
       "tocsin_flows_late_total",
       "records that came after their window was closed",
       ({ windows }) => windows.lateRecords,
+    );
+    total(
+      "tocsin_flows_journal_failures_total",
+      "times that open windows could not be written down against a crash; they are written with what comes next",
+      ({ windows }) => windows.journalFailures,
     );
     level("tocsin_flows_open_tuples", "tuples in windows that are not closed yet", ({ windows }) => windows.openTuples);
     level(

@@ -26,7 +26,10 @@ const SUFFIX = ".window";
 interface OpenFile {
   readonly handle: FileHandle;
   exporters: number;
+  /** Up to here it is whole. */
   bytes: number;
+  /** Something may stand behind that. */
+  isTorn: boolean;
 }
 
 export interface Recovered {
@@ -50,25 +53,26 @@ export class WindowJournal {
     mkdirSync(folder, { recursive: true });
   }
 
-  /** Makes what has changed in the table durable. */
+  /** Makes what has changed in the table durable. What rejects is written with what changes next. */
   async write(table: FlowTable, closed: boolean): Promise<void> {
     const file = this.#files.get(table) ?? (await this.#create(table));
     const blocks: Uint8Array[] = [];
-    if (table.exporters.size > file.exporters) {
-      blocks.push(...block(BLOCK_EXPORTERS, encodeExporters(table)));
-      file.exporters = table.exporters.size;
-    }
+    const exporters = table.exporters.size;
+    if (exporters > file.exporters) blocks.push(...block(BLOCK_EXPORTERS, encodeExporters(table)));
     const changed = table.takeChanged();
     for (let from = 0; from < changed.length; from += BLOCK_ROWS_MAX) {
       blocks.push(...block(BLOCK_ROWS, encodeRows(table, changed.subarray(from, from + BLOCK_ROWS_MAX))));
     }
     if (closed) blocks.push(...block(BLOCK_CLOSED, new Uint8Array(new Uint32Array([table.count]).buffer)));
     if (blocks.length === 0) return;
-    for (const bytes of blocks) {
-      await file.handle.write(bytes);
-      file.bytes += bytes.length;
+    if (file.bytes === 0) blocks.unshift(new Uint8Array(new Uint32Array([MAGIC, table.minute]).buffer));
+    try {
+      await append(file, blocks);
+      file.exporters = exporters;
+    } catch (error) {
+      table.giveBack(changed);
+      throw error;
     }
-    await file.handle.datasync();
   }
 
   sizeOf(table: FlowTable): number {
@@ -96,7 +100,8 @@ export class WindowJournal {
       const read = readTable(name.slice(0, -SUFFIX.length), await readFile(path));
       if (read && read.table.count > 0) {
         const handle = await open(path, "a");
-        this.#files.set(read.table, { handle, exporters: read.table.exporters.size, bytes: 0 });
+        const exporters = read.table.exporters.size;
+        this.#files.set(read.table, { handle, exporters, bytes: read.bytes, isTorn: false });
         // What stands behind a torn end would never be read: the file goes on where it makes sense.
         await handle.truncate(read.bytes);
         yield read;
@@ -106,9 +111,7 @@ export class WindowJournal {
 
   async #create(table: FlowTable): Promise<OpenFile> {
     const handle = await open(this.#pathOf(table.id), "a");
-    const header = new Uint8Array(new Uint32Array([MAGIC, table.minute]).buffer);
-    await handle.write(header);
-    const file = { handle, exporters: 0, bytes: header.length };
+    const file = { handle, exporters: 0, bytes: 0, isTorn: false };
     this.#files.set(table, file);
     return file;
   }
@@ -116,6 +119,18 @@ export class WindowJournal {
   #pathOf(id: string): string {
     return join(this.#folder, id + SUFFIX);
   }
+}
+
+/** All of it, or nothing that counts: what stands behind half a block would never be read. */
+async function append(file: OpenFile, blocks: readonly Uint8Array[]): Promise<void> {
+  const { handle } = file;
+  if (file.isTorn) await handle.truncate(file.bytes);
+  file.isTorn = true;
+  // A single write may end before its end, and say nothing.
+  for (const bytes of blocks) await handle.appendFile(bytes);
+  await handle.datasync();
+  file.bytes += blocks.reduce((sum, { length }) => sum + length, 0);
+  file.isTorn = false;
 }
 
 function block(kind: number, content: Uint8Array): [Uint8Array, Uint8Array] {

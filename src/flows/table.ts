@@ -122,6 +122,12 @@ export class FlowTable {
     return rows;
   }
 
+  /** What was taken could not be kept: it counts as changed again, in the order in which rows were made. */
+  giveBack(rows: Int32Array): void {
+    for (const row of rows) this.#touch(row);
+    this.#changed.subarray(0, this.#changedCount).sort();
+  }
+
   /** Sets a row as a journal tells it, in the order in which rows were made. False where it cannot be one. */
   restore(row: number, key: Uint32Array, counters: Uint32Array, first: number, last: number, flags: number): boolean {
     this.index.wanted.set(key);

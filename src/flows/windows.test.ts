@@ -1,9 +1,11 @@
+import { execFileSync } from "node:child_process";
 import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { RecordBatch, setExactCounter } from "../collectors/records.ts";
+import type { FullDiskOutcome } from "./full-disk.fixture.ts";
 import { WindowJournal } from "./journal.ts";
 import { summarise } from "./summary.ts";
 import type { FlowTable } from "./table.ts";
@@ -276,6 +278,24 @@ describe("the journal", () => {
     bytes[size + 100]! ^= 1;
     await writeFile(path, bytes);
     expect(rowsOf((await recover())[0]!.table)).toEqual(before);
+  });
+
+  test("goes on where it was whole, once there is room again on a disk that was full", async (context) => {
+    try {
+      execFileSync("prlimit", ["--version"], { stdio: "ignore" });
+    } catch {
+      context.skip("the size of files cannot be limited here");
+    }
+    const fixture = JSON.stringify(new URL("./full-disk.fixture.ts", import.meta.url).href);
+    const script = `import { writeOnFullDisk } from ${fixture};
+      process.stdout.write(JSON.stringify(await writeOnFullDisk(process.argv[1])));`;
+    const node = [process.execPath, "--input-type=module", "--eval", script, folder];
+    const printed = execFileSync("sh", ["-c", `trap '' XFSZ; exec "$@"`, "sh", ...node], { encoding: "utf8" });
+    const { outcomes, rows } = JSON.parse(printed) as FullDiskOutcome;
+    expect(outcomes).toEqual(["written", "refused", "refused", "written", "written", "written", "written"]);
+    const found = await recover();
+    expect(found.map(({ table }) => table.count)).toEqual(rows);
+    for (const { table } of found) expect(new Set(rowsOf(table).map(({ bytes }) => bytes))).toEqual(new Set([100n]));
   });
 
   test("has nothing of what is stored", async () => {

@@ -80,12 +80,15 @@ let asking: ((part: WindowPart | null) => void) | undefined;
 let stopping = false;
 let draining: Promise<void> | undefined;
 let journalled = Promise.resolve();
+let journalFailures = 0;
 let ticks = 0;
 
 /** The journal is written by one at a time. */
 function inOrder(work: () => Promise<void>): Promise<void> {
   journalled = journalled.then(work).catch((error: unknown) => {
-    if (troubles.length < TROUBLES_MAX) troubles.push(`the journal of flow windows: ${(error as Error).message}`);
+    journalFailures++;
+    const trouble = `the journal of flow windows: ${(error as Error).message}`;
+    if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
   });
   return journalled;
 }
@@ -217,6 +220,7 @@ const api = {
         foldedRecords: folded,
         lateRecords: late,
         earlyFlushes,
+        journalFailures,
       },
     };
   },

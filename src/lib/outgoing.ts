@@ -8,7 +8,7 @@ import { reachOf } from "./reach.ts";
 // Requests to addresses that somebody has given us. The address that is connected to is the one that was checked, so
 // that a name cannot point elsewhere in between; redirects are not followed; everything has an end.
 
-const RETRY_AFTER_MS_MAX = 3_600_000;
+export const RETRY_AFTER_MS_MAX = 3_600_000;
 
 export interface OutgoingRequest {
   readonly method: "GET" | "POST";

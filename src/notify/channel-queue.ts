@@ -31,6 +31,8 @@ export interface QueueOptions {
   readonly count: (name: ChannelName, outcome: NotifiedOutcome, count: number) => void;
   readonly log: Logger;
   readonly now: () => number;
+  /** A clock that nobody sets: what is not stored is timed by it. */
+  readonly steadyNow: () => number;
   readonly random: () => number;
 }
 
@@ -91,12 +93,12 @@ export class ChannelQueue {
   }
 
   async #step(): Promise<void> {
-    const { store, name, pace, now } = this.#options;
+    const { store, name, pace, now, steadyNow } = this.#options;
     // Before the question, so that what comes after it is not slept through.
     this.#woken = Promise.withResolvers<void>();
     const at = now();
     const backlog = await store.notifications.backlog(name, at - pace.digestMs, at);
-    const step = nextStep(backlog, this.#past, pace, at);
+    const step = nextStep(backlog, this.#past, pace, at, steadyNow());
     if (step.kind === "begin") return this.#begin();
     if (step.kind === "again") return this.#again(step.deliveryId);
     await this.#rest(step.until === null ? SLEEP_MS_MAX : Math.max(1, step.until - at));
@@ -124,8 +126,8 @@ export class ChannelQueue {
 
   async #deliver(deliveryId: string, notifications: readonly Notification[]): Promise<void> {
     if (notifications.length === 0) return;
-    const { pace, now, name, log } = this.#options;
-    const attemptsAt = [...this.#past.attemptsAt, now()].slice(-pace.perMinuteMax);
+    const { pace, steadyNow, name, log } = this.#options;
+    const attemptsAt = [...this.#past.attemptsAt, steadyNow()].slice(-pace.perMinuteMax);
     this.#past = { ...this.#past, attemptsAt };
     const outcome = await this.#send(deliveryId, notifications);
     const settlement = this.#settlementOf(outcome, notifications);
@@ -137,14 +139,10 @@ export class ChannelQueue {
   }
 
   async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
-    const { store, channel, urlOf, now, log, name } = this.#options;
-    const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
-    const items = await this.#withClosings(
-      notifications.map(({ reason, alertId, createdAt }, i) => {
-        // Alerts are never removed.
-        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
-      }),
-    );
+    const { channel, now, log, name } = this.#options;
+    const read = () => this.#itemsOf(notifications);
+    const items = await this.#untilDone(read, deliveryId, "the alerts of a message cannot be read yet", this.#stop);
+    if (!items) return { kind: "failed", error: "the service was stopped before it", mayHaveArrived: false };
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     const untold = notifications[0]!.untold;
     try {
@@ -156,6 +154,17 @@ export class ChannelQueue {
       log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
       return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
     }
+  }
+
+  async #itemsOf(notifications: readonly Notification[]): Promise<MessageItem[]> {
+    const { store, urlOf } = this.#options;
+    const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
+    return this.#withClosings(
+      notifications.map(({ reason, alertId, createdAt }, i) => {
+        // Alerts are never removed.
+        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
+      }),
+    );
   }
 
   /** What a person did at that moment stands on the timeline. */
@@ -172,7 +181,7 @@ export class ChannelQueue {
   }
 
   #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {
-    const { now, random, retryMs } = this.#options;
+    const { now, steadyNow, random, retryMs } = this.#options;
     const { error = null } = outcome;
     if (outcome.kind === "sent") {
       this.#failuresInARow = 0;
@@ -183,7 +192,7 @@ export class ChannelQueue {
     const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
     if (outcome.kind === "failed") {
       this.#failuresInARow++;
-      const pausedUntil = at + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+      const pausedUntil = steadyNow() + Math.max(asked, waitAfter(this.#failuresInARow, random()));
       this.#past = { ...this.#past, pausedUntil };
     } else {
       // The channel takes messages: one recipient must not hold up the others.
@@ -202,20 +211,35 @@ export class ChannelQueue {
 
   /** What was delivered must be known as delivered, however long the store takes. */
   async #settle(deliveryId: string, settlement: Settlement, notifications: readonly Notification[]): Promise<void> {
-    const { store, now, log, name, count } = this.#options;
+    const { store, now, name, count } = this.#options;
     const timeline = notifications.flatMap((notification) => this.#entryOf(notification, settlement));
+    const settle = async () => {
+      await store.notifications.settle(deliveryId, settlement, now(), timeline);
+      return true;
+    };
+    const trouble = "what has become of a message cannot be stored yet";
+    if (!(await this.#untilDone(settle, deliveryId, trouble, this.#abort))) return;
+    for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
+  }
+
+  /** Asks the store until it answers: what is being sent must not stay so. Undefined where that was not waited for. */
+  async #untilDone<Value>(
+    ask: () => Promise<Value>,
+    deliveryId: string,
+    trouble: string,
+    { signal }: AbortController,
+  ): Promise<Value | undefined> {
+    const { log, name } = this.#options;
     for (;;) {
       try {
-        await store.notifications.settle(deliveryId, settlement, now(), timeline);
-        break;
+        return await ask();
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
-        log.warn({ err: error, channel: name, deliveryId }, "what has become of a message cannot be stored yet");
-        if (this.#abort.signal.aborted) return;
-        await sleep(STORE_WAIT_MS, undefined, { signal: this.#abort.signal }).catch(() => undefined);
+        log.warn({ err: error, channel: name, deliveryId }, trouble);
+        if (signal.aborted) return undefined;
+        await sleep(STORE_WAIT_MS, undefined, { signal }).catch(() => undefined);
       }
     }
-    for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
   }
 
   /** Of a message that waits, only the first failure: the rest stands on the notification. */

@@ -64,6 +64,10 @@ interface Started {
 async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> = {}): Promise<Started> {
   const settings = peer ? { ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: "s" } : NO_CHANNELS;
   const registry = new Registry();
+  // A test that has a clock of its own has it for everything; some clocks go on whenever they are looked at.
+  const { now } = more;
+  let lookedMs = 0;
+  const clocks = now && { now: () => (lookedMs = now()), steadyNow: () => lookedMs };
   const notifier = await openNotifier({
     store,
     channels: openChannels(settings),
@@ -75,12 +79,19 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
     // Waits are cut to nothing, so that what would take a day is seen at once; what they are is tested apart.
     pace: { gatherMs: 20, digestMs: 300 },
     ...more,
+    ...clocks,
+    ...(more.steadyNow && { steadyNow: more.steadyNow }),
   });
   closing.push(notifier);
   return { notifier, registry };
 }
 
-async function raise(count: number, channel: ChannelName = "webhook", more: Partial<Alert> = {}): Promise<string[]> {
+async function raise(
+  count: number,
+  channel: ChannelName = "webhook",
+  more: Partial<Alert> = {},
+  reason: NewNotification["reason"] = "created",
+): Promise<string[]> {
   const alerts = Array.from({ length: count }, (_, i): Alert => ({
     ...(someAlert({ title: `Alert ${i}` }) as AlertSummary),
     id: newAlertId(),
@@ -91,7 +102,7 @@ async function raise(count: number, channel: ChannelName = "webhook", more: Part
     id: newNotificationId(),
     alertId: id,
     channel,
-    reason: "created",
+    reason,
     createdAt: clock(),
   }));
   expect(await store.alerts.commit({ alerts, timeline: [], notifications })).toEqual([]);
@@ -148,6 +159,20 @@ test("a hundred alerts in a minute are one message, and each alert knows", async
   await waitFor("sent", 100);
   expect(peer.received.map(({ body }) => body.total)).toEqual([100]);
   for (const id of [ids[0]!, ids[99]!]) expect(await outcomesOf(id)).toEqual([["webhook", "sent"]]);
+});
+
+test("a clock that is set back holds up neither an alert that waits nor the one after it", async () => {
+  let setBackMs = 0;
+  clock = () => Date.now() - setBackMs;
+  const peer = await startPeer((before) => ({ status: before < 1 ? 503 : 200 }));
+  const steadyNow = () => performance.now();
+  await start(peer, { now: clock, steadyNow, random: () => 0 });
+  await raise(1);
+  const delayed = [{ status: "waiting", attempts: 1 }];
+  await vi.waitFor(async () => expect(await listed()).toMatchObject(delayed), PATIENCE);
+  setBackMs = 2 * 3_600_000;
+  await raise(1);
+  await waitFor("sent", 2);
 });
 
 test("a channel gets no more messages in a minute than it may", async () => {
@@ -288,6 +313,43 @@ test("a store that does not answer for a moment loses nothing and repeats nothin
   await raise(1);
   await waitFor("sent", 1);
   expect([peer.received.length, failures]).toEqual([1, 2]);
+});
+
+test.each(["getMany", "withTimeline"] as const)(
+  "a message whose alert cannot be read for a moment (%s) is sent a moment later, and not as a repeat",
+  async (method) => {
+    const peer = await startPeer();
+    let failures = 0;
+    const failOnce = <Value>(ask: () => Promise<Value>): Promise<Value> =>
+      failures++ < 1 ? Promise.reject(new StoreUnavailable("queue_full", "too many are waiting")) : ask();
+    const alerts = changed(store.alerts, {
+      getMany: (ids) => (method === "getMany" ? failOnce(() => store.alerts.getMany(ids)) : store.alerts.getMany(ids)),
+      withTimeline: (id) => failOnce(() => store.alerts.withTimeline(id)),
+    });
+    await start(peer, { store: { alerts, notifications: store.notifications } });
+    const [id] = await raise(1, "webhook", {}, "resolved");
+    const [sent] = await waitFor("sent", 1);
+    expect(sent).toMatchObject({ attempts: 1, isRepeat: false });
+    expect(peer.received.map(({ headers }) => headers["x-tocsin-repeat"])).toEqual([undefined]);
+    expect(await outcomesOf(id!)).toEqual([["webhook", "sent"]]);
+  },
+);
+
+test("a message whose alert cannot be read when the service ends waits for the next start, and is no repeat then", async () => {
+  const peer = await startPeer();
+  const { promise: asked, resolve } = Promise.withResolvers<void>();
+  const alerts = changed(store.alerts, {
+    getMany: () => {
+      resolve();
+      return Promise.reject(new StoreUnavailable("queue_full", "too many are waiting"));
+    },
+  });
+  const { notifier } = await start(peer, { store: { alerts, notifications: store.notifications } });
+  await raise(1);
+  await asked;
+  await notifier.close();
+  expect(await listed()).toMatchObject([{ status: "waiting", isRepeat: false }]);
+  expect(peer.received).toEqual([]);
 });
 
 test("closing waits for the attempt that is under way", async () => {

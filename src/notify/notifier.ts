@@ -19,6 +19,7 @@ export interface NotifierOptions {
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
+  readonly steadyNow?: () => number;
   readonly random?: () => number;
   readonly pace?: Partial<Pace>;
 }
@@ -65,6 +66,7 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     count: (name, outcome, count) => outcomes.inc({ channel: name, outcome }, count),
     log,
     now,
+    steadyNow: options.steadyNow ?? (() => performance.now()),
     random,
   };
   const queues: ChannelQueue[] = [];

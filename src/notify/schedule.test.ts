@@ -8,7 +8,7 @@ const NEW: Past = { attemptsAt: [], pausedUntil: 0, lastWasNew: false };
 const pace = { ...PACE, perMinuteMax: 3 };
 const NOW = 1_000_000;
 const step = (backlog: Partial<Backlog>, past: Partial<Past> = {}) =>
-  nextStep({ ...QUIET, ...backlog }, { ...NEW, ...past }, pace, NOW);
+  nextStep({ ...QUIET, ...backlog }, { ...NEW, ...past }, pace, NOW, NOW);
 const due = { deliveryId: "dlv_1", dueAt: NOW };
 
 test("with nothing in line it waits for something", () => {
@@ -37,6 +37,18 @@ test("a channel that asked to be left alone, or had its messages for this minute
   expect(step({ retry: due }, { attemptsAt: attemptsAt.slice(1) })).toEqual({ kind: "again", deliveryId: "dlv_1" });
 });
 
+test("a clock that is set back keeps nothing waiting", () => {
+  const hour = 3_600_000;
+  expect(step({ freshSince: NOW + hour, recent: 1 })).toEqual({ kind: "begin" });
+  expect(step({ freshSince: NOW + hour, recent: 100 })).toEqual({ kind: "begin" });
+  expect(step({ retry: { ...due, dueAt: NOW + hour } })).toEqual({ kind: "wait", until: NOW + hour });
+  expect(step({ retry: { ...due, dueAt: NOW + hour + 1 } })).toEqual({ kind: "again", deliveryId: "dlv_1" });
+  const past = { ...NEW, pausedUntil: 5000, attemptsAt: [1000, 2000, 3000] };
+  const setBack = (steadyNow: number) => nextStep({ ...QUIET, retry: due }, past, pace, NOW, steadyNow);
+  expect(setBack(4000)).toEqual({ kind: "wait", until: NOW + 57_000 });
+  expect(setBack(61_000)).toEqual({ kind: "again", deliveryId: "dlv_1" });
+});
+
 test("no minute has more attempts than allowed, and everything in line gets its turn, whatever comes when", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 200_000 }), { minLength: 1, maxLength: 60 }), (arrivals) => {
@@ -51,7 +63,7 @@ test("no minute has more attempts than allowed, and everything in line gets its 
           recent: times.filter((time) => time <= now && time > now - pace.digestMs).length,
           retry: null,
         };
-        const decided = nextStep(backlog, { ...NEW, attemptsAt }, pace, now);
+        const decided = nextStep(backlog, { ...NEW, attemptsAt }, pace, now, now);
         if (decided.kind === "begin") {
           attemptsAt.push(now);
           while (told.length < next) told.push(now);

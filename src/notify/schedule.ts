@@ -1,3 +1,4 @@
+import { RETRY_AFTER_MS_MAX } from "../lib/outgoing.ts";
 import type { Backlog } from "../store/store.ts";
 
 // When a channel is told something, and when again: decided on plain numbers.
@@ -5,6 +6,8 @@ import type { Backlog } from "../store/store.ts";
 const MINUTE_MS = 60_000;
 const WAIT_FIRST_MS = 5000;
 const WAIT_MS_MAX = 15 * MINUTE_MS;
+/** A message waits for its next try as long as that, or as the other side asks for. */
+const RETRY_MS_MAX = Math.max(WAIT_MS_MAX, RETRY_AFTER_MS_MAX);
 
 export interface Pace {
   /** How long the first notification waits for others to come along in the same message. */
@@ -25,7 +28,7 @@ export const PACE: Omit<Pace, "perMinuteMax"> = {
   messageMax: 1000,
 };
 
-/** What has happened on the channel. */
+/** What has happened on the channel, by a clock that nobody sets. */
 export interface Past {
   /** When the last attempts were made, oldest first; as many as the pace allows in a minute. */
   readonly attemptsAt: readonly number[];
@@ -41,17 +44,29 @@ export type Step =
   /** Null: until something is put in line. */
   | { readonly kind: "wait"; readonly until: number | null };
 
-export function nextStep({ freshSince, recent, retry }: Backlog, past: Past, pace: Pace, now: number): Step {
+/** `steadyNow` is the time of the clock that `past` is by. */
+export function nextStep(
+  { freshSince, recent, retry }: Backlog,
+  past: Past,
+  pace: Pace,
+  now: number,
+  steadyNow: number,
+): Step {
   const gathers = recent > pace.digestAbove ? pace.digestMs : pace.gatherMs;
-  const freshAt = freshSince === null ? Infinity : freshSince + gathers;
-  const retryAt = retry?.dueAt ?? Infinity;
+  const freshAt = freshSince === null ? Infinity : unlessSetBack(freshSince + gathers, gathers, now);
+  const retryAt = retry === null ? Infinity : unlessSetBack(retry.dueAt, RETRY_MS_MAX, now);
   const readyAt = Math.min(freshAt, retryAt);
   if (readyAt === Infinity) return { kind: "wait", until: null };
-  const until = Math.max(readyAt, allowedAt(past, pace));
+  const until = Math.max(readyAt, now + allowedAt(past, pace) - steadyNow);
   if (until > now) return { kind: "wait", until };
   // In turns, so that neither keeps the other from being told.
   const isNewsTurn = freshAt <= now && (retryAt > now || !past.lastWasNew);
   return isNewsTurn ? { kind: "begin" } : { kind: "again", deliveryId: retry!.deliveryId };
+}
+
+/** What is further ahead than anybody ever waits was written before the clock was set back: it is due. */
+function unlessSetBack(at: number, waitMsMax: number, now: number): number {
+  return at - now > waitMsMax ? now : at;
 }
 
 function allowedAt({ attemptsAt, pausedUntil }: Past, { perMinuteMax }: Pace): number {

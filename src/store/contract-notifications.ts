@@ -238,4 +238,14 @@ export function notificationsContract(
     expect(await store().analysis.tokensUsed("2026-11")).toBe(123);
     expect(await store().analysis.tokensUsed("2027-01")).toBe(0);
   });
+
+  test("tokens are reserved up to the most there may be, however many ask at once", async () => {
+    await store().analysis.addTokens("2028-01", 10);
+    const reserve = () => store().analysis.reserveTokens("2028-01", 30, 100);
+    const reserved = await Promise.all(Array.from({ length: 5 }, reserve));
+    expect(reserved.filter(Boolean)).toHaveLength(3);
+    expect(await store().analysis.tokensUsed("2028-01")).toBe(100);
+    expect(await reserve()).toBe(false);
+    expect(await store().analysis.tokensUsed("2028-01")).toBe(100);
+  });
 }

@@ -81,5 +81,7 @@ export interface NotificationStore {
 export interface AnalysisStore {
   /** Tokens that were used in the month, written as 2026-11. */
   tokensUsed(month: string): Promise<number>;
+  /** Adds them where the month then has at most so many; false: it would have more, and nothing is added. */
+  reserveTokens(month: string, tokens: number, max: number): Promise<boolean>;
   addTokens(month: string, tokens: number): Promise<void>;
 }

@@ -45,7 +45,7 @@ const numbers = (from: number, to: number) => Array.from({ length: to - from }, 
 type Give = (batch: Omit<Batch, "id">, storeNow: () => void) => Promise<void>;
 
 /** `give` decides when what is given is stored, and when that is said. */
-function follow(give: Give = async (_, storeNow) => storeNow(), lineBytesMax = 65_536) {
+function follow(give: Give = async (_, storeNow) => storeNow(), lineBytesMax = 65_536, now = Date.now) {
   const sender = new Senders({ allowed: [], linesPerSecondMax: 1e6, now: Date.now }).find("eve", "file", "127.0.0.1");
   const told: string[] = [];
   const file = new FollowedFile({
@@ -63,7 +63,7 @@ function follow(give: Give = async (_, storeNow) => storeNow(), lineBytesMax = 6
           );
         }
       }),
-    now: Date.now,
+    now,
     tell: (message) => void told.push(message),
   });
   file.start();
@@ -107,6 +107,17 @@ test("a file that was renamed is read to its very end, with what is still writte
   await storedWhen([...numbers(0, 13), ...numbers(20, 25)]);
 });
 
+test("a renamed file is left for the new one although the clock is set back by a day", async () => {
+  writeFileSync(path, linesOf(0, 10));
+  let setBackMs = 0;
+  following(undefined, undefined, () => Date.now() - setBackMs);
+  await storedWhen(numbers(0, 10));
+  setBackMs = 86_400_000;
+  renameSync(path, `${path}.1`);
+  writeFileSync(path, linesOf(20, 25));
+  await storedWhen([...numbers(0, 10), ...numbers(20, 25)]);
+});
+
 test.each([
   ["nothing", ""],
   ["half of it", '{"path":"/var/log/eve.json","fi'],
@@ -123,8 +134,9 @@ test.each([
   const { file: again, told } = following();
   await storedWhen(numbers(0, 3));
   expect(told).toEqual([expect.stringMatching(/note.eve-file\.json is damaged.*read from its beginning/)]);
+  // The note is written after the lines are stored.
+  await expect.poll(note).toMatchObject({ path, offset: linesOf(0, 3).length });
   expect(again.status()).toMatchObject({ state: "reading", lagBytes: 0 });
-  expect(await note()).toMatchObject({ path, offset: linesOf(0, 3).length });
 });
 
 test("a renamed file is read until its writer goes on with the new one, however long he takes", async () => {

@@ -47,6 +47,7 @@ interface Followed {
   size: number;
   /** Up to here there is no end of the line that begins at the offset. */
   scanned: number;
+  /** By a clock that nobody sets, and so is the next. */
   grewAtMs: number;
   /** When something was first seen in the file that has its name now. */
   succeededAtMs?: number;
@@ -155,7 +156,7 @@ export class FollowedFile {
       const beginsAlike = found.size >= needed && (await closeOnFailure(handle, beginsAs(handle, note.head)));
       if (beginsAlike) {
         const { file, device, inode, head, offset } = note;
-        const grewAtMs = this.#options.now();
+        const grewAtMs = performance.now();
         return { handle, file, device, inode, head, offset, size: found.size, scanned: offset, grewAtMs };
       }
       await handle.close();
@@ -171,7 +172,7 @@ export class FollowedFile {
       return false;
     }
     const { size } = await followed.handle.stat();
-    if (size > followed.size) followed.grewAtMs = this.#options.now();
+    if (size > followed.size) followed.grewAtMs = performance.now();
     const isOther = size < followed.offset || !(await beginsAs(followed.handle, followed.head));
     followed.size = size;
     if (isOther) {
@@ -203,7 +204,7 @@ export class FollowedFile {
   async #asNew(handle: FileHandle): Promise<Followed> {
     const { dev, ino, size } = await handle.stat();
     const head = { bytes: 0, hash: "" };
-    const grewAtMs = this.#options.now();
+    const grewAtMs = performance.now();
     return { handle, file: randomUUID(), device: dev, inode: ino, head, offset: 0, size, scanned: 0, grewAtMs };
   }
 
@@ -245,8 +246,8 @@ export class FollowedFile {
     if (!found || (found.ino === followed.inode && found.dev === followed.device)) return false;
     // Until its writer is told of the new one, however late that is, he goes on writing here.
     if (found.size === 0) return false;
-    followed.succeededAtMs ??= now();
-    if (now() - Math.max(followed.grewAtMs, followed.succeededAtMs) < LEAVE_AFTER_MS) return false;
+    followed.succeededAtMs ??= performance.now();
+    if (performance.now() - Math.max(followed.grewAtMs, followed.succeededAtMs) < LEAVE_AFTER_MS) return false;
     const { handle, offset, size } = followed;
     if (size > offset && size - offset <= this.#options.lineBytesMax) {
       // What it ends with lacks nothing but the end of the line.

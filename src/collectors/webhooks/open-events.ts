@@ -17,6 +17,12 @@ export interface OpenEvent {
   readonly hasEnded: boolean;
 }
 
+interface Change {
+  readonly id: string;
+  readonly before: OpenEvent | undefined;
+  readonly after: OpenEvent;
+}
+
 /**
  * What has begun and not ended, so that an update says only what is new and an end how long it took; and the names of the
  * devices that bodies name by their ids only. All of it is a convenience: after a restart it begins empty.
@@ -25,6 +31,8 @@ export class OpenEvents {
   readonly #open = new Map<string, OpenEvent>();
   readonly #names = new Map<string, string>();
   #forgotten = 0;
+  /** While somebody watches. */
+  #changes: Change[] | undefined;
 
   /** How many made room for others before their end was heard of. */
   get forgotten(): number {
@@ -42,8 +50,29 @@ export class OpenEvents {
   set(id: string, event: OpenEvent): void {
     const words = [id, event.device ?? "", event.type ?? "", ...event.types];
     if (words.length > WORDS_MAX || words.some((word) => word.length > ID_CHARACTERS_MAX)) return;
+    this.#changes?.push({ id, before: this.#open.get(id), after: event });
     const oldest = remember(this.#open, id, event, OPEN_EVENTS_MAX);
     if (oldest !== undefined && !oldest.hasEnded) this.#forgotten++;
+  }
+
+  /**
+   * What is read in between, and how to take back that it has been told: where it is not stored, its sender tries again, and
+   * is to be heard as if for the first time. Names stay learnt.
+   */
+  watch<Value>(read: () => Value): { readonly value: Value; readonly takeBack: () => void } {
+    const changes: Change[] = (this.#changes = []);
+    try {
+      const value = read();
+      return { value, takeBack: () => changes.reverse().forEach((change) => this.#takeBack(change)) };
+    } finally {
+      this.#changes = undefined;
+    }
+  }
+
+  #takeBack({ id, before, after }: Change): void {
+    // Where others have built upon it meanwhile, nothing of it is sure: rather told twice than never.
+    if (before && this.#open.get(id) === after) this.#open.set(id, before);
+    else this.#open.delete(id);
   }
 
   nameOf(id: string): string | undefined {

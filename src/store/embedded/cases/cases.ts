@@ -83,6 +83,7 @@ export class Cases {
 
   readonly analysis: AnalysisStore = {
     tokensUsed: (month) => this.#ask("tokensUsed", month),
+    reserveTokens: (...args) => this.#ask("reserveTokens", ...args),
     addTokens: (month, tokens) => this.#ask("addTokens", month, tokens),
   };
 

@@ -260,6 +260,13 @@ export class NotificationTables {
     return row?.used ?? 0;
   }
 
+  /** Within a transaction. */
+  reserveTokens(month: string, tokens: number, max: number): boolean {
+    if (this.tokensUsed(month) + tokens > max) return false;
+    this.addTokens(month, tokens);
+    return true;
+  }
+
   addTokens(month: string, tokens: number): void {
     this.#sql.run(
       "INSERT INTO tokens(month, used) VALUES (?1, ?2) ON CONFLICT(month) DO UPDATE SET used = used + ?2",

@@ -104,6 +104,8 @@ const api = {
   removeNotifications: (ms: number) => keep(() => opened!.notifications.removeBefore(ms)),
   notificationCounts: () => opened!.notifications.counts(),
   tokensUsed: (month: string) => opened!.notifications.tokensUsed(month),
+  reserveTokens: (...args: Parameters<NotificationTables["reserveTokens"]>) =>
+    keep(() => opened!.notifications.reserveTokens(...args)),
   addTokens: (month: string, tokens: number) => keep(() => opened!.notifications.addTokens(month, tokens)),
 
   rules: () => opened!.rules.rules(),
