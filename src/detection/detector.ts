@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { timeOfId } from "../lib/id.ts";
-import { Thread } from "../lib/thread.ts";
+import { endingProcess, Thread } from "../lib/thread.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import {
@@ -77,10 +77,10 @@ export class Detector {
   private constructor(options: DetectorOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#thread = new Thread<DetectionApi>(new URL("./worker.ts", import.meta.url), undefined, (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread of detection died", { cause: error });
-      }),
+    this.#thread = new Thread<DetectionApi>(
+      new URL("./worker.ts", import.meta.url),
+      undefined,
+      endingProcess("the thread of detection"),
     );
     this.#counters = countersOf(options.registry, () => this.lagMs, this.#thread);
   }
