@@ -1,4 +1,14 @@
-import { closeSync, existsSync, ftruncateSync, openSync, readdirSync, statSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -249,6 +259,62 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   const later = (await ask("/v1/events", submission(1))).body.data.id;
   expect([...ids, ...writers.acknowledged].every((id) => id < later)).toBe(true);
   await expectAll(ask, [...ids, later]);
+}, 120_000);
+
+/** Makes the page that holds this text unreadable, and none of those that a start looks at. */
+function spoilPageOf(path: string, marker: string): void {
+  const db = new DatabaseSync(path);
+  const { page_size: pageSize } = db.prepare("PRAGMA page_size").get() as { page_size: number };
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  db.close();
+  const bytes = readFileSync(path);
+  const TABLE_LEAF = 13;
+  for (let at = bytes.indexOf(marker); at >= 0; at = bytes.indexOf(marker, at + 1)) {
+    const page = at - (at % pageSize);
+    if (bytes[page] !== TABLE_LEAF) continue;
+    bytes[page] = 0x77;
+    writeFileSync(path, bytes);
+    return;
+  }
+  throw new Error("no page of events has it");
+}
+
+it("goes on beside a damaged page that its start did not meet: who asks for what lies there is answered 503", async () => {
+  const { dataDir, key } = await freshDataDir("page");
+  const first = await serve({ dataDir, variables: { TOCSIN_ANALYSIS_AUTOMATIC_FROM: "off" } });
+  const ask = client(first, key);
+  const rule = {
+    name: "test.marked",
+    description: "Marked",
+    severity: "high",
+    conditions: [{ field: "type", equals: "marked" }],
+    actions: [{ alert: { channels: [] } }],
+  };
+  expect((await ask("/v1/rules", rule)).status).toBe(201);
+  const events = Array.from({ length: 500 }, () => ({ ...submission(1), data: { text: "x".repeat(400) } }));
+  expect((await ask("/v1/events/batch", events)).status).toBe(200);
+  const marked = { type: "marked", source: "custom", data: { marker: "ZZMARKERZZ", text: "y".repeat(6000) } };
+  const { id } = (await ask("/v1/events", marked)).body.data;
+  const last = await ask("/v1/events/batch", events);
+  let alerts = (await ask("/v1/alerts")).body.data;
+  for (; alerts.length === 0; alerts = (await ask("/v1/alerts")).body.data) await sleep(50);
+  expect(await first.end()).toBe(0);
+  const day = readdirSync(eventsFolder(dataDir)).find((name) => name.endsWith(".db"));
+  spoilPageOf(join(eventsFolder(dataDir), day!), marked.data.marker);
+
+  const again = await serve({ dataDir });
+  const look = client(again, key);
+  const logged = () => readFileSync(`${dataDir}.log`, "utf8");
+  for (let i = 0; i < 600 && !logged().includes("it is not analysed by itself"); i++) await sleep(50);
+  expect(logged()).toMatch(/The file .* is damaged.*it is not analysed by itself/);
+  const alert = `/v1/alerts/${alerts[0]!.id}`;
+  for (const path of [`/v1/events/${id}`, "/v1/events?type=marked", alert]) {
+    expect([path, await look(path)]).toMatchObject([path, { status: 503, body: { error: { code: "unavailable" } } }]);
+  }
+  expect(await look(`${alert}/analyze`, {})).toMatchObject({ status: 503 });
+  expect((await look(`/v1/events/${last.body.data.ids.at(-1)}`)).status).toBe(200);
+  expect(logged()).not.toContain('"level":"fatal"');
+  expect(await again.end()).toBe(0);
 }, 120_000);
 
 /** Undefined where there is no such file. */

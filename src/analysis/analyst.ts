@@ -19,6 +19,8 @@ const BUILTIN = "builtin";
 const WAITING_MAX = 1000;
 /** Questions to the model that are under way; beyond it the built-in scorer answers. */
 const QUESTIONS_MAX = 4;
+/** Attempts at an alert that the store fails to answer about, such as one whose events lie on a damaged page. */
+const ATTEMPTS_MAX = 3;
 /** So old may an alert be that is looked for at the start. */
 const LOOK_BACK_MS = DAY_MS;
 /** What is looked up in the background has this long to come; and a flood of alerts leaves time for others. */
@@ -64,6 +66,8 @@ export class Analyst {
   readonly #stop = new AbortController();
   #waiting: { readonly id: string; readonly from: number }[] = [];
   #leftOut = false;
+  /** Alerts that the store failed to answer about, and how often; at most as many as may wait. */
+  readonly #failed = new Map<string, number>();
   #questions = 0;
   #running: Promise<void> | undefined;
 
@@ -218,19 +222,40 @@ export class Analyst {
   }
 
   async #analyseNext(): Promise<void> {
+    let id: string | undefined;
     try {
       if (this.#waiting.length === 0) await this.#lookBack();
       const [next] = this.#waiting;
       await this.#rest(Math.max(BETWEEN_MS, (next?.from ?? 0) - this.#now()));
       if (!next || this.#stop.signal.aborted) return;
       this.#waiting.shift();
-      await this.analyse(next.id, SYSTEM);
+      id = next.id;
+      await this.analyse(id, SYSTEM);
+      this.#failed.delete(id);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
-      this.#options.log.warn({ err: error }, "the store does not answer; an alert is analysed later");
-      this.#leftOut = true;
+      this.#putOff(id, error);
       await this.#rest(error.retryAfterSeconds * 1000);
     }
+  }
+
+  /** Load passes; what is damaged does not, and is left to the next start, or to a person who asks. */
+  #putOff(id: string | undefined, error: StoreUnavailable): void {
+    const { log } = this.#options;
+    if (id !== undefined && error.reason === "failed") {
+      const attempts = (this.#failed.get(id) ?? 0) + 1;
+      if (this.#failed.size >= WAITING_MAX) this.#failed.clear();
+      this.#failed.set(id, attempts);
+      if (attempts >= ATTEMPTS_MAX) {
+        log.error(
+          { err: error, alert: id },
+          "the store cannot say what an alert is about; it is not analysed by itself",
+        );
+        return;
+      }
+    }
+    log.warn({ err: error, alert: id }, "the store does not answer; an alert is analysed later");
+    this.#leftOut = true;
   }
 
   async #rest(ms: number): Promise<void> {
@@ -246,7 +271,7 @@ export class Analyst {
     do {
       const page = await alerts.list(filter, { mode: "cursor", after, size: 100 }, "created_at", false);
       for (const { id, aiAnalysis, status } of page.items) {
-        if (aiAnalysis !== null || status === "resolved") continue;
+        if (aiAnalysis !== null || status === "resolved" || (this.#failed.get(id) ?? 0) >= ATTEMPTS_MAX) continue;
         if (this.#isFull) this.#leftOut = true;
         else this.#waiting.push({ id, from: 0 });
       }

@@ -49,10 +49,10 @@ const madeKeySchema = keySchema
 
 export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoint[] {
   const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id), now());
-  const find = (id: string): ApiKey => {
-    const key = keys.find(id);
-    if (!key) throw new Problem("not_found", `there is no key ${id}`);
-    return key;
+  const change = (id: string, alter: (key: ApiKey) => ApiKey): ApiKey => {
+    const changed = keys.change(id, alter);
+    if (!changed) throw new Problem("not_found", `there is no key ${id}`);
+    return changed;
   };
   return [
     endpoint({
@@ -124,19 +124,22 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       problems: ["not_found", "conflict"],
       handle: ({ params, body, key: own }) => {
         const at = now();
-        const key = find(params.id);
-        if (key.revokedAt !== null) throw new Problem("conflict", `the key ${key.id} is revoked`);
-        if (key.expiresAt !== null && key.expiresAt <= at) {
-          throw new Problem("conflict", `the key ${key.id} has expired`);
-        }
-        // The answer holds the whole key: to rotate it is to be given it.
-        requireOwn(own, key.scopes);
-        const rotation = { graceMs: body.grace_seconds * 1000, now: at };
-        const fault = rotationFault(key, rotation);
-        if (fault !== undefined) throw new Problem("conflict", fault);
-        const rotated = rotateKey(key, rotation);
-        keys.put(rotated.key);
-        return data({ ...view(rotated.key), key: rotated.secret });
+        let secret = "";
+        const rotated = change(params.id, (key) => {
+          if (key.revokedAt !== null) throw new Problem("conflict", `the key ${key.id} is revoked`);
+          if (key.expiresAt !== null && key.expiresAt <= at) {
+            throw new Problem("conflict", `the key ${key.id} has expired`);
+          }
+          // The answer holds the whole key: to rotate it is to be given it.
+          requireOwn(own, key.scopes);
+          const rotation = { graceMs: body.grace_seconds * 1000, now: at };
+          const fault = rotationFault(key, rotation);
+          if (fault !== undefined) throw new Problem("conflict", fault);
+          const made = rotateKey(key, rotation);
+          secret = made.secret;
+          return made.key;
+        });
+        return data({ ...view(rotated), key: secret });
       },
     }),
     endpoint({
@@ -151,9 +154,8 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       answers: { 200: { about: "it is revoked", data: z.object({ id: z.string(), revoked: z.literal(true) }) } },
       problems: ["not_found"],
       handle: ({ params }) => {
-        const key = find(params.id);
-        keys.put(revokeKey(key, now()));
-        return data({ id: key.id, revoked: true });
+        const { id } = change(params.id, (key) => revokeKey(key, now()));
+        return data({ id, revoked: true });
       },
     }),
   ];

@@ -91,13 +91,17 @@ export function addKeys(program: Command): void {
     .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
   withKeyStore(rotate, { makesFolder: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
-    const key = usableKey(store, id!);
     const rotation = { graceMs: grace, now: Date.now() };
-    const fault = rotationFault(key, rotation);
-    if (fault !== undefined) throw new CommandFailure(`Not rotated: ${fault}.`);
-    const made = rotateKey(key, rotation);
-    store.put(made.key);
-    showSecret(made.key, made.secret, json);
+    let secret = "";
+    const rotated = changeKey(store, id!, (key) => {
+      requireNotRevoked(key);
+      const fault = rotationFault(key, rotation);
+      if (fault !== undefined) throw new CommandFailure(`Not rotated: ${fault}.`);
+      const made = rotateKey(key, rotation);
+      secret = made.secret;
+      return made.key;
+    });
+    showSecret(rotated, secret, json);
   });
 
   const revoke = keys
@@ -107,8 +111,7 @@ export function addKeys(program: Command): void {
     .option("--json", "as one JSON object");
   withKeyStore(revoke, { makesFolder: false }, (store, [id], { json }: { json?: true }) => {
     const now = Date.now();
-    const revoked = revokeKey(knownKey(store, id!), now);
-    store.put(revoked);
+    const revoked = changeKey(store, id!, (key) => revokeKey(key, now));
     if (json) printJson(keyView(revoked, undefined, now));
     else print(`Revoked ${revoked.id} (${plain(revoked.name)}). It is refused from the next request on.`);
   });
@@ -214,15 +217,14 @@ function howToPost(key: ApiKey, secret: string): string {
   return `\n\nA controller that can set no header posts to${paths.join("")}\nOne that can, to the same without the key, with the header Authorization: Bearer <key>.`;
 }
 
-function knownKey(store: KeyStore, id: string): ApiKey {
-  const key = store.find(id);
+function changeKey(store: KeyStore, id: string, alter: (key: ApiKey) => ApiKey): ApiKey {
+  const key = store.change(id, alter);
   if (key) return key;
   throw new CommandFailure(`There is no key ${id} in this data folder. tocsin keys list shows those there are.`);
 }
 
-function usableKey(store: KeyStore, id: string): ApiKey {
-  const key = knownKey(store, id);
-  if (key.revokedAt === null) return key;
+function requireNotRevoked({ id, revokedAt }: ApiKey): void {
+  if (revokedAt === null) return;
   throw new CommandFailure(
     `The key ${id} is revoked for good. Make a new one: tocsin keys create --name <name> --scopes <list>`,
   );

@@ -2,9 +2,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { timeOfId } from "../lib/id.ts";
-import { Thread } from "../lib/thread.ts";
+import { endingProcess, Thread } from "../lib/thread.ts";
 import type { Finding } from "../model/finding.ts";
-import { ruleCondition, type Rule } from "../model/rule.ts";
+import type { Rule } from "../model/rule.ts";
 import {
   StoreUnavailable,
   type Detected,
@@ -12,8 +12,8 @@ import {
   type EventStore,
   type StoredEvent,
 } from "../store/store.ts";
+import { fillRules, later, type Refusal } from "./filling.ts";
 import type { Rulebook, RuleChange } from "./rulebook.ts";
-import { memoryMsOf } from "./tracker.ts";
 import type { DetectionApi } from "./worker.ts";
 
 // Follows the events in the order of arrival and runs the rules over them. What was found and how far it has come become
@@ -28,11 +28,11 @@ const CATCH_UP_MS_MAX = 600_000;
 /** How exactly it is known, after a crash, when detection ended. */
 const SIGN_OF_LIFE_MS = 5000;
 const RETRY_MS = [50, 200, 1000, 5000];
+/** What the store goes on refusing is said again after so many attempts: every ten minutes. */
+const ATTEMPTS_PER_WARNING = 120;
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
 const WARN_EVERY_MS = 600_000;
-/** Events that fill one rule's memory after a start, the last to arrive: each is read from its file. */
-const WARM_EVENTS_MAX = 50_000;
 
 export interface DetectorOptions {
   readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
@@ -67,7 +67,8 @@ export class Detector {
   /** Whether events that came before the start are still to be looked at: what a rule waits for may be among them. */
   #isBehind = (): boolean => true;
   #turn: Promise<unknown> = Promise.resolve();
-  /** Resolves with the reason while what was found cannot be stored. */
+  #arrivals: AsyncIterator<readonly StoredEvent[]> | undefined;
+  /** Resolves with the reason while what was found cannot be stored, or what rules had seen cannot be read. */
   #stuck = Promise.withResolvers<StoreUnavailable>();
   #advanced: (() => void)[] = [];
   #running: Promise<void> = Promise.resolve();
@@ -76,10 +77,10 @@ export class Detector {
   private constructor(options: DetectorOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#thread = new Thread<DetectionApi>(new URL("./worker.ts", import.meta.url), undefined, (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread of detection died", { cause: error });
-      }),
+    this.#thread = new Thread<DetectionApi>(
+      new URL("./worker.ts", import.meta.url),
+      undefined,
+      endingProcess("the thread of detection"),
     );
     this.#counters = countersOf(options.registry, () => this.lagMs, this.#thread);
   }
@@ -102,11 +103,11 @@ export class Detector {
   }
 
   async #run(): Promise<void> {
-    const arrivals = this.#options.events.arrivals(this.#position, this.#stop.signal)[Symbol.asyncIterator]();
     // Asked for before rules are filled again: how long what comes meanwhile has been waiting must be known.
-    let next = this.#nextArrivals(arrivals);
+    let next = this.#nextArrivals();
     next.catch(() => undefined);
-    await this.#inTurn(() => this.#warm(this.#options.rulebook.all()));
+    await this.#inTurn(() => this.#fill(this.#options.rulebook.all()));
+    if (this.#stop.signal.aborted) return;
     this.#isReady = true;
     const waiting = this.#options.events.lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
@@ -117,15 +118,35 @@ export class Detector {
       await this.#inTurn(() => this.#process(events));
       const last = events.at(-1)!.id;
       this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
-      next = this.#nextArrivals(arrivals);
+      next = this.#nextArrivals();
     }
   }
 
-  async #nextArrivals(arrivals: AsyncIterator<readonly StoredEvent[]>): Promise<readonly StoredEvent[] | undefined> {
-    const { done, value } = await arrivals.next();
-    if (done) return undefined;
-    this.#lagSince = timeOfId(value[0]!.id);
-    return value;
+  /** Nothing is passed over: what cannot be read now is asked for again, and the lag says for how long. */
+  async #nextArrivals(): Promise<readonly StoredEvent[] | undefined> {
+    for (let attempt = 0; ; attempt++) {
+      this.#arrivals ??= this.#options.events.arrivals(this.#position, this.#stop.signal)[Symbol.asyncIterator]();
+      try {
+        const { done, value } = await this.#arrivals.next();
+        if (done) return undefined;
+        this.#lagSince = timeOfId(value[0]!.id);
+        return value;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        this.#arrivals = undefined;
+        const isBehind = later(this.#position, this.#options.events.lastArrival()) !== this.#position;
+        if (isBehind) this.#lagSince ??= this.#position === null ? this.#now() : timeOfId(this.#position);
+        await this.#rest(attempt, error, "events cannot be read");
+      }
+    }
+  }
+
+  /** Before the next attempt; ends at once when the service does. */
+  async #rest(attempt: number, error: Refusal, what: string): Promise<void> {
+    this.#counters.retries.inc();
+    if (attempt % ATTEMPTS_PER_WARNING === 0) this.#options.log.warn({ err: error }, `${what}; trying again`);
+    const ms = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)];
+    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
   async #process(chunk: readonly StoredEvent[]): Promise<void> {
@@ -169,10 +190,8 @@ export class Detector {
         break;
       } catch (error) {
         if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
-        this.#counters.retries.inc();
-        if (attempt === 0) this.#options.log.warn({ err: error }, "findings cannot be stored; trying again");
         this.#stuck.resolve(error);
-        await delay(RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]);
+        await this.#rest(attempt, error, "findings cannot be stored");
       }
     }
     this.#stuck = Promise.withResolvers();
@@ -250,45 +269,22 @@ export class Detector {
     }
   }
 
-  /**
-   * Gives rules that count over time the matches that they had seen before the start: those that arrived as long ago as a
-   * rule may remember, whatever their times.
-   */
-  async #warm(rules: readonly Rule[]): Promise<void> {
-    const position = this.#position;
-    if (position === null) return;
-    // Where everything has been looked at, what was remembered would have been forgotten by now had nobody stopped.
-    const isAllSeen = later(position, this.#options.events.lastArrival()) === position;
-    const untilMs = isAllSeen ? this.#now() : timeOfId(position);
-    const starts = new Map<number, string | null>();
-    for (const rule of rules) {
-      const memoryMs = memoryMsOf(rule);
-      if (!rule.enabled || memoryMs === 0 || this.#stop.signal.aborted) continue;
-      let start = starts.get(memoryMs);
-      if (start === undefined) {
-        start = await this.#options.events.lastArrivalBefore(untilMs - memoryMs);
-        starts.set(memoryMs, start);
-      }
-      const after = later(start, rule.activeAfter);
-      if (after === null || after < position) await this.#warmRule(rule, after, position);
-    }
-  }
-
-  async #warmRule(rule: Rule, after: string | null, upTo: string): Promise<void> {
-    // What an exception stopped only for a part of this time is known by the engine.
-    const exceptions = rule.exceptions.filter(
-      ({ activeAfter = null, expiresAt }) => expiresAt === null && later(after, activeAfter) === after,
-    );
-    const condition = ruleCondition({ ...rule, exceptions }, this.#now());
-    const question = { condition, after, upTo, eventsMax: WARM_EVENTS_MAX };
-    let wasCut = false;
-    for await (const { texts, isCut } of this.#options.events.scanLast(question, this.#stop.signal)) {
-      wasCut = isCut;
-      await this.#thread.call("warm", rule.id, texts, this.#now());
-    }
-    if (!wasCut) return;
-    this.#counters.cut.inc();
-    this.#options.log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");
+  /** Gives rules that count over time the matches that they had seen before the start. */
+  async #fill(rules: readonly Rule[]): Promise<void> {
+    if (this.#position === null) return;
+    let wasRefused = false;
+    const rest = (attempt: number, refusal: Refusal) => {
+      wasRefused = true;
+      const isStore = refusal instanceof StoreUnavailable;
+      const refused = "what rules have seen cannot be read";
+      this.#stuck.resolve(isStore ? refusal : new StoreUnavailable("failed", refused, 5, { cause: refusal }));
+      return this.#rest(attempt, refusal, refused);
+    };
+    const { events, log } = this.#options;
+    const { cut } = this.#counters;
+    const { signal } = this.#stop;
+    await fillRules(rules, this.#position, { events, thread: this.#thread, rest, cut, log, now: this.#now, signal });
+    if (wasRefused) this.#stuck = Promise.withResolvers();
   }
 
   #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
@@ -318,11 +314,6 @@ export class Detector {
       await this.#thread.end();
     }
   }
-}
-
-/** Of two ids the one that came later; null is before all of them. */
-function later(one: string | null, other: string | null): string | null {
-  return one === null || (other !== null && other > one) ? other : one;
 }
 
 interface Counters {
@@ -358,8 +349,11 @@ function countersOf(registry: Registry, lagMs: () => number, thread: Thread<Dete
   return {
     events: counter("events_total", "Events that the rules have looked at"),
     findings: counter("findings_total", "Matches of rules that were made into alerts or added to one"),
-    retries: counter("retries_total", "Times that findings could not be stored at once"),
-    cut: counter("memory_cut_total", "Rules that had too many matches before a start to remember all of them"),
+    retries: counter("retries_total", "Times that the store had to be asked again, to take findings or to give events"),
+    cut: counter(
+      "memory_cut_total",
+      "Rules that do not remember all their matches from before a start: too many, or not to be read",
+    ),
     seconds: new Histogram({
       name: "tocsin_detection_chunk_seconds",
       help: "What running the rules over a chunk of events took",

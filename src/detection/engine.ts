@@ -146,6 +146,14 @@ export class Engine {
     this.#refused += active.silences?.refused ?? 0;
   }
 
+  /** The rule stays in force, and begins anew. */
+  forget(id: string): void {
+    const active = this.#active.get(id);
+    if (!active) return;
+    this.removeRule(id);
+    this.setRule(active.rule);
+  }
+
   /** What it remembers is left as it is. */
   #takeOut({ rule, slots }: Active): void {
     this.#active.delete(rule.id);

@@ -28,6 +28,9 @@ const api = {
     now = nowMs;
     engine.warm(ruleId, parse(texts));
   },
+  forget(ruleId: string): void {
+    engine.forget(ruleId);
+  },
   warmAbsence(...args: Parameters<Engine["warmAbsence"]>): void {
     engine.warmAbsence(...args);
   },

@@ -7,7 +7,7 @@ import type { ReadFlow } from "../collectors/reading.ts";
 import { Receiver, type ReceiverSettings } from "../collectors/receiver.ts";
 import { makeRing } from "../collectors/ring.ts";
 import { DROP_REASONS, noDrops, type CollectorsStatus } from "../collectors/status.ts";
-import { Thread } from "../lib/thread.ts";
+import { endingProcess, Thread } from "../lib/thread.ts";
 import type { FlowRows } from "../model/flow.ts";
 import { hasWindows } from "./journal.ts";
 import type { RaisedEvent, SummarySettings } from "./summary.ts";
@@ -132,10 +132,10 @@ class FlowsPart implements Flows {
       summary: settings.summary,
       run: randomUUID().slice(0, 8),
     };
-    const thread = new Thread<FlowsThreadApi>(new URL("./worker.ts", import.meta.url), data, (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread of the collectors died", { cause: error });
-      }),
+    const thread = new Thread<FlowsThreadApi>(
+      new URL("./worker.ts", import.meta.url),
+      data,
+      endingProcess("the thread of the collectors"),
     );
     this.#thread = thread;
     const rows = await thread.call("start");

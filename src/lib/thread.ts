@@ -18,6 +18,14 @@ export class ThreadError extends Error {
   }
 }
 
+/** For a thread whose death is a bug: the process ends loudly, with what is durable on the disk. */
+export function endingProcess(what: string): (error: Error) => void {
+  return (error) =>
+    queueMicrotask(() => {
+      throw new Error(`${what} died`, { cause: error });
+    });
+}
+
 export class Thread<T extends Api> {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();

@@ -61,6 +61,20 @@ describe("hours", () => {
     expect(zoneOffset("UTC", 0)).toBe(0);
   });
 
+  test("a zone is one zone, in whichever case it is spelled: spellings take no room of their own", () => {
+    for (const spelled of ["Europe/Berlin", "europe/berlin", "EUROPE/BERLIN", "eUROPE/bERLIN"]) {
+      expect(parseHours(`sat ${spelled}`)).toMatchObject({ zone: "Europe/Berlin" });
+      expect(zoneOffset(spelled, Date.UTC(2026, 0, 1))).toBe(3_600_000);
+    }
+    expect(parseHours("sat utc")).toMatchObject({ zone: "UTC" });
+  });
+
+  test("every zone that there is has its offset, more of them than are remembered", () => {
+    for (const zone of Intl.supportedValuesOf("timeZone")) {
+      expect(Math.abs(zoneOffset(zone, Date.UTC(2026, 0, 1)))).toBeLessThanOrEqual(14 * 3_600_000);
+    }
+  });
+
   test.each([
     ["", "days, hours"],
     ["Europe/Berlin", "days, hours"],

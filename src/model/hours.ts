@@ -8,6 +8,9 @@ const DAY_MINUTES = 24 * 60;
 /** Clocks are moved at whole quarters of an hour. */
 const QUARTER_MS = 15 * MINUTE_MS;
 const OFFSETS_REMEMBERED_MAX = 4096;
+const ZONE_NAMES_REMEMBERED_MAX = 1024;
+/** Each takes tens of kilobytes. */
+const ZONE_FORMATS_REMEMBERED_MAX = 64;
 
 export interface Hours {
   /** Monday first: whether the day is meant. Hours that run past midnight belong to the day on which they began. */
@@ -15,6 +18,7 @@ export interface Hours {
   /** Minutes of the day, `to` exclusive; `from` after `to` runs past midnight. */
   readonly from: number;
   readonly to: number;
+  /** As the platform spells it. */
   readonly zone: string;
 }
 
@@ -26,7 +30,7 @@ export function parseHours(text: string): Hours | { readonly fault: string } {
   if (!match) return { fault: WORDS };
   const [, firstDay, lastDay = firstDay, ...rest] = match;
   const [fromHour, fromMinute, toHour, toMinute] = rest.slice(0, 4).map((digits) => Number(digits ?? Number.NaN));
-  const zone = rest[4] ?? "UTC";
+  const zoneText = rest[4] ?? "UTC";
   const hasHours = !Number.isNaN(fromHour);
   if (firstDay === undefined && !hasHours) return { fault: WORDS };
   const first = firstDay === undefined ? 0 : DAYS.indexOf(firstDay as (typeof DAYS)[number]);
@@ -37,7 +41,8 @@ export function parseHours(text: string): Hours | { readonly fault: string } {
   if (hasHours && (fromMinute! > 59 || toMinute! > 59 || from >= DAY_MINUTES || to > DAY_MINUTES)) {
     return { fault: "hours are 00:00 to 24:00" };
   }
-  if (!isZone(zone)) return { fault: `${zone} is not a time zone: such as UTC or Europe/Berlin` };
+  const zone = canonicalZone(zoneText);
+  if (zone === undefined) return { fault: `${zoneText} is not a time zone: such as UTC or Europe/Berlin` };
   const days = DAYS.map((_, day) => (first <= last ? day >= first && day <= last : day >= first || day <= last));
   return { days, from, to, zone };
 }
@@ -52,17 +57,31 @@ export function withinHours({ days, from, to, zone }: Hours, ms: number): boolea
 }
 
 export function isZone(zone: string): boolean {
-  // Asking the platform takes a millisecond, and thousands of rules speak of few zones.
-  if (zone === "UTC" || formats.has(zone)) return true;
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
+  return canonicalZone(zone) !== undefined;
 }
 
+/** Names of zones in small letters: whoever asks may mix the case in thousands of ways, all of which are one zone. */
+const names = new Map<string, string>();
 const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** The one name of a zone, however it is spelled; undefined where there is no such zone. */
+function canonicalZone(zone: string): string | undefined {
+  if (zone === "UTC") return zone;
+  // Asking the platform takes a millisecond, and thousands of rules speak of few zones.
+  const key = zone.toLowerCase();
+  let name = names.get(key);
+  if (name === undefined) {
+    try {
+      name = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+    } catch {
+      return undefined;
+    }
+    if (names.size >= ZONE_NAMES_REMEMBERED_MAX) names.clear();
+    names.set(key, name);
+  }
+  return name;
+}
+
 const offsets = new Map<string, number>();
 
 /** What a zone's clocks are ahead of UTC. Asking the platform takes microseconds, so quarters of an hour are remembered. */
@@ -79,7 +98,8 @@ export function zoneOffset(zone: string, ms: number): number {
   return offset;
 }
 
-function askOffset(zone: string, ms: number): number {
+function askOffset(spelled: string, ms: number): number {
+  const zone = canonicalZone(spelled) ?? spelled;
   let format = formats.get(zone);
   if (!format) {
     const numeric = "2-digit";
@@ -93,6 +113,7 @@ function askOffset(zone: string, ms: number): number {
       minute: numeric,
       second: numeric,
     });
+    if (formats.size >= ZONE_FORMATS_REMEMBERED_MAX) formats.clear();
     formats.set(zone, format);
   }
   const part = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));

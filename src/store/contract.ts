@@ -375,6 +375,20 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         store.keys.put(revoked);
         expect(store.keys.find("key_1")).toEqual(revoked);
         expect(store.keys.list()).toEqual([revoked]);
+        const renamed = store.keys.change("key_1", (now) => ({ ...now, name: "renamed", previous: [] }));
+        expect(renamed).toEqual({ ...revoked, name: "renamed", previous: [] });
+        expect(store.keys.find("key_1")).toEqual(renamed);
+      });
+
+      test("a change of a key that is not there, or that is given up, changes nothing", () => {
+        const before = store.keys.list();
+        expect(store.keys.change("key_0", (now) => now)).toBeUndefined();
+        const givenUp = () =>
+          store.keys.change("key_1", () => {
+            throw new Error("given up");
+          });
+        expect(givenUp).toThrow("given up");
+        expect(store.keys.list()).toEqual(before);
       });
 
       test("usage and exports are kept over a restart", async () => {

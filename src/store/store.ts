@@ -315,6 +315,11 @@ export interface KeyStore {
   find(id: string): ApiKey | undefined;
   list(): ApiKey[];
   put(key: ApiKey): void;
+  /**
+   * What becomes of the key as it is stored now, whoever changed it last: nobody changes it in between. Undefined where
+   * there is none; what `alter` throws leaves it as it is.
+   */
+  change(id: string, alter: (key: ApiKey) => ApiKey): ApiKey | undefined;
   /** What each key has used: written now and then, read at start and by people. */
   usage(): KeyUsage[];
   saveUsage(usage: readonly KeyUsage[]): void;

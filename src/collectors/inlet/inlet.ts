@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { Thread } from "../../lib/thread.ts";
+import { endingProcess, Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { fromColumns, type DraftColumns } from "../draft.ts";
@@ -88,10 +88,10 @@ class InletPart implements Inlet {
       connectionsPerSenderMax,
       reader: { platform, timezone, keepsUnparsed: settings.unparsed },
     };
-    this.#thread = new Thread(new URL("./worker.ts", import.meta.url), data, (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread that reads lines died", { cause: error });
-      }),
+    this.#thread = new Thread(
+      new URL("./worker.ts", import.meta.url),
+      data,
+      endingProcess("the thread that reads lines"),
     );
     registerMetrics(options.registry, () => (this.#isOpen ? this.status() : undefined));
   }

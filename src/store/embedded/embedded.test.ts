@@ -21,6 +21,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import { ALWAYS } from "../../model/condition.ts";
 import type { EventDraft } from "../../model/event.ts";
+import { createKey, revokeKey, rotateKey } from "../../model/key.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import { storeContract } from "../contract.ts";
 import type { Store } from "../store.ts";
@@ -301,6 +302,20 @@ describe("the data folder", () => {
     // As the next request would be: in a later turn of the loop.
     await new Promise(setImmediate);
     expect(store.keys.find("key_9")?.revokedAt).toBe(2);
+    beside.close();
+  });
+
+  test("a key that another process revokes stays revoked, whoever rotates it in the same moment", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const beside = new Keys(folder);
+    const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
+    store.keys.put(key);
+    expect(store.keys.find(key.id)?.revokedAt).toBeNull();
+    beside.change(key.id, (now) => revokeKey(now, 2));
+    // In the same turn of the loop, in which the look-up above has been remembered.
+    expect(store.keys.change(key.id, (now) => rotateKey(now, { graceMs: 0, now: 3 }).key)?.revokedAt).toBe(2);
+    expect(store.keys.find(key.id)?.revokedAt).toBe(2);
     beside.close();
   });
 

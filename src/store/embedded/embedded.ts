@@ -2,7 +2,7 @@ import { rmSync, statSync } from "node:fs";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../../lib/folder.ts";
-import { Thread } from "../../lib/thread.ts";
+import { endingProcess, Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
 import type { ColumnsApi, ColumnsData } from "./columns/worker.ts";
 import { Cases } from "./cases/cases.ts";
@@ -164,10 +164,7 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Part
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
     { ...layout, platform, tailRowsMax } satisfies ColumnsData,
-    (error) =>
-      queueMicrotask(() => {
-        throw new Error("the thread of the columns died", { cause: error });
-      }),
+    endingProcess("the thread of the columns"),
   );
   const news = new CommitNews(columns);
   let isOpen = false;

@@ -35,6 +35,7 @@ export function writing<Value>(write: () => Value): Value {
 }
 
 // Result codes of SQLite.
+const BUSY = 5;
 const IO_ERROR = 10;
 const CORRUPT = 11;
 const FULL = 13;
@@ -44,6 +45,11 @@ const NOT_A_DATABASE = 26;
 export function isStorageFailure(error: unknown): boolean {
   const code = resultCode(error);
   return code === FULL || code === IO_ERROR;
+}
+
+/** Somebody else has the file just then: whoever can wait for the next turn finds it free. */
+export function isBusy(error: unknown): boolean {
+  return resultCode(error) === BUSY;
 }
 
 /** What is lost with a file that is moved away; docs/operating.md has the same list. */

@@ -80,29 +80,43 @@ export class Keys implements KeyStore {
   }
 
   put(key: ApiKey): void {
-    const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
-    writing(() =>
+    writing(() => this.#together(() => this.#write(key)));
+    this.#cache.delete(key.id);
+  }
+
+  change(id: string, alter: (key: ApiKey) => ApiKey): ApiKey | undefined {
+    const changed = writing(() =>
       this.#together(() => {
-        this.#db
-          .prepare(
-            `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-          )
-          .run(id, name, scopes.join(" "), plan, createdAt, expiresAt, revokedAt, secretHash);
-        this.#db.prepare("DELETE FROM previous_secrets WHERE key_id = ?").run(id);
-        const insert = this.#db.prepare("INSERT INTO previous_secrets(key_id, hash, until) VALUES (?, ?, ?)");
-        for (const { hash, until } of key.previous) insert.run(id, hash, until);
+        const row = this.#select.get(id) as KeyRow | undefined;
+        const key = row && alter(this.#toKey(row));
+        if (key) this.#write(key);
+        return key;
       }),
     );
     this.#cache.delete(id);
+    return changed;
+  }
+
+  #write(key: ApiKey): void {
+    const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
+    this.#db
+      .prepare(
+        `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(id, name, scopes.join(" "), plan, createdAt, expiresAt, revokedAt, secretHash);
+    this.#db.prepare("DELETE FROM previous_secrets WHERE key_id = ?").run(id);
+    const insert = this.#db.prepare("INSERT INTO previous_secrets(key_id, hash, until) VALUES (?, ?, ?)");
+    for (const { hash, until } of key.previous) insert.run(id, hash, until);
   }
 
   /** All of it or nothing. */
-  #together(write: () => void): void {
+  #together<Value>(work: () => Value): Value {
     this.#db.exec("BEGIN IMMEDIATE");
     try {
-      write();
+      const value = work();
       this.#db.exec("COMMIT");
+      return value;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
       throw error;

@@ -6,7 +6,8 @@ export function openSmall(path: string, schema: string): DatabaseSync {
   return onFile(path, () => {
     const db = new DatabaseSync(path);
     try {
-      db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = 5000;");
+      // The patience comes first: the write-ahead mode needs the file for itself for a moment.
+      db.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;");
       db.exec(schema);
       return db;
     } catch (error) {

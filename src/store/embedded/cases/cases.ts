@@ -1,5 +1,5 @@
 import { Counter, type Registry } from "prom-client";
-import { Thread } from "../../../lib/thread.ts";
+import { endingProcess, Thread } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Rule } from "../../../model/rule.ts";
 import {
@@ -128,10 +128,7 @@ export class Cases {
     this.#thread = new Thread<CasesApi>(
       new URL("./worker.ts", import.meta.url),
       { dataDir } satisfies CasesData,
-      (error) =>
-        queueMicrotask(() => {
-          throw new Error("the thread of the alerts died", { cause: error });
-        }),
+      endingProcess("the thread of the alerts"),
     );
   }
 

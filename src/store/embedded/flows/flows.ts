@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { Thread } from "../../../lib/thread.ts";
+import { endingProcess, Thread } from "../../../lib/thread.ts";
 import type { FlowRows } from "../../../model/flow.ts";
 import {
   TIMESERIES_POINTS_MAX,
@@ -37,10 +37,7 @@ export class Flows implements FlowStore {
     this.#thread = new Thread<FlowsApi>(
       new URL("./worker.ts", import.meta.url),
       { dataDir, indexPrefix } satisfies Layout,
-      (error) =>
-        queueMicrotask(() => {
-          throw new Error("the thread of the flows died", { cause: error });
-        }),
+      endingProcess("the thread of the flows"),
     );
   }
 

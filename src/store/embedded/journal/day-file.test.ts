@@ -6,11 +6,15 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, describe, expect, test } from "vitest";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { Thread } from "../../../lib/thread.ts";
 import { makeFolder } from "../../../lib/folder.ts";
 import type { Store } from "../../store.ts";
 import { openEmbedded } from "../embedded.ts";
 import { dayFile, eventsFolder, type Layout } from "../layout.ts";
 import { openDayForWriting, WordsMerger } from "./day-file.ts";
+import type { KeeperApi } from "./keeper.ts";
+import { Logs } from "./logs.ts";
+import type { WriterApi } from "./writer.ts";
 
 const today = startOfDay(Date.now());
 const folders: string[] = [];
@@ -103,6 +107,49 @@ function commitsIn(log: Buffer): number {
   }
   return commits;
 }
+
+test("a log whose file somebody else holds is left, counted, to the next turn", async () => {
+  const layout = newLayout();
+  const fill = () => {
+    const db = openDayForWriting(layout, today);
+    db.exec("INSERT INTO events(ts, body) VALUES (1, '{}')");
+    return db;
+  };
+  fill().close();
+  const failed = Promise.withResolvers<void>();
+  const onDeath = (error: Error) => failed.reject(error);
+  const here = (file: string) => new URL(file, import.meta.url);
+  const writer = new Thread<WriterApi>(here("./writer.ts"), layout, onDeath);
+  let failures = 0;
+  const logs = new Logs(
+    layout,
+    writer,
+    () => new Thread<KeeperApi>(here("./keeper.ts"), layout, onDeath),
+    () => {
+      failures++;
+      failed.resolve();
+    },
+  );
+  const holder = new DatabaseSync(dayFile(layout, today));
+  holder.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
+  logs.grew(today, 10_000);
+  logs.checkpointIfDue();
+  await failed.promise;
+  holder.close();
+  // A connection that stays keeps the log there.
+  const db = fill();
+  const movedPages = () => (db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { checkpointed: number }).checkpointed;
+  expect(movedPages()).toBe(0);
+  // The turn that failed is over only now.
+  await new Promise(setImmediate);
+  logs.grew(today, 10_000);
+  logs.checkpointIfDue();
+  await logs.close();
+  expect(movedPages()).toBeGreaterThan(0);
+  expect(failures).toBe(1);
+  db.close();
+  await writer.end();
+});
 
 test("a day's file gets all its tables in one commit: a process that is killed leaves all of them or none", () => {
   const layout = newLayout();

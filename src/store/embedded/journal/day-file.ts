@@ -1,6 +1,6 @@
 import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { isStorageFailure } from "../failure.ts";
+import { isBusy, isStorageFailure } from "../failure.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
@@ -41,9 +41,10 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   const isNew = !existsSync(path);
   const db = new DatabaseSync(path);
   try {
+    // The patience comes first: the write-ahead mode needs the file for itself for a moment.
     // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
-    db.exec(`PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384;
-      PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT}; PRAGMA busy_timeout = 5000;`);
+    db.exec(`PRAGMA busy_timeout = 5000; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+      PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`);
     makeTables(db);
     return db;
   } catch (error) {
@@ -83,7 +84,7 @@ export function removeEmptyLogs(layout: Layout): void {
       db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(PASSIVE)");
     } catch (error) {
       // It stays there, empty, which is no harm.
-      if (!isStorageFailure(error)) throw error;
+      if (!isStorageFailure(error) && !isBusy(error)) throw error;
     } finally {
       db.close();
     }

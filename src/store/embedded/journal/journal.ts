@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import type { Registry } from "prom-client";
-import { Thread } from "../../../lib/thread.ts";
+import { endingProcess, Thread } from "../../../lib/thread.ts";
 import { startOfDay } from "../../../lib/time.ts";
 import { StoreUnavailable, type Amendment, type NewEvent, type StoredEvent } from "../../store.ts";
 import type { DayEnd } from "../columns/follower.ts";
@@ -68,11 +68,7 @@ export class Journal {
 
   private constructor(options: JournalOptions) {
     this.#options = options;
-    // A thread of the store that dies is a bug: crash loudly, the journal is safe.
-    const onDeath = (error: Error) =>
-      queueMicrotask(() => {
-        throw new Error("a thread of the journal died", { cause: error });
-      });
+    const onDeath = endingProcess("a thread of the journal");
     const here = (file: string) => new URL(file, import.meta.url);
     this.#writer = new Thread(here("./writer.ts"), options.layout, onDeath);
     this.questions = new Questions({ ...options, days: this.#days, onDeath });

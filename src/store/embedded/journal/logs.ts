@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import type { Thread } from "../../../lib/thread.ts";
-import { isStorageFailure } from "../failure.ts";
+import { isBusy, isStorageFailure } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { LOG_BYTES_KEPT } from "./day-file.ts";
 import type { KeeperApi } from "./keeper.ts";
@@ -72,7 +72,7 @@ export class Logs {
       .catch((error: unknown) => {
         // The log only grows until the next turn; a full disk shows itself where events are appended.
         this.#onFailure();
-        if (!isStorageFailure(error)) throw error;
+        if (!isStorageFailure(error) && !isBusy(error)) throw error;
       })
       .finally(() => {
         this.#work = undefined;

@@ -47,7 +47,7 @@ export class Questions {
     this.#reader = this.#newReader(false);
   }
 
-  /** What a day's file holds, as it says itself. */
+  /** What a day's file holds, as it says itself. Asked at the start, which a damaged file refuses in its own words. */
   summary(day: number): Promise<ReturnType<ReaderApi["summary"]>> {
     return this.#reader.call("summary", day);
   }
@@ -56,7 +56,7 @@ export class Questions {
   async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
     const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
     const parts = await Promise.all(
-      days.map((day) => this.#reader.call("arrivals", day, after, upTo, eventsMax, charactersMax)),
+      days.map((day) => this.#ask(this.#reader, "arrivals", day, after, upTo, eventsMax, charactersMax)),
     );
     const whole = Math.min(...parts.map(({ rows, isAll }) => (isAll ? upTo : rows.at(-1)!.seq)));
     return parts
@@ -72,14 +72,14 @@ export class Questions {
     const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
     for (const day of ends) {
       if (last && last.seq > this.#days.lastSeqOf(day)) break;
-      const found = await this.#reader.call("lastArrivalBefore", day, ms);
+      const found = await this.#ask(this.#reader, "lastArrivalBefore", day, ms);
       if (found && (!last || found.seq > last.seq)) last = found;
     }
     return last?.id ?? null;
   }
 
   get(day: number, seq: number): Promise<Row | undefined> {
-    return this.#reader.call("find", day, seq);
+    return this.#ask(this.#reader, "find", day, seq);
   }
 
   /** The stored event with this token, if it came within a day. */
@@ -87,7 +87,7 @@ export class Questions {
     const since = this.#now() - TOKEN_LIFE_MS;
     for (const day of this.#days.list()) {
       if (this.#days.writtenAt(day) < since) continue;
-      const text = await this.#reader.call("findToken", day, token);
+      const text = await this.#ask(this.#reader, "findToken", day, token);
       if (text === undefined) continue;
       const { id } = JSON.parse(text) as { id: string };
       if (readEventId(id)!.arrivedMs > since) return { id, text };
@@ -101,7 +101,7 @@ export class Questions {
     const found = new Map<number, string>();
     for (const day of this.#days.list()) {
       if (this.#days.writtenAt(day) < since) continue;
-      for (const { number, id } of await this.#reader.call("findTokens", day, `${token} `)) {
+      for (const { number, id } of await this.#ask(this.#reader, "findTokens", day, `${token} `)) {
         if (readEventId(id)!.arrivedMs > since) found.set(number, id);
       }
     }
@@ -120,7 +120,7 @@ export class Questions {
         skip -= this.#days.rowsOf(day);
         continue;
       }
-      const part = await this.#reader.call("page", day, clip(span, day), after, skip, limit - rows.length);
+      const part = await this.#ask(this.#reader, "page", day, clip(span, day), after, skip, limit - rows.length);
       rows.push(...part);
       // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
       if (part.length === 0 && skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
@@ -131,7 +131,7 @@ export class Questions {
   }
 
   async #countWithin(day: number, span: Span, after: ListPlace | undefined): Promise<number> {
-    return this.#reader.call("countSpan", day, span, after);
+    return this.#ask(this.#reader, "countSpan", day, span, after);
   }
 
   /** The texts of these events, in this order. More than fits in an answer is refused. */
@@ -161,7 +161,7 @@ export class Questions {
       for (let i = at; i < places.length && seqs.length < CHUNK_EVENTS_MAX && startOfDay(places[i]!.ts) === day; i++) {
         seqs.push(places[i]!.seq);
       }
-      const found = await this.#reader.call("bodies", day, seqs, CHUNK_CHARACTERS_MAX);
+      const found = await this.#ask(this.#reader, "bodies", day, seqs, CHUNK_CHARACTERS_MAX);
       at += found.length;
       // A day that retention removed meanwhile leaves gaps.
       yield found.filter((text) => text !== undefined);
@@ -171,7 +171,7 @@ export class Questions {
   textCount(search: TextSearch, span: Span): Promise<number> {
     return this.#search(async () => {
       const counts = await Promise.all(
-        this.#daysOf(span).map((day, i) => this.#searcher(i).call("textCount", day, search, clip(span, day))),
+        this.#daysOf(span).map((day, i) => this.#ask(this.#searcher(i), "textCount", day, search, clip(span, day))),
       );
       return counts.reduce((sum, count) => sum + count, 0);
     });
@@ -183,7 +183,9 @@ export class Questions {
       for (const day of this.#daysOf(span)) {
         if (after && day > after.ts) continue;
         const searcher = this.#searcher(day / DAY_MS);
-        places.push(...(await searcher.call("textPage", day, search, clip(span, day), after, limit - places.length)));
+        places.push(
+          ...(await this.#ask(searcher, "textPage", day, search, clip(span, day), after, limit - places.length)),
+        );
         if (places.length >= limit) break;
       }
       return places;
@@ -191,7 +193,7 @@ export class Questions {
   }
 
   textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
-    return this.#search(() => this.#searcher(seq).call("textHas", day, terms, seq));
+    return this.#search(() => this.#ask(this.#searcher(seq), "textHas", day, terms, seq));
   }
 
   async #search<T>(run: () => Promise<T>): Promise<T> {
@@ -199,10 +201,21 @@ export class Questions {
     this.#searches++;
     try {
       return await run();
-    } catch (error) {
-      throw asStoreError(error);
     } finally {
       this.#searches--;
+    }
+  }
+
+  /** Damage, or whatever else keeps a thread from an answer, is what every caller of the store is ready for. */
+  async #ask<M extends keyof ReaderApi>(
+    reader: Thread<ReaderApi>,
+    method: M,
+    ...args: Parameters<ReaderApi[M]>
+  ): Promise<Awaited<ReturnType<ReaderApi[M]>>> {
+    try {
+      return await reader.call(method, ...args);
+    } catch (error) {
+      throw asStoreError(error);
     }
   }
 

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
-import { isStorageFailure, onFile } from "../failure.ts";
+import { isBusy, isStorageFailure, onFile } from "../failure.ts";
 import { addedWords } from "../indexed-words.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
@@ -84,7 +84,7 @@ function closeDay(day: number): void {
     db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
     // The log holds what the file could not take.
-    if (!isStorageFailure(error)) throw error;
+    if (!isStorageFailure(error) && !isBusy(error)) throw error;
   } finally {
     db.close();
   }
