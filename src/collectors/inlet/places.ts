@@ -62,7 +62,7 @@ export class Places {
 
   #makeRoom(): boolean {
     const nowMs = this.#options.now();
-    const [mute = this.#longestUnheard(nowMs)] = this.#mute;
+    const mute = this.#mute.values().find(({ isWaiting }) => !isWaiting) ?? this.#longestUnheard(nowMs);
     if (!mute) return false;
     const { sender, socket, openedAtMs, heardAtMs } = mute;
     const since =

@@ -116,18 +116,27 @@ export class Sender extends Tally {
     return this.connections === 0 && this.waiting === 0 && this.address !== OTHERS;
   }
 
-  /** One more line, of a datagram: what is too much is lost. */
-  offer(line: Line): "taken" | "too_fast" | "queue_full" {
-    if (this.share.linesAt(line.atMs) < 1) return "too_fast";
+  /** Whether a datagram may come in: beyond the rate they are lost. */
+  mayCome(nowMs: number): boolean {
+    return this.share.linesAt(nowMs) >= 1;
+  }
+
+  /** A message has come, whatever becomes of it: one that is empty or refused had to be read as well. */
+  count(): void {
+    this.lines++;
+    this.share.spend();
+  }
+
+  /** One more line, of a datagram; false where there is no room, and it is lost. */
+  offer(line: Line): boolean {
     const share = this.#room.characters > QUEUES_CHARACTERS_MAX ? LITTLE_CHARACTERS_MAX : QUEUE_CHARACTERS_MAX;
-    if (this.waiting >= QUEUE_LINES_MAX || this.#characters + line.text.length > share) return "queue_full";
+    if (this.waiting >= QUEUE_LINES_MAX || this.#characters + line.text.length > share) return false;
     this.put(line);
-    return "taken";
+    return true;
   }
 
   /** One more line, of a stream: it has been read and is kept, and the stream waits instead. */
   put(line: Line): void {
-    this.share.spend();
     this.#lines.push(line);
     this.#characters += line.text.length;
     this.#room.characters += line.text.length;

@@ -413,6 +413,81 @@ describe("limits", () => {
     await inlet.linesWhen(all);
     expect(inlet.sender()!.refused.too_fast).toBe(0);
   });
+
+  test.each([
+    ["no text", "\u0001\u0002\u0003\n", ({ refused }: SenderStatus) => refused.not_text],
+    ["too long", `${"x".repeat(1025)}\n`, ({ refused }: SenderStatus) => refused.too_long],
+    ["empty", "\n", ({ nothing }: SenderStatus) => nothing],
+  ])(
+    "lines that are %s cost a stream's sender as much as any, on all its connections together",
+    async (_, line, countOf) => {
+      let nowMs = 1_000_000;
+      const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 100, lineBytesMax: 1024 });
+      await inlet.sockets.listenTcp(inlet.place);
+      const port = inlet.portOf("tcp");
+      const junk = Buffer.from(line.repeat(Math.ceil(1_000_000 / line.length)));
+      for (let n = 0; n < 5; n++) (await connected(port, "127.0.0.2")).write(junk);
+      await inlet.senderWhen((sender) => countOf(sender) >= 100, "127.0.0.2");
+      const quiet = await connected(port, "127.0.0.3");
+      for (let n = 1; n <= 20; n++) {
+        quiet.write(`${LINE}\n`);
+        await inlet.senderWhen(({ lines }) => lines === n, "127.0.0.3");
+      }
+      const { lines, refused } = inlet.sender("127.0.0.2")!;
+      // What it may send in a second, and what is read at a time.
+      expect(lines).toBeLessThanOrEqual(100 + Math.ceil(16_384 / line.length));
+      expect(countOf(inlet.sender("127.0.0.2")!)).toBe(lines);
+      expect(refused.too_fast).toBe(0);
+      nowMs += 1000 * Math.ceil(lines / 100);
+      await inlet.senderWhen((sender) => countOf(sender) > lines, "127.0.0.2");
+    },
+  );
+
+  test("the connections of a sender that is too fast are read in turn", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 100 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const port = inlet.portOf("tcp");
+    for (let n = 0; n < 9; n++) (await connected(port)).write("\n".repeat(1_000_000));
+    await inlet.senderWhen(({ lines }) => lines >= 100);
+    nowMs++;
+    (await connected(port)).write(`${LINE}\n`);
+    await inlet.senderWhen(({ lastSeenMs }) => lastSeenMs === nowMs);
+    expect(inlet.raws, "it waits like the others").toEqual([]);
+    await expect
+      .poll(
+        () => {
+          nowMs += 1_000_000;
+          return inlet.raws.length;
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(1);
+    expect(inlet.sender()!.lines, "each of the others had about one turn before it").toBeLessThan(20 * 16_384);
+  });
+
+  test("datagrams that are no text or empty count for the rate, and so does each line of one", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 20 });
+    await inlet.sockets.listenUdp(inlet.place);
+    const port = inlet.portOf("udp");
+    const junk = [...Array<string>(15).fill("\u0001\u0002\u0003"), ...Array<string>(5).fill("\n")];
+    await sendDatagrams(port, [...junk, LINE]);
+    await inlet.senderWhen(({ lines }) => lines === 21);
+    expect(inlet.sender()).toMatchObject({ nothing: 5, refused: { not_text: 15, too_fast: 1 } });
+
+    nowMs += 1000;
+    const many = linesOf(50, "of one datagram");
+    await sendDatagrams(port, [many.join("\n"), LINE]);
+    await inlet.linesWhen(many);
+    await inlet.senderWhen(({ refused }) => refused.too_fast === 2);
+    nowMs += 1500;
+    await sendDatagrams(port, [LINE]);
+    await inlet.senderWhen(({ refused }) => refused.too_fast === 3);
+    nowMs += 100;
+    await sendDatagrams(port, [LINE]);
+    await inlet.linesWhen([...many, LINE]);
+  });
 });
 
 test("senders beyond those that are told apart still get in, and those that sent events are not forgotten for them", () => {
@@ -441,13 +516,18 @@ describe("IPv6 senders", () => {
   test("have the lines of one sender for each network of 64 bits, and are shown by their addresses", () => {
     let nowMs = 1_000_000;
     const senders = new Senders({ allowed: [], linesPerSecondMax: 10, now: () => nowMs });
-    const offer = (address: string) => senders.find("syslog", "udp", address).offer(line(nowMs, address));
+    const offer = (address: string) => {
+      const sender = senders.find("syslog", "udp", address);
+      if (!sender.mayCome(nowMs)) return false;
+      sender.count();
+      return sender.offer(line(nowMs, address));
+    };
     const near = Array.from({ length: 20 }, (_, n) => `2001:db8:0:1::${n + 1}`);
-    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(10);
+    expect(near.map(offer).filter(Boolean)).toHaveLength(10);
     for (const other of ["2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"])
-      expect(offer(other), other).toBe("taken");
+      expect(offer(other), other).toBe(true);
     nowMs += 500;
-    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(5);
+    expect(near.map(offer).filter(Boolean)).toHaveLength(5);
     const shown = senders.status(nowMs).senders.map(({ address }) => address);
     expect(shown).toEqual([...near, "2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]);
   });
