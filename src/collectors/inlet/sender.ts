@@ -1,4 +1,4 @@
-import { canonicalAddress, parseAddress, sixGroups, type AddressRange } from "../../lib/ip.ts";
+import { canonicalAddress, parseAddress, sixNetwork, type AddressRange } from "../../lib/ip.ts";
 import {
   Tally,
   type CollectCounts,
@@ -326,11 +326,8 @@ export class Senders {
   }
 }
 
-/** Groups of an IPv6 address, of 16 bits each, that are the network: a house has one, and its owner all that is in it. */
-const NETWORK_GROUPS = 4;
-
 /** By what IPv6 senders are told apart for limits; undefined for any other. */
 function networkOf({ collector, transport, address }: SenderKey): string | undefined {
-  const groups = sixGroups(address.split("%", 1)[0]!);
-  return groups && `${collector} ${transport} ${groups.subarray(0, NETWORK_GROUPS).join(":")}`;
+  const network = sixNetwork(address);
+  return network && `${collector} ${transport} ${network}`;
 }

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer, isIPv6, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { ListenFailure } from "../listener.ts";
+import { Places, type Place } from "../places.ts";
 import { messagesOfDatagram } from "./framing.ts";
-import { Places, type Place } from "./places.ts";
 import type { Sender, Senders } from "./sender.ts";
 import type { LineCollector, LineListenerStatus } from "./status.ts";
 import { refuseMessage, Streams, type Counted } from "./streams.ts";
@@ -14,7 +14,6 @@ import { listenAtPath } from "./unix-socket.ts";
 // The sockets that lines come in by. What a sender does wrong is counted with it and harms nobody else.
 
 const HANDSHAKE_MS_MAX = 10_000;
-const KEEP_ALIVE_MS = 60_000;
 const UNIX_SENDER = "unix";
 const NOT_ALLOWED = "it is not among collectors.allowed_senders";
 
@@ -46,7 +45,7 @@ export class Sockets {
   readonly #options: SocketsOptions;
   readonly #listeners: OpenListener[] = [];
   /** Of every connection that is open, those that shake hands included. */
-  readonly #places: Places;
+  readonly #places: Places<Sender>;
   readonly #streams: Streams;
   #isClosing = false;
 
@@ -93,7 +92,7 @@ export class Sockets {
     const counted = { packets: 0, bytes: 0, connections: 0 };
     const { handshakeMsMax: handshakeTimeout = HANDSHAKE_MS_MAX } = this.#options;
     // By address and port, which a socket that is closed no longer knows.
-    const shaking = new Map<string, { readonly place: Place; fault: string }>();
+    const shaking = new Map<string, { readonly place: Place<Sender>; fault: string }>();
     const endOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
     const server = createTlsServer({ ...tls, minVersion: "TLSv1.2", handshakeTimeout }, (socket) => {
       const end = endOf(socket);
@@ -188,7 +187,7 @@ export class Sockets {
     transport: "tcp" | "tls" | "unix",
     socket: Socket,
     counted: Counted | undefined,
-  ): Place | undefined {
+  ): Place<Sender> | undefined {
     const { senders, now } = this.#options;
     const from = transport === "unix" ? UNIX_SENDER : socket.remoteAddress;
     // Its end is told by "close"; an error here says only how it ended.
@@ -210,8 +209,6 @@ export class Sockets {
       socket.destroy();
       return undefined;
     }
-    // One that is gone without a word is found out, and does not hold its place for ever.
-    socket.setKeepAlive(true, KEEP_ALIVE_MS);
     if (counted) this.#streams.read(socket, place, counted);
     return place;
   }

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { Framing } from "./framing.ts";
-import type { Place, Places } from "./places.ts";
+import type { Place, Places } from "../places.ts";
 import type { Sender, Senders } from "./sender.ts";
 import { textOf } from "./text.ts";
 
@@ -26,7 +26,7 @@ export interface Counted {
 export interface StreamsOptions {
   readonly lineBytesMax: number;
   readonly senders: Senders;
-  readonly places: Places;
+  readonly places: Places<Sender>;
   /** This sender has lines that wait. */
   readonly wake: (sender: Sender) => void;
   readonly now: () => number;
@@ -35,7 +35,7 @@ export interface StreamsOptions {
 
 interface Connection {
   readonly socket: Socket;
-  readonly place: Place;
+  readonly place: Place<Sender>;
   readonly framing: Framing;
   /** Why we have ended it, where it was us. */
   cutFor: string | undefined;
@@ -54,7 +54,7 @@ export class Streams {
     this.#looking = setInterval(() => this.#look(), LOOK_MS);
   }
 
-  read(socket: Socket, place: Place, counted: Counted): void {
+  read(socket: Socket, place: Place<Sender>, counted: Counted): void {
     const { now } = this.#options;
     const { sender } = place;
     const framing = this.#framingOf(socket, sender, counted, () => connection.cutFor);
