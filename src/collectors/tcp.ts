@@ -79,6 +79,7 @@ export async function openTcp(options: TcpOptions): Promise<TcpListener> {
       port: (server.address() as AddressInfo).port,
       ...connections.counts(),
       receiveBufferBytes: null,
+      systemDrops: null,
     }),
     peers: () => connections.peers(),
     close: () =>

@@ -5,7 +5,7 @@ import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { parseCidr } from "../../lib/ip.ts";
@@ -90,6 +90,7 @@ async function sendDatagrams(port: number, payloads: readonly (string | Uint8Arr
 
 const linesOf = (count: number, name: string) => Array.from({ length: count }, (_, n) => `<13>host app: ${name} ${n}`);
 const LINE = "<13>host app: a line";
+const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
 describe("TLS", () => {
   const server = { cert: SERVER_CERTIFICATE, key: SERVER_KEY };
@@ -392,6 +393,24 @@ describe("limits", () => {
     expect(inlet.sender()).toMatchObject({ refused: { too_fast: 70 } });
     await inlet.linesWhen([...linesOf(20, "first"), ...linesOf(10, "second")]);
   });
+
+  test.skipIf(process.platform !== "linux").each(hasIpv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"])(
+    "datagrams that the system drops since nobody reads them are counted, at %s",
+    async (address) => {
+      const inlet = openSockets({ receiveBufferBytes: 65_536 });
+      await inlet.sockets.listenUdp({ ...inlet.place, address });
+      const socket = createSocket(address === "::1" ? "udp6" : "udp4");
+      open.push(socket);
+      // All at once: what would read them has no turn in between.
+      for (let n = 0; n < 500; n++) socket.send("x".repeat(1000), inlet.portOf("udp"), address);
+      await expect
+        .poll(() => inlet.sockets.status().map(({ packets, systemDrops }) => packets + systemDrops!), {
+          timeout: 10_000,
+        })
+        .toEqual([500]);
+      expect(inlet.sockets.status()[0]!.systemDrops).toBeGreaterThan(0);
+    },
+  );
 
   test("a stream beyond the rate is read more slowly and loses nothing", async () => {
     let nowMs = 1_000_000;

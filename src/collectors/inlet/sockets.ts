@@ -4,6 +4,7 @@ import { createServer, isIPv6, type AddressInfo, type Server, type Socket } from
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { ListenFailure } from "../listener.ts";
 import { Places, type Place } from "../places.ts";
+import { systemDropsAt } from "../system-drops.ts";
 import { messagesOfDatagram } from "./framing.ts";
 import type { Sender, Senders } from "./sender.ts";
 import type { LineCollector, LineListenerStatus } from "./status.ts";
@@ -76,7 +77,7 @@ export class Sockets {
     // What the system says of a datagram that was sent to a closed port concerns senders, which we are not.
     socket.on("error", () => undefined);
     this.#listeners.push({
-      status: () => ({ ...udpStatus(socket), name, transport: "udp", address, connections: null, ...counted }),
+      status: () => ({ ...udpStatus(socket, address), name, transport: "udp", address, connections: null, ...counted }),
       close: () => new Promise((resolve) => socket.close(() => resolve())),
     });
   }
@@ -146,7 +147,7 @@ export class Sockets {
       status: () => {
         const bound = server.address();
         const port = typeof bound === "object" && bound !== null ? (bound as AddressInfo).port : null;
-        return { ...place, port, receiveBufferBytes: null, ...counted };
+        return { ...place, port, receiveBufferBytes: null, systemDrops: null, ...counted };
       },
       close: () => new Promise((resolve) => server.close(() => resolve())),
     });
@@ -227,6 +228,7 @@ export class Sockets {
   }
 }
 
-function udpStatus(socket: UdpSocket): { port: number; receiveBufferBytes: number } {
-  return { port: socket.address().port, receiveBufferBytes: socket.getRecvBufferSize() };
+function udpStatus(socket: UdpSocket, address: string) {
+  const { port } = socket.address();
+  return { port, receiveBufferBytes: socket.getRecvBufferSize(), systemDrops: systemDropsAt(address, port) };
 }

@@ -58,6 +58,8 @@ export interface LineListenerStatus {
   readonly bytes: number;
   readonly receiveBufferBytes: number | null;
   readonly connections: number | null;
+  /** Datagrams that the system dropped since they came faster than they were read; null where it does not say. */
+  readonly systemDrops: number | null;
 }
 
 export const FILE_STATES = ["reading", "missing", "failing"] as const;
