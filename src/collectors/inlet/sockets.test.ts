@@ -529,6 +529,45 @@ test("a sender that never sent an event makes room for the next, and its counts 
   expect(total.lines).toBe(5000);
 });
 
+describe("the queues of all senders together", () => {
+  const MEBI = 1024 * 1024;
+  const longText = "x".repeat(MEBI / 4);
+  const line = (text: string) => ({ text, isReplaced: false, atMs: 1_000_000, from: "192.0.2.1" });
+  /** Sixteen senders that hold 64 Mi characters, one line short of more than there may be. */
+  const crowd = () => {
+    const senders = new Senders({ allowed: [], linesPerSecondMax: 1_000_000, now: () => 1_000_000 });
+    const find = (address: string) => senders.find("syslog", "udp", address);
+    const full = Array.from({ length: 16 }, (_, n) => find(`10.0.0.${n}`));
+    for (const sender of full) for (let n = 0; n < 16; n++) expect(sender.offer(line(longText))).toBe(true);
+    return { find, full };
+  };
+
+  test("hold 64 Mi characters of datagrams; beyond it each sender still has room for a little", () => {
+    const { find, full } = crowd();
+    expect(full[0]!.offer(line("y")), "one sender has 4 Mi").toBe(false);
+    const [last, other] = [find("10.0.1.1"), find("10.0.1.2")];
+    expect(last.offer(line(longText)), "all are just full").toBe(true);
+    for (const sender of [last, other]) expect(sender.offer(line(longText))).toBe(false);
+    expect(other.offer(line("x".repeat(16 * 1024)))).toBe(true);
+    expect(other.offer(line("y"))).toBe(false);
+    full[0]!.take();
+    full[0]!.take();
+    expect(other.offer(line(longText)), "there is room again").toBe(true);
+  });
+
+  test("make streams wait when they hold more, but for those that hold little", () => {
+    const { find, full } = crowd();
+    const [stream, quiet] = [find("10.0.1.1"), find("10.0.1.2")];
+    stream.put(line(longText));
+    quiet.put(line("y"));
+    expect(stream.mustWait(1_000_000)).toBe(true);
+    expect(quiet.mustWait(1_000_000)).toBe(false);
+    full[0]!.take();
+    full[0]!.take();
+    expect(stream.mustWait(1_000_000), "there is room again").toBe(false);
+  });
+});
+
 describe("IPv6 senders", () => {
   const line = (atMs: number, from: string) => ({ text: LINE, isReplaced: false, atMs, from });
 
