@@ -7,7 +7,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Alert } from "../model/alert.ts";
 import type { Status } from "../model/alert-state.ts";
-import { RELATED_EVENTS_MAX, type Finding } from "../model/finding.ts";
+import type { Finding } from "../model/finding.ts";
 import { openStore } from "../store/index.ts";
 import type { Store } from "../store/store.ts";
 import { openAlerts, type Alerts, type Move } from "./alerts.ts";
@@ -187,7 +187,7 @@ describe("findings", () => {
     expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
   });
 
-  test("an alert remembers the newest of its events", async () => {
+  test("an alert remembers the newest 50 of its events", async () => {
     const times = Array.from({ length: 120 }, (_, i) => 1000 + i);
     await alerts.raise(
       times.map((time) => finding([time])),
@@ -195,9 +195,7 @@ describe("findings", () => {
     );
     const alert = await one();
     expect(alert.eventCount).toBe(120);
-    expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual(
-      times.slice(-RELATED_EVENTS_MAX).reverse(),
-    );
+    expect(alert.relatedEvents.map(({ timestampMs }) => timestampMs)).toEqual(times.slice(-50).reverse());
     expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
   });
 

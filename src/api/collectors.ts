@@ -85,6 +85,11 @@ const collectorsSchema = z
         bytes: counter,
         receive_buffer_bytes: counter.nullable(),
         connections: counter.nullable(),
+        system_drops: counter
+          .nullable()
+          .describe(
+            "datagrams that the system dropped since they came faster than they were read; null: it does not say",
+          ),
       }),
     ),
     exporters: z.array(exporterSchema),
@@ -196,9 +201,10 @@ function flowsAnswer(
   { listeners: lineListeners }: InletStatus,
 ) {
   return {
-    listeners: [...listeners, ...lineListeners].map(({ receiveBufferBytes, ...listener }) => ({
+    listeners: [...listeners, ...lineListeners].map(({ receiveBufferBytes, systemDrops, ...listener }) => ({
       ...listener,
       receive_buffer_bytes: receiveBufferBytes,
+      system_drops: systemDrops,
     })),
     exporters: exporters.map((exporter) => ({
       address: exporter.address,

@@ -443,6 +443,7 @@ describe("a search", () => {
       ["sort.type", "sort.no.where", "limit"],
     ],
     ["a limit below zero", { query: {}, limit: -1 }, ["limit"]],
+    ["too many buckets", { query: {}, aggs: { a: { terms: { field: "type", size: 1001 } } } }, ["aggs.a.terms.size"]],
   ])("with %s is refused at the very place", async (_name, body, fields) => {
     expect(fieldsOf(await search(body)).sort()).toEqual([...fields].sort());
   });
@@ -456,6 +457,11 @@ describe("a search", () => {
     });
     expect((await search(nested(3))).status).toBe(200);
     expect((await search(nested(40))).status).toBe(400);
+  });
+
+  test("takes a limit and as many buckets as 1,000", async () => {
+    const aggs = { types: { terms: { field: "type", size: 1000 } } };
+    expect((await search({ query: {}, limit: 1000, aggs })).status).toBe(200);
   });
 
   test("with limit 0 gives aggregations alone", async () => {

@@ -117,7 +117,8 @@ describe("what is wrong with a rule is named by its exact place", () => {
     "conditions[0].during",
   ]);
   test1("a duration that is none", { window: "5 minutes", threshold: { count: 2 } }, ["window"]);
-  test1("a window longer than seven days", { window: "8d", threshold: { count: 2 } }, ["window"]);
+  test1("a window longer than seven days", { window: "604801s", threshold: { count: 2 } }, ["window"]);
+  test1("a window of no time", { window: "0s", threshold: { count: 2 } }, ["window"]);
   test1("a window without a threshold", { window: "5m" }, ["threshold"]);
   test1("a threshold without a window", { threshold: { count: 2, group_by: "raw.src_ip" } }, ["window"]);
   test1("a threshold of 0", { window: "5m", threshold: { count: 0 } }, ["threshold.count"]);
@@ -249,6 +250,10 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test("a severity is compared without case where that is said", async () => {
     const conditions = [{ field: "severity", in: ["HIGH", "Low"], ignore_case: true }];
     expect((await server.call("POST", "/v1/rules", { body: rule({ conditions }) })).status).toBe(201);
+  });
+
+  test.each(["1s", "7d"])("a window may be %s", async (window) => {
+    await create({ window, threshold: { count: 2 } });
   });
 
   test("conditions nest to depth 8 and no deeper", async () => {

@@ -95,6 +95,7 @@ export class Receiver {
       }
       const listener = await openTcp({
         ...where,
+        now: this.#options.now,
         take: (address, payload) => this.#take(address, payload, false),
         allows: (address) => this.#allows(this.#sender(address)),
         onFull: () => void this.#connectionsRefused++,

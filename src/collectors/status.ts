@@ -76,6 +76,8 @@ export interface ListenerStatus {
   readonly receiveBufferBytes: number | null;
   /** Open connections; null for UDP. */
   readonly connections: number | null;
+  /** Datagrams that the system dropped since they came faster than they were read; null where it does not say. */
+  readonly systemDrops: number | null;
 }
 
 export interface WindowsStatus {

@@ -2,6 +2,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
 import { ListenFailure, type Listener, type ListenOptions, type TakePayload } from "./listener.ts";
+import { systemDropsAt } from "./system-drops.ts";
 
 export interface UdpOptions extends ListenOptions {
   /** What is asked of the system for datagrams that are not read yet; it may give less. */
@@ -40,6 +41,7 @@ export async function openUdp(options: UdpOptions): Promise<Listener> {
       bytes,
       receiveBufferBytes: socket.getRecvBufferSize(),
       connections: null,
+      systemDrops: systemDropsAt(address, socket.address().port),
     }),
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   };

@@ -103,3 +103,23 @@ test("a step that happens again and again does not push out the others", () => {
   expect(firing).toMatchObject({ count: 3, lastMs: 5000 });
   expect(firing!.marks.some(({ id }) => id === 1)).toBe(true);
 });
+
+// Making them all would take seconds: most are only said to be there.
+test.each([
+  ["a rule has a million groups", 1_000_000, "live"],
+  ["all rules have two million groups", 2_000_000, "groups"],
+  ["all rules have four million matches", 4_000_000, "entries"],
+] as const)("as it runs, %s and no more", (_, most, what) => {
+  const { room, makeTracker, add } = open({});
+  const tracker = makeTracker();
+  const isOfRule = what === "live";
+  for (let i = 0; i < 10; i++) add(tracker, i);
+  if (isOfRule) tracker.groups.live += most - 12;
+  else room.totals[what] += most - 12;
+  const count = () => (isOfRule ? tracker.groups.live : room.totals[what]);
+  for (const group of [10, 11]) add(tracker, group);
+  expect([count(), room.evicted.single]).toEqual([most, 0]);
+  add(tracker, 12);
+  expect(count()).toBeLessThanOrEqual(most);
+  expect(room.evicted.single).toBeGreaterThan(0);
+});

@@ -16,7 +16,7 @@ import { openStore } from "../store/index.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { DEFAULT_COLUMNS } from "./columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
-import { EXPORT_LIFE_MS, EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
+import { EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
 
 const START = Date.parse("2026-11-15T08:00:00Z");
 
@@ -324,7 +324,7 @@ describe("an export is gone a day after it was asked for", () => {
   it("from the answers at once, from the disk at the next start", async () => {
     const { id } = create("csv");
     await finished(id);
-    now += EXPORT_LIFE_MS - 1;
+    now += 24 * 3_600_000 - 1;
     expect(exporter.get(id)).toBeDefined();
     now += 1;
     expect(exporter.get(id)).toBeUndefined();
@@ -342,7 +342,7 @@ describe("an export is gone a day after it was asked for", () => {
       await open();
       const { id } = create("csv");
       await finished(id);
-      now += EXPORT_LIFE_MS;
+      now += 24 * 3_600_000;
       vi.advanceTimersByTime(60_000);
       await vi.waitFor(() => expect(files()).toEqual([]));
       expect(store.exports.list()).toEqual([]);

@@ -15,7 +15,7 @@ import { writeExport } from "./writer.ts";
 // Exports wait in a queue, run one at a time into a file each, and are there to be fetched for a day.
 
 export const EXPORTS_WAITING_MAX = 20;
-export const EXPORT_LIFE_MS = DAY_MS;
+const EXPORT_LIFE_MS = DAY_MS;
 const SWEEP_MS = 60_000;
 const QUEUE_FULL_RETRY_SECONDS = 30;
 const LOST = "the file of the export is gone or not whole any more: ask for the export again";

@@ -222,6 +222,22 @@ describe("from a packet to rows", () => {
     expect((await flows.status()).exporters[1]).toMatchObject({ state: "receiving", summary: "flows are coming in" });
   });
 
+  test.skipIf(process.platform !== "linux")("packets that the system drops are in the metrics", async () => {
+    const registry = new Registry();
+    const flows = await start({}, { registry });
+    const port = await portOf(flows);
+    const socket = createSocket("udp4").on("error", () => undefined);
+    // All at once: what would read them has no turn in between.
+    for (let n = 0; n < 4000; n++) socket.send(new Uint8Array(1400), port, "127.0.0.1");
+    await until(flows, ({ listeners }) => listeners.some(({ systemDrops }) => systemDrops! > 0));
+    await until(flows, ({ listeners }) => {
+      const { packets, systemDrops } = listeners.find(({ name }) => name === "netflow")!;
+      return packets + (systemDrops ?? 0) === 4000;
+    });
+    socket.close();
+    expect(await registry.metrics()).toMatch(/tocsin_flows_system_drops_total [1-9]/);
+  });
+
   test("a stream that is not IPFIX is cut off, and the reason is told", async () => {
     const flows = await start();
     const socket = connect(await portOf(flows, "ipfix", "tcp"), "127.0.0.1");

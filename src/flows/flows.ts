@@ -250,6 +250,11 @@ class FlowsPart implements Flows {
     total("tocsin_flows_packets_total", "packets of flow exporters that arrived", ({ listeners }) =>
       sum(listeners.map(({ packets }) => packets)),
     );
+    total(
+      "tocsin_flows_system_drops_total",
+      "packets that the system dropped before they could be read",
+      ({ listeners }) => sum(listeners.map(({ systemDrops }) => systemDrops ?? 0)),
+    );
     total("tocsin_flows_records_total", "flow records that were decoded", ({ exporters }) =>
       sum(exporters.map(({ records }) => records)),
     );

@@ -71,6 +71,14 @@ export function sixGroups(text: string): Uint16Array | undefined {
 }
 const [COLON, LETTER_A] = [58, 97];
 
+/** Groups of an IPv6 address, of 16 bits each, that are the network: a house has one, and its owner all that is in it. */
+const NETWORK_GROUPS = 4;
+
+/** The network of an IPv6 address, by which those are told apart who have as many addresses as they like; undefined for any other. */
+export function sixNetwork(text: string): string | undefined {
+  return sixGroups(text.split("%", 1)[0]!)?.subarray(0, NETWORK_GROUPS).join(":");
+}
+
 const MAPPED = 0xffffn;
 
 /** The one spelling of an address that is a number, as parseAddress makes them. */

@@ -9,7 +9,7 @@ import { Harvest, type LineReader } from "./reader.ts";
 import { filesBeside, filesBetween } from "./rotated.ts";
 import type { Sender } from "./sender.ts";
 import type { FileStatus } from "./status.ts";
-import { sampleOf, textOf } from "./text.ts";
+import { textOf } from "./text.ts";
 
 // A file that somebody else writes, read line by line as it grows: through renaming and truncation, and from where it was
 // left after a stop or a crash.
@@ -314,14 +314,14 @@ export class FollowedFile {
     }
     const text = textOf(bytes);
     if (text) reader.read({ ...text, atMs, from: sender.address }, sender, harvest);
-    else sender.refuse("not_text", "a line is not text", sampleOf(bytes), atMs);
+    else sender.refuse("not_text", "a line is not text", bytes, atMs);
   }
 
   #refuseLong(beginning: Buffer): void {
     const { sender, lineBytesMax, now } = this.#options;
     sender.lines++;
     sender.lastSeenMs = now();
-    sender.refuse("too_long", `a line is longer than ${lineBytesMax} bytes`, sampleOf(beginning), now());
+    sender.refuse("too_long", `a line is longer than ${lineBytesMax} bytes`, beginning, now());
   }
 }
 

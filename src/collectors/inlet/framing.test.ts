@@ -5,23 +5,26 @@ import { Framing, messagesOfDatagram } from "./framing.ts";
 interface Cut {
   readonly messages: string[];
   readonly refused: string[];
+  readonly passed: number;
   readonly isUnfinished: boolean;
 }
 
 function cut(chunks: readonly Buffer[], { bytesMax = 100, counted = true, inOrder = true } = {}): Cut {
   const messages: string[] = [];
   const refused: string[] = [];
+  let passed = 0;
   const framing = new Framing(
     { bytesMax, counted },
     {
       take: (message) => void messages.push(message.toString("latin1")),
       refuse: (reason) => void refused.push(reason),
+      pass: () => void passed++,
     },
   );
   for (const chunk of chunks) framing.push(chunk);
   const { isUnfinished } = framing;
   framing.end(inOrder);
-  return { messages, refused, isUnfinished };
+  return { messages, refused, passed, isUnfinished };
 }
 
 const of = (text: string, options = {}) => cut([Buffer.from(text, "latin1")], options);
@@ -71,6 +74,15 @@ describe("a stream is cut into messages", () => {
     expect(of("6 CEF:0|")).toMatchObject({ messages: ["CEF:0|"], isUnfinished: true });
     expect(of("6 CEF:0|", { inOrder: false })).toMatchObject({ messages: ["CEF:0|"], refused: [] });
     expect(of("7 CEF:0|", { inOrder: false })).toMatchObject({ messages: [], refused: ["cut_off"] });
+  });
+
+  test.each([
+    ["none but the one that a message may end with", "<1>a\n\0<2>b\r\n\r\n4 <3>c\n", 0],
+    ["those beyond it", "<1>a\n\n\n\0<2>b\n", 2],
+    ["those that stand alone", "\n\r\n\0", 3],
+    ["what is nothing but line ends, by its length", "1 <2 \n\n2 \n\n", 1],
+  ])("empty lines are told of: %s", (_, text, passed) => {
+    expect(of(text).passed).toBe(passed);
   });
 
   test("JSON lines never say a length", () => {

@@ -22,6 +22,8 @@ export interface FramedMessages {
   take(message: Buffer): void;
   /** `beginning` is as much of the message as is at hand. */
   refuse(reason: "too_long" | "cut_off", beginning: Buffer): void;
+  /** A line with nothing in it; not told of the one behind a message, which may belong to how that ends. */
+  pass(): void;
 }
 
 /** A number in front of a message, and how many bytes it takes itself. */
@@ -53,6 +55,7 @@ export class Framing {
   #wasCounted = false;
   /** Whether any message has said its length. */
   #hasCounted = false;
+  #isBehindMessage = false;
   #ended = 0;
 
   constructor(options: FramingOptions, messages: FramedMessages) {
@@ -294,7 +297,10 @@ export class Framing {
   #take(message: Buffer): void {
     this.#ended++;
     const trimmed = withoutEnd(message);
-    if (trimmed.length > 0) this.#messages.take(trimmed);
+    const isEmpty = trimmed.length === 0;
+    if (!isEmpty) this.#messages.take(trimmed);
+    else if (!this.#isBehindMessage) this.#messages.pass();
+    this.#isBehindMessage = !isEmpty;
   }
 }
 
@@ -319,12 +325,12 @@ class NextNul {
 /** The bytes without line ends and NULs behind them. */
 export function withoutEnd(message: Buffer): Buffer {
   let end = message.length;
-  while (end > 0) {
-    const byte = message[end - 1]!;
-    if (byte !== LINE_FEED && byte !== CARRIAGE_RETURN && byte !== 0) break;
-    end--;
-  }
+  while (end > 0 && isEnd(message[end - 1]!)) end--;
   return end === message.length ? message : message.subarray(0, end);
+}
+
+function isEnd(byte: number): boolean {
+  return byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === 0;
 }
 
 function isDigit(byte: number): boolean {
@@ -338,12 +344,18 @@ export function messagesOfDatagram(datagram: Buffer): Buffer[] {
   const whole = withoutEnd(datagram);
   if (!whole.includes(LINE_FEED)) return whole.length > 0 ? [whole] : [];
   const lines: Buffer[] = [];
-  for (let start = 0; start <= whole.length;) {
+  for (let start = 0; start < whole.length;) {
+    // It may be full of empty lines: they are passed over by the byte.
+    if (isEnd(whole[start]!)) {
+      start++;
+      continue;
+    }
     const lineFeed = whole.indexOf(LINE_FEED, start);
     const end = lineFeed < 0 ? whole.length : lineFeed;
     const line = withoutEnd(whole.subarray(start, end));
-    if (line.length > 0) lines.push(line);
+    if (!PRI_LINE.test(line.toString("latin1", 0, 5))) return [whole];
+    lines.push(line);
     start = end + 1;
   }
-  return lines.every((line) => PRI_LINE.test(line.toString("latin1", 0, 5))) ? lines : [whole];
+  return lines;
 }

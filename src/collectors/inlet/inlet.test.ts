@@ -234,6 +234,34 @@ describe("a store that does not take anything", () => {
   });
 });
 
+test("a flood of lines that are no text or empty, over many connections, takes nothing from a quiet sender", async () => {
+  await open({ limits: { linesPerSecondMax: 1000 } });
+  const tcpPort = await portOf("syslog", "tcp");
+  const udpPort = await portOf("syslog", "udp");
+  const startMs = Date.now();
+  for (const [n, junk] of ["\u0001\u0002\u0003\n", "\n"].entries()) {
+    const block = Buffer.from(junk.repeat(500_000 / junk.length));
+    for (let connection = 0; connection < 20; connection++) (await connected(tcpPort, `127.0.0.${2 + n}`)).write(block);
+  }
+  for (let round = 0; round < 50; round++) {
+    await sendDatagrams(udpPort, lines(10, `quiet ${round}`), "127.0.0.4");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const quiet = await senderWhen(
+    ({ events }) => events === 500,
+    (one) => one.address === "127.0.0.4",
+  );
+  expect(Object.values(quiet.refused).every((count) => count === 0)).toBe(true);
+  const { senders } = await status();
+  const linesMax = 1000 + Date.now() - startMs;
+  for (const [address, turnLines] of Object.entries({ "127.0.0.2": 16_384 / 4, "127.0.0.3": 16_384 })) {
+    const noisy = senders.find((one: any) => one.address === address);
+    expect(noisy.lines, address).toBeGreaterThan(0);
+    expect(noisy.lines, address).toBeLessThanOrEqual(linesMax + turnLines);
+    expect(noisy.nothing + noisy.refused.not_text).toBe(noisy.lines);
+  }
+});
+
 test("TLS that cannot be is refused with the setting and a remedy, before anything is opened", async () => {
   const file = (name: string, text: string) => {
     writeFileSync(join(folder, name), text);

@@ -199,7 +199,7 @@ function registerMetrics(registry: Registry, look: () => Promise<InletStatus> | 
   // One look for all that are read at the same time.
   let reading: Promise<InletStatus> | undefined;
   const read = () => (reading ??= look()?.finally(() => (reading = undefined)));
-  const total = (name: string, help: string, value: (counts: CollectCounts) => number) =>
+  const total = (name: string, help: string, value: (counts: CollectCounts, status: InletStatus) => number) =>
     registry.registerMetric(
       new Counter({
         name,
@@ -208,7 +208,7 @@ function registerMetrics(registry: Registry, look: () => Promise<InletStatus> | 
         async collect() {
           const status = await read();
           this.reset();
-          if (status) this.inc(value(status.total));
+          if (status) this.inc(value(status.total, status));
         },
       }),
     );
@@ -228,6 +228,11 @@ function registerMetrics(registry: Registry, look: () => Promise<InletStatus> | 
   total("tocsin_collect_events_total", "events that they became", ({ events }) => events);
   total("tocsin_collect_flows_total", "flow records that they became", ({ flows }) => flows);
   total("tocsin_collect_nothing_total", "lines that were understood and say nothing new", ({ nothing }) => nothing);
+  total(
+    "tocsin_collect_system_drops_total",
+    "datagrams that the system dropped before they could be read",
+    (_, status) => status.listeners.reduce((sum, { systemDrops }) => sum + (systemDrops ?? 0), 0),
+  );
   level("tocsin_collect_waiting_lines", "lines that are read and not handed on yet", ({ waiting }) => waiting);
   level("tocsin_collect_connections", "open connections of senders", ({ senders }) =>
     senders.reduce((sum, { connections }) => sum + connections, 0),

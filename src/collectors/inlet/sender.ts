@@ -1,4 +1,4 @@
-import { canonicalAddress, parseAddress, sixGroups, type AddressRange } from "../../lib/ip.ts";
+import { canonicalAddress, parseAddress, sixNetwork, type AddressRange } from "../../lib/ip.ts";
 import {
   Tally,
   type CollectCounts,
@@ -116,18 +116,27 @@ export class Sender extends Tally {
     return this.connections === 0 && this.waiting === 0 && this.address !== OTHERS;
   }
 
-  /** One more line, of a datagram: what is too much is lost. */
-  offer(line: Line): "taken" | "too_fast" | "queue_full" {
-    if (this.share.linesAt(line.atMs) < 1) return "too_fast";
+  /** Whether a datagram may come in: beyond the rate they are lost. */
+  mayCome(nowMs: number): boolean {
+    return this.share.linesAt(nowMs) >= 1;
+  }
+
+  /** A message has come, whatever becomes of it: one that is empty or refused had to be read as well. */
+  count(): void {
+    this.lines++;
+    this.share.spend();
+  }
+
+  /** One more line, of a datagram; false where there is no room, and it is lost. */
+  offer(line: Line): boolean {
     const share = this.#room.characters > QUEUES_CHARACTERS_MAX ? LITTLE_CHARACTERS_MAX : QUEUE_CHARACTERS_MAX;
-    if (this.waiting >= QUEUE_LINES_MAX || this.#characters + line.text.length > share) return "queue_full";
+    if (this.waiting >= QUEUE_LINES_MAX || this.#characters + line.text.length > share) return false;
     this.put(line);
-    return "taken";
+    return true;
   }
 
   /** One more line, of a stream: it has been read and is kept, and the stream waits instead. */
   put(line: Line): void {
-    this.share.spend();
     this.#lines.push(line);
     this.#characters += line.text.length;
     this.#room.characters += line.text.length;
@@ -317,11 +326,8 @@ export class Senders {
   }
 }
 
-/** Groups of an IPv6 address, of 16 bits each, that are the network: a house has one, and its owner all that is in it. */
-const NETWORK_GROUPS = 4;
-
 /** By what IPv6 senders are told apart for limits; undefined for any other. */
 function networkOf({ collector, transport, address }: SenderKey): string | undefined {
-  const groups = sixGroups(address.split("%", 1)[0]!);
-  return groups && `${collector} ${transport} ${groups.subarray(0, NETWORK_GROUPS).join(":")}`;
+  const network = sixNetwork(address);
+  return network && `${collector} ${transport} ${network}`;
 }

@@ -5,14 +5,14 @@ import { connect, createServer, Socket, type AddressInfo } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { parseCidr } from "../../lib/ip.ts";
 import { unpackDraft } from "../draft.ts";
+import { Places } from "../places.ts";
 import { Batches } from "./batches.ts";
 import { CA, CLIENT_CERTIFICATE, CLIENT_KEY, SERVER_CERTIFICATE, SERVER_KEY } from "./certificates.fixture.ts";
-import { Places } from "./places.ts";
 import { LineReader } from "./reader.ts";
 import { Senders, SENDERS_MAX } from "./sender.ts";
 import { Sockets, type SocketsOptions } from "./sockets.ts";
@@ -90,6 +90,7 @@ async function sendDatagrams(port: number, payloads: readonly (string | Uint8Arr
 
 const linesOf = (count: number, name: string) => Array.from({ length: count }, (_, n) => `<13>host app: ${name} ${n}`);
 const LINE = "<13>host app: a line";
+const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
 describe("TLS", () => {
   const server = { cert: SERVER_CERTIFICATE, key: SERVER_KEY };
@@ -393,6 +394,24 @@ describe("limits", () => {
     await inlet.linesWhen([...linesOf(20, "first"), ...linesOf(10, "second")]);
   });
 
+  test.skipIf(process.platform !== "linux").each(hasIpv6 ? ["127.0.0.1", "::1"] : ["127.0.0.1"])(
+    "datagrams that the system drops since nobody reads them are counted, at %s",
+    async (address) => {
+      const inlet = openSockets({ receiveBufferBytes: 65_536 });
+      await inlet.sockets.listenUdp({ ...inlet.place, address });
+      const socket = createSocket(address === "::1" ? "udp6" : "udp4");
+      open.push(socket);
+      // All at once: what would read them has no turn in between.
+      for (let n = 0; n < 500; n++) socket.send("x".repeat(1000), inlet.portOf("udp"), address);
+      await expect
+        .poll(() => inlet.sockets.status().map(({ packets, systemDrops }) => packets + systemDrops!), {
+          timeout: 10_000,
+        })
+        .toEqual([500]);
+      expect(inlet.sockets.status()[0]!.systemDrops).toBeGreaterThan(0);
+    },
+  );
+
   test("a stream beyond the rate is read more slowly and loses nothing", async () => {
     let nowMs = 1_000_000;
     const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 100 });
@@ -412,6 +431,81 @@ describe("limits", () => {
       .toBe(5000);
     await inlet.linesWhen(all);
     expect(inlet.sender()!.refused.too_fast).toBe(0);
+  });
+
+  test.each([
+    ["no text", "\u0001\u0002\u0003\n", ({ refused }: SenderStatus) => refused.not_text],
+    ["too long", `${"x".repeat(1025)}\n`, ({ refused }: SenderStatus) => refused.too_long],
+    ["empty", "\n", ({ nothing }: SenderStatus) => nothing],
+  ])(
+    "lines that are %s cost a stream's sender as much as any, on all its connections together",
+    async (_, line, countOf) => {
+      let nowMs = 1_000_000;
+      const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 100, lineBytesMax: 1024 });
+      await inlet.sockets.listenTcp(inlet.place);
+      const port = inlet.portOf("tcp");
+      const junk = Buffer.from(line.repeat(Math.ceil(1_000_000 / line.length)));
+      for (let n = 0; n < 5; n++) (await connected(port, "127.0.0.2")).write(junk);
+      await inlet.senderWhen((sender) => countOf(sender) >= 100, "127.0.0.2");
+      const quiet = await connected(port, "127.0.0.3");
+      for (let n = 1; n <= 20; n++) {
+        quiet.write(`${LINE}\n`);
+        await inlet.senderWhen(({ lines }) => lines === n, "127.0.0.3");
+      }
+      const { lines, refused } = inlet.sender("127.0.0.2")!;
+      // What it may send in a second, and what is read at a time.
+      expect(lines).toBeLessThanOrEqual(100 + Math.ceil(16_384 / line.length));
+      expect(countOf(inlet.sender("127.0.0.2")!)).toBe(lines);
+      expect(refused.too_fast).toBe(0);
+      nowMs += 1000 * Math.ceil(lines / 100);
+      await inlet.senderWhen((sender) => countOf(sender) > lines, "127.0.0.2");
+    },
+  );
+
+  test("the connections of a sender that is too fast are read in turn", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 100 });
+    await inlet.sockets.listenTcp(inlet.place);
+    const port = inlet.portOf("tcp");
+    for (let n = 0; n < 9; n++) (await connected(port)).write("\n".repeat(1_000_000));
+    await inlet.senderWhen(({ lines }) => lines >= 100);
+    nowMs++;
+    (await connected(port)).write(`${LINE}\n`);
+    await inlet.senderWhen(({ lastSeenMs }) => lastSeenMs === nowMs);
+    expect(inlet.raws, "it waits like the others").toEqual([]);
+    await expect
+      .poll(
+        () => {
+          nowMs += 1_000_000;
+          return inlet.raws.length;
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(1);
+    expect(inlet.sender()!.lines, "each of the others had about one turn before it").toBeLessThan(20 * 16_384);
+  });
+
+  test("datagrams that are no text or empty count for the rate, and so does each line of one", async () => {
+    let nowMs = 1_000_000;
+    const inlet = openSockets({ now: () => nowMs, linesPerSecondMax: 20 });
+    await inlet.sockets.listenUdp(inlet.place);
+    const port = inlet.portOf("udp");
+    const junk = [...Array<string>(15).fill("\u0001\u0002\u0003"), ...Array<string>(5).fill("\n")];
+    await sendDatagrams(port, [...junk, LINE]);
+    await inlet.senderWhen(({ lines }) => lines === 21);
+    expect(inlet.sender()).toMatchObject({ nothing: 5, refused: { not_text: 15, too_fast: 1 } });
+
+    nowMs += 1000;
+    const many = linesOf(50, "of one datagram");
+    await sendDatagrams(port, [many.join("\n"), LINE]);
+    await inlet.linesWhen(many);
+    await inlet.senderWhen(({ refused }) => refused.too_fast === 2);
+    nowMs += 1500;
+    await sendDatagrams(port, [LINE]);
+    await inlet.senderWhen(({ refused }) => refused.too_fast === 3);
+    nowMs += 100;
+    await sendDatagrams(port, [LINE]);
+    await inlet.linesWhen([...many, LINE]);
   });
 });
 
@@ -435,19 +529,63 @@ test("a sender that never sent an event makes room for the next, and its counts 
   expect(total.lines).toBe(5000);
 });
 
+describe("the queues of all senders together", () => {
+  const MEBI = 1024 * 1024;
+  const longText = "x".repeat(MEBI / 4);
+  const line = (text: string) => ({ text, isReplaced: false, atMs: 1_000_000, from: "192.0.2.1" });
+  /** Sixteen senders that hold 64 Mi characters, one line short of more than there may be. */
+  const crowd = () => {
+    const senders = new Senders({ allowed: [], linesPerSecondMax: 1_000_000, now: () => 1_000_000 });
+    const find = (address: string) => senders.find("syslog", "udp", address);
+    const full = Array.from({ length: 16 }, (_, n) => find(`10.0.0.${n}`));
+    for (const sender of full) for (let n = 0; n < 16; n++) expect(sender.offer(line(longText))).toBe(true);
+    return { find, full };
+  };
+
+  test("hold 64 Mi characters of datagrams; beyond it each sender still has room for a little", () => {
+    const { find, full } = crowd();
+    expect(full[0]!.offer(line("y")), "one sender has 4 Mi").toBe(false);
+    const [last, other] = [find("10.0.1.1"), find("10.0.1.2")];
+    expect(last.offer(line(longText)), "all are just full").toBe(true);
+    for (const sender of [last, other]) expect(sender.offer(line(longText))).toBe(false);
+    expect(other.offer(line("x".repeat(16 * 1024)))).toBe(true);
+    expect(other.offer(line("y"))).toBe(false);
+    full[0]!.take();
+    full[0]!.take();
+    expect(other.offer(line(longText)), "there is room again").toBe(true);
+  });
+
+  test("make streams wait when they hold more, but for those that hold little", () => {
+    const { find, full } = crowd();
+    const [stream, quiet] = [find("10.0.1.1"), find("10.0.1.2")];
+    stream.put(line(longText));
+    quiet.put(line("y"));
+    expect(stream.mustWait(1_000_000)).toBe(true);
+    expect(quiet.mustWait(1_000_000)).toBe(false);
+    full[0]!.take();
+    full[0]!.take();
+    expect(stream.mustWait(1_000_000), "there is room again").toBe(false);
+  });
+});
+
 describe("IPv6 senders", () => {
   const line = (atMs: number, from: string) => ({ text: LINE, isReplaced: false, atMs, from });
 
   test("have the lines of one sender for each network of 64 bits, and are shown by their addresses", () => {
     let nowMs = 1_000_000;
     const senders = new Senders({ allowed: [], linesPerSecondMax: 10, now: () => nowMs });
-    const offer = (address: string) => senders.find("syslog", "udp", address).offer(line(nowMs, address));
+    const offer = (address: string) => {
+      const sender = senders.find("syslog", "udp", address);
+      if (!sender.mayCome(nowMs)) return false;
+      sender.count();
+      return sender.offer(line(nowMs, address));
+    };
     const near = Array.from({ length: 20 }, (_, n) => `2001:db8:0:1::${n + 1}`);
-    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(10);
+    expect(near.map(offer).filter(Boolean)).toHaveLength(10);
     for (const other of ["2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "::ffff:192.0.2.3"])
-      expect(offer(other), other).toBe("taken");
+      expect(offer(other), other).toBe(true);
     nowMs += 500;
-    expect(near.map(offer).filter((outcome) => outcome === "taken")).toHaveLength(5);
+    expect(near.map(offer).filter(Boolean)).toHaveLength(5);
     const shown = senders.status(nowMs).senders.map(({ address }) => address);
     expect(shown).toEqual([...near, "2001:db8:0:2::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]);
   });

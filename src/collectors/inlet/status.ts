@@ -1,4 +1,5 @@
 import { REFUSAL_REASONS, type RefusalReason } from "../reading.ts";
+import { sampleOf } from "./text.ts";
 
 // What is told of lines and bodies that come in, and of those who send them.
 
@@ -57,6 +58,8 @@ export interface LineListenerStatus {
   readonly bytes: number;
   readonly receiveBufferBytes: number | null;
   readonly connections: number | null;
+  /** Datagrams that the system dropped since they came faster than they were read; null where it does not say. */
+  readonly systemDrops: number | null;
 }
 
 export const FILE_STATES = ["reading", "missing", "failing"] as const;
@@ -100,9 +103,17 @@ export class Tally implements CollectCounts {
   readonly refused = noRefusals();
   lastRefusal: LastRefusal | null = null;
 
-  refuse(reason: RefusalReason, message: string, sample: string, atMs: number): void {
+  /** Of bytes that are refused alike within a millisecond the first are shown: a flood of them is only counted. */
+  refuse(reason: RefusalReason, message: string, sample: Uint8Array | string, atMs: number): void {
     this.refused[reason]++;
-    this.lastRefusal = { reason, message, sample, atMs };
+    if (typeof sample === "string") this.lastRefusal = { reason, message, sample, atMs };
+    else if (!this.#hasShown(reason, message, atMs))
+      this.lastRefusal = { reason, message, sample: sampleOf(sample), atMs };
+  }
+
+  #hasShown(reason: RefusalReason, message: string, atMs: number): boolean {
+    const last = this.lastRefusal;
+    return last !== null && last.atMs === atMs && last.reason === reason && last.message === message;
   }
 
   add(other: CollectCounts): void {

@@ -1,15 +1,25 @@
 import type { Socket } from "node:net";
-import type { Sender } from "./sender.ts";
 
 // The places that there are for connections. While some are free anybody may be silent for ever; when all are taken, whoever says
 // nothing makes room for the next: places are not to be held by those who do nothing with them.
 
 /** One that has sent something may be silent for so long without losing its place. */
 const MUTE_MS_MAX = 60_000;
+const KEEP_ALIVE_MS = 60_000;
 
-export interface Place {
+/** Whoever has places. */
+export interface PlaceHolder {
+  readonly transport: string;
+  /** Of it and of those that it shares its limit with. */
+  readonly share: { readonly connections: number };
+  /** One connection more, or with -1 one less. */
+  connect(change: 1 | -1): void;
+  refuse(reason: "too_many_connections", message: string, sample: string, atMs: number): void;
+}
+
+export interface Place<Holder extends PlaceHolder> {
   readonly socket: Socket;
-  readonly sender: Sender;
+  readonly sender: Holder;
   readonly openedAtMs: number;
   /** When a message last ended. */
   heardAtMs: number | undefined;
@@ -25,36 +35,39 @@ export interface PlacesOptions {
   readonly now: () => number;
 }
 
-export class Places {
+export class Places<Holder extends PlaceHolder> {
   readonly #options: PlacesOptions;
-  readonly #places = new Set<Place>();
+  readonly #places = new Set<Place<Holder>>();
   /** Those that have never sent a message, the one that came first first. */
-  readonly #mute = new Set<Place>();
+  readonly #mute = new Set<Place<Holder>>();
   /** The others, the one that was heard longest ago first. */
-  readonly #heard = new Set<Place>();
+  readonly #heard = new Set<Place<Holder>>();
 
   constructor(options: PlacesOptions) {
     this.#options = options;
   }
 
   /** A place until the connection is closed; or why there is none. */
-  take(socket: Socket, sender: Sender): Place | string {
+  take(socket: Socket, sender: Holder): Place<Holder> | string {
     const { connectionsMax, connectionsPerSenderMax, now } = this.#options;
     const { connections } = sender.share;
     if (connections >= connectionsPerSenderMax)
       return `it, or the IPv6 network that it is in, has ${connections} open already`;
     if (this.#places.size >= connectionsMax && !this.#makeRoom()) return `all ${connectionsMax} connections are taken`;
-    const place = { socket, sender, openedAtMs: now(), heardAtMs: undefined, isWaiting: false, isLost: false };
+    const state = { openedAtMs: now(), heardAtMs: undefined, isWaiting: false, isLost: false };
+    const place: Place<Holder> = { socket, sender, ...state };
     this.#places.add(place);
     // What is on this machine is not sent by strangers, and an IDS may be silent for hours.
     if (sender.transport !== "unix") this.#mute.add(place);
     sender.connect(1);
+    // One that is gone without a word is found out, and does not hold its place for ever.
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
     socket.on("close", () => this.#leave(place));
     return place;
   }
 
   /** A message has come in by it. */
-  hear(place: Place): void {
+  hear(place: Place<Holder>): void {
     place.heardAtMs = this.#options.now();
     if (!this.#mute.delete(place) && !this.#heard.delete(place)) return;
     this.#heard.add(place);
@@ -62,7 +75,7 @@ export class Places {
 
   #makeRoom(): boolean {
     const nowMs = this.#options.now();
-    const [mute = this.#longestUnheard(nowMs)] = this.#mute;
+    const mute = this.#mute.values().find(({ isWaiting }) => !isWaiting) ?? this.#longestUnheard(nowMs);
     if (!mute) return false;
     const { sender, socket, openedAtMs, heardAtMs } = mute;
     const since =
@@ -77,7 +90,7 @@ export class Places {
     return true;
   }
 
-  #longestUnheard(nowMs: number): Place | undefined {
+  #longestUnheard(nowMs: number): Place<Holder> | undefined {
     for (const place of this.#heard) {
       if (nowMs - place.heardAtMs! <= MUTE_MS_MAX) return undefined;
       if (!place.isWaiting) return place;
@@ -85,7 +98,7 @@ export class Places {
     return undefined;
   }
 
-  #leave(place: Place): void {
+  #leave(place: Place<Holder>): void {
     if (!this.#places.delete(place)) return;
     this.#mute.delete(place);
     this.#heard.delete(place);
