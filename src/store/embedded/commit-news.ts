@@ -6,6 +6,12 @@ import type { Prepared } from "./journal/group.ts";
 
 /** Rows that may be on their way to the columns; beyond that they are told only how far the journal goes, and read it. */
 const ROWS_ON_THEIR_WAY_MAX = 20_000;
+/**
+ * Characters of an event, and of a group, that are made rows in the main thread. What is larger may have thousands of
+ * fields: the columns' own thread reads it from the journal, while others have their requests answered here.
+ */
+export const EVENT_CHARACTERS_MAX = 64 * 1024;
+const GROUP_CHARACTERS_MAX = 1024 * 1024;
 const TELL_MS = 20;
 
 /**
@@ -29,7 +35,7 @@ export class CommitNews {
 
   add(day: number, events: readonly Prepared[]): void {
     this.#onTheirWay += events.length;
-    if (this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX) {
+    if (this.#onTheirWay > ROWS_ON_THEIR_WAY_MAX || isLarge(events)) {
       this.#seal();
       const [firstSeq, lastSeq] = [events[0]!.seq, events.at(-1)!.seq];
       this.#ready.push({ day, firstSeq, lastSeq, rows: events.length, packed: undefined });
@@ -71,4 +77,13 @@ export class CommitNews {
       this.#onTheirWay -= rows;
     });
   }
+}
+
+function isLarge(events: readonly Prepared[]): boolean {
+  let characters = 0;
+  for (const { text } of events) {
+    if (text.length > EVENT_CHARACTERS_MAX) return true;
+    characters += text.length;
+  }
+  return characters > GROUP_CHARACTERS_MAX;
 }

@@ -18,6 +18,9 @@ export const TAIL_ROWS_MAX = 122_880;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 
+/** Read from the journal at a time, whatever the rows are. */
+const READ_CHARACTERS_MAX = 8 * 1024 * 1024;
+
 /** A full lot leaves little in the engine's own log: where its rows lie. */
 const LOTS_PER_CHECKPOINT = 8;
 /** Changed rows are kept in memory beside the old ones until then. */
@@ -236,15 +239,23 @@ export class Follower {
   }
 
   #readRows(day: number, after: number, upTo: number): { rows: PackedRows; last: number } {
-    const read = onFile(this.#journal.pathOf(day), () => {
+    const read: [number, number, string][] = [];
+    let isCut = false;
+    onFile(this.#journal.pathOf(day), () => {
       const select = this.#journal
         .get(day)
-        ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
+        ?.sql("SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq");
       select?.setReturnArrays(true);
-      return (select?.all(after, upTo) ?? []) as unknown as [number, number, string][];
+      let characters = 0;
+      for (const row of (select?.iterate(after, upTo) ?? []) as unknown as Iterable<[number, number, string]>) {
+        read.push(row);
+        characters += row[2].length;
+        isCut = read.length === CHUNK_ROWS || characters >= READ_CHARACTERS_MAX;
+        if (isCut) break;
+      }
     });
     for (const [seq, ts, body] of read) this.#packer.add(seq, ts, JSON.parse(body) as Event);
-    return { rows: this.#packer.take(), last: read.length < CHUNK_ROWS ? upTo : read.at(-1)![0] };
+    return { rows: this.#packer.take(), last: isCut ? read.at(-1)![0] : upTo };
   }
 
   async #append(rows: PackedRows, day: number, last: number): Promise<void> {
