@@ -150,19 +150,6 @@ describe("a batch", () => {
     }
   });
 
-  test("of large events has each of them found once", async () => {
-    const large = Array.from({ length: 12 }, (_, n) => ({
-      ...item(n),
-      type: "large",
-      data: { n, text: "x".repeat(1e6) },
-    }));
-    expect((await send(lines(large), NDJSON)).body.data.accepted).toBe(12);
-    const query = { bool: { must: [{ field: "type", equals: "large" }] } };
-    const aggs = { each: { stats: { field: "raw.n" } } };
-    const { data } = (await server.call("POST", "/v1/events/search", { body: { query, aggs, limit: 1 } })).body;
-    expect([data.total, data.aggregations.each.sum]).toEqual([12, 66]);
-  });
-
   test("says of each submission how large it is, and lets others have their turn while it is parsed", async () => {
     const rules = { depthMax: 32, itemBytesMax: 1024 * 1024 };
     const one = JSON.stringify({ ...item(1), data: { text: "x".repeat(600_000) } });
