@@ -2,6 +2,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHUNK_EVENTS_MAX } from "../intake/intake.ts";
 import { StoreUnavailable } from "../store/store.ts";
+import { ARRAY_AT_ONCE_BYTES_MAX, batchItems } from "./batch.ts";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 
 const item = (n: number) => ({ type: "batched", source: "custom", data: { n } });
@@ -89,6 +90,93 @@ describe("a batch", () => {
     expect(array.body.data.accepted).toBe(3);
     expect(array.body.data.rejected).toEqual(ndjson.body.data.rejected);
     expect(array.body.data.rejected.map(({ index }: any) => index)).toEqual([1, 2, 3, 6]);
+  });
+
+  test("of an array that is large is taken piece by piece and says the same of its items", async () => {
+    const good = { ...item(1), data: { text: '[{,]}\\"'.repeat(100_000) } };
+    const pieces = [
+      JSON.stringify(good),
+      '{"type":"x","source":"custom","data":{"a":1,"a":2}}',
+      JSON.stringify({ ...good, severity: "bad" }),
+      "[]",
+      JSON.stringify(good, undefined, 2),
+      JSON.stringify({ ...item(1), data: { text: "x".repeat(1024 * 1024) } }),
+      ` ${JSON.stringify(item(5))}\r\n`,
+      `{"type":"x","source":"custom","data":{"a":9007199254740993,"text":"\\ud83d"}}`,
+      JSON.stringify(good),
+      JSON.stringify({ ...good, data: { ...good.data, deep: JSON.parse(`${"[".repeat(32)}${"]".repeat(32)}`) } }),
+    ];
+    const body = ` [${pieces.join(",")} ] `;
+    expect(body.length).toBeGreaterThan(ARRAY_AT_ONCE_BYTES_MAX);
+    const array = await send(body);
+    const ofLines = await send(lines(pieces.map((piece) => piece.replace(/\s+$|\n */g, ""))), NDJSON);
+    expect(array.status).toBe(200);
+    expect(array.body.data.accepted).toBe(4);
+    expect(array.body.data.rejected).toEqual(ofLines.body.data.rejected);
+    expect(array.body.data.rejected.map(({ index }: { index: number }) => index)).toEqual([1, 2, 3, 5, 7, 9]);
+    for (const id of array.body.data.ids.slice(0, 2)) {
+      expect((await server.call("GET", `/v1/events/${id}`)).body.data.raw).toEqual(good.data);
+    }
+    expect((await server.call("GET", `/v1/events/${array.body.data.ids[2]}`)).body.data.raw).toEqual({ n: 5 });
+  });
+
+  test("of an array that is large and no JSON somewhere is refused before anything of it is stored", async () => {
+    const { total } = (await server.call("GET", "/v1/events?limit=1")).body.pagination;
+    const good = JSON.stringify({ ...item(1), data: { text: "x".repeat(1024 * 1000) } });
+    const some = `${good},${good},${good},${good},${good}`;
+    expect(some.length).toBeGreaterThan(ARRAY_AT_ONCE_BYTES_MAX);
+    for (const [body, code] of [
+      [`[${some},nothing]`, "malformed_json"],
+      [`[${some}`, "malformed_json"],
+      [`[${some},]`, "malformed_json"],
+      [`[${some}}]`, "malformed_json"],
+      [`[${some}],${good}`, "malformed_json"],
+      [`{"a":[${some}]}`, "validation_error"],
+    ] as const) {
+      expect((await send(body)).body.error, body.replaceAll(good, "…")).toMatchObject({ code });
+    }
+    expect((await server.call("GET", "/v1/events?limit=1")).body.pagination.total).toBe(total);
+  });
+
+  test("of few events with very many keys is stored, and found by what stands in them", async () => {
+    const keys = (n: number) =>
+      Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, i === n ? n : 0]));
+    const rich = [11, 12, 19_999].map((n) => ({ ...item(n), type: "key_rich", data: keys(n) }));
+    const { ids } = (await send(lines(rich), NDJSON)).body.data;
+    for (const [i, n] of [11, 12, 19_999].entries()) {
+      const query = { bool: { must: [{ field: `raw.k${n}`, equals: n }] } };
+      const { data } = (await server.call("POST", "/v1/events/search", { body: { query } })).body;
+      expect(data.results.map(({ id }: { id: string }) => id)).toEqual([ids[i]]);
+    }
+  });
+
+  test("says of each submission how large it is, and lets others have their turn while it is parsed", async () => {
+    const rules = { depthMax: 32, itemBytesMax: 1024 * 1024 };
+    const one = JSON.stringify({ ...item(1), data: { text: "x".repeat(600_000) } });
+    const spread = one.replace(":", ": ");
+    for (const [piece, pieces, type] of [
+      [one, 1, "application/x-ndjson"],
+      [spread, 1, "application/x-ndjson"],
+      ["x".repeat(600_000), 1, "application/x-ndjson"],
+      [one, 2, "application/json"],
+      [spread, 2, "application/json"],
+      [one, 8, "application/json"],
+      [spread, 8, "application/json"],
+    ] as const) {
+      const all = Array.from({ length: pieces }, () => piece);
+      const bytes = Buffer.from(type === "application/json" ? `[${all.join(",")}]` : all.join("\n"));
+      let turns = 0;
+      const count = () => {
+        turns++;
+        counting = setImmediate(count);
+      };
+      let counting = setImmediate(count);
+      const items = [...(await batchItems({ type, bytes }, rules))];
+      clearImmediate(counting);
+      expect(items).toHaveLength(pieces);
+      for (const { sizeBytes } of items) expect(Math.abs(sizeBytes! - 600_000)).toBeLessThan(100);
+      if (bytes.length > ARRAY_AT_ONCE_BYTES_MAX) expect(turns).toBeGreaterThanOrEqual(pieces - 1);
+    }
   });
 
   test("with bytes that are not UTF-8 on one line loses that line alone", async () => {

@@ -1,11 +1,24 @@
 import { isUtf8 } from "node:buffer";
 import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
-import { findFaults, isDeeperThan, parseJson, rewrite, withoutByteOrderMark } from "../lib/json.ts";
+import {
+  findFaults,
+  isDeeperThan,
+  isTextDeeperThan,
+  parseJson,
+  piecesOf,
+  rewrite,
+  withoutByteOrderMark,
+} from "../lib/json.ts";
 import { JSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
 // A batch's submissions, each with its own faults, whichever way the batch is written.
+
+/** An array that is larger is parsed piece by piece: however many values it has, others get their turn in between. */
+export const ARRAY_AT_ONCE_BYTES_MAX = 4 * 1024 * 1024;
+/** So much of it is parsed in one turn. */
+const TURN_BYTES = 256 * 1024;
 
 /** The body of a submission holds `data` one level down. */
 export const LEVELS_AROUND_DATA = 1;
@@ -17,9 +30,10 @@ export interface BatchRules {
 }
 
 /** The submissions of a batch, each looked at when it is asked for; what is wrong with the whole is thrown at once. */
-export function batchItems(body: Body, rules: BatchRules): Iterable<Item> {
+export async function batchItems(body: Body, rules: BatchRules): Promise<Iterable<Item>> {
   const bytes = withoutByteOrderMark(body.bytes);
-  return body.type !== JSON_TYPE ? itemsOfLines(bytes, rules) : itemsOfArray(bytes, rules);
+  if (body.type !== JSON_TYPE) return itemsOfLines(bytes, rules);
+  return bytes.length > ARRAY_AT_ONCE_BYTES_MAX ? itemsOfPieces(bytes, rules) : itemsOfArray(bytes, rules);
 }
 
 function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<Item> {
@@ -63,25 +77,30 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
 }
 
 function itemOfLine(bytes: Buffer, rules: BatchRules): Item {
-  const whole = isUtf8(bytes) ? wholeItem(bytes.toString("utf8"), rules) : undefined;
-  if (whole) return whole;
+  const text = isUtf8(bytes) ? bytes.toString("utf8") : undefined;
+  const whole = text === undefined ? undefined : wholeItem(text, parseOrUndefined(text), rules);
+  return whole ?? strictItem(bytes, rules);
+}
+
+function strictItem(bytes: Buffer, rules: BatchRules): Item {
+  const sizeBytes = bytes.length;
   const result = parseJson(bytes, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA });
   switch (result.kind) {
     case "value":
-      return { value: result.value };
+      return { value: result.value, sizeBytes };
     case "faults":
-      return { value: result.value, faults: result.faults };
+      return { value: result.value, faults: result.faults, sizeBytes };
     case "malformed":
-      return { faults: [{ field: "", message: `is not JSON: ${result.message}` }] };
+      return { faults: [{ field: "", message: `is not JSON: ${result.message}` }], sizeBytes };
   }
 }
 
 /** A line that is the compact JSON of what it says, as most senders write it: nothing in it can have been lost. */
-function wholeItem(line: string, rules: BatchRules): Item | undefined {
-  const value = parseOrUndefined(line);
-  if (value === undefined || line.includes("\\ud") || isTooDeep(value, rules)) return undefined;
+function wholeItem(line: string, value: unknown, { depthMax }: BatchRules): Item | undefined {
+  if (value === undefined || line.includes("\\ud")) return undefined;
+  if (isTextDeeperThan(line, value, depthMax + LEVELS_AROUND_DATA)) return undefined;
   const { text, memberText } = rewrite(value, "data");
-  return text === line ? { value, dataText: memberText } : undefined;
+  return text === line ? { value, dataText: memberText, sizeBytes: line.length } : undefined;
 }
 
 function isTooDeep(submission: unknown, { depthMax }: BatchRules): boolean {
@@ -95,6 +114,34 @@ function parseOrUndefined(text: string): unknown {
     // The strict parser, which comes next, says what is wrong.
     return undefined;
   }
+}
+
+/** What is no JSON is found before anything is stored. A piece that is too large is not even parsed. */
+async function itemsOfPieces(bytes: Buffer, rules: BatchRules): Promise<Iterable<Item>> {
+  if (!isUtf8(bytes)) throw malformed("the text is not valid UTF-8");
+  const pieces = piecesOf(bytes, BATCH_ITEMS_MAX);
+  if (!pieces) throw noArray();
+  if ("message" in pieces) throw malformed(pieces.message);
+  requireSize(pieces.length);
+  const values: unknown[] = [];
+  let sinceTurn = 0;
+  for (const [index, piece] of pieces.entries()) {
+    values.push(piece.length > rules.itemBytesMax ? undefined : parsePiece(piece, index));
+    sinceTurn += piece.length;
+    if (sinceTurn < TURN_BYTES) continue;
+    sinceTurn = 0;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return {
+    *[Symbol.iterator]() {
+      for (const [index, piece] of pieces.entries()) {
+        const value = values[index];
+        values[index] = undefined;
+        if (piece.length > rules.itemBytesMax) yield tooLarge(rules);
+        else yield wholeItem(piece.toString("utf8"), value, rules) ?? strictItem(piece, rules);
+      }
+    },
+  };
 }
 
 function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<Item> {
@@ -112,8 +159,20 @@ function parseArray(text: string): unknown[] {
   } catch (error) {
     throw malformed((error as SyntaxError).message);
   }
-  if (!Array.isArray(value)) throw invalid([{ field: "body", message: "must be an array of submissions" }]);
+  if (!Array.isArray(value)) throw noArray();
   return value;
+}
+
+function parsePiece(piece: Buffer, index: number): unknown {
+  try {
+    return JSON.parse(piece.toString("utf8"));
+  } catch (error) {
+    throw malformed(`at [${index}]: ${(error as SyntaxError).message}`);
+  }
+}
+
+function noArray(): Problem {
+  return invalid([{ field: "body", message: "must be an array of submissions" }]);
 }
 
 function malformed(message: string): Problem {
@@ -138,7 +197,8 @@ function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Gene
     }
     at = end + 1;
     elements[index] = undefined;
-    yield isLonger(whole.text, rules.itemBytesMax) ? tooLarge(rules) : { value, dataText: whole.memberText };
+    if (isLonger(whole.text, rules.itemBytesMax)) yield tooLarge(rules);
+    else yield { value, dataText: whole.memberText, sizeBytes: whole.text.length };
   }
 }
 
@@ -149,8 +209,9 @@ function* strictItems(text: string, elements: unknown[], from: number, rules: Ba
     const value = elements[index];
     elements[index] = undefined;
     const own = faults.get(index);
-    if (own) yield { value, faults: own };
-    else yield mayBeTooLarge && weigh(value, rules.itemBytesMax) > rules.itemBytesMax ? tooLarge(rules) : { value };
+    const sizeBytes = mayBeTooLarge ? weigh(value, rules.itemBytesMax) : 0;
+    if (own) yield { value, faults: own, sizeBytes };
+    else yield sizeBytes > rules.itemBytesMax ? tooLarge(rules) : { value, sizeBytes };
   }
 }
 

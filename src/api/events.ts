@@ -194,7 +194,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE, ...NDJSON_TYPES] });
         if (!body) throw invalid([...beside, { field: "body", message: "is required" }]);
         if (beside.length > 0) throw invalid(beside);
-        const items = batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
+        const items = await batchItems(body, { depthMax: DATA_DEPTH_MAX, itemBytesMax: bodyLimits.submitBytes });
         const { ids, rejected, refusal, replayed } = await intake.submitMany(items, tokenOf(key, header));
         if (refusal && ids.length === 0) throw refusal;
         const answer = {

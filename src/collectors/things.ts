@@ -1,13 +1,4 @@
-import {
-  BACKSLASH,
-  CLOSE_ARRAY,
-  CLOSE_OBJECT,
-  COMMA,
-  OPEN_ARRAY,
-  OPEN_OBJECT,
-  QUOTE,
-  withoutByteOrderMark,
-} from "../lib/json.ts";
+import { piecesOf, withoutByteOrderMark } from "../lib/json.ts";
 import type { JsonValue } from "../model/event.ts";
 import type { CollectName } from "../model/key.ts";
 import type { RefusalReason } from "./reading.ts";
@@ -49,7 +40,7 @@ export async function thingsOf(name: CollectName, body: PostedBody, thingBytesMa
   }
   // Nothing within it can be too large: it is parsed at once.
   if (bytes.length <= thingBytesMax) return thingsOfValue(bytes);
-  const pieces = piecesOf(bytes);
+  const pieces = piecesOf(bytes, POST_ITEMS_MAX) ?? [bytes];
   if ("message" in pieces) return { kind: "malformed", message: pieces.message };
   const fault = sizeFault(pieces.length);
   if (fault) return fault;
@@ -125,52 +116,6 @@ function linesOf(bytes: Buffer): Buffer[] {
     start = end + 1;
   }
   return lines;
-}
-
-/**
- * The elements of an array, or the one value that there is, as they stand; one more than allowed is enough. Only where they
- * end is looked for: whether each is JSON says whoever parses it.
- */
-function piecesOf(whole: Buffer): Buffer[] | { readonly message: string } {
-  const bytes = trimmed(whole);
-  if (bytes[0] !== OPEN_ARRAY) return [bytes];
-  const pieces: Buffer[] = [];
-  let start = 1;
-  let depth = 0;
-  for (let at = 0; at < bytes.length && pieces.length <= POST_ITEMS_MAX; at++) {
-    switch (bytes[at]) {
-      case QUOTE:
-        for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++;
-        break;
-      case OPEN_ARRAY:
-      case OPEN_OBJECT:
-        depth++;
-        break;
-      case CLOSE_ARRAY:
-      case CLOSE_OBJECT:
-        if (--depth > 0) break;
-        if (bytes[at] !== CLOSE_ARRAY || at < bytes.length - 1) return { message: `the array ends early, at ${at}` };
-        pieces.push(trimmed(bytes.subarray(start, at)));
-        return pieces.length === 1 && pieces[0]!.length === 0 ? [] : pieces;
-      case COMMA:
-        if (depth > 1) break;
-        pieces.push(trimmed(bytes.subarray(start, at)));
-        start = at + 1;
-    }
-  }
-  return pieces.length > POST_ITEMS_MAX ? pieces : { message: "the array does not end" };
-}
-
-function trimmed(bytes: Buffer): Buffer {
-  let start = 0;
-  let end = bytes.length;
-  while (start < end && isSpace(bytes[start]!)) start++;
-  while (end > start && isSpace(bytes[end - 1]!)) end--;
-  return bytes.subarray(start, end);
-}
-
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
 export function nextTurn(): Promise<void> {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../lib/log.ts";
 import { openStore } from "../store/index.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
-import { CHUNK_EVENTS_MAX, openIntake, WAITING_EVENTS_MAX, type Intake } from "./intake.ts";
+import { CHUNK_BYTES_MAX, CHUNK_EVENTS_MAX, openIntake, WAITING_EVENTS_MAX, type Intake } from "./intake.ts";
 
 const item = (n: number) => ({ type: "counted", source: "custom", data: { n } });
 const items = (count: number) => Array.from({ length: count }, (_, n) => ({ value: item(n) }));
@@ -86,6 +86,33 @@ describe("the intake", () => {
     expect(await store.events.count()).toBe(stored);
     expect((await intake.submit({ value: item(1) })).kind).toBe("stored");
     expect(await figure("tocsin_intake_waiting")).toEqual(["tocsin_intake_waiting 0"]);
+  });
+
+  test("lets others have their turn between large submissions of one batch, and stores none of them with others", async () => {
+    gate.open();
+    let turns = 0;
+    const count = () => {
+      turns++;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    /** The turn of the loop in which each submission was asked for. */
+    const asked: number[] = [];
+    function* given(sizeBytes: number) {
+      asked.length = 0;
+      for (let n = 0; n < 12; n++) {
+        asked.push(turns);
+        yield { value: item(n), sizeBytes };
+      }
+    }
+    expect((await intake.submitMany(given(CHUNK_BYTES_MAX))).ids).toHaveLength(12);
+    // Two turns for each: one after it was read, one after it was handed over.
+    for (const [n, turn] of asked.entries()) expect(turn - asked[0]!).toBeGreaterThanOrEqual(2 * n);
+    expect((await intake.submitMany(given(CHUNK_BYTES_MAX / 3))).ids).toHaveLength(12);
+    expect(new Set(asked).size).toBe(4);
+    expect((await intake.submitMany(given(100))).ids).toHaveLength(12);
+    expect(new Set(asked).size).toBe(1);
+    clearImmediate(counting);
   });
 
   test("closes once everything that it let in is stored", async () => {

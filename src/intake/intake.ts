@@ -11,8 +11,10 @@ import { checkSubmission, type CheckedSubmission } from "./submission.ts";
 export const BATCH_ITEMS_MAX = 10_000;
 /** So few that whoever else has a request waits a few milliseconds at the most. */
 export const CHUNK_EVENTS_MAX = 100;
+/** The same for large ones, whose size says how long they take. */
+export const CHUNK_BYTES_MAX = 256 * 1024;
 /** So many of one batch are taken in before the next batch has its turn. */
-const TURN_EVENTS_MAX = 1000;
+const TURN_CHUNKS_MAX = 10;
 /** Events that were let in and are not yet stored. More than this and senders are told to come back. */
 export const WAITING_EVENTS_MAX = 50_000;
 
@@ -22,6 +24,8 @@ export interface Item {
   /** The JSON text of its data, if the caller has it. */
   readonly dataText?: string | undefined;
   readonly faults?: readonly Fault[];
+  /** About how large its text is, where it is one of many. */
+  readonly sizeBytes?: number;
 }
 
 interface BatchOutcome {
@@ -203,7 +207,8 @@ class Door implements Intake {
     let leave = await this.#enter();
     try {
       const bounds = clockBounds(this.#now(), this.#retentionDays);
-      let chunk: Chunk = { drafts: [], indexes: [] };
+      let chunk = newChunk();
+      let chunksOfTurn = 0;
       let index = 0;
       for (const item of items) {
         const checked = known.has(index) ? undefined : checkItem(item, bounds);
@@ -214,14 +219,19 @@ class Door implements Intake {
           rejected.push({ index, details: checked.faults });
         }
         index++;
-        if (chunk.drafts.length === CHUNK_EVENTS_MAX) {
-          chunks.push(this.#storeChunk(chunk, token));
-          chunk = { drafts: [], indexes: [] };
-        }
-        if (index % TURN_EVENTS_MAX === 0) {
+        chunk.items++;
+        chunk.bytes += item.sizeBytes ?? 0;
+        const isLarge = chunk.bytes >= CHUNK_BYTES_MAX;
+        if (chunk.items < CHUNK_EVENTS_MAX && !isLarge) continue;
+        // Reading what is large took long enough for one turn of the loop.
+        if (isLarge) await nextTurn();
+        if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk, token));
+        chunk = newChunk();
+        if (++chunksOfTurn === TURN_CHUNKS_MAX) {
+          chunksOfTurn = 0;
           leave();
           leave = await this.#enter();
-        } else if (index % CHUNK_EVENTS_MAX === 0) await nextTurn();
+        } else await nextTurn();
       }
       if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk, token));
     } finally {
@@ -355,6 +365,13 @@ const NOTHING_KNOWN: Batch["known"] = new Map();
 interface Chunk {
   readonly drafts: EventDraft[];
   readonly indexes: number[];
+  /** Good and bad, and how large they are. */
+  items: number;
+  bytes: number;
+}
+
+function newChunk(): Chunk {
+  return { drafts: [], indexes: [], items: 0, bytes: 0 };
 }
 
 type ChunkOutcome =

@@ -7,6 +7,9 @@ test("an address that is a number is written in the one spelling", () => {
   expect(spelled("10.0.0.1")).toBe("10.0.0.1");
   expect(spelled("255.255.255.255")).toBe("255.255.255.255");
   expect(spelled("::ffff:192.0.2.7")).toBe("192.0.2.7");
+  expect(spelled("::192.0.2.7")).toBe("::c000:207");
+  expect(canonicalAddress("::192.0.2.7")).toBe("::c000:207");
+  expect(canonicalAddress("::192.0.2.7%eth0")).toBe("::c000:207");
   expect(spelled("0:0:0:0:0:0:0:1")).toBe("::1");
   expect(spelled("::")).toBe("::");
   expect(spelled("2001:DB8:0:1:0:0:0:1")).toBe("2001:db8:0:1::1");

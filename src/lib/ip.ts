@@ -5,17 +5,24 @@ import ipaddr from "ipaddr.js";
 export function parseAddress(text: string): bigint | undefined {
   // isIP first: ipaddr.js also takes octal, hexadecimal and short forms that no log means as an address.
   if (isIP(text) === 0) return undefined;
-  const zone = text.indexOf("%");
-  const parsed = ipaddr.process(zone < 0 ? text : text.slice(0, zone));
+  const parsed = parse(text);
   return parsed.kind() === "ipv4" ? 0xffff00000000n + toNumber(parsed.toByteArray()) : toNumber(parsed.toByteArray());
 }
 
 /** The one spelling of an address: dotted IPv4 (mapped IPv4 included), RFC 5952 for IPv6. */
 export function canonicalAddress(text: string): string | undefined {
   if (isIP(text) === 0) return undefined;
-  const zone = text.indexOf("%");
-  const parsed = ipaddr.process(zone < 0 ? text : text.slice(0, zone));
+  const parsed = parse(text);
   return parsed.kind() === "ipv4" ? parsed.toString() : (parsed as ipaddr.IPv6).toRFC5952String();
+}
+
+/** ipaddr.js takes `::8.8.8.8` for `::ffff:8.8.8.8`, although it is `::808:808` everywhere else. */
+const COMPATIBLE = /^::\d+\./;
+
+function parse(text: string): ipaddr.IPv4 | ipaddr.IPv6 {
+  const zone = text.indexOf("%");
+  const address = zone < 0 ? text : text.slice(0, zone);
+  return ipaddr.process(COMPATIBLE.test(address) ? `0${address}` : address);
 }
 
 /** A dotted IPv4 address as a number; undefined for anything else. Quick: it makes nothing on the way. */

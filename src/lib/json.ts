@@ -45,7 +45,7 @@ export function parseJsonText(text: string, options: JsonOptions): JsonResult {
   }
   // What comes back out as the very same text has lost nothing: no key was dropped, no number rounded.
   // Half a surrogate pair also comes back the same, as its escape.
-  const isTooDeep = isDeeperThan(value, levelsMax);
+  const isTooDeep = isTextDeeperThan(text, value, levelsMax);
   if (!isTooDeep && !text.includes("\\ud") && JSON.stringify(value) === text) return { kind: "value", value };
   const faults = findFaults(text, options);
   if (faults.length === 0) return { kind: "value", value };
@@ -81,6 +81,19 @@ export function rewrite(value: unknown, member: string): { text: string; memberT
   return { text, memberText: JSON.stringify((value as Record<string, unknown>)[member]) };
 }
 
+/** The same for a value whose text is at hand: where few brackets open, what may be thousands of values need no look. */
+export function isTextDeeperThan(text: string, value: unknown, depthMax: number): boolean {
+  return opensMoreThan(text, depthMax) && isDeeperThan(value, depthMax);
+}
+
+function opensMoreThan(text: string, max: number): boolean {
+  let open = 0;
+  for (const bracket of ["{", "["]) {
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++open > max) return true;
+  }
+  return false;
+}
+
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (depthMax === 0) return true;
@@ -92,13 +105,13 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
 }
 
 /** The characters that structure is made of. */
-export const QUOTE = 0x22;
-export const COMMA = 0x2c;
-export const OPEN_ARRAY = 0x5b;
-export const BACKSLASH = 0x5c;
-export const CLOSE_ARRAY = 0x5d;
-export const OPEN_OBJECT = 0x7b;
-export const CLOSE_OBJECT = 0x7d;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_ARRAY = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
 
 const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
 // Few keys are compared one by one: that is cheaper than a set for the objects one meets.
@@ -252,4 +265,50 @@ function digitsOf(token: string): string {
   const digits = (whole + fraction).replace(/^0+/, "");
   const significant = digits.replace(/0+$/, "");
   return `${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`;
+}
+
+/**
+ * The elements of an array as they stand, so that they can be parsed one by one; one more than `max` is enough. Only where
+ * they end is looked for: whether each is JSON says whoever parses it. Undefined where the text is of no array.
+ */
+export function piecesOf(whole: Buffer, max: number): Buffer[] | { readonly message: string } | undefined {
+  const bytes = trimmed(whole);
+  if (bytes[0] !== OPEN_ARRAY) return undefined;
+  const pieces: Buffer[] = [];
+  let start = 1;
+  let depth = 0;
+  for (let at = 0; at < bytes.length && pieces.length <= max; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        for (at++; at < bytes.length && bytes[at] !== QUOTE; at++) if (bytes[at] === BACKSLASH) at++;
+        break;
+      case OPEN_ARRAY:
+      case OPEN_OBJECT:
+        depth++;
+        break;
+      case CLOSE_ARRAY:
+      case CLOSE_OBJECT:
+        if (--depth > 0) break;
+        if (bytes[at] !== CLOSE_ARRAY || at < bytes.length - 1) return { message: `the array ends early, at ${at}` };
+        pieces.push(trimmed(bytes.subarray(start, at)));
+        return pieces.length === 1 && pieces[0]!.length === 0 ? [] : pieces;
+      case COMMA:
+        if (depth > 1) break;
+        pieces.push(trimmed(bytes.subarray(start, at)));
+        start = at + 1;
+    }
+  }
+  return pieces.length > max ? pieces : { message: "the array does not end" };
+}
+
+function trimmed(bytes: Buffer): Buffer {
+  let start = 0;
+  let end = bytes.length;
+  while (start < end && isSpace(bytes[start]!)) start++;
+  while (end > start && isSpace(bytes[end - 1]!)) end--;
+  return bytes.subarray(start, end);
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -49,6 +49,15 @@ test.each([
   "[::1]",
   "[fe80::1]",
   "[::ffff:192.168.0.1]",
+  "[::ffff:a00:1]",
+  "[::127.0.0.1]",
+  "[::ffff:0:127.0.0.1]",
+  "[64:ff9b:1::a00:1]",
+  "[2002:a00:1::]",
+  "[fec0::1]",
+  "100.64.0.1",
+  "192.0.0.1",
+  "198.18.0.1",
   "0.0.0.0",
   "2130706433",
   "0x7f.1",
@@ -75,13 +84,20 @@ test("what can be done about it is said where the caller knows, and nothing is h
 
 test("the address that was checked is the one that is connected to: a name that changes its mind in between gains nothing", async () => {
   let asked = 0;
-  const port = await serve((_request, response) => response.end("inside"));
-  const turning = ((host: string, options: object, done: never) => {
-    const address = asked++ === 0 ? "192.0.2.1" : "127.0.0.1";
-    answering(address)(host, options as never, done);
-  }) as typeof systemLookup;
-  await expect(ask(`http://some.example:${port}/`, { lookup: turning, timeoutMs: 300 })).rejects.toThrow();
-  expect(asked).toBe(1);
+  let reached = 0;
+  const port = await serve((_request, response) => {
+    reached++;
+    response.end("inside");
+  });
+  // The first counts as one of the internet, where nobody has it: whoever goes there gets no answer.
+  const turning = ((host: string, options: object, done: never) =>
+    answering(asked++ === 0 ? "3000::1" : "127.0.0.1")(host, options as never, done)) as typeof systemLookup;
+  const sent = ask(`http://some.example:${port}/`, { lookup: turning, timeoutMs: 300 });
+  await expect(sent).rejects.not.toBeInstanceOf(AddressRefused);
+  expect([asked, reached]).toEqual([1, 0]);
+  // The server is there: the same name is answered where it may lead inside.
+  const allowed = await ask(`http://some.example:${port}/`, { lookup: turning, allowsPrivate: true });
+  expect([allowed.body.toString(), reached]).toEqual(["inside", 1]);
 });
 
 test("an answer without end is cut, one that does not come is given up", async () => {

@@ -50,6 +50,14 @@ const readable = (text: string) =>
     .replace(/=\r\n/g, "")
     .replace(/((?:=[0-9A-F]{2})+)/g, (codes) => Buffer.from(codes.replaceAll("=", ""), "hex").toString());
 
+/** A header's encoded words (RFC 2047) undone. */
+const decodedWords = (header: string) =>
+  header
+    .replace(/\?=\s+=\?/g, "?==?")
+    .replace(/=\?utf-8\?([bq])\?(.*?)\?=/gi, (_, way: string, words: string) =>
+      way.toLowerCase() === "b" ? Buffer.from(words, "base64").toString() : readable(words.replaceAll("_", " ")),
+    );
+
 test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () => {
   const peer = await startPeer(STRICT);
   const alert = someAlert();
@@ -80,6 +88,58 @@ test("of an alert that was resolved it is told how, by whom, and what they say",
   expect(text).toMatch(/Status: resolved\r\nResolution: false positive\r\nResolved by: ann\r\n/);
   expect(text).toMatch(/Comment:\r\nThe <b>scanner<\/b>\r\nagain\r\n\r\nActions taken:\r\nblocked it\r\n/);
   expect(text).toContain("<strong>Comment</strong><br>The &lt;b&gt;scanner&lt;/b&gt;<br>again</p>");
+});
+
+test("what an attacker writes is text in the HTML, wherever it stands", async () => {
+  const peer = await startPeer(STRICT);
+  const evil = (place: string) => `<img src="${place}" onerror='x()'>&amp;`;
+  const safe = (place: string) => `&lt;img src=&quot;${place}&quot; onerror=&#39;x()&#39;&gt;&amp;amp;`;
+  const alert = someAlert({
+    title: evil("title"),
+    description: evil("description"),
+    group: { field: evil("field"), value: evil("value") },
+    rule: { id: "r", name: evil("rule"), description: "", tags: [] },
+  });
+  const closing = { by: evil("by"), comment: evil("comment"), actionsTaken: [evil("action")] };
+  const one = closedMessageOf(alert, closing);
+  expect(await send(settingsOf(peer), one)).toEqual({ kind: "sent" });
+  expect(await send(settingsOf(peer), { ...one, items: [...one.items, ...one.items] })).toEqual({ kind: "sent" });
+  const pages = peer.mails.map(({ text }) => readable(text).split("Content-Type: text/html")[1]!);
+  for (const page of pages) {
+    expect(page).toContain("<!doctype html>");
+    expect(page).not.toContain("<img");
+    expect(page).toContain(safe("title"));
+    expect(page).toContain(safe("rule"));
+  }
+  expect(pages[0]).toContain(`<th align="left">${safe("field")}</th><td>${safe("value")}</td>`);
+  expect(pages[0]).toContain(`<td>${safe("rule")}</td>`);
+  expect(pages[0]).toContain(`<td>${safe("by")}</td>`);
+  for (const place of ["description", "comment", "action"]) expect(pages[0]).toContain(safe(place));
+});
+
+test("a title with line breaks in it makes one subject, and no header and no recipient of its own", async () => {
+  const peer = await startPeer(STRICT);
+  const title = "Failed\r\nBcc: eve@evil.example\nX-Evil: 1\u0007\r\n\r\n<b>A body</b>\u2028\tSubject: another";
+  expect(await send(settingsOf(peer), messageOf([someAlert({ title })]))).toEqual({ kind: "sent" });
+  expect(await send(settingsOf(peer), messageOf([someAlert({ title: title.repeat(30) })]))).toEqual({ kind: "sent" });
+  const headers = peer.mails.map(({ text }) =>
+    text
+      .split("\r\n\r\n", 1)[0]!
+      .replace(/\r\n[ \t]/g, " ")
+      .split("\r\n"),
+  );
+  const subject = (lines: string[]) => lines.filter((line) => /^subject:/i.test(line));
+  expect(subject(headers[0]!)).toEqual([
+    "Subject: [high] New alert: Failed Bcc: eve@evil.example X-Evil: 1 <b>A body</b> Subject: another",
+  ]);
+  const long = decodedWords(subject(headers[1]!).join("\n"));
+  expect(long).toMatch(/^Subject: \[high\] New alert: Failed Bcc: .*…$/);
+  expect(long.length).toBe("Subject: ".length + 150);
+  for (const lines of headers) {
+    expect(lines.filter((line) => /^(?:bcc|x-evil)/i.test(line))).toEqual([]);
+    expect(lines.filter((line) => !/^[a-z-]+: /i.test(line))).toEqual([]);
+  }
+  expect(peer.mails.map(({ to }) => to)).toEqual([settingsOf(peer).emailTo, settingsOf(peer).emailTo]);
 });
 
 test("over TLS from the start, and where nothing is asked for, in the clear", async () => {

@@ -108,6 +108,31 @@ test("a message that may have arrived before says so", async () => {
   expect(JSON.stringify(peer.received[0]!.body.blocks)).toContain("may have been sent before");
 });
 
+test("what an attacker writes is text in every place of the message", async () => {
+  const evil = "<!channel> & <https://evil.example|click>";
+  const safe = "&lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;";
+  const alert = someAlert({
+    title: evil,
+    description: evil,
+    group: { field: evil, value: evil },
+    rule: { id: "r", name: evil, description: "", tags: [] },
+  });
+  const one = closedMessageOf(alert, { by: evil, comment: evil, actionsTaken: [evil] });
+  expect(await send(one)).toEqual({ kind: "sent" });
+  expect(await send({ ...one, items: [...one.items, ...one.items] })).toEqual({ kind: "sent" });
+  const [single, digest] = peer.received.map(({ body }) => body);
+  expect(single.text).toBe(`[high] Resolved (false positive, by ${safe}): ${safe}`);
+  const fields = single.blocks.flatMap((block: any) => block.fields ?? []).map((field: any) => field.text);
+  expect(fields).toEqual(expect.arrayContaining([`*Rule*\n${safe}`, `*Resolved by*\n${safe}`, `*${safe}*\n${safe}`]));
+  const sections = (body: any) =>
+    body.blocks.flatMap((block: any) => (block.type === "section" ? [block.text?.text] : []));
+  expect(sections(single)).toEqual(
+    expect.arrayContaining([`*Resolved:* ${safe}\n${safe}`, `*Comment*\n${safe}`, `*Actions taken*\n${safe}`]),
+  );
+  expect(sections(digest)).toContain(`*Rules*\n• ${safe}: 2`);
+  expect(sections(digest).join("\n")).toContain(`Resolved (false positive, by ${safe}): ${safe}\n`);
+});
+
 test("text of events makes neither links nor mentions, and stays within the limits, whatever it is", async () => {
   const nasty = fc.oneof(
     fc.string({ unit: "binary", maxLength: 200 }),

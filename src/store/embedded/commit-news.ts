@@ -7,6 +7,11 @@ import type { Prepared } from "./journal/group.ts";
 /** Rows that may be on their way to the columns; beyond that they are told only how far the journal goes, and read it. */
 const ROWS_ON_THEIR_WAY_MAX = 20_000;
 const CHARACTERS_ON_THEIR_WAY_MAX = 64 * 1024 * 1024;
+/**
+ * Characters of an event that is made a row in the main thread. A larger one may have thousands of fields: the columns' own
+ * thread reads it from the journal, while others have their requests answered here.
+ */
+const EVENT_CHARACTERS_MAX = 64 * 1024;
 const TELL_MS = 20;
 
 /**
@@ -35,7 +40,8 @@ export class CommitNews {
     this.#onTheirWay = plus(this.#onTheirWay, load);
     this.#untold = plus(this.#untold, load);
     const { rows, characters } = this.#onTheirWay;
-    if (rows > ROWS_ON_THEIR_WAY_MAX || characters > CHARACTERS_ON_THEIR_WAY_MAX) {
+    const isLarge = events.some(({ text }) => text.length > EVENT_CHARACTERS_MAX);
+    if (isLarge || rows > ROWS_ON_THEIR_WAY_MAX || characters > CHARACTERS_ON_THEIR_WAY_MAX) {
       this.#seal();
       const [firstSeq, lastSeq] = [events[0]!.seq, events.at(-1)!.seq];
       this.#ready.push({ day, firstSeq, lastSeq, rows: events.length, packed: undefined });

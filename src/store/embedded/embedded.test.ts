@@ -397,6 +397,17 @@ describe("the data folder", () => {
     expect(await totals(store)).toEqual(before);
   });
 
+  test("columns of large events are built anew some at a time, and have each of them once", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const text = "x".repeat(900_000);
+    const large = drafts(20).map(({ draft }) => ({ draft: { ...draft, raw: { ...draft.raw, text } } }));
+    await store.events.append(large);
+    await close(store);
+    rmSync(columnsFile(folder));
+    expect(await totals(await open(folder))).toEqual(expected(20));
+  });
+
   test("lists and totals stay right while rows move from memory to disk", async () => {
     const store = await open(newFolder());
     let appended = 0;

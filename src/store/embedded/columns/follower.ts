@@ -22,6 +22,9 @@ const TEXT_BYTES_PER_CHECKPOINT = 64 * 1024 * 1024;
 /** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
 const TAILS_MAX = 8;
 
+/** Read from the journal at a time, whatever the rows are. */
+const READ_CHARACTERS_MAX = 8 * 1024 * 1024;
+
 /** A full lot leaves little in the engine's own log: where its rows lie. */
 const LOTS_PER_CHECKPOINT = 8;
 /** Changed rows are kept in memory beside the old ones until then. */
@@ -253,13 +256,15 @@ export class Follower {
       ?.sql(`SELECT seq, ts, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ${CHUNK_ROWS}`);
     select?.setReturnArrays(true);
     let last = after;
+    let characters = 0;
     try {
       onFile(this.#journal.pathOf(day), () => {
         for (const row of select?.iterate(after, upTo) ?? []) {
           const [seq, ts, body] = row as unknown as [number, number, string];
           this.#packer.add(seq, ts, JSON.parse(body) as Event);
           last = seq;
-          if (this.#packer.isFull) return;
+          characters += body.length;
+          if (this.#packer.isFull || characters >= READ_CHARACTERS_MAX) return;
         }
         last = upTo;
       });
