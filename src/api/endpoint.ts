@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { faultsOf, formatPath, joinFaults, type Fault } from "../lib/fault.ts";
+import { FAULTS_MAX, faultsOf, formatPath, joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
@@ -228,15 +228,18 @@ export function checkBody<Body extends z.ZodType>(
 /** Schemas pass over a key named `__proto__` in silence, and what is not known must be said. */
 function protoFaults(value: unknown): Fault[] {
   const faults: Fault[] = [];
-  const walk = (node: unknown, path: readonly PropertyKey[]): void => {
-    if (typeof node !== "object" || node === null) return;
-    for (const [key, child] of Object.entries(node)) {
-      const place = [...path, Array.isArray(node) ? Number(key) : key];
-      if (key === "__proto__") faults.push({ field: formatPath(place), message: "is not known here" });
-      else walk(child, place);
+  const path: PropertyKey[] = [];
+  const walk = (node: object): void => {
+    for (const key in node) {
+      if (faults.length > FAULTS_MAX) return;
+      const child = (node as Record<string, unknown>)[key];
+      path.push(Array.isArray(node) ? Number(key) : key);
+      if (key === "__proto__") faults.push({ field: formatPath(path), message: "is not known here" });
+      else if (typeof child === "object" && child !== null) walk(child);
+      path.pop();
     }
   };
-  walk(value, []);
+  if (typeof value === "object" && value !== null) walk(value);
   return faults;
 }
 

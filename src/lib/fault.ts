@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 
 /** What is wrong with one place of an input. */
 export interface Fault {
@@ -17,11 +17,23 @@ export function formatPath(segments: readonly PropertyKey[]): string {
   return path;
 }
 
-/** Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. */
+/** Of one request: nobody reads more, and who sends a megabyte of them gets no answer many times as large. */
+export const FAULTS_MAX = 100;
+
+/**
+ * Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. One more
+ * than are told, at most: that there are more is all that is said of the others.
+ */
 export function joinFaults(first: readonly Fault[], second: readonly Fault[]): Fault[] {
   const isWithin = (field: string, place: string) =>
     field.startsWith(place) && (field.length === place.length || place === "" || /[.[]/.test(field[place.length]!));
-  return [...first, ...second.filter(({ field }) => !first.some((known) => isWithin(field, known.field)))];
+  const joined = first.slice(0, FAULTS_MAX + 1);
+  const known = [...joined];
+  for (const fault of second) {
+    if (joined.length > FAULTS_MAX) break;
+    if (!known.some(({ field }) => isWithin(fault.field, field))) joined.push(fault);
+  }
+  return joined;
 }
 
 /**
@@ -33,7 +45,33 @@ export const BESIDE_OTHERS = {
     typeof value === "object" && value !== null && !Array.isArray(value),
 };
 
+/**
+ * A schema that is asked only about what has not too much in it: each part of it costs, and can be at fault in itself.
+ * `tooMuch` meets things of any type.
+ */
+export function unlessTooMuch<Schema extends z.ZodType>(
+  schema: Schema,
+  tooMuch: (input: unknown) => string | undefined,
+) {
+  return z.preprocess((input, context) => {
+    const message = tooMuch(input);
+    if (message === undefined) return input;
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }, schema);
+}
+
 type Issue = z.core.$ZodIssue;
+
+/** Of one item of a list that may have very many. */
+const ITEM_ISSUES_MAX = 20;
+
+/** What is wrong with an item, for one who tells it as the item's own. */
+export function passIssues({ issues }: z.ZodError, context: z.RefinementCtx): void {
+  for (const issue of issues.slice(0, ITEM_ISSUES_MAX)) {
+    context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+  }
+}
 
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */
 export function faultsOf(error: z.ZodError, above: readonly PropertyKey[] = []): Fault[] {
