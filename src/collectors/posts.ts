@@ -11,7 +11,6 @@ import { readEve } from "./eve/eve.ts";
 import { Tally, type PostStatus } from "./inlet/status.ts";
 import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
-import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
 import { nextTurn, thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
@@ -284,7 +283,7 @@ export class Posts {
     { bytes }: PostedBody,
     kind: "malformed" | "unsigned",
   ): PostOutcome {
-    this.#refuse(name, reason, message, hideSecretsInText(sampleOf(bytes)), this.#options.now());
+    this.#refuse(name, reason, message, sampleOf(bytes), this.#options.now());
     return { kind, message };
   }
 
@@ -310,5 +309,5 @@ export class Posts {
 }
 
 function sampleOfThing(thing: Thing): string {
-  return hideSecretsInText(sampleOf(thing.kind === "value" ? JSON.stringify(thing.value) : thing.bytes));
+  return sampleOf(thing.kind === "value" ? JSON.stringify(thing.value) : thing.bytes);
 }
