@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
-import { BodyRoom, ClientGone } from "./body.ts";
+import { ClientGone } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
@@ -33,6 +33,7 @@ import { methodTable, mistakenRoutes } from "./methods.ts";
 import { notificationEndpoints } from "./notifications.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
+import { Room } from "./room.ts";
 import { importEndpoints } from "./rules-import.ts";
 import { ruleEndpoints } from "./rules.ts";
 import { simulateEndpoints } from "./simulate.ts";
@@ -56,6 +57,8 @@ const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
+/** Of all answers that are on their way to clients; the largest one is a quarter of it. */
+const ANSWERS_CHARACTERS_MAX = 256 * 1024 * 1024;
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -113,8 +116,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
-  const bodyRoom = new BodyRoom(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, now });
+  const bodyRoom = new Room(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
+  const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
