@@ -6,7 +6,10 @@ import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/store.
 
 /** Every error there is. The answers, the OpenAPI document and the docs read this table. */
 export const PROBLEMS = {
-  validation_error: { status: 400, meaning: "something in the request is not as it must be; details names each place" },
+  validation_error: {
+    status: 400,
+    meaning: "something in the request is not as it must be; details names each place, up to 100 of them",
+  },
   malformed_json: { status: 400, meaning: "the body is not JSON" },
   unauthorized: { status: 401, meaning: "no API key, or one that is not valid (any more)" },
   forbidden: { status: 403, meaning: "the key lacks a scope; the message names it" },
