@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts } from "./alerts/alerts.ts";
 import { Analyst } from "./analysis/analyst.ts";
-import { createServer } from "./api/server.ts";
+import { createServer, type ConnectionLimits } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config/config.ts";
 import { warningsTogether } from "./config/together.ts";
 import { loadBuiltinRules } from "./detection/builtin.ts";
@@ -50,10 +50,12 @@ export interface AppOptions {
   readonly now?: () => number;
   /** What stands between the service and its store: for tests that need a store in trouble. */
   readonly around?: (store: Store) => Store;
+  /** For tests that cannot wait, or hold ten thousand connections. */
+  readonly connections?: Partial<ConnectionLimits>;
 }
 
 export async function startApp(settings: Settings, log: Logger, options: AppOptions = {}): Promise<App> {
-  const { now = Date.now, around = (store: Store) => store } = options;
+  const { now = Date.now, around = (store: Store) => store, connections } = options;
   const opened: Part[] = [];
   const opens = <Opened extends { close(): unknown }>(name: string, part: Opened): Opened => {
     opened.push({ name, close: () => part.close() });
@@ -164,7 +166,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const told = { channels: telling.channels, analyse };
-    const server = await createServer({ settings, ...parts, ...told, registry, log, now });
+    const server = await createServer({ settings, ...parts, ...told, registry, log, now, connections });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });

@@ -49,6 +49,20 @@ describe("tocsin parse", () => {
     expect(code).toBe(0);
   });
 
+  test("shows nothing that a terminal obeys, in words or as JSON", async () => {
+    const file = write(
+      "obeyed.log",
+      "hello \u202egpj.exe\u2066 \u009b31mred\u2028end, and enough letters to be text\n",
+    );
+    const words = await tocsin(["parse", file]);
+    expect(words.stdout).toContain("message=hello ?gpj.exe?");
+    expect(words.stdout).not.toMatch(/[\u0080-\u009f\u202e\u2066\u2028]/);
+    const json = await tocsin(["parse", file, "--json"]);
+    expect(json.stdout).toContain("hello \\u202egpj.exe\\u2066 \\u009b31mred\\u2028end");
+    expect(json.stdout).not.toMatch(/[\u0080-\u009f\u202e\u2066\u2028]/);
+    expect(JSON.parse(json.stdout)).toBeTypeOf("object");
+  });
+
   test("gives all of it as JSON, of a list of bodies too", async () => {
     const bodies = [
       { event: "access.door.unlock", data: { location: { name: "Entry" }, actor: { id: "u", name: "robin" } } },

@@ -2,8 +2,9 @@ import { createServer, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { BodyRoom, readBody } from "./body.ts";
+import { readBody } from "./body.ts";
 import { Problem } from "./problems.ts";
+import { Room } from "./room.ts";
 
 // A server that does nothing but read bodies, with room for a thousand bytes in all.
 
@@ -12,7 +13,7 @@ let port: number;
 const sockets: Socket[] = [];
 
 beforeEach(async () => {
-  const room = new BodyRoom(1000);
+  const room = new Room(1000);
   server = createServer(async (request, response) => {
     const share = room.share();
     try {

@@ -4,6 +4,7 @@ import { gunzip } from "node:zlib";
 import type { Fault } from "../lib/fault.ts";
 import { parseJson, withoutByteOrderMark, type JsonOptions } from "../lib/json.ts";
 import { invalid, Problem } from "./problems.ts";
+import { noRoom, type Share } from "./room.ts";
 
 // Bodies: read whole within a limit, unpacked within the same limit, and parsed strictly.
 
@@ -44,54 +45,8 @@ export interface BodyRules {
   readonly assumed?: string;
 }
 
-/** Room for the bodies of all requests that are under way: many large ones at once must not fill the memory. */
-export class BodyRoom {
-  readonly #bytesMax: number;
-  #bytes = 0;
-
-  constructor(bytesMax: number) {
-    this.#bytesMax = bytesMax;
-  }
-
-  /** The share of one request. */
-  share(): BodyShare {
-    let taken = 0;
-    return {
-      take: (bytes) => {
-        if (this.#bytes + bytes > this.#bytesMax) return false;
-        this.#bytes += bytes;
-        taken += bytes;
-        return true;
-      },
-      release: () => {
-        this.#bytes -= taken;
-        taken = 0;
-      },
-    };
-  }
-}
-
-export interface BodyShare {
-  /** False when there is no room. */
-  take(bytes: number): boolean;
-  /** Once the request is answered. */
-  release(): void;
-}
-
-const NO_ROOM_RETRY_SECONDS = 1;
-
-function noRoom(): Problem {
-  return new Problem("unavailable", "too many large requests at once", {
-    headers: { "Retry-After": String(NO_ROOM_RETRY_SECONDS) },
-  });
-}
-
 /** The body, unpacked; undefined when the request has none. */
-export async function readBody(
-  request: IncomingMessage,
-  rules: BodyRules,
-  share: BodyShare,
-): Promise<Body | undefined> {
+export async function readBody(request: IncomingMessage, rules: BodyRules, share: Share): Promise<Body | undefined> {
   if (!hasBody(request)) return undefined;
   const type = mediaType(request, rules);
   const packed = isPacked(request);
@@ -145,7 +100,7 @@ interface ReadRules {
   readonly bytesMax: number;
   /** The limit as the client is told it. */
   readonly shownMax: number;
-  readonly share: BodyShare;
+  readonly share: Share;
 }
 
 async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share }: ReadRules): Promise<Buffer> {

@@ -5,6 +5,9 @@ import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
 import type { Limits } from "./limits.ts";
 import { Problem, problemBody } from "./problems.ts";
 
+/** For the client to read its answer: to let go at once would throw away what it has not read yet. */
+const LINGER_MS = 1000;
+
 export interface BrokenRequestOptions {
   readonly limits: Limits;
   readonly headerBytesMax: number;
@@ -42,6 +45,9 @@ export function answerBrokenRequest(
     "Content-Length": Buffer.byteLength(body),
     Connection: "close",
   };
+  // Who goes on sending, and never closes its side, keeps nothing of ours.
+  const letGo = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(letGo));
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
 }

@@ -356,6 +356,14 @@ describe("with a secret, what the access controller posts must be signed", () =>
     expect(found.pagination.total).toBe(1);
   });
 
+  test("a body that is no JSON is told without what stands in it", async () => {
+    const answer = await server.call("POST", "/v1/collect/network", { body: '{"a":1,"token":hunter2-secret}' });
+    expect(answer).toMatchObject({ status: 400, body: { error: { code: "malformed_json" } } });
+    expect(answer.text).not.toContain("hunter2");
+    const { last_refusal } = await webhook("network");
+    expect(last_refusal).toMatchObject({ message: "Unexpected token 'h'", sample: '{"a":1,"token":"(hidden)"}' });
+  });
+
   test("other names need no signature", async () => {
     expect((await post("talk", { call: 1 })).status).toBe(200);
   });

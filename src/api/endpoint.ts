@@ -1,15 +1,16 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } from "../lib/fault.ts";
+import { FAULTS_MAX, faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
-import type { Body as RequestBody, BodyRoom, BodyRules } from "./body.ts";
+import type { Body as RequestBody, BodyRules } from "./body.ts";
 import type { HeaderName } from "./headers.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
 import { readableQuery } from "./query.ts";
+import { takeRoom, type Room } from "./room.ts";
 
 // One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
 // envelope and the OpenAPI document.
@@ -157,7 +158,8 @@ export function endpoint<
 
 export interface EndpointOptions {
   readonly bodyBytesMax: number;
-  readonly bodyRoom: BodyRoom;
+  readonly bodyRoom: Room;
+  readonly answerRoom: Room;
   readonly now: () => number;
 }
 
@@ -193,7 +195,11 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
         if (faults.length > 0 && !spec.refusesFaults) {
           throw invalid([...faults, ...(await cursorFaults(spec, request, faults))]);
         }
-        return send(request, reply, await spec.handle(call as never), options.now);
+        const answer = await spec.handle(call as never);
+        // What has been done must be told; only a question can be asked again.
+        const isQuestion = spec.scopes.every((scope) => scope.endsWith(":read"));
+        if (answer.kind !== "stream") takeRoom(options.answerRoom, answer.text.length, reply.raw, isQuestion);
+        return send(request, reply, answer, options.now);
       } finally {
         share.release();
       }
@@ -228,15 +234,18 @@ export function checkBody<Body extends z.ZodType>(
 /** Schemas pass over a key named `__proto__` in silence, and what is not known must be said. */
 function protoFaults(value: unknown): Fault[] {
   const faults: Fault[] = [];
-  const walk = (node: unknown, path: readonly PropertyKey[]): void => {
-    if (typeof node !== "object" || node === null) return;
-    for (const [key, child] of Object.entries(node)) {
-      const place = [...path, Array.isArray(node) ? Number(key) : key];
-      if (key === "__proto__") faults.push({ field: formatPath(place), message: "is not known here" });
-      else walk(child, place);
+  const path: PropertyKey[] = [];
+  const walk = (node: object): void => {
+    for (const key in node) {
+      if (faults.length > FAULTS_MAX) return;
+      const child = (node as Record<string, unknown>)[key];
+      path.push(Array.isArray(node) ? Number(key) : key);
+      if (key === "__proto__") faults.push({ field: formatPath(path), message: "is not known here" });
+      else if (typeof child === "object" && child !== null) walk(child);
+      path.pop();
     }
   };
-  walk(value, []);
+  if (typeof value === "object" && value !== null) walk(value);
   return faults;
 }
 

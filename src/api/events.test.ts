@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
+import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
+import { QuestionRefused, type Store } from "../store/store.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
 const custom = (data: object = {}, more: object = {}) => ({ type: "login_failure", source: "custom", data, ...more });
@@ -121,6 +122,17 @@ describe("the list of events", () => {
     }
     expect(await total({ bool: { must: [type] }, time_range: { from: later } })).toBe(0);
     expect(await total({ bool: { must: [type] }, time_range: { to: later } })).toBe(1);
+  });
+
+  test("whose answer would be too large names the parameter that says how much", async () => {
+    const refuse = () => Promise.reject(new QuestionRefused("limit", "the answer would be too large: ask for fewer"));
+    const full = await openTestServer({
+      around: (store) => Object.create(store, { events: { value: changed(store.events, { list: refuse }) } }) as Store,
+    });
+    expect(fieldsOf(await full.call("GET", "/v1/events?per_page=100"))).toEqual(["per_page"]);
+    expect(fieldsOf(await full.call("GET", "/v1/events"))).toEqual(["per_page"]);
+    expect(fieldsOf(await full.call("GET", "/v1/events?limit=100"))).toEqual(["limit"]);
+    await full.close();
   });
 
   test("takes pages and cursors, and a page past the end is empty with the true total", async () => {

@@ -10,7 +10,7 @@ import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
+import { found, listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { AGGREGATIONS_ANSWER_EXAMPLE, AGGREGATIONS_EXAMPLE, searchAnswerSchema } from "./search-answer.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
@@ -75,7 +75,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       handle: async ({ query }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position = positionOf({ page, per_page, after, limit });
-        return listPage(position, await store.events.list({ ...filter, fromMs: from, toMs: to }, position));
+        const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position);
+        return listPage(position, await found(position, finding));
       },
     }),
     endpoint({

@@ -124,6 +124,68 @@ describe("all faults of a request at once", () => {
   });
 });
 
+describe("very many faults", () => {
+  const many = (count: number, item: (i: number) => string) => Array.from({ length: count }, (_, i) => item(i)).join();
+  const firstOnes = (answer: Answer): string[] => {
+    expect(answer.body.error.message).toBe("more than 100 faults, of which these are the first");
+    const details: { field: string }[] = answer.body.error.details;
+    expect(details).toHaveLength(100);
+    return details.map(({ field }) => field);
+  };
+
+  test("are told up to a hundred, and that there are more, wherever they are found", async () => {
+    const unknown = await search(`{"query":{},${many(80_000, (i) => `"k${i}":1`)}}`);
+    expect(firstOnes(unknown).slice(0, 2)).toEqual(["k0", "k1"]);
+    const proto = `{${many(41_000, (i) => `"k${i}":{"__proto__":1}`)}}`;
+    expect(firstOnes(await post("/v1/alerts/bulk", proto))[0]).toBe("k0.__proto__");
+    const twice = `[${many(20_000, () => '{"a":1,"a":1,"a":1}')}]`;
+    expect(firstOnes(await search(twice))[0]).toBe("[0].a");
+    const event = `{"x":1,"x":1,${many(60_000, (i) => `"k${i}":1`)}}`;
+    expect(firstOnes(await post("/v1/events", event))[0]).toBe("x");
+    const hundred = await search(`{"query":{},${many(100, (i) => `"k${i}":1`)}}`);
+    expect(hundred.body.error).toMatchObject({ message: "100 faults", details: { length: 100 } });
+  });
+
+  test("of the submissions of a batch are told up to twenty of each", async () => {
+    const bad = `{"type":"x","source":"custom","data":{},${many(500, (i) => `"k${i}":1`)}}`;
+    const { body } = await post("/v1/events/batch", `[${bad},${bad}]`);
+    const counts = body.data.rejected.map(({ details }: { details: unknown[] }) => details.length);
+    expect(counts).toEqual([20, 20]);
+  });
+
+  test("are not looked for where there is more than a request may have", async () => {
+    const bad = (count: number) => many(count, (i) => `"k${i}":{"a":1}`);
+    expect(detailsOf(await search(`{"query":{},"sort":{${bad(30_000)}}}`))).toEqual({ sort: "at most 5 fields" });
+    expect(detailsOf(await search(`{"query":{},"aggs":{${bad(30_000)}}}`))).toEqual({
+      aggs: "at most 20 aggregations",
+    });
+    const inner = `{"query":{},"aggs":{"a":{"terms":{"field":"type"},"aggs":{${bad(30_000)}}}}}`;
+    expect(detailsOf(await search(inner))).toEqual({ "aggs.a.aggs": "at most 20 aggregations" });
+    const nested = many(250, () => `{"bool":{"should":[${many(250, () => '{"field":"a"}')}]}}`);
+    expect(detailsOf(await search(`{"query":{"bool":{"must":[${nested}]}}}`))).toEqual({
+      "query.bool": "at most 256 filters in all",
+    });
+    const rule = { name: "test.x", description: "x", severity: "low", conditions: [{ field: "type", equals: "x" }] };
+    const channels = `{"actions":[{"alert":{"channels":[${many(330_000, () => "{}")}]}}],${JSON.stringify(rule).slice(1)}`;
+    expect(detailsOf(await post("/v1/rules", channels))).toEqual({
+      "actions[0].alert.channels": "must be at most 10 items",
+    });
+    const any = many(250, () => `{"any":[${many(250, () => '{"field":"a"}')}]}`);
+    const actions = [{ alert: { channels: [] } }];
+    const tests = `{"conditions":[${any}],${JSON.stringify({ ...rule, conditions: undefined, actions }).slice(1)}`;
+    expect(detailsOf(await post("/v1/rules", tests))).toEqual({ conditions: "at most 1000 tests in all" });
+  });
+
+  test("of the values of a list are one fault of the list", async () => {
+    const wrong = (operator: string) => `{"field":"raw.a","${operator}":[${many(900, () => "{}")}]}`;
+    const answer = await search(`{"query":{"bool":{"must":[${wrong("in")},${wrong("contains")}]}}}`);
+    expect(detailsOf(answer)).toEqual({
+      "query.bool.must[0].in": "each must be a string, a number or a boolean",
+      "query.bool.must[1].contains": "a text, or a list of 1 to 1000 texts",
+    });
+  });
+});
+
 describe("the words of a fault", () => {
   const submit = async (more: object) =>
     detailsOf(await post("/v1/events", { type: "x", source: "custom", data: {}, ...more }));

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
-import type { Store } from "../store/store.ts";
+import { QuestionRefused, type Store } from "../store/store.ts";
 import { integerParameter, list, pageParameter, paginate, perPageParameter, type Answer } from "./endpoint.ts";
 
 // How every list is walked: by numbered pages, or by a cursor.
@@ -77,6 +77,16 @@ export function positionOf({ page, per_page, after, limit }: Paging): Position {
   return after !== undefined || limit !== undefined
     ? { mode: "cursor", after, size: limit ?? PER_PAGE_DEFAULT }
     : { mode: "page", page: page ?? 1, size: per_page ?? PER_PAGE_DEFAULT };
+}
+
+/** What a list found; where that is too much, the fault is of the parameter that says how much. */
+export async function found<Found>(position: Position, finding: Promise<Found>): Promise<Found> {
+  try {
+    return await finding;
+  } catch (error) {
+    const isSize = error instanceof QuestionRefused && error.field === "limit" && position.mode === "page";
+    throw isSize ? new QuestionRefused("per_page", error.message) : error;
+  }
 }
 
 /** The answer of a list: its items as JSON texts. */

@@ -1,12 +1,15 @@
 import { z } from "zod";
 import { AlertRefused } from "../alerts/alerts.ts";
-import type { Fault } from "../lib/fault.ts";
+import { FAULTS_MAX, type Fault } from "../lib/fault.ts";
 import { RuleRefused } from "../detection/rulebook.ts";
 import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/store.ts";
 
 /** Every error there is. The answers, the OpenAPI document and the docs read this table. */
 export const PROBLEMS = {
-  validation_error: { status: 400, meaning: "something in the request is not as it must be; details names each place" },
+  validation_error: {
+    status: 400,
+    meaning: "something in the request is not as it must be; details names each place, up to 100 of them",
+  },
   malformed_json: { status: 400, meaning: "the body is not JSON" },
   unauthorized: { status: 401, meaning: "no API key, or one that is not valid (any more)" },
   forbidden: { status: 403, meaning: "the key lacks a scope; the message names it" },
@@ -48,10 +51,15 @@ export class Problem extends Error {
   }
 }
 
-/** A request with faults, all of them at once. */
-export function invalid(details: readonly Fault[]): Problem {
-  const [first] = details;
-  const message = details.length === 1 && first ? `${first.field}: ${first.message}` : `${details.length} faults`;
+/** A request with faults, all of them at once, or as many as anyone reads. */
+export function invalid(faults: readonly Fault[]): Problem {
+  const [first] = faults;
+  const details = faults.slice(0, FAULTS_MAX);
+  if (faults.length > FAULTS_MAX) {
+    const message = `more than ${FAULTS_MAX} faults, of which these are the first`;
+    return new Problem("validation_error", message, { details });
+  }
+  const message = faults.length === 1 && first ? `${first.field}: ${first.message}` : `${faults.length} faults`;
   return new Problem("validation_error", message, { details });
 }
 

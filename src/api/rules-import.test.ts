@@ -1,5 +1,7 @@
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { importInThread } from "./rules-import.ts";
 import { StoreUnavailable, type RuleStore } from "../store/store.ts";
 
 let server: TestServer;
@@ -141,6 +143,48 @@ describe("POST /v1/rules/import", () => {
     const { status, body } = await importing({ format: "sigma", content: sigma("Not allowed") }, reader.secret);
     expect(status).toBe(403);
     expect(body.error.message).toContain("rules:write");
+  });
+});
+
+describe("an import that takes long", () => {
+  const question = {
+    files: [{ name: "content", content: sigma("Never read"), format: "sigma" as const }],
+    enabled: true,
+    platform: "platform",
+    timezone: "UTC",
+  };
+  const create = () => Promise.reject(new Error("nothing may be made"));
+  const { signal } = new AbortController();
+
+  test("is given up after its time, and says so", async () => {
+    const reading = importInThread({ question, create, signal, readingMsMax: 1 });
+    await expect(reading).rejects.toMatchObject({ code: "validation_error", details: [{ field: "content" }] });
+    await expect(importInThread({ question, create, signal, readingMsMax: 1 })).rejects.toThrow(/send it in parts/);
+  });
+
+  test("ends with the client that asked for it, and the next one has its turn", { timeout: 40_000 }, async () => {
+    const document = `${sigma("Long")}x: [${"1, ".repeat(300_000)}]\n`;
+    const body = JSON.stringify({ format: "sigma", content: Array(30).fill(document).join("---\n"), dry_run: true });
+    const head = `POST /v1/rules/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\n`;
+    const socket = connect(server.port, "127.0.0.1");
+    socket.on("error", () => undefined);
+    const sent = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    await new Promise<void>((resolve) => socket.write(sent, () => resolve()));
+    socket.destroy();
+    const next = await importing({ format: "sigma", content: sigma("In turn"), dry_run: true });
+    expect(next.body.data.imported).toHaveLength(1);
+  });
+
+  test("lets few others wait, and sends the rest away", async () => {
+    const body = { format: "sigma", content: sigma("One of many"), dry_run: true };
+    const answers = await Promise.all(Array.from({ length: 12 }, () => importing(body)));
+    const refused = answers.filter(({ status }) => status === 503);
+    expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused[0]).toMatchObject({
+      headers: { "retry-after": "10" },
+      body: { error: { message: "other imports are under way" } },
+    });
   });
 });
 

@@ -14,13 +14,15 @@ import {
   type ImportResult,
   type ReadRules,
 } from "../sigma/rule-import.ts";
-import { JSON_TYPE } from "./body.ts";
+import { ClientGone, JSON_TYPE } from "./body.ts";
 import { checkBody, data, endpoint, type Endpoint } from "./endpoint.ts";
 import { invalid, Problem, toProblem } from "./problems.ts";
 
 /** Imports that wait for another one to end; more are asked to come back. */
 const WAITING_MAX = 4;
 const RETRY_SECONDS = 10;
+/** For reading what is to be imported: tens of thousands of rules take seconds. */
+const READING_MS_MAX = 60_000;
 /** Rules that are made at once: others get their turn between the lots. */
 const LOT_RULES = 100;
 /** Of the thread that reads: YAML takes many times its own size. */
@@ -105,7 +107,7 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
           },
         },
       },
-      handle: async ({ key, readBody, faults: found }) => {
+      handle: async ({ key, readBody, request, faults: found }) => {
         const body = await readBody({ bytesMax: bodyLimits.batchBytes, types: [JSON_TYPE] });
         const faults = [...found];
         const question = checkBody(bodySchema, body, faults);
@@ -117,7 +119,16 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
         const create: CreateRules = dry_run
           ? (inputs) => (rehearsal ??= rulebook.rehearsal())(inputs)
           : (inputs) => rulebook.createMany(inputs, key.name);
-        return data(await importInTurn({ question: { files, mapping, enabled, platform, timezone }, create }));
+        const gone = new AbortController();
+        const hangUp = () => gone.abort(new ClientGone());
+        const { socket } = request.raw;
+        socket.once("close", hangUp);
+        try {
+          const asked = { files, mapping, enabled, platform, timezone };
+          return data(await importInTurn({ question: asked, create, signal: gone.signal }));
+        } finally {
+          socket.off("close", hangUp);
+        }
       },
     }),
   ];
@@ -126,14 +137,19 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
 interface Import {
   readonly question: ImportQuestion;
   readonly create: CreateRules;
+  /** Heeded until rules are made: from then on those that are told of have to be there. */
+  readonly signal: AbortSignal;
+  readonly readingMsMax?: number;
 }
 
-async function importInThread({ question, create }: Import): Promise<ImportResult> {
+export async function importInThread(asked: Import): Promise<ImportResult> {
+  const { question, create, signal, readingMsMax = READING_MS_MAX } = asked;
+  signal.throwIfAborted();
   const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
   // Whoever waits for its answer hears of its death.
   const thread = new Thread<ImportApi>(new URL("../sigma/worker.ts", import.meta.url), {}, () => undefined, limits);
   try {
-    const read = await thread.call("read", question);
+    const read = await within(readingMsMax, signal, thread.call("read", question));
     if ("mappingFaults" in read) throw invalid(read.mappingFaults.map(describeMappingFault));
     const imported: ImportResult["imported"][number][] = [];
     const refused = [...read.refused];
@@ -146,6 +162,21 @@ async function importInThread({ question, create }: Import): Promise<ImportResul
     return { imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
   } finally {
     await thread.end();
+  }
+}
+
+/** Fails when it takes too long, or when nobody waits for it any more; what is under way is then to be ended. */
+async function within<Value>(msMax: number, signal: AbortSignal, work: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const message = `takes more than ${msMax / 1000} s to read: send it in parts`;
+  const timer = setTimeout(() => reject(invalid([{ field: "content", message }])), msMax);
+  const stop = () => reject(signal.reason as Error);
+  signal.addEventListener("abort", stop);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
   }
 }
 

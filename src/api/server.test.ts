@@ -1,5 +1,6 @@
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -199,10 +200,12 @@ describe("what is refused has the error body", () => {
     }
   });
 
-  test("a request without Host; one that expects what nobody knows is just answered", async () => {
+  test("a request without Host, or with two; one that expects what nobody knows is just answered", async () => {
     const authorization = `Authorization: Bearer ${server.key.secret}\r\nConnection: close\r\n`;
     const hostless = await talk(`GET /v1/events HTTP/1.1\r\n${authorization}\r\n`);
     expect(hostless).toMatch(/^HTTP\/1.1 400 .*x-ratelimit-limit.*"field":"Host"/is);
+    const twice = await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nhost: y\r\n${authorization}\r\n`);
+    expect(twice).toMatch(/^HTTP\/1.1 400 .*"field":"Host","message":"is given twice"/is);
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n${authorization}\r\n`)).toMatch(
       /^HTTP\/1.1 200 /,
     );
@@ -221,6 +224,45 @@ describe("what is refused has the error body", () => {
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 400 .*the headers are larger/s,
     );
+  });
+});
+
+describe("connections", () => {
+  let strict: TestServer;
+  beforeAll(async () => {
+    strict = await openTestServer({ connections: { connectionsMax: 3, headersTimeoutMs: 300, lookMs: 50 } });
+  });
+  afterAll(() => strict.close());
+
+  test("whose headers never end are answered, and let go although the client goes on", async () => {
+    const socket = connect({ port: strict.port, host: "127.0.0.1", allowHalfOpen: true });
+    let heard = "";
+    socket.on("data", (chunk) => (heard += chunk.toString()));
+    socket.write("GET /v1/events HTTP/1.1\r\nHost: x\r\n");
+    // A header each time: there is never anything wrong with what comes.
+    const dripping = setInterval(() => socket.write("X-Drip: 1\r\n"), 50);
+    await new Promise<void>((resolve) => socket.on("error", () => undefined).on("close", () => resolve()));
+    clearInterval(dripping);
+    expect(heard).toMatch(/^HTTP\/1.1 400 .*the request took too long to arrive/s);
+  });
+
+  test("beyond as many as there may be are closed without a word, and the others stay", async () => {
+    const ask = async (socket: Socket) => {
+      socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+      const [answer] = (await once(socket, "data")) as [Buffer];
+      expect(answer.toString()).toMatch(/^HTTP\/1.1 200 /);
+    };
+    const open = () => connect(strict.port, "127.0.0.1");
+    const sockets = [open(), open(), open()];
+    for (const socket of sockets) await ask(socket);
+    let heard = "";
+    const beyond = open().on("data", (chunk) => (heard += chunk.toString()));
+    await new Promise<void>((resolve) => beyond.on("error", () => undefined).on("close", () => resolve()));
+    expect(heard).toBe("");
+    for (const socket of sockets) {
+      await ask(socket);
+      socket.destroy();
+    }
   });
 });
 

@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
-import { BodyRoom, ClientGone } from "./body.ts";
+import { ClientGone } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
@@ -33,13 +33,21 @@ import { methodTable, mistakenRoutes } from "./methods.ts";
 import { notificationEndpoints } from "./notifications.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
+import { Room } from "./room.ts";
 import { importEndpoints } from "./rules-import.ts";
 import { ruleEndpoints } from "./rules.ts";
 import { simulateEndpoints } from "./simulate.ts";
 import { streamEndpoint, Streams } from "./stream.ts";
 import { addStatus, type DetectionStatus } from "./status.ts";
 
-const HEADERS_TIMEOUT_MS = 20_000;
+/** How many connections there are at once, and how long one may take until a request's headers are there. */
+export interface ConnectionLimits {
+  readonly connectionsMax: number;
+  readonly headersTimeoutMs: number;
+  /** Between two looks for connections that have taken too long. */
+  readonly lookMs: number;
+}
+const CONNECTION_LIMITS: ConnectionLimits = { connectionsMax: 10_000, headersTimeoutMs: 20_000, lookMs: 5000 };
 /** For a whole request, body included: the largest batch over a slow line. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** A socket on which nothing moves, in either direction. */
@@ -47,9 +55,10 @@ const IDLE_TIMEOUT_MS = 180_000;
 /** Longer than the minute after which common proxies let go, so that it is never we who hang up on a request. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-const CONNECTIONS_MAX = 10_000;
 /** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
+/** Of all answers that are on their way to clients; the largest one is a quarter of it. */
+const ANSWERS_CHARACTERS_MAX = 256 * 1024 * 1024;
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -72,6 +81,7 @@ export interface ServerOptions {
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
+  readonly connections?: Partial<ConnectionLimits> | undefined;
 }
 
 /** The HTTP server, ready to listen. */
@@ -79,7 +89,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
   const limits = new Limits({ settings, keys: store.keys, log, now });
-  const app = createApp(settings, log, limits, now);
+  const app = createApp(settings, log, limits, now, { ...CONNECTION_LIMITS, ...options.connections });
   app.addHook("onClose", () => limits.close());
   observe(app, registry);
   admit(app, { store, limits, now });
@@ -106,8 +116,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
-  const bodyRoom = new BodyRoom(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, now });
+  const bodyRoom = new Room(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
+  const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
@@ -116,7 +127,13 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app;
 }
 
-function createApp(settings: Settings, log: Logger, limits: Limits, now: () => number): FastifyInstance {
+function createApp(
+  settings: Settings,
+  log: Logger,
+  limits: Limits,
+  now: () => number,
+  { connectionsMax, headersTimeoutMs, lookMs }: ConnectionLimits,
+): FastifyInstance {
   const nextId = idMaker("req_", now);
   const app = fastify({
     loggerInstance: log as never,
@@ -129,7 +146,12 @@ function createApp(settings: Settings, log: Logger, limits: Limits, now: () => n
     connectionTimeout: IDLE_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     // A request without Host is refused by us, in the error body, instead of by the server, without one.
-    http: { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS, requireHostHeader: false },
+    http: {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: lookMs,
+      requireHostHeader: false,
+    },
     // As long as a path can be: the framework's own refusal would show the path, and a key may stand in it.
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     // A request that is in before the doors close is answered.
@@ -139,7 +161,7 @@ function createApp(settings: Settings, log: Logger, limits: Limits, now: () => n
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
-  app.server.maxConnections = CONNECTIONS_MAX;
+  app.server.maxConnections = connectionsMax;
   // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
   app.server.on("checkExpectation", (request, response) => app.routing(request, response));
   // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
@@ -225,9 +247,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (!verdict.allowed) return done(tooMany(verdict, now()));
     const { scopes } = request.routeOptions.config;
     try {
-      if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
-        throw invalid([{ field: "Host", message: "is required" }]);
-      }
+      refuseHost(request);
       if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", NOTHING_THERE);
       if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
       if (scopes) requireScopes(key, scopes, authorization);
@@ -236,6 +256,17 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
       done(problem as Problem);
     }
   });
+}
+
+/** Whoever stands in front may go by one of two, and we by the other. */
+function refuseHost({ raw }: FastifyRequest): void {
+  let hosts = 0;
+  for (let i = 0; i < raw.rawHeaders.length; i += 2) {
+    const name = raw.rawHeaders[i]!;
+    if (name.length === "host".length && name.toLowerCase() === "host") hosts++;
+  }
+  if (hosts > 1) throw invalid([{ field: "Host", message: "is given twice" }]);
+  if (hosts === 0 && raw.httpVersion === "1.1") throw invalid([{ field: "Host", message: "is required" }]);
 }
 
 /** What proves who asks: the header, or for those who cannot send one the path. */

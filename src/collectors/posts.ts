@@ -12,7 +12,6 @@ import { Tally, type PostStatus } from "./inlet/status.ts";
 import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { lateWords } from "./status.ts";
-import { hideSecretsInText } from "./secrets.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
 import { nextTurn, thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
@@ -302,7 +301,7 @@ export class Posts {
     { bytes }: PostedBody,
     kind: "malformed" | "unsigned",
   ): PostOutcome {
-    this.#refuse(name, reason, message, hideSecretsInText(sampleOf(bytes)), this.#options.now());
+    this.#refuse(name, reason, message, sampleOf(bytes), this.#options.now());
     return { kind, message };
   }
 
@@ -328,5 +327,5 @@ export class Posts {
 }
 
 function sampleOfThing(thing: Thing): string {
-  return hideSecretsInText(sampleOf(thing.kind === "value" ? JSON.stringify(thing.value) : thing.bytes));
+  return sampleOf(thing.kind === "value" ? JSON.stringify(thing.value) : thing.bytes);
 }

@@ -100,8 +100,8 @@ function parse(bytes: Buffer): { readonly value: JsonValue } | { readonly messag
   try {
     return { value: JSON.parse(bytes.toString("utf8")) as JsonValue };
   } catch (error) {
-    // A part of the body may stand in the message; the refusal's sample shows it already.
-    return { message: (error as SyntaxError).message.replace(/, ".*$/s, "") };
+    // A part of the body may stand in the message: the refusal's sample shows it already, without what is secret.
+    return { message: (error as SyntaxError).message.replace(/, (?:\.\.\.)?".*$/s, "") };
   }
 }
 

@@ -6,8 +6,13 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
+/** What a terminal obeys instead of showing it: control characters, and marks that turn the order of letters around. */
+const OBEYED = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/** JSON leaves some of these as they are; escaped they say the same. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+  const escape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  print(JSON.stringify(value).replace(OBEYED, escape));
 }
 
 export function bold(text: string): string {
@@ -29,7 +34,7 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
 
 /** Text that came from elsewhere, made harmless to a terminal. */
 export function plain(text: string): string {
-  return stripVTControlCharacters(text).replace(/\p{Cc}/gu, "?");
+  return stripVTControlCharacters(text).replace(OBEYED, "?");
 }
 
 const BAR_CELLS = 30;

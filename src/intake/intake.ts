@@ -9,6 +9,8 @@ import { checkSubmission, type CheckedSubmission } from "./submission.ts";
 // The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
 
 export const BATCH_ITEMS_MAX = 10_000;
+/** Told of one submission of a batch: with all of theirs the answer would be larger than the batch. */
+const ITEM_FAULTS_MAX = 20;
 /** So few that whoever else has a request waits a few milliseconds at the most. */
 export const CHUNK_EVENTS_MAX = 100;
 /** The same for large ones, whose size says how long they take. */
@@ -216,7 +218,7 @@ class Door implements Intake {
           chunk.drafts.push(checked.draft);
           chunk.indexes.push(index);
         } else if (checked) {
-          rejected.push({ index, details: checked.faults });
+          rejected.push({ index, details: checked.faults.slice(0, ITEM_FAULTS_MAX) });
         }
         index++;
         chunk.items++;

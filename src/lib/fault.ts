@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { nearestName } from "./nearest.ts";
 
 /** What is wrong with one place of an input. */
@@ -18,11 +18,23 @@ export function formatPath(segments: readonly PropertyKey[]): string {
   return path;
 }
 
-/** Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. */
+/** Of one request: nobody reads more, and who sends a megabyte of them gets no answer many times as large. */
+export const FAULTS_MAX = 100;
+
+/**
+ * Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. One more
+ * than are told, at most: that there are more is all that is said of the others.
+ */
 export function joinFaults(first: readonly Fault[], second: readonly Fault[]): Fault[] {
   const isWithin = (field: string, place: string) =>
     field.startsWith(place) && (field.length === place.length || place === "" || /[.[]/.test(field[place.length]!));
-  return [...first, ...second.filter(({ field }) => !first.some((known) => isWithin(field, known.field)))];
+  const joined = first.slice(0, FAULTS_MAX + 1);
+  const known = [...joined];
+  for (const fault of second) {
+    if (joined.length > FAULTS_MAX) break;
+    if (!known.some(({ field }) => isWithin(fault.field, field))) joined.push(fault);
+  }
+  return joined;
 }
 
 /**
@@ -33,6 +45,22 @@ export const BESIDE_OTHERS = {
   when: ({ value }: z.core.ParsePayload): boolean =>
     typeof value === "object" && value !== null && !Array.isArray(value),
 };
+
+/**
+ * A schema that is asked only about what has not too much in it: each part of it costs, and can be at fault in itself.
+ * `tooMuch` meets things of any type.
+ */
+export function unlessTooMuch<Schema extends z.ZodType>(
+  schema: Schema,
+  tooMuch: (input: unknown) => string | undefined,
+) {
+  return z.preprocess((input, context) => {
+    const message = tooMuch(input);
+    if (message === undefined) return input;
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }, schema);
+}
 
 type Issue = z.core.$ZodIssue;
 
@@ -53,6 +81,16 @@ function unknownName(key: string, { keys, message }: z.core.$ZodIssueUnrecognize
   const isTried = keys.length <= SUGGESTIONS_MAX && key.length <= SUGGESTED_CHARACTERS_MAX;
   const near = isTried && !message.startsWith("Unrecognized ") ? nearestName(key, message.split(" ")) : undefined;
   return near === undefined ? "is not known here" : `is not known here; did you mean ${near}?`;
+}
+
+/** Of one item of a list that may have very many. */
+const ITEM_ISSUES_MAX = 20;
+
+/** What is wrong with an item, for one who tells it as the item's own. */
+export function passIssues({ issues }: z.ZodError, context: z.RefinementCtx): void {
+  for (const issue of issues.slice(0, ITEM_ISSUES_MAX)) {
+    context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+  }
 }
 
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */

@@ -82,6 +82,27 @@ test("a document that is too long is a fault, and those around it are read", () 
   ]);
 });
 
+test("a key that its map has already is a fault at its line, however many keys there are", () => {
+  const keys = Array.from({ length: 20_000 }, (_, i) => `  k${i}: ${i}\n`).join("");
+  expect(read(`a:\n${keys}`)).toMatchObject([[{ a: { k19999: 19_999 } }, 1]]);
+  const fault = "the key stands twice in its map";
+  expect(parseYaml(`a:\n${keys}  k7: 1\n`, 1)).toEqual([{ line: 20_002, fault }]);
+  expect(parseYaml("a: { 1: x, '1': y, ? [1] : z, ? [2] : z }\nb: [{ c: 1, c: 2 }]\n", 1)).toEqual([
+    { line: 2, fault },
+  ]);
+});
+
+test("aliases that multiply, and levels without end, are faults in words of ours", () => {
+  const copies = (count: number) => `[${Array(count).fill("*a").join(", ")}]`;
+  const [few] = parseYaml(`a: &a [1]\nb: ${copies(50)}\n`, 1);
+  expect(few).toMatchObject({ value: { b: { length: 50 } } });
+  const fault = "has more than 100 copies by aliases";
+  expect(parseYaml(`a: &a [1, 2]\nb: ${copies(200)}\n`, 1)).toEqual([{ line: 1, fault }]);
+  const bomb = Array.from({ length: 9 }, (_, i) => `n${i + 1}: &n${i + 1} [${Array(9).fill(`*n${i}`).join(", ")}]\n`);
+  expect(parseYaml(`n0: &n0 [x]\n${bomb.join("")}`, 1)).toEqual([{ line: 1, fault }]);
+  expect(parseYaml(`a: ${"[".repeat(5000)}${"]".repeat(5000)}`, 1)).toEqual([{ line: 1, fault: "is nested too deep" }]);
+});
+
 test("documents that are written one after the other are read as they were", () => {
   const value = fc.jsonValue({ maxDepth: 3 }).filter((json) => json !== null);
   fc.assert(

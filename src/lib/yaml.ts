@@ -1,4 +1,4 @@
-import { LineCounter, parseAllDocuments, visit, type Document, type Scalar } from "yaml";
+import { isScalar, LineCounter, parseAllDocuments, visit, type Document, type Scalar } from "yaml";
 
 // YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others.
 
@@ -25,8 +25,9 @@ export interface YamlOptions {
 /** Every document of a text that is not empty. */
 export function parseYaml(text: string, documentsMax: number, options: YamlOptions = {}): YamlDocument[] {
   const found: YamlDocument[] = [];
+  const readAgain = oneKept(readPart);
   for (const { part, line } of cutDocuments(text)) {
-    for (const document of parsePart(part, line, options)) {
+    for (const document of parsePart(part, line, options, readAgain)) {
       if (found.length === documentsMax) return [{ line: 1, fault: `more than ${documentsMax} documents` }];
       found.push(document);
     }
@@ -50,7 +51,12 @@ function* cutDocuments(text: string): Iterable<{ part: string; line: number }> {
   }
 }
 
-function parsePart(part: string, firstLine: number, { largeAsBigint = false }: YamlOptions): YamlDocument[] {
+function parsePart(
+  part: string,
+  firstLine: number,
+  { largeAsBigint = false }: YamlOptions,
+  readAgain: typeof readPart,
+): YamlDocument[] {
   if (part.length > DOCUMENT_CHARACTERS_MAX) {
     return [{ line: firstLine, fault: `a document of more than ${DOCUMENT_CHARACTERS_MAX} characters` }];
   }
@@ -61,13 +67,15 @@ function parsePart(part: string, firstLine: number, { largeAsBigint = false }: Y
     const [error] = document.errors;
     if (error) return [{ line: lineAt(error.pos[0]), fault: firstLineOf(error.message) }];
     try {
+      const repeated = repeatedKey(document);
+      if (repeated) return [{ line: lineAt(repeated.range![0]), fault: "the key stands twice in its map" }];
       if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdAsNumber(scalar) });
       const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
       // Where a value stands is asked for when it is wrong, which is seldom enough to read it once more.
-      const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readPart(part, firstLine), index, path);
+      const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readAgain(part, firstLine), index, path);
       return value === null ? [] : [{ line, value, lineOf }];
     } catch (error) {
-      // Aliases that multiply into more than anyone wrote.
+      // Aliases that multiply into more than anyone wrote, or more levels than the stack has room for.
       return [{ line, fault: firstLineOf((error as Error).message) }];
     }
   });
@@ -80,11 +88,40 @@ interface Part {
 
 function readPart(part: string, firstLine: number, intAsBigInt = false): Part {
   const lines = new LineCounter();
-  const documents = parseAllDocuments(part, { lineCounter: lines, intAsBigInt });
+  const documents = parseAllDocuments(part, { lineCounter: lines, intAsBigInt, uniqueKeys: false });
   return {
     documents: Array.isArray(documents) ? documents : [],
     lineAt: (offset) => firstLine - 1 + Math.max(1, lines.linePos(offset).line),
   };
+}
+
+/** The same question about the same part, as many times as it is asked in a row, is answered once. */
+function oneKept(read: typeof readPart): typeof readPart {
+  let kept: { readonly part: string; readonly firstLine: number; readonly read: Part } | undefined;
+  return (part, firstLine) => {
+    if (kept?.part !== part || kept.firstLine !== firstLine) kept = { part, firstLine, read: read(part, firstLine) };
+    return kept.read;
+  };
+}
+
+/** The first key that its map has already. The parser looks for them too, but compares each key with each. */
+function repeatedKey(document: Document.Parsed): Scalar.Parsed | undefined {
+  let repeated: Scalar.Parsed | undefined;
+  visit(document, {
+    Map: (_, { items }) => {
+      const known = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        if (known.has(key.value)) {
+          repeated = key as Scalar.Parsed;
+          return visit.BREAK;
+        }
+        known.add(key.value);
+      }
+      return undefined;
+    },
+  });
+  return repeated;
 }
 
 function holdAsNumber(scalar: Scalar): void {
@@ -103,5 +140,7 @@ function lineOfValue({ documents, lineAt }: Part, index: number, path: readonly 
 }
 
 function firstLineOf(text: string): string {
+  if (text.startsWith("Maximum call stack")) return "is nested too deep";
+  if (text.startsWith("Excessive alias count")) return `has more than ${ALIASES_MAX} copies by aliases`;
   return text.split("\n")[0]!.replace(/ at line \d+, column \d+:?$/, "");
 }

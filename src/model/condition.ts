@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
 import { z } from "zod";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, unlessTooMuch } from "../lib/fault.ts";
 import { parseCidr, rangeContains } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
@@ -25,10 +25,14 @@ export const PATTERN_TEXT_CHARACTERS_MAX = 65_536;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
 
-const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], {
-  error: "a string, a number or a boolean",
+const SCALAR_WORDS = "a string, a number or a boolean";
+const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], { error: SCALAR_WORDS });
+/** Values of the wrong type that a list is told one by one. */
+const WRONG_VALUES_MAX = 10;
+const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
+  const wrong = Array.isArray(list) ? list.filter((item) => typeof item === "object").length : 0;
+  return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
 });
-const scalars = z.array(scalar).min(1).max(LIST_VALUES_MAX);
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
 const texts = oneOrSeveral(text, LIST_VALUES_MAX);
 const otherField = z.string().superRefine((path, context) => {
@@ -41,7 +45,10 @@ const TIME_WORDS = "an ISO 8601 time with an offset or Z";
 
 /** One value, or a list of which any may hold. */
 function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
-  return z.union([item, z.array(item).min(1).max(itemsMax)], { error: `a text, or a list of 1 to ${itemsMax} texts` });
+  const error = `a text, or a list of 1 to ${itemsMax} texts`;
+  return unlessTooMuch(z.union([item, z.array(item).min(1).max(itemsMax)], { error }), (list) =>
+    Array.isArray(list) && list.some((value) => typeof value !== "string") ? error : undefined,
+  );
 }
 
 function listed<Item>(value: Item | readonly Item[]): readonly Item[] {
@@ -385,14 +392,11 @@ function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTes
   return (event) => read(event).some(test);
 }
 
-/** How many field tests a condition holds and how deep it is nested. */
-export function measureCondition(condition: Condition): { tests: number; depth: number } {
-  if (condition.kind === "test") return { tests: 1, depth: 0 };
-  const parts = condition.kind === "not" ? [measureCondition(condition.of)] : condition.of.map(measureCondition);
-  return {
-    tests: parts.reduce((sum, part) => sum + part.tests, 0),
-    depth: 1 + Math.max(0, ...parts.map((part) => part.depth)),
-  };
+/** How deep a condition is nested. */
+export function conditionDepth(condition: Condition): number {
+  if (condition.kind === "test") return 0;
+  const parts = condition.kind === "not" ? [condition.of] : condition.of;
+  return 1 + parts.reduce((deepest, part) => Math.max(deepest, conditionDepth(part)), 0);
 }
 
 /** A time compared with `timestamp` is brought into the spelling that events are stored in. */

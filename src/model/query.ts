@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
+import { BESIDE_OTHERS, passIssues, unlessTooMuch, WITH_NAMES } from "../lib/fault.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import {
   ALWAYS,
+  conditionDepth,
   CONDITION_DEPTH_MAX,
   CONDITIONS_MAX,
   fieldTestSchema,
   keywordSchema,
-  measureCondition,
   toFieldTest,
   toKeywordTest,
   type Condition,
@@ -59,6 +59,14 @@ export function refuseBackwards(
   }
 }
 
+function withKeys<Schema extends z.ZodType>(schema: Schema, keysMax: number, words: string) {
+  return unlessTooMuch(schema, (input) =>
+    typeof input === "object" && input !== null && Object.keys(input).length > keysMax
+      ? `at most ${keysMax} ${words}`
+      : undefined,
+  ).meta({ maxProperties: keysMax });
+}
+
 type FilterInput = z.infer<typeof fieldTestSchema> | z.infer<typeof keywordSchema> | { bool: BoolInput };
 interface BoolInput {
   must?: FilterInput[] | undefined;
@@ -72,7 +80,7 @@ const filterSchema: z.ZodType<FilterInput> = z
     z.unknown().transform((input, context): FilterInput => {
       const parsed = filterSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as FilterInput;
-      for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+      passIssues(parsed.error, context);
       // It is refused; as it stands it can still be looked at for more.
       return input as FilterInput;
     }),
@@ -93,14 +101,29 @@ const boolSchema: z.ZodType<BoolInput> = z
   })
   .meta({ id: "Bool" });
 
+const countedBool = unlessTooMuch(boolSchema, (input) =>
+  countFilters(input) > CONDITIONS_MAX ? `at most ${CONDITIONS_MAX} filters in all` : undefined,
+);
+
+/** Those of a bool of any shape; a bool without any counts as one. */
+function countFilters(bool: unknown): number {
+  if (typeof bool !== "object" || bool === null) return 1;
+  const { must, must_not, should } = bool as Record<string, unknown>;
+  let filters = 0;
+  for (const part of [must, must_not, should]) {
+    for (const filter of Array.isArray(part) ? (part as unknown[]) : []) {
+      const isBool = typeof filter === "object" && filter !== null && "bool" in filter;
+      filters += isBool ? countFilters(filter.bool) : 1;
+    }
+  }
+  return Math.max(1, filters);
+}
+
 /** `{ bool, time_range }` of a search or an export. */
 export const querySchema = z
-  .strictObject({ bool: boolSchema.optional(), time_range: timeRangeSchema.optional() })
+  .strictObject({ bool: countedBool.optional(), time_range: timeRangeSchema.optional() })
   .superRefine((query, context) => {
-    const { tests, depth } = measureCondition(toCondition(query.bool));
-    if (tests > CONDITIONS_MAX)
-      context.addIssue({ code: "custom", path: ["bool"], message: `at most ${CONDITIONS_MAX} filters in all` });
-    if (depth > CONDITION_DEPTH_MAX * 2) {
+    if (conditionDepth(toCondition(query.bool)) > CONDITION_DEPTH_MAX * 2) {
       context.addIssue({ code: "custom", path: ["bool"], message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
     }
   });
@@ -199,13 +222,7 @@ const innerName = z
   .min(1)
   .max(64)
   .refine((name) => !BUCKET_NAMES.has(name), "is what a bucket has already: choose another name");
-const namedLeaves = z
-  .record(innerName, leafAggregation)
-  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
-    message: `at most ${AGGREGATIONS_MAX} aggregations`,
-    ...BESIDE_OTHERS,
-  })
-  .meta({ maxProperties: AGGREGATIONS_MAX });
+const namedLeaves = withKeys(z.record(innerName, leafAggregation), AGGREGATIONS_MAX, "aggregations");
 
 const aggregationSchema = z
   .strictObject({ ...metricShapes, aggs: namedLeaves.optional() })
@@ -217,13 +234,11 @@ const aggregationSchema = z
   }, BESIDE_OTHERS)
   .meta({ id: "Aggregation", ...ONE_KIND });
 
-const aggregationsSchema = z
-  .record(z.string().min(1).max(64), aggregationSchema)
-  .refine((aggs) => Object.keys(aggs).length <= AGGREGATIONS_MAX, {
-    message: `at most ${AGGREGATIONS_MAX} aggregations`,
-    ...BESIDE_OTHERS,
-  })
-  .meta({ maxProperties: AGGREGATIONS_MAX });
+const aggregationsSchema = withKeys(
+  z.record(z.string().min(1).max(64), aggregationSchema),
+  AGGREGATIONS_MAX,
+  "aggregations",
+);
 
 export type Aggregation =
   | { readonly kind: "terms"; readonly field: string; readonly size: number; readonly aggs: Aggregations }
@@ -258,13 +273,7 @@ function toAggregation(input: AggregationInput): Aggregation {
 }
 
 /** Field to direction, in the order given. */
-const sortSchema = z
-  .record(fieldSchema, z.enum(["asc", "desc"]))
-  .refine((sort) => Object.keys(sort).length <= SORT_FIELDS_MAX, {
-    message: `at most ${SORT_FIELDS_MAX} fields`,
-    ...BESIDE_OTHERS,
-  })
-  .meta({ maxProperties: SORT_FIELDS_MAX });
+const sortSchema = withKeys(z.record(fieldSchema, z.enum(["asc", "desc"])), SORT_FIELDS_MAX, "fields");
 
 export interface SortKey {
   readonly field: string;

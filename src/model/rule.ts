@@ -1,13 +1,12 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS, WITH_NAMES } from "../lib/fault.ts";
+import { BESIDE_OTHERS, passIssues, unlessTooMuch, WITH_NAMES } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import {
   ALWAYS,
   CONDITION_DEPTH_MAX,
   fieldTestSchema,
   keywordSchema,
-  measureCondition,
   toFieldTest,
   toKeywordTest,
   type Condition,
@@ -37,6 +36,8 @@ const REFERENCES_MAX = 50;
 export const EXCEPTIONS_MAX = 100;
 export const ENDED_EXCEPTIONS_MAX = 100;
 const ACTIONS_MAX = 10;
+/** More than there are: one that is given twice is told by its place. */
+const ACTION_CHANNELS_MAX = 10;
 const DEDUP_PERIOD_DEFAULT = "1h";
 
 type TestInput = z.infer<typeof fieldTestSchema>;
@@ -55,7 +56,7 @@ const conditionSchema: z.ZodType<ConditionInput> = z
     z.unknown().transform((input, context): ConditionInput => {
       const parsed = itemSchemaOf(input).safeParse(input, WITH_NAMES);
       if (parsed.success) return parsed.data as ConditionInput;
-      for (const issue of parsed.error.issues) context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
+      passIssues(parsed.error, context);
       return z.NEVER;
     }),
   )
@@ -74,17 +75,29 @@ function itemSchemaOf(input: unknown): z.ZodType {
 }
 
 /** How deep a body nests is bounded before it gets here; how deep conditions may nest is said here. */
-export const conditionsSchema = z
+const conditionList = z
   .array(conditionSchema)
   .max(CONDITION_ITEMS_MAX)
   .superRefine((items, context) => {
-    const { tests } = measureCondition(toConditions(items));
-    if (tests > RULE_TESTS_MAX) {
-      context.addIssue({ code: "custom", path: [], message: `at most ${RULE_TESTS_MAX} tests in all` });
-    }
     const path = tooDeep(items, CONDITION_DEPTH_MAX);
     if (path) context.addIssue({ code: "custom", path, message: `nested deeper than ${CONDITION_DEPTH_MAX}` });
   });
+export const conditionsSchema = unlessTooMuch(conditionList, refuseTests);
+const someConditionsSchema = unlessTooMuch(conditionList.min(1), refuseTests);
+
+function refuseTests(items: unknown): string | undefined {
+  return countTests(items) > RULE_TESTS_MAX ? `at most ${RULE_TESTS_MAX} tests in all` : undefined;
+}
+
+/** Those of a list of any shape; a list without any counts as one. */
+function countTests(items: unknown): number {
+  let tests = 0;
+  for (const item of Array.isArray(items) ? (items as unknown[]) : []) {
+    const { any, all, not } = (item ?? {}) as Record<string, unknown>;
+    tests += countTests(any ?? all ?? (not === undefined ? undefined : [not]));
+  }
+  return Math.max(1, tests);
+}
 
 /** Where the first condition stands that has others in it although so many levels are above it. */
 function tooDeep(items: readonly ConditionInput[], levels: number): PropertyKey[] | undefined {
@@ -151,7 +164,7 @@ const thresholdSchema = z.strictObject({
 
 const stepSchema = z.strictObject({
   name: z.string().trim().min(1).max(100),
-  conditions: conditionsSchema.min(1),
+  conditions: someConditionsSchema,
   count: z.int().min(1).max(STEP_COUNT_MAX).default(1).describe("how many events make the step"),
   group_by: pathsSchema
     .optional()
@@ -160,7 +173,7 @@ const stepSchema = z.strictObject({
 
 export const exceptionInputSchema = z
   .strictObject({
-    conditions: conditionsSchema.min(1),
+    conditions: someConditionsSchema,
     reason: z.string().trim().min(1).max(1000),
     expires_at: timeSchema.nullable().optional().describe("default: never"),
   })
@@ -176,7 +189,9 @@ const keptExceptionSchema = exceptionInputSchema
   .meta({ id: "KeptException", description: "an exception that the rule has, by its id, or a new one" });
 
 const actionSchema = z
-  .strictObject({ alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).superRefine(refuseRepeated) }) })
+  .strictObject({
+    alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(ACTION_CHANNELS_MAX).superRefine(refuseRepeated) }),
+  })
   .meta({ id: "RuleAction" });
 
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;

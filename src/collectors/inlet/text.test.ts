@@ -29,3 +29,16 @@ test("a sample is short and harmless to a terminal", () => {
   expect(sample).toMatch(/^·\[2J·é/);
   expect(sampleOf(`${"a".repeat(199)}😀`).isWellFormed()).toBe(true);
 });
+
+test("a sample does not show what lets somebody in somewhere", () => {
+  const hidden = [
+    ['{"password":hunter2x}', '{"password":"(hidden)"}'],
+    ['{"a":1,"userPass": "x\\"y","b":2}', '{"a":1,"userPass": "(hidden)","b":2}'],
+    ['{"pwd":"cut of', '{"pwd":"(hidden)"'],
+    ['{"Set-Cookie":["a","b"],"c":1}', '{"Set-Cookie":"(hidden)","c":1}'],
+    ['{"credentials":{"a":{"b":1},"c":"x"},"d":1}', '{"credentials":"(hidden)"'],
+    ['{"private_key":1,"pin":2,"name":"Hall"}', '{"private_key":"(hidden)","pin":"(hidden)","name":"Hall"}'],
+  ] as const;
+  for (const [text, sample] of hidden) expect(sampleOf(text)).toBe(sample);
+  expect(sampleOf(Buffer.from('{"token":"x"}'))).toBe('{"token":"(hidden)"}');
+});

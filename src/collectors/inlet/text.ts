@@ -1,5 +1,6 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Reading } from "../reading.ts";
+import { hideSecretsInText } from "../secrets.ts";
 
 // From the bytes of a line to its text. Old devices send what is not UTF-8 and still is text: that is read, with a mark in
 // place of each byte that has no meaning. What is no text at all is refused.
@@ -42,7 +43,7 @@ export function markReplaced(reading: Reading, { isReplaced }: LineText): Readin
   return { kind: "events", events };
 }
 
-/** The beginning of what was refused, fit to be shown. */
+/** The beginning of what was refused, fit to be shown: without what lets somebody in somewhere. */
 export function sampleOf(given: Uint8Array | string): string {
   const text =
     typeof given === "string"
@@ -50,7 +51,7 @@ export function sampleOf(given: Uint8Array | string): string {
       : Buffer.from(given.subarray(0, 4 * SAMPLE_CHARACTERS_MAX))
           .toString("utf8")
           .slice(0, SAMPLE_CHARACTERS_MAX);
-  return text.toWellFormed().replaceAll(/\p{Cc}/gu, "·");
+  return hideSecretsInText(text.toWellFormed().replaceAll(/\p{Cc}/gu, "·"));
 }
 
 function countOf(text: string, is: (code: number) => boolean): number {

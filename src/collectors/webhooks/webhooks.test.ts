@@ -51,6 +51,20 @@ describe("whatever comes", () => {
     for (const missing of ["device_ip", "dst_port", "dst_mac", "bytes"]) expect(raw).not.toHaveProperty(missing);
   });
 
+  test.each([
+    ["passwd", "pwd", "pass", "private_key", "Cookie", "set-cookie", "credentials", "bearer", "privateKey"],
+    ["pass_word", "PASS", "user_pass", "dbPass", "dbPwd", "API-Key", "passcodes", "client_secret", "tokens"],
+  ])("neither is what stands under %s, %s, %s and the like; what only sounds like it is", (...secrets) => {
+    const others = ["bypass", "compass", "passed", "token_type", "pinned", "spin", "cookie_count"];
+    const held = Object.fromEntries([...secrets, ...others].map((name) => [name, `v-${name}`]));
+    const { raw } = event("network", { some: held, credentials: { user: { name: "deep" } } });
+    const kept = Object.fromEntries([
+      ...secrets.map((name) => [name, "(hidden)"]),
+      ...others.map((name) => [name, `v-${name}`]),
+    ]) as JsonValue;
+    expect(raw).toMatchObject({ some: kept, credentials: { user: { name: "(hidden)" } } });
+  });
+
   test.each(BODY_NAMES)("%s: what nobody knows is kept as it is", (name) => {
     expect(event(name, { some: "thing" })).toMatchObject({ type: "unparsed", source: name, raw: { some: "thing" } });
     expect(event(name, ["text"])).toMatchObject({ type: "unparsed", raw: { body: "text" } });

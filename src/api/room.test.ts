@@ -1,0 +1,77 @@
+import { once } from "node:events";
+import { connect, type AddressInfo } from "node:net";
+import fastify, { type FastifyInstance } from "fastify";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { addEndpoint, dataText, endpoint } from "./endpoint.ts";
+import { toProblem } from "./problems.ts";
+import { Room } from "./room.ts";
+
+// A server with large answers, and room for one and a half of them.
+
+const MANY = 20_000_000;
+
+let app: FastifyInstance;
+let port: number;
+/** What the slow answer waits for. */
+let late: PromiseWithResolvers<void>;
+beforeEach(async () => {
+  late = Promise.withResolvers();
+  app = fastify();
+  app.setValidatorCompiler(() => () => true);
+  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
+  app.setErrorHandler((error, _request, reply) => {
+    const problem = toProblem(error)!;
+    return reply.code(problem.status).headers(problem.headers).send(problem.message);
+  });
+  const rooms = { bodyBytesMax: 1000, bodyRoom: new Room(1000), answerRoom: new Room(1.5 * MANY), now: Date.now };
+  const add = (path: `/${string}`, scope: "events:read" | "events:write", length: number, until?: Promise<void>) => {
+    const about = { operationId: path, tag: "x", summary: "x", answers: {} };
+    const handle = async () => {
+      await until;
+      return dataText(`"${"x".repeat(length)}"`);
+    };
+    addEndpoint(app, endpoint({ method: "GET", path, scopes: [scope], ...about, handle }), rooms);
+  };
+  add("/many", "events:read", MANY);
+  add("/late", "events:read", MANY, late.promise);
+  add("/done", "events:write", MANY);
+  add("/few", "events:read", 1_000_000);
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  port = (app.server.address() as AddressInfo).port;
+});
+afterEach(() => app.close());
+
+const ask = async (path: string) => {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`);
+  return { status: answer.status, retryAfter: answer.headers.get("retry-after"), length: (await answer.text()).length };
+};
+/** Asks on a line of its own. */
+const begin = (path: string) => {
+  const socket = connect(port, "127.0.0.1").pause();
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  return socket;
+};
+
+test("large answers that are under way share one room, which comes back with those that are out or not wanted any more", async () => {
+  const unread = begin("/many");
+  await once(unread, "readable");
+  expect(await ask("/many")).toMatchObject({ status: 503, retryAfter: "1" });
+  // Small ones always have room, and what has been done is told.
+  expect(await ask("/few")).toMatchObject({ status: 200 });
+  expect((await ask("/done")).length).toBeGreaterThan(MANY);
+  expect(await ask("/many")).toMatchObject({ status: 503 });
+  unread.destroy();
+  await expect.poll(() => ask("/many"), { timeout: 20_000 }).toMatchObject({ status: 200 });
+  for (let round = 0; round < 3; round++) expect((await ask("/many")).length).toBeGreaterThan(MANY);
+});
+
+test("who hangs up before the answer is there takes no room", async () => {
+  const accepted = once(app.server, "request");
+  const gone = begin("/late");
+  const [, response] = await accepted;
+  gone.destroy();
+  await once(response, "close");
+  late.resolve();
+  await expect.poll(() => ask("/many"), { timeout: 20_000 }).toMatchObject({ status: 200 });
+  expect(await ask("/many")).toMatchObject({ status: 200 });
+});
