@@ -5,11 +5,12 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Real servers, real stores, real crashes: slow machines get time, and nothing asserts on it.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
     // Stores start threads, and threads load code: from the same cache as the service.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/tocsin", import.meta.url)) },
     pool: "forks",
-    maxWorkers: 2,
+    // Many wait for processes that start or end: one more than most machines that test have cores.
+    maxWorkers: 3,
   },
 });
