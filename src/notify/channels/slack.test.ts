@@ -129,7 +129,7 @@ test("what an attacker writes is text in every place of the message", async () =
   expect(sections(single)).toEqual(
     expect.arrayContaining([`*Resolved:* ${safe}\n${safe}`, `*Comment*\n${safe}`, `*Actions taken*\n${safe}`]),
   );
-  expect(sections(digest)).toContain(`*Rules*\n• ${safe}: 2`);
+  expect(sections(digest)).toContain(`*Rules*\n• ${safe}: 1`);
   expect(sections(digest).join("\n")).toContain(`Resolved (false positive, by ${safe}): ${safe}\n`);
 });
 
