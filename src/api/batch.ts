@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
 import type { Fault } from "../lib/fault.ts";
 import {
@@ -130,7 +131,7 @@ async function itemsOfPieces(bytes: Buffer, rules: BatchRules): Promise<Iterable
     sinceTurn += piece.length;
     if (sinceTurn < TURN_BYTES) continue;
     sinceTurn = 0;
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
   }
   return {
     *[Symbol.iterator]() {

@@ -1,4 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { canonicalAddress } from "../lib/ip.ts";
@@ -13,7 +14,7 @@ import { markReplaced, sampleOf, textOf } from "./inlet/text.ts";
 import { readLine } from "./lines.ts";
 import { lateWords } from "./status.ts";
 import { UNPARSED_TYPE, type ReadContext, type ReadFlow, type Reading, type RefusalReason } from "./reading.ts";
-import { nextTurn, thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
+import { thingsOf, TURN_BYTES, type PostedBody, type Thing } from "./things.ts";
 import { OpenEvents } from "./webhooks/open-events.ts";
 import { readBody } from "./webhooks/webhooks.ts";
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { piecesOf, withoutByteOrderMark } from "../lib/json.ts";
 import type { JsonValue } from "../model/event.ts";
 import type { CollectName } from "../model/key.ts";
@@ -116,8 +117,4 @@ function linesOf(bytes: Buffer): Buffer[] {
     start = end + 1;
   }
   return lines;
-}
-
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime, startOfDay } from "../lib/time.ts";
@@ -395,10 +396,6 @@ function asOf(now: number, draft: EventDraft): EventDraft {
 
 function idsOf(stored: readonly StoredEvent[]): string[] {
   return stored.map(({ id }) => id);
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function asReplay(submitted: Submitted): Submitted {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
@@ -209,7 +210,7 @@ export class Follower {
         this.lag = Math.max(0, this.lag - rows.length);
         this.rowsRead += rows.length;
         // Questions and messages come in between.
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
     }
     await this.#flushTail(this.#tails.at(-1)!);

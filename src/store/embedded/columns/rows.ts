@@ -1,7 +1,7 @@
 import { CLASSES, SEVERITIES, SOURCE_KINDS, sourceKind, type Event, type JsonObject } from "../../../model/event.ts";
 import type { Scalar } from "../../../model/condition.ts";
 import { OBJECT, PATH_CHARACTERS_MAX, visitFields, type FieldValue } from "../../../model/field.ts";
-import { COLUMNS, HOT_FIELDS, hotField, LARGE, type ColumnType } from "./table.ts";
+import { COLUMNS, HOT_FIELDS, hotField, LARGE, restKey, type ColumnType, type RestType } from "./table.ts";
 
 // Events as rows, laid out as the engine has them: a column's values side by side, short texts in place. So a few buffers
 // cross over between threads instead of thirty cells for each event, and the collector of garbage has nothing to copy.
@@ -111,7 +111,7 @@ export class RowsPacker {
       this.#addFields(event);
     }
     this.#setText(TYPE, event.type);
-    if (this.#nameless.length > 0) this.#addToRest(restKey(UNNAMED, "m"), JSON.stringify(this.#nameless.splice(0)));
+    if (this.#nameless.length > 0) this.#addToRest(keyOf(UNNAMED, "m"), JSON.stringify(this.#nameless.splice(0)));
     if ((this.#odd & LARGE) !== 0) this.#large++;
     else if (this.#rest !== "") this.#setText(REST, `${this.#rest}}`);
     this.#setInteger(ODD, this.#odd);
@@ -204,7 +204,7 @@ export class RowsPacker {
       return;
     }
     this.#noteOdd(field);
-    this.#addToRest(restKey(field, type[0] as RestType), type === "string" ? JSON.stringify(value) : String(value));
+    this.#addToRest(keyOf(field, type[0] as RestType), type === "string" ? JSON.stringify(value) : String(value));
   }
 
   #addSeveral(field: Field, values: readonly (Scalar | null)[]): void {
@@ -217,14 +217,14 @@ export class RowsPacker {
   #addMany(field: Field, values: readonly (Scalar | null)[]): void {
     if (field === UNNAMED) return values.forEach((value) => value !== null && this.#nameless.push(value));
     this.#noteOdd(field);
-    this.#addToRest(restKey(field, "m"), JSON.stringify(values));
+    this.#addToRest(keyOf(field, "m"), JSON.stringify(values));
   }
 
   /** The path leads to an object. */
   #addWhole(field: Field): void {
     if (field === UNNAMED) return;
     this.#noteOdd(field);
-    this.#addToRest(restKey(field, "o"), "1");
+    this.#addToRest(keyOf(field, "o"), "1");
   }
 
   #noteOdd({ hot }: Field): void {
@@ -327,10 +327,8 @@ interface Field {
   readonly inner: Map<string, Field>;
 }
 
-type RestType = "s" | "n" | "b" | "m" | "o";
-
-function restKey({ keys, path }: Field, type: RestType): string {
-  return (keys[type] ??= `${JSON.stringify(`${type}:${path}`)}:`);
+function keyOf({ keys, path }: Field, type: RestType): string {
+  return (keys[type] ??= restKey(type, path));
 }
 
 function fieldOf(path: string, isDotted: boolean): Field {

@@ -32,6 +32,14 @@ export function hotField(path: string): HotField | undefined {
   return hotByPath.get(path);
 }
 
+/** What a value is that stands in `rest`: a text, a number, a boolean, several values, an object. */
+export type RestType = "s" | "n" | "b" | "m" | "o";
+
+/** What stands before such a value of a path. */
+export function restKey(type: RestType, path: string): string {
+  return `${JSON.stringify(`${type}:${path}`)}:`;
+}
+
 export type ColumnType = "BIGINT" | "UTINYINT" | "INTEGER" | "DOUBLE" | "VARCHAR";
 
 export const COLUMNS: readonly { readonly name: string; readonly type: ColumnType }[] = [

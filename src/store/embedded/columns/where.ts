@@ -10,7 +10,7 @@ import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
-import { CODED, HOT_FIELDS, hotField, LARGE, type HotField } from "./table.ts";
+import { CODED, HOT_FIELDS, hotField, LARGE, restKey, type HotField, type RestType } from "./table.ts";
 import {
   booleanSql,
   COMPARISONS,
@@ -98,9 +98,7 @@ export function isCoded(field: string): field is keyof typeof CODED {
   return field in CODED;
 }
 
-/** Keys of `rest`: a type and a path. */
-type RestType = "s" | "n" | "b" | "m" | "o";
-const key = (type: RestType, path: string) => JSON.stringify(`${type}:${path}`);
+/** Where such a value stands in `rest`, for the engine. */
 export const pointer = (type: RestType, path: string) => `/${type}:${path.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
 const ALWAYS_THERE: ReadonlySet<string> = new Set([
@@ -120,7 +118,7 @@ export function existsSql(field: string, parameters: Parameters): string {
   const hot = hotField(field);
   if (hot) return or([`${hot.column} IS NOT NULL`, isOdd(hot, parameters)]);
   const kinds = (["s", "n", "b", "m", "o"] as const).map(
-    (type) => `contains(rest, ${parameters.bind(`${key(type, field)}:`)})`,
+    (type) => `contains(rest, ${parameters.bind(`${restKey(type, field)}`)})`,
   );
   return notNull(or(kinds));
 }
@@ -199,21 +197,21 @@ function restSql(test: FieldValueTest, parameters: Parameters): string {
   const parts: string[] = [];
 
   const starts = jsonStarts(test);
-  if (starts) parts.push(...starts.map((start) => has(`${key("s", field)}:${start}`)));
+  if (starts) parts.push(...starts.map((start) => has(`${restKey("s", field)}${start}`)));
   else if (textSql(test, "rest", new Parameters()) !== FALSE) {
     // Parsing costs much more than a look at the text.
-    const may = and([has(`${key("s", field)}:`), textMayHoldSql(test, parameters)]);
+    const may = and([has(`${restKey("s", field)}`), textMayHoldSql(test, parameters)]);
     parts.push(onlyThen(may, notNull(textSql(test, extract("s"), parameters))));
   }
   if (numberSql(test, "rest") !== FALSE) {
     const number = `try_cast(${extract("n")} AS DOUBLE)`;
-    parts.push(onlyThen(has(`${key("n", field)}:`), notNull(numberSql(test, number))));
+    parts.push(onlyThen(has(`${restKey("n", field)}`), notNull(numberSql(test, number))));
   }
   for (const item of listOf(test)) {
     if ((operator === "equals" || operator === "in") && typeof item === "boolean")
-      parts.push(has(`${key("b", field)}:${item}`));
+      parts.push(has(`${restKey("b", field)}${item}`));
   }
-  parts.push(onlyThen(has(`${key("m", field)}:`), severalSql(test, parameters)));
+  parts.push(onlyThen(has(`${restKey("m", field)}`), severalSql(test, parameters)));
   return notNull(or(parts));
 }
 
@@ -341,7 +339,7 @@ export function restValuesSql(field: string, parameters: Parameters): string {
   // Looking for the key is much cheaper than parsing, and most rows have one of the four, or none.
   const kinds = (["s", "n", "b", "m"] as const).map(
     (type) =>
-      `WHEN contains(rest, ${parameters.bind(`${key(type, field)}:`)}) THEN json_extract(rest, ${parameters.bind(pointer(type, field))})`,
+      `WHEN contains(rest, ${parameters.bind(`${restKey(type, field)}`)}) THEN json_extract(rest, ${parameters.bind(pointer(type, field))})`,
   );
   return `CASE ${kinds.join(" ")} END`;
 }
