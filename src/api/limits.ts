@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
-import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { parseAddress } from "../lib/ip.ts";
+import { recentlyUsed } from "../lib/recently-used.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store/store.ts";
@@ -64,7 +64,7 @@ export class Limits {
   readonly #now: () => number;
   readonly #uses = new Map<string, Use>();
   readonly #changed = new Set<string>();
-  readonly #addresses = new LRUCache<string, Window>({ max: ADDRESSES_MAX });
+  readonly #addresses = recentlyUsed<string, Window>(ADDRESSES_MAX);
   readonly #saver: NodeJS.Timeout;
   /** False from a failure on until counts can be written again: they are not tried for every request. */
   #canSave = true;

@@ -1,9 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { canonicalAddress } from "../lib/ip.ts";
 import { isDeeperThan } from "../lib/json.ts";
+import { recentlyUsed } from "../lib/recently-used.ts";
 import { bodyHash } from "../lib/signature.ts";
 import type { EventDraft } from "../model/event.ts";
 import { COLLECT_NAMES, type CollectName } from "../model/key.ts";
@@ -86,7 +86,7 @@ export class Posts {
   readonly #options: PostsOptions;
   readonly #open = new OpenEvents();
   readonly #names: Readonly<Record<CollectName, PostTally>>;
-  readonly #signatures = new LRUCache<string, true>({ max: SIGNATURES_MAX });
+  readonly #signatures = recentlyUsed<string, true>(SIGNATURES_MAX);
   readonly #things: Counter<"name" | "outcome">;
   readonly #refused: Counter<"name" | "reason">;
 

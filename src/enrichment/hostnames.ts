@@ -1,9 +1,10 @@
 import { Resolver } from "node:dns/promises";
 import { isIPv6 } from "node:net";
-import { LRUCache } from "lru-cache";
+import type { LRUCache } from "lru-cache";
 import { Counter, type Registry } from "prom-client";
 import { parseAddress } from "../lib/ip.ts";
 import { reachOf } from "../lib/reach.ts";
+import { recentlyUsed } from "../lib/recently-used.ts";
 
 // Names for addresses, by reverse DNS. Whoever asks is answered at once with what is known; what is not is looked up
 // afterwards, a little at a time, and is there when it is asked for again.
@@ -57,7 +58,7 @@ export class Hostnames {
     const { resolver, registry, now = Date.now, namesMax = NAMES_MAX, systemServers } = options;
     this.#options = options;
     this.#now = now;
-    this.#known = new LRUCache({ max: namesMax });
+    this.#known = recentlyUsed(namesMax);
     this.#resolver = new Resolver({ timeout: LOOKUP_TIMEOUT_MS, tries: LOOKUP_TRIES });
     const servers = resolver === null ? systemServers : [resolver];
     if (servers) this.#resolver.setServers(servers);

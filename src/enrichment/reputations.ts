@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { recentlyUsed } from "../lib/recently-used.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { JsonObject } from "../model/event.ts";
 import type { EventStore, Reputation, ReputationStore } from "../store/store.ts";
@@ -47,10 +47,10 @@ export interface ReputationsOptions {
 
 export class Reputations {
   readonly #options: ReputationsOptions;
-  readonly #known = new LRUCache<string, Reputation>({ max: KNOWN_MAX });
-  readonly #addressOfEvent = new LRUCache<string, string>({ max: EVENTS_REMEMBERED_MAX });
+  readonly #known = recentlyUsed<string, Reputation>(KNOWN_MAX);
+  readonly #addressOfEvent = recentlyUsed<string, string>(EVENTS_REMEMBERED_MAX);
   /** Until when an address that was given up is left alone. */
-  readonly #givenUp = new LRUCache<string, number>({ max: GIVEN_UP_MAX });
+  readonly #givenUp = recentlyUsed<string, number>(GIVEN_UP_MAX);
   readonly #wanted: Wanted;
   readonly #drop: (what: DroppedKind, count: number) => void;
   readonly #outcomes: Counter<"outcome">;
