@@ -1,22 +1,27 @@
 import { connect } from "node:net";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Settings } from "../config/config.ts";
+import { DAY_MS } from "../lib/time.ts";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
-const MIDNIGHT = Date.UTC(2026, 10, 16);
 const plans: Settings["plans"] = {
   starter: { perMinute: 3, perDay: 5 },
   pro: { perMinute: 4, perDay: 100 },
   enterprise: { perMinute: 5, perDay: null },
 };
 
-let clock: number;
+// One server for all of them: each test has keys and a day of its own.
+let midnight = Date.UTC(2026, 10, 16);
+let clock = midnight;
 let server: TestServer;
-beforeEach(async () => {
-  clock = MIDNIGHT - 3_600_000;
+beforeAll(async () => {
   server = await openTestServer({ settings: { plans, anonymousPerMinute: 2 }, now: () => clock });
 });
-afterEach(() => server.close());
+beforeEach(() => {
+  midnight += 2 * DAY_MS;
+  clock = midnight - 3_600_000;
+});
+afterAll(() => server.close());
 
 const limitsOf = ({ status, headers }: Answer) => [
   status,
@@ -45,7 +50,7 @@ describe("rate limits", () => {
   test("describe the window with the least remaining, and a refusal costs nothing of the other", async () => {
     const { secret } = server.addKey({ plan: "starter" });
     const minute = seconds(clock + 60_000);
-    const day = MIDNIGHT / 1000;
+    const day = midnight / 1000;
     expect(await ask(secret)).toEqual([200, 3, 2, minute]);
     expect(await ask(secret)).toEqual([200, 3, 1, minute]);
     expect(await ask(secret)).toEqual([200, 3, 0, minute]);
@@ -54,10 +59,10 @@ describe("rate limits", () => {
     expect(await ask(secret)).toEqual([200, 5, 1, day]);
     expect(await ask(secret)).toEqual([200, 5, 0, day]);
     expect(await ask(secret)).toEqual([429, 5, 0, day]);
-    clock = MIDNIGHT - 1;
+    clock = midnight - 1;
     expect(await ask(secret)).toEqual([429, 5, 0, day]);
-    clock = MIDNIGHT;
-    expect(await ask(secret)).toEqual([200, 3, 2, seconds(MIDNIGHT - 1 + 60_000)]);
+    clock = midnight;
+    expect(await ask(secret)).toEqual([200, 3, 2, seconds(midnight - 1 + 60_000)]);
   });
 
   test("of which both windows are used up tell of the one that keeps the client out longer", async () => {
@@ -66,8 +71,8 @@ describe("rate limits", () => {
     clock += 60_000;
     for (const remaining of [2, 1, 0]) expect((await ask(secret))[2]).toBe(remaining);
     const refused = await server.call("GET", "/v1/events", { key: secret });
-    expect(limitsOf(refused)).toEqual([429, 5, 0, MIDNIGHT / 1000]);
-    expect(refused.headers["retry-after"]).toBe(String((MIDNIGHT - clock) / 1000));
+    expect(limitsOf(refused)).toEqual([429, 5, 0, midnight / 1000]);
+    expect(refused.headers["retry-after"]).toBe(String((midnight - clock) / 1000));
     expect(refused.body.error.message).toContain("the limit of 5 requests a day is used up");
   });
 
@@ -122,8 +127,8 @@ describe("rate limits", () => {
     for (let i = 0; i < 3; i++) await ask(secret);
     clock += 60_000;
     server = await server.restart();
-    expect(await ask(secret)).toEqual([200, 5, 1, MIDNIGHT / 1000]);
-    expect(await ask(secret)).toEqual([200, 5, 0, MIDNIGHT / 1000]);
+    expect(await ask(secret)).toEqual([200, 5, 1, midnight / 1000]);
+    expect(await ask(secret)).toEqual([200, 5, 0, midnight / 1000]);
     expect((await ask(secret))[0]).toBe(429);
     server = await server.restart();
     expect((await ask(secret))[0]).toBe(429);
