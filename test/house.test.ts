@@ -120,3 +120,24 @@ test("importing a file does nothing: only main.mjs and the code of a thread act 
   });
   expect(wrong, "put it in a function that app.ts or a command calls").toEqual([]);
 });
+
+/** It checks what people send, and runs for one import of rules. */
+const CHECKING_THREADS = ["sigma/worker.ts"];
+
+/** What a file of ours brings with it when it is loaded, packages by their names. */
+function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
+  const text = readFileSync(join(root, file), "utf8");
+  for (const [, from] of text.matchAll(/^(?:import|export)(?! type\b)[^;]*?from "([^"]+)";$/gm)) {
+    const target = from!.startsWith(".") ? relative(root, join(root, dirname(file), from!)) : from!;
+    if (loaded.has(target)) continue;
+    loaded.add(target);
+    if (target.endsWith(".ts")) loadedWith(target, loaded);
+  }
+  return loaded;
+}
+
+test("threads that check nothing load no schemas: each would take a tenth of a second of every start, and megabytes", () => {
+  const threads = sources.filter((file) => /^serveThread\(/m.test(readFileSync(join(root, file), "utf8")));
+  const loading = threads.filter((file) => loadedWith(file).has("zod"));
+  expect(loading, "keep what they need apart from its schema, as model/condition.ts is").toEqual(CHECKING_THREADS);
+});

@@ -6,7 +6,7 @@ import { ruleFileParser } from "../src/detection/rule-file.ts";
 import { runRuleTests } from "../src/detection/rule-tests.ts";
 import { printRuleTables } from "../src/docs/rules-page.ts";
 import { sourceNames } from "../src/model/event.ts";
-import { conditionsSchema, exceptionInputSchema, ruleInputSchema } from "../src/model/rule.ts";
+import { conditionsSchema, exceptionInputSchema, ruleInputSchema } from "../src/model/rule-schema.ts";
 import { readRules } from "../src/sigma/rule-import.ts";
 import { parseMapping } from "../src/sigma/mapping.ts";
 

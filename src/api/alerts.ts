@@ -22,7 +22,7 @@ import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import { boundParameter, refuseBackwards } from "../model/query.ts";
-import { exceptionInputSchema } from "../model/rule.ts";
+import { exceptionInputSchema } from "../model/rule-schema.ts";
 import { exceptionFaults } from "../model/rule-faults.ts";
 import type { AlertTotals, Store } from "../store/store.ts";
 import {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { eventSchema } from "../model/event-schema.ts";
-import { HISTOGRAM_BUCKETS_MAX } from "../model/query.ts";
+import { HISTOGRAM_BUCKETS_MAX } from "../store/store.ts";
 
 // What a search answers, for the document of the API.
 

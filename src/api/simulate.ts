@@ -3,7 +3,7 @@ import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simula
 import { DAY_MS } from "../lib/time.ts";
 import { eventSchema } from "../model/event-schema.ts";
 import { boundSchema } from "../model/query.ts";
-import { simulatedRuleSchema } from "../model/rule.ts";
+import { simulatedRuleSchema } from "../model/rule-schema.ts";
 import type { Store } from "../store/store.ts";
 import { ClientGone } from "./body.ts";
 import { dataText, endpoint, type Endpoint } from "./endpoint.ts";

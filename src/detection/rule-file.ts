@@ -12,7 +12,8 @@ import {
   type JsonValue,
 } from "../model/event.ts";
 import { classSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
-import { ANY_SOURCE, ruleInputSchema, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
+import { ANY_SOURCE, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
+import { ruleInputSchema } from "../model/rule-schema.ts";
 
 // Rules in files: YAML, one or several documents, each a rule as the API takes it, with tests beside it. In every text
 // `{platform}` stands for the platform's word and `{timezone}` for its time zone.

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { nearestName } from "./nearest.ts";
 
 /** What is wrong with one place of an input. */
@@ -45,22 +45,6 @@ export const BESIDE_OTHERS = {
   when: ({ value }: z.core.ParsePayload): boolean =>
     typeof value === "object" && value !== null && !Array.isArray(value),
 };
-
-/**
- * A schema that is asked only about what has not too much in it: each part of it costs, and can be at fault in itself.
- * `tooMuch` meets things of any type.
- */
-export function unlessTooMuch<Schema extends z.ZodType>(
-  schema: Schema,
-  tooMuch: (input: unknown) => string | undefined,
-) {
-  return z.preprocess((input, context) => {
-    const message = tooMuch(input);
-    if (message === undefined) return input;
-    context.addIssue({ code: "custom", message });
-    return z.NEVER;
-  }, schema);
-}
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { faultsOf } from "../lib/fault.ts";
-import { compileCondition, fieldTestSchema, keywordSchema, toFieldTest, toKeywordTest } from "./condition.ts";
+import { compileCondition, toFieldTest, toKeywordTest } from "./condition.ts";
+import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
 import type { Event, JsonObject } from "./event.ts";
 
 const event = (raw: JsonObject, more: Partial<Event> = {}): Event => ({

@@ -1,6 +1,4 @@
 import { RE2JS } from "re2js";
-import { z } from "zod";
-import { BESIDE_OTHERS, unlessTooMuch } from "../lib/fault.ts";
 import { parseCidr, rangeContains } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
@@ -8,52 +6,39 @@ import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
 import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
-import { ANY_FIELD, fieldReader, pathFault, type FieldValue } from "./field.ts";
+import { ANY_FIELD, fieldReader, type FieldValue } from "./field.ts";
 
 // The condition language: what a filter of a search and a condition of a rule say about one event.
-// This file is the meaning; a store that evaluates conditions in its own engine must agree with it.
+// This file is the meaning; a store that evaluates conditions in its own engine must agree with it. How they are checked
+// stands in condition-schema.ts, which threads that never check one need not load.
 
 export type Scalar = string | number | boolean;
 
-const LIST_VALUES_MAX = 1000;
-const TEXT_VALUE_CHARACTERS_MAX = 8192;
-const PATTERN_CHARACTERS_MAX = 2048;
-const PATTERNS_MAX = 100;
-const GLOB_CHARACTERS_MAX = 1024;
 /** A pattern looks at this much of a text, from its beginning: however long a text is, it cannot hold anyone up. */
 export const PATTERN_TEXT_CHARACTERS_MAX = 65_536;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
 
-const SCALAR_WORDS = "a string, a number or a boolean";
-const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], { error: SCALAR_WORDS });
-/** Values of the wrong type that a list is told one by one. */
-const WRONG_VALUES_MAX = 10;
-const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
-  const wrong = Array.isArray(list) ? list.filter((item) => typeof item === "object").length : 0;
-  return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
-});
-const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
-const texts = oneOrSeveral(text, LIST_VALUES_MAX);
-const otherField = z.string().superRefine((path, context) => {
-  const fault = path === "id" ? "every id is different" : pathFault(path);
-  if (fault) context.addIssue({ code: "custom", message: fault });
-});
-const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
-
 const TIME_WORDS = "an ISO 8601 time with an offset or Z";
-
-/** One value, or a list of which any may hold. */
-function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
-  const error = `a text, or a list of 1 to ${itemsMax} texts`;
-  return unlessTooMuch(z.union([item, z.array(item).min(1).max(itemsMax)], { error }), (list) =>
-    Array.isArray(list) && list.some((value) => typeof value !== "string") ? error : undefined,
-  );
-}
 
 function listed<Item>(value: Item | readonly Item[]): readonly Item[] {
   return Array.isArray(value) ? (value as readonly Item[]) : [value as Item];
 }
+
+/** The kinds of value that operators are given. */
+interface ValueKinds {
+  scalar: Scalar;
+  scalars: readonly Scalar[];
+  texts: string | readonly string[];
+  globs: string | readonly string[];
+  patterns: string | readonly string[];
+  networks: string | readonly string[];
+  bound: number | string;
+  hours: string;
+  otherField: string;
+  flag: boolean;
+}
+export type ValueKind = keyof ValueKinds;
 
 type Test = (value: FieldValue) => boolean;
 
@@ -66,13 +51,14 @@ interface TestOptions {
 /** A comparison of two fields: true for a value of the one and a value of the other. */
 type Relation = (value: FieldValue, other: FieldValue, fold: (text: string) => string) => boolean;
 
-interface Operator<Schema extends z.ZodType = z.ZodType> {
-  readonly value: Schema;
+export interface Operator<Kind extends ValueKind = ValueKind> {
+  /** What it is compared with: condition-schema.ts says what that may be. */
+  readonly value: Kind;
   readonly about: string;
   /** What is wrong with a value of the right type, or with one of a list of them, in words. */
   fault?(value: Scalar, field: string, ignoreCase: boolean): string | undefined;
   /** True for one value that the path reached; the condition holds when it is true for any. */
-  test(value: z.infer<Schema>, options: TestOptions): Test;
+  test(value: ValueKinds[Kind], options: TestOptions): Test;
   /** The condition holds when the path reaches something and the test is true for none of it. */
   readonly negated?: true;
   readonly ignoresCase?: true;
@@ -80,8 +66,8 @@ interface Operator<Schema extends z.ZodType = z.ZodType> {
   readonly relation?: Relation;
 }
 
-/** Only here so that `test` and `fault` get the type of their value from its schema. */
-const operator = <Schema extends z.ZodType>(spec: Operator<Schema>): Operator<Schema> => spec;
+/** Only here so that `test` gets the type of its value from its kind. */
+const operator = <Kind extends ValueKind>(spec: Operator<Kind>): Operator<Kind> => spec;
 
 type CompareTexts = (value: string, wanted: string) => boolean;
 
@@ -96,7 +82,7 @@ const onText = (wanted: string | readonly string[], fold: (text: string) => stri
 
 const relates = (about: string, relation: Relation) =>
   operator({
-    value: otherField,
+    value: "otherField",
     about,
     ignoresCase: true,
     relation,
@@ -118,7 +104,7 @@ type Comparison = "gt" | "gte" | "lt" | "lte";
 
 const compares = (name: Comparison, about: string, holds: (value: number, bound: number) => boolean) =>
   operator({
-    value: bound,
+    value: "bound",
     about,
     fault: (value, field) => {
       if (field === "timestamp") return timeBound(name, value) === undefined ? TIME_WORDS : undefined;
@@ -140,7 +126,7 @@ export function timeBound(comparison: Comparison, value: Scalar): number | undef
 }
 
 const equals = operator({
-  value: scalar,
+  value: "scalar",
   about: "the value is this one; numbers never equal strings",
   ignoresCase: true,
   fault: topFieldFault,
@@ -148,7 +134,7 @@ const equals = operator({
 });
 
 const among = operator({
-  value: scalars,
+  value: "scalars",
   about: "the value is one of these",
   ignoresCase: true,
   fault: topFieldFault,
@@ -156,7 +142,7 @@ const among = operator({
 });
 
 const startsWith = operator({
-  value: texts,
+  value: "texts",
   about: "the value begins with this text, or with one of these",
   ignoresCase: true,
   test: (value, { fold }) => onText(value, fold, (a, b) => a.startsWith(b)),
@@ -169,7 +155,7 @@ export const OPERATORS = {
   in: among,
   not_in: { ...among, about: "there is a value, and none is one of these", negated: true },
   contains: operator({
-    value: texts,
+    value: "texts",
     about: "the value has this text in it, or one of these",
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, (a, b) => a.includes(b)),
@@ -177,13 +163,13 @@ export const OPERATORS = {
   starts_with: startsWith,
   prefix: { ...startsWith, about: "the same as starts_with" },
   ends_with: operator({
-    value: texts,
+    value: "texts",
     about: "the value ends with this text, or with one of these",
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, (a, b) => a.endsWith(b)),
   }),
   glob: operator({
-    value: oneOrSeveral(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
+    value: "globs",
     about: "the whole value is like this: * stands for any text, ? for one character, \\ before either for itself",
     ignoresCase: true,
     test: (value, { fold }) => {
@@ -196,7 +182,7 @@ export const OPERATORS = {
     },
   }),
   regex: operator({
-    value: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
+    value: "patterns",
     about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value's first ${PATTERN_TEXT_CHARACTERS_MAX} characters`,
     ignoresCase: true,
     fault: (pattern) => patternFault(String(pattern)),
@@ -206,7 +192,7 @@ export const OPERATORS = {
     },
   }),
   cidr: operator({
-    value: oneOrSeveral(z.string(), LIST_VALUES_MAX),
+    value: "networks",
     about:
       "the value is an address in this network, or in one of these; a network of IPv6 such as ::/0 has no IPv4 in it",
     fault: (network) =>
@@ -221,7 +207,7 @@ export const OPERATORS = {
   lt: compares("lt", "the number (or the timestamp) is less", (a, b) => a < b),
   lte: compares("lte", "the number (or the timestamp) is less or the same", (a, b) => a <= b),
   during: operator({
-    value: z.string().max(100),
+    value: "hours",
     about: "the timestamp lies in these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
     fault: (value, field) => {
       if (field !== "timestamp") return "compares timestamp only";
@@ -241,7 +227,7 @@ export const OPERATORS = {
   starts_with_field: relatesTexts("the value begins with a value of that other field", (a, b) => a.startsWith(b)),
   ends_with_field: relatesTexts("the value ends with a value of that other field", (a, b) => a.endsWith(b)),
   exists: operator({
-    value: z.boolean(),
+    value: "flag",
     about: "true: the path reaches a value other than null; false: it does not",
     test: () => () => true,
   }),
@@ -250,26 +236,11 @@ export const OPERATORS = {
 export type OperatorName = keyof typeof OPERATORS;
 export const OPERATOR_NAMES = Object.keys(OPERATORS) as OperatorName[];
 
-/** The operators that make sense of a value without knowing where it stands. */
-const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
-  "equals",
-  "in",
-  "contains",
-  "starts_with",
-  "ends_with",
-  "glob",
-  "regex",
-  "cidr",
-];
-
-/** Ids are compared as wholes: a store finds events by them without looking at each. */
-const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];
-
 export interface FieldTest {
   readonly kind: "test";
   readonly field: string;
   readonly operator: OperatorName;
-  /** Of the type that the operator's schema says. */
+  /** Of the kind that the operator says. */
   readonly value: Scalar | readonly Scalar[];
   readonly ignoreCase: boolean;
 }
@@ -282,49 +253,10 @@ export type Condition =
 
 export const ALWAYS: Condition = { kind: "all", of: [] };
 
-const operatorFields = Object.fromEntries(
-  OPERATOR_NAMES.map((name) => [name, OPERATORS[name].value.describe(OPERATORS[name].about).optional()]),
-) as { [Name in OperatorName]: z.ZodOptional<(typeof OPERATORS)[Name]["value"]> };
-
 /** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
-const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
-type FieldTestInput = z.infer<typeof fieldTestShape>;
-
-export const fieldTestSchema = fieldTestShape
-  .superRefine(refuseTest, BESIDE_OTHERS)
-  .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
-
-/** All faults at once: also what is wrong beside something of the wrong type. */
-function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
-  const isOfType = (field: string) => !context.issues.some(({ path }) => path?.[0] === field);
-  const fault = !isOfType("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
-  if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
-  const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
-  if (given.length !== 1) {
-    const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
-    context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
-    return;
-  }
-  const name = given[0]!;
-  if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
-    const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
-    context.addIssue({ code: "custom", path: [name], message });
-  }
-  if (input.field === "id" && !ID_OPERATORS.includes(name)) {
-    context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
-  }
-  const operator = OPERATORS[name] as Operator;
-  const refuseValue = (value: Scalar, path: PropertyKey[]) => {
-    const message = operator.fault?.(value, input.field, input.ignore_case === true);
-    if (message) context.addIssue({ code: "custom", path, message });
-  };
-  const value = input[name] as Scalar | Scalar[];
-  if (isOfType(name) && Array.isArray(value)) value.forEach((item, i) => refuseValue(item, [name, i]));
-  else if (isOfType(name)) refuseValue(value as Scalar, [name]);
-  if (input.ignore_case && !operator.ignoresCase) {
-    context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
-  }
-}
+export type FieldTestInput = {
+  [Name in OperatorName]?: ValueKinds[(typeof OPERATORS)[Name]["value"]] | undefined;
+} & { field: string; ignore_case?: boolean | undefined };
 
 export function toFieldTest(input: FieldTestInput): FieldTest {
   const operator = OPERATOR_NAMES.find((name) => input[name] !== undefined)!;
@@ -341,11 +273,9 @@ export function toFieldTest(input: FieldTestInput): FieldTest {
 }
 
 /** `{ keyword }`: a text that stands in any field, upper or lower case. */
-export const keywordSchema = z
-  .strictObject({ keyword: texts, ignore_case: z.boolean().default(true) })
-  .meta({ id: "Keyword", description: "this text, or one of these, stands in any field" });
+export type KeywordInput = { keyword: ValueKinds["texts"]; ignore_case: boolean };
 
-export function toKeywordTest({ keyword, ignore_case }: z.infer<typeof keywordSchema>): FieldTest {
+export function toKeywordTest({ keyword, ignore_case }: KeywordInput): FieldTest {
   return { kind: "test", field: ANY_FIELD, operator: "contains", value: keyword, ignoreCase: ignore_case };
 }
 

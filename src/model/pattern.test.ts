@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { fieldTestSchema } from "./condition.ts";
+import { fieldTestSchema } from "./condition-schema.ts";
 import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
 
 test.each([

@@ -1,18 +1,20 @@
 import { z } from "zod";
 import { DURATION, parseDuration } from "../lib/duration.ts";
-import { BESIDE_OTHERS, passIssues, unlessTooMuch, WITH_NAMES } from "../lib/fault.ts";
+import { BESIDE_OTHERS, passIssues, WITH_NAMES } from "../lib/fault.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
+import { unlessTooMuch } from "../lib/unless-too-much.ts";
 import {
   ALWAYS,
   conditionDepth,
   CONDITION_DEPTH_MAX,
   CONDITIONS_MAX,
-  fieldTestSchema,
-  keywordSchema,
   toFieldTest,
   toKeywordTest,
   type Condition,
+  type FieldTestInput,
+  type KeywordInput,
 } from "./condition.ts";
+import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
 import { pathFault, type TopField } from "./field.ts";
 
 // Questions about events, as they come in a search or an export, and as a store is asked.
@@ -21,7 +23,6 @@ const SEARCH_LIMIT_MAX = 1000;
 const TERMS_SIZE_MAX = 1000;
 const AGGREGATIONS_MAX = 20;
 const SORT_FIELDS_MAX = 5;
-export const HISTOGRAM_BUCKETS_MAX = 10_000;
 
 function timeBy(read: (text: string) => number | undefined) {
   return z
@@ -67,7 +68,7 @@ function withKeys<Schema extends z.ZodType>(schema: Schema, keysMax: number, wor
   ).meta({ maxProperties: keysMax });
 }
 
-type FilterInput = z.infer<typeof fieldTestSchema> | z.infer<typeof keywordSchema> | { bool: BoolInput };
+type FilterInput = FieldTestInput | KeywordInput | { bool: BoolInput };
 interface BoolInput {
   must?: FilterInput[] | undefined;
   must_not?: FilterInput[] | undefined;

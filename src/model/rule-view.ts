@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { severitySchema } from "./event-schema.ts";
-import { CHANNELS, pathsSchema, type Rule, type RuleException, type RuleStats } from "./rule.ts";
+import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
+import { pathsSchema } from "./rule-schema.ts";
 
 // A rule as the API gives it.
 

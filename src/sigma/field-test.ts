@@ -1,5 +1,6 @@
 import { faultsOf } from "../lib/fault.ts";
-import { fieldTestSchema, keywordSchema, type OperatorName } from "../model/condition.ts";
+import type { OperatorName } from "../model/condition.ts";
+import { fieldTestSchema, keywordSchema } from "../model/condition-schema.ts";
 import { ANY_FIELD } from "../model/field.ts";
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, inChunks, notOf } from "./combine.ts";

@@ -1,6 +1,7 @@
 import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
-import { ruleInputSchema, type ConditionInput, type RuleInput } from "../model/rule.ts";
+import type { ConditionInput, RuleInput } from "../model/rule.ts";
+import { ruleInputSchema } from "../model/rule-schema.ts";
 import { allOf, listOf } from "./combine.ts";
 import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
 import { readFilter, type Filter } from "./filter.ts";

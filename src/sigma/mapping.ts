@@ -3,7 +3,8 @@ import { z } from "zod";
 import { faultsOf } from "../lib/fault.ts";
 import { parseYaml } from "../lib/yaml.ts";
 import { pathFault } from "../model/field.ts";
-import { ANY_SOURCE, conditionsSchema, type ConditionInput } from "../model/rule.ts";
+import { ANY_SOURCE, type ConditionInput } from "../model/rule.ts";
+import { conditionsSchema } from "../model/rule-schema.ts";
 import type { FieldNames } from "./field-test.ts";
 
 // Where Sigma's log sources and fields are found in our events. Ours is default-mapping.yaml; an own file goes before it.

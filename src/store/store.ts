@@ -37,6 +37,9 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** A histogram of more is refused. */
+export const HISTOGRAM_BUCKETS_MAX = 10_000;
+
 /** A question that cannot be answered as it stands; `field` is the place in the question. */
 export class QuestionRefused extends Error {
   readonly field: string;

@@ -1,13 +1,7 @@
 import { SOURCE_KINDS, sourceName } from "../../../model/event.ts";
-import {
-  HISTOGRAM_BUCKETS_MAX,
-  type Aggregation,
-  type AggregationResult,
-  type Aggregations,
-  type Bucket,
-} from "../../../model/query.ts";
+import type { Aggregation, AggregationResult, Aggregations, Bucket } from "../../../model/query.ts";
 import { formatTime } from "../../../lib/time.ts";
-import { QuestionRefused } from "../../store.ts";
+import { HISTOGRAM_BUCKETS_MAX, QuestionRefused } from "../../store.ts";
 import { CODED, hotField } from "./table.ts";
 import type { Parameters } from "./sql.ts";
 import { bucketsOf, keyOfStep, stepSql, type Steps } from "./steps.ts";

@@ -1,6 +1,5 @@
 import { formatTime } from "../../../lib/time.ts";
-import { HISTOGRAM_BUCKETS_MAX } from "../../../model/query.ts";
-import { QuestionRefused } from "../../store.ts";
+import { HISTOGRAM_BUCKETS_MAX, QuestionRefused } from "../../store.ts";
 
 // The steps of a histogram: bucket number n goes from n times the interval up to the next. Numbers are read as they are
 // written: 0.3 is three times 0.1, although their doubles are not.

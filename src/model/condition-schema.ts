@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { unlessTooMuch } from "../lib/unless-too-much.ts";
+import {
+  OPERATOR_NAMES,
+  OPERATORS,
+  type FieldTestInput,
+  type Operator,
+  type OperatorName,
+  type Scalar,
+  type ValueKind,
+} from "./condition.ts";
+import { ANY_FIELD, pathFault } from "./field.ts";
+
+// How conditions are checked and described.
+
+const LIST_VALUES_MAX = 1000;
+const TEXT_VALUE_CHARACTERS_MAX = 8192;
+const PATTERN_CHARACTERS_MAX = 2048;
+const PATTERNS_MAX = 100;
+const GLOB_CHARACTERS_MAX = 1024;
+const HOURS_CHARACTERS_MAX = 100;
+
+const SCALAR_WORDS = "a string, a number or a boolean";
+const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], { error: SCALAR_WORDS });
+/** Values of the wrong type that a list is told one by one. */
+const WRONG_VALUES_MAX = 10;
+const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
+  const wrong = Array.isArray(list) ? list.filter((item) => typeof item === "object").length : 0;
+  return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
+});
+const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
+const texts = oneOrSeveral(text, LIST_VALUES_MAX);
+const otherField = z.string().superRefine((path, context) => {
+  const fault = path === "id" ? "every id is different" : pathFault(path);
+  if (fault) context.addIssue({ code: "custom", message: fault });
+});
+const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
+
+/** One value, or a list of which any may hold. */
+function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
+  const error = `a text, or a list of 1 to ${itemsMax} texts`;
+  return unlessTooMuch(z.union([item, z.array(item).min(1).max(itemsMax)], { error }), (list) =>
+    Array.isArray(list) && list.some((value) => typeof value !== "string") ? error : undefined,
+  );
+}
+
+/** For each kind of value what it may be. */
+const VALUES = {
+  scalar,
+  scalars,
+  texts,
+  globs: oneOrSeveral(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
+  patterns: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
+  networks: oneOrSeveral(z.string(), LIST_VALUES_MAX),
+  bound,
+  hours: z.string().max(HOURS_CHARACTERS_MAX),
+  otherField,
+  flag: z.boolean(),
+} satisfies Record<ValueKind, z.ZodType>;
+
+/** The operators that make sense of a value without knowing where it stands. */
+const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
+  "equals",
+  "in",
+  "contains",
+  "starts_with",
+  "ends_with",
+  "glob",
+  "regex",
+  "cidr",
+];
+
+/** Ids are compared as wholes: a store finds events by them without looking at each. */
+const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];
+
+const operatorFields = Object.fromEntries(
+  OPERATOR_NAMES.map((name) => [name, VALUES[OPERATORS[name].value].describe(OPERATORS[name].about).optional()]),
+) as { [Name in OperatorName]: z.ZodOptional<(typeof VALUES)[(typeof OPERATORS)[Name]["value"]]> };
+
+/** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
+const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
+
+export const fieldTestSchema = fieldTestShape
+  .superRefine(refuseTest, BESIDE_OTHERS)
+  .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
+
+/** All faults at once: also what is wrong beside something of the wrong type. */
+function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
+  const isOfType = (field: string) => !context.issues.some(({ path }) => path?.[0] === field);
+  const fault = !isOfType("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
+  if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
+  const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
+  if (given.length !== 1) {
+    const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
+    context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
+    return;
+  }
+  const name = given[0]!;
+  if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
+    const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
+    context.addIssue({ code: "custom", path: [name], message });
+  }
+  if (input.field === "id" && !ID_OPERATORS.includes(name)) {
+    context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
+  }
+  const operator = OPERATORS[name] as Operator;
+  const refuseValue = (value: Scalar, path: PropertyKey[]) => {
+    const message = operator.fault?.(value, input.field, input.ignore_case === true);
+    if (message) context.addIssue({ code: "custom", path, message });
+  };
+  const value = input[name] as Scalar | Scalar[];
+  if (isOfType(name) && Array.isArray(value)) value.forEach((item, i) => refuseValue(item, [name, i]));
+  else if (isOfType(name)) refuseValue(value as Scalar, [name]);
+  if (input.ignore_case && !operator.ignoresCase) {
+    context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
+  }
+}
+
+export const keywordSchema = z
+  .strictObject({ keyword: texts, ignore_case: z.boolean().default(true) })
+  .meta({ id: "Keyword", description: "this text, or one of these, stands in any field" });
