@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeKey } from "./server-process.ts";
 import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
@@ -125,9 +126,7 @@ describe("rules import", () => {
       expect(again.code).toBe(1);
     }
 
-    const key = JSON.parse(
-      (await tocsin(["keys", "create", "--name", "t", "--scopes", "all", "--json", "--data-dir", data])).stdout,
-    ).key;
+    const key = await makeKey(data);
     server = await startTocsin(data);
     expect(await listed(server.address, key)).toEqual([
       expect.objectContaining({ name: "site.logins", enabled: false }),
@@ -136,9 +135,7 @@ describe("rules import", () => {
 
   test("through a running service, with the places of the files", async () => {
     const data = join(folder, "data");
-    const key = JSON.parse(
-      (await tocsin(["keys", "create", "--name", "t", "--scopes", "all", "--json", "--data-dir", data])).stdout,
-    ).key;
+    const key = await makeKey(data);
     server = await startTocsin(data);
     const paths = [write("0.yml", "# only a comment\n"), write("sigma.yml", SIGMA), write("own.yaml", RULE)];
 

@@ -6,7 +6,8 @@ import { cpSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } fr
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { makeKey } from "./server-process.ts";
 import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 let folder: string;
@@ -28,9 +29,20 @@ afterEach(() => {
 
 const KEY = /tsn_key_[0-9a-f]{32}_[0-9a-f]{64}/;
 
-describe("the first start", () => {
+describe("a first start where no folder is, for links that lead nowhere from another machine", () => {
+  let above: string;
+  let server: Running;
+  beforeAll(async () => {
+    above = makeFolder();
+    const env = { TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/x", TOCSIN_HOST: "0.0.0.0" };
+    server = await startTocsin(join(above, "not", "there", "yet"), { env });
+  });
+  afterAll(() => {
+    server.child.kill("SIGKILL");
+    rmSync(above, { recursive: true, force: true });
+  });
+
   test("prints a key with every right, and a curl line that works as pasted", async () => {
-    const server = await start(folder);
     await expect.poll(server.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
     const line = /^ *(curl .*)$/m.exec(server.output())![1]!;
     const answer = JSON.parse(execFileSync("sh", ["-c", line.replace("curl", "curl -sS")], { encoding: "utf8" }));
@@ -41,6 +53,17 @@ describe("the first start", () => {
     });
   });
 
+  test("makes the data folder, with the folders above it", async () => {
+    expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
+    expect(readdirSync(join(above, "not", "there", "yet"))).toContain("keys.db");
+  });
+
+  test("warns of the links", () => {
+    expect(server.output()).toMatch(/"level":"warn".*notifications\.console_url: links in messages/);
+  });
+});
+
+describe("the first start", () => {
   test("prints the key once: not in the log, not on the next start, not in the data folder", async () => {
     const first = await start(folder, { args: ["--log-level", "trace"] });
     await expect.poll(first.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
@@ -58,20 +81,6 @@ describe("the first start", () => {
     const secret = key.split("_").at(-1)!;
     expect(() => execFileSync("grep", ["-rqa", secret, folder])).toThrow();
   });
-
-  test("makes the data folder where it is missing, with the folders above it", async () => {
-    const server = await start(join(folder, "not", "there", "yet"));
-    expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
-  });
-});
-
-test("a start warns of links that lead nowhere from another machine", async () => {
-  const env = {
-    TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/x",
-    TOCSIN_HOST: "0.0.0.0",
-  };
-  const { output } = await start(folder, { env });
-  expect(output()).toMatch(/"level":"warn".*notifications\.console_url: links in messages/);
 });
 
 describe("stopping", () => {
@@ -82,7 +91,7 @@ describe("stopping", () => {
   });
 
   test("what was acknowledged before is there after", async () => {
-    const { key } = await makeKey();
+    const key = await makeKey(folder);
     const server = await start(folder);
     const body = JSON.stringify({ type: "door_forced", source: "custom", data: { door: "east" } });
     const headers = { ...authorized(key).headers, "content-type": "application/json" };
@@ -98,7 +107,7 @@ describe("stopping", () => {
   });
 
   test("a client that stops in the middle of its request does not keep the service up", async () => {
-    const { key } = await makeKey();
+    const key = await makeKey(folder);
     const server = await start(folder);
     const socket = connect(Number(new URL(server.address).port), "127.0.0.1");
     const head = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
@@ -111,7 +120,7 @@ describe("stopping", () => {
   });
 
   test("a log that cannot be written costs its lines and nothing else", async () => {
-    const { key } = await makeKey();
+    const key = await makeKey(folder);
     const port = await freePort();
     const shell = `exec "$0" "$@" > /dev/full`;
     const server = spawn("sh", ["-c", shell, process.execPath, main, "serve", "--port", port, "--data-dir", folder], {
@@ -284,7 +293,7 @@ describe("a start that cannot be", () => {
 
 test("retention: days that are older than allowed are gone after a start", async () => {
   await tocsin(["demo", "--events", "400", "--days", "4", "--data-dir", folder]);
-  const { key } = await makeKey();
+  const key = await makeKey(folder);
   const server = await start(folder, { args: ["--retention-events-days", "1"] });
   const url = `${server.address}/v1/events?per_page=1`;
   const { pagination } = (await (await fetch(url, authorized(key))).json()) as { pagination: { total: number } };
@@ -299,21 +308,4 @@ async function freePort(): Promise<string> {
   server.close();
   await once(server, "close");
   return String(port);
-}
-
-async function makeKey(): Promise<{ id: string; key: string }> {
-  const made = await tocsin([
-    "keys",
-    "create",
-    "--name",
-    "test",
-    "--scopes",
-    "all",
-    "--plan",
-    "enterprise",
-    "--json",
-    "--data-dir",
-    folder,
-  ]);
-  return JSON.parse(made.stdout) as { id: string; key: string };
 }

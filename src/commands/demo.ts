@@ -2,7 +2,6 @@ import { InvalidArgumentError, type Command } from "commander";
 import { clientAddress, type LoadedSettings } from "../config/config.ts";
 import { demoEvents, EVENTS_WITH_STORIES_MIN } from "../demo/demo.ts";
 import { demoFlows, type DemoFlowsQuestion } from "../demo/flows.ts";
-import { createLog } from "../lib/log.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import type { EventDraft } from "../model/event.ts";
 import type { NewEvent, Store } from "../store/store.ts";
@@ -54,6 +53,7 @@ Examples:
           EXIT_WRONG_USE,
         );
       }
+      const { createLog } = await import("../lib/log.ts");
       const log = createLog({ level: "error", destination: process.stderr });
       const { openStore } = await import("../store/index.ts");
       const { Registry } = await import("prom-client");

@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { loadSettings, type LoadedSettings } from "../config/config.ts";
 import type { OpenApiDocument } from "../docs/api-page.ts";
-import { createLog } from "../lib/log.ts";
 import { CommandFailure } from "./failure.ts";
 import { print } from "./terminal.ts";
 
@@ -57,6 +56,7 @@ async function askForOpenApi(): Promise<OpenApiDocument> {
     const flags = { data_dir: dataDir, port: "0", log_level: "silent", ...ports };
     const { settings } = loadSettings({ flags, environment: {}, workingFolder: dataDir }) as LoadedSettings;
     const { startApp } = await import("../app.ts");
+    const { createLog } = await import("../lib/log.ts");
     const app = await startApp(settings, createLog({ level: settings.logLevel }));
     try {
       const answer = await fetch(`${app.address}/openapi.json`);

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { createLog } from "../lib/log.ts";
 import { explainFailure } from "./failure.ts";
 import { addSettingFlags, requireSettings } from "./settings.ts";
 import { print, printJson, startProgress } from "./terminal.ts";
@@ -24,6 +23,7 @@ Example:
       const { dataDir, platform, indexPrefix } = settings;
       const { rebuildColumns } = await import("../store/index.ts");
       const { Registry } = await import("prom-client");
+      const { createLog } = await import("../lib/log.ts");
       const log = createLog({ level: "error", destination: process.stderr });
       const progress = startProgress("Rebuilding columns");
       const startedAt = performance.now();

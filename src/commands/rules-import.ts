@@ -1,6 +1,5 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
-import { createLog } from "../lib/log.ts";
 import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
 import { formatOf, readRuleFiles, readText } from "./rule-files.ts";
@@ -116,6 +115,7 @@ async function withRulebook<Value>(
   const { Registry } = await import("prom-client");
   const { Rulebook } = await import("../detection/rulebook.ts");
   const { loadBuiltinRules } = await import("../detection/builtin.ts");
+  const { createLog } = await import("../lib/log.ts");
   const log = createLog({ level: "error", destination: process.stderr });
   try {
     const store = await openStore({ dataDir, platform, indexPrefix, registry: new Registry(), log });

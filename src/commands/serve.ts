@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
-import { createLog } from "../lib/log.ts";
 import { saveMemoryAtRest } from "../lib/rest.ts";
 import { readVersion } from "../lib/version.ts";
 import { createKey, SCOPES } from "../model/key.ts";
@@ -29,6 +28,7 @@ Exit codes: 0 stopped as told, ${EXIT_FAILED} could not start or go on, ${EXIT_W
     )
     .action(async () => {
       const { settings, file } = requireSettings(command);
+      const { createLog } = await import("../lib/log.ts");
       const log = createLog({ level: settings.logLevel });
       const stop = watchProcess(log);
       saveMemoryAtRest();

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { shownHost } from "../lib/hiding.ts";
 import { parseCidr } from "../lib/ip.ts";
-import { LOG_LEVELS } from "../lib/log.ts";
+import { LOG_LEVELS } from "../lib/log-level.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { isZone } from "../model/hours.ts";
 import {

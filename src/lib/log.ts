@@ -1,8 +1,6 @@
 import { pino, type DestinationStream, type Logger } from "pino";
 import { LineWriter } from "./line-writer.ts";
-
-export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+import type { LogLevel } from "./log-level.ts";
 
 const STANDARD_OUTPUT = 1;
 
