@@ -5,6 +5,8 @@ import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
 type Api = { [method: string]: (...args: never[]) => unknown };
 type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
 type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
+/** The number of the answer to nothing that a thread gives once its code is loaded. */
+const LOADED = -1;
 type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
 
 /** An error that was thrown in a thread; `details` are the plain fields that it had there. */
@@ -30,6 +32,7 @@ export class Thread<T extends Api> {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   readonly #gone: Promise<void>;
+  readonly #loaded = Promise.withResolvers<void>();
   #next = 0;
   #dead: Error | undefined;
 
@@ -37,6 +40,7 @@ export class Thread<T extends Api> {
   constructor(file: URL, workerData: unknown, onDeath: (error: Error) => void, resourceLimits: ResourceLimits = {}) {
     this.#worker = new Worker(file, { workerData, resourceLimits });
     this.#worker.on("message", (answer: Answer) => {
+      if (answer.call === LOADED) this.#loaded.resolve();
       const waiting = this.#waiting.get(answer.call);
       if (!waiting) return;
       this.#waiting.delete(answer.call);
@@ -53,6 +57,7 @@ export class Thread<T extends Api> {
         this.#dead ??= failure ?? new Error(`the thread ended with code ${code}`);
         for (const { reject } of this.#waiting.values()) reject(this.#dead);
         this.#waiting.clear();
+        this.#loaded.resolve();
         if (!asked) onDeath(this.#dead);
         resolve();
       });
@@ -77,9 +82,13 @@ export class Thread<T extends Api> {
     });
   }
 
-  /** Ends the thread. What it is doing should have been awaited before. */
+  /**
+   * Ends the thread. What it is doing should have been awaited before. One that still loads its code is let do so: ended
+   * while native code sets itself up, it would take the whole process with it, and what was to be told with that.
+   */
   async end(): Promise<void> {
     this.#dead ??= new Error("the thread has been ended");
+    await this.#loaded.promise;
     await this.#worker.terminate();
     await this.#gone;
   }
@@ -102,6 +111,7 @@ export function serveThread(api: Api): void {
       reply({ call, failure: describe(error) });
     }
   });
+  reply({ call: LOADED });
 }
 
 function describe(error: unknown): Failure {
