@@ -1,4 +1,6 @@
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { sourceKind, SOURCE_KINDS } from "../model/event.ts";
@@ -53,6 +55,28 @@ test("names and ids are unique, and every source has rules", () => {
 test("at a start the tests are not read, and nothing else is left out", () => {
   const whole = documents.map((document) => toRule(document, { builtin: true }));
   expect(loadBuiltinRules(SETTINGS)).toEqual(whole);
+});
+
+test("what was made of their texts is kept and taken at the next start, and only for the same texts", () => {
+  const read = loadBuiltinRules(SETTINGS);
+  const cacheFolder = mkdtempSync(join(tmpdir(), "tocsin-rules-"));
+  const [again, load] = [join(cacheFolder, "builtin-rules.json"), () => loadBuiltinRules({ ...SETTINGS, cacheFolder })];
+  expect(load()).toEqual(read);
+  const kept = readFileSync(again, "utf8");
+  writeFileSync(again, kept.replace("Failed", "Kept: failed"));
+  expect(JSON.stringify(load()), "it is what is taken").toContain("Kept: failed");
+  for (const wrong of [
+    kept.slice(0, -9),
+    "null",
+    '{"of":"others","values":[]}',
+    kept.replace(/"values":.*/, '"values":[]}'),
+  ]) {
+    writeFileSync(again, wrong);
+    expect(load(), wrong.slice(-40)).toEqual(read);
+    expect(readFileSync(again, "utf8")).toBe(kept);
+  }
+  rmSync(cacheFolder, { recursive: true });
+  expect(load(), "where nothing can be kept").toEqual(read);
 });
 
 test("the platform's word and the site's time zone are in the rules", () => {

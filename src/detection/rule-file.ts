@@ -2,7 +2,7 @@ import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
 import { faultsOf, WITH_NAMES } from "../lib/fault.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
-import { parseYaml } from "../lib/yaml.ts";
+import { parseYaml, type YamlDocument } from "../lib/yaml.ts";
 import {
   classOfType,
   CUSTOM_SOURCE,
@@ -138,8 +138,16 @@ export interface ParsedRuleFile {
   readonly faults: readonly RuleFileFault[];
 }
 
+/** What is in the text of a file, document by document. */
+export type ReadDocuments = (content: string) => YamlDocument[];
+
+export const readDocuments: ReadDocuments = (content) => parseYaml(content, DOCUMENTS_MAX);
+
 /** Made once for all files that are read under the same settings. */
-export function ruleFileParser(settings: RuleFileSettings): (file: RuleFile) => ParsedRuleFile {
+export function ruleFileParser(
+  settings: RuleFileSettings,
+  read: ReadDocuments = readDocuments,
+): (file: RuleFile) => ParsedRuleFile {
   const sources = sourceNames(settings.platform);
   const rule = ruleInputSchema(sources);
   const beside = z.object({
@@ -147,18 +155,19 @@ export function ruleFileParser(settings: RuleFileSettings): (file: RuleFile) => 
     created: timeSchema.optional(),
     tests: z.array(testSchema(sources)).max(TESTS_MAX).default([]),
   });
-  return (file) => parseFile(file, { rule, beside, settings });
+  return (file) => parseFile(file, { rule, beside, settings, read });
 }
 
 interface Schemas {
   readonly rule: ReturnType<typeof ruleInputSchema>;
   readonly beside: z.ZodType<{ id?: string | undefined; created?: number | undefined; tests: TestInput[] }>;
   readonly settings: RuleFileSettings;
+  readonly read: ReadDocuments;
 }
 
 function parseFile(
   { name: file, content }: RuleFile,
-  { rule: ruleSchema, beside: besideSchema, settings }: Schemas,
+  { rule: ruleSchema, beside: besideSchema, settings, read }: Schemas,
 ): ParsedRuleFile {
   const documents: RuleDocument[] = [];
   const refused: RefusedDocument[] = [];
@@ -167,7 +176,7 @@ function parseFile(
   };
   const isTooLarge = content.length > RULE_FILE_CHARACTERS_MAX;
   if (isTooLarge) refuse(1, `more than ${RULE_FILE_CHARACTERS_MAX} characters`);
-  for (const document of isTooLarge ? [] : parseYaml(content, DOCUMENTS_MAX)) {
+  for (const document of isTooLarge ? [] : read(content)) {
     const { line } = document;
     if ("fault" in document) {
       refuse(line, document.fault);
