@@ -1,5 +1,5 @@
 import { DuckDBInstance } from "@duckdb/node-api";
-import { existsSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,8 @@ import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { DAY_MS } from "../lib/time.ts";
 import { ALWAYS } from "../model/condition.ts";
 import type { Event, EventDraft, JsonObject } from "../model/event.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
@@ -18,28 +19,41 @@ import { DEFAULT_COLUMNS } from "./columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
 import { EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
 
-const START = Date.parse("2026-11-15T08:00:00Z");
-
 let dataDir: string;
 let store: Store;
 let exporter: Exporter;
-let now: number;
+// One store for all of them: each test has days of its own, of which it exports, and leaves no export behind.
+let start = Date.parse("2026-11-15T08:00:00Z");
+let now = start;
 
-beforeEach(async () => {
+beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), "tocsin-exports-"));
-  now = START;
   await open();
 });
+beforeEach(() => {
+  start += 3 * DAY_MS;
+  now = start;
+});
 afterEach(async () => {
+  for (const { id } of store.exports.list()) exporter.cancel(id);
+  await vi.waitFor(() => expect([store.exports.list(), files()]).toEqual([[], []]), WAITED_FOR);
+});
+afterAll(async () => {
   await close();
   await rm(dataDir, { recursive: true, force: true });
 });
 
+const WAITED_FOR = { timeout: 60_000 };
+const log = pino({ level: "silent" });
+
 async function open(): Promise<void> {
-  const log = pino({ level: "silent" });
   const registry = new Registry();
   store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry, log, now: () => now });
-  exporter = await openExporter({ store, log, registry, now: () => now });
+  exporter = await exporterOf(store);
+}
+
+function exporterOf(of: Parameters<typeof openExporter>[0]["store"]): Promise<Exporter> {
+  return openExporter({ store: of, log, registry: new Registry(), now: () => now });
 }
 
 async function close(): Promise<void> {
@@ -52,7 +66,7 @@ const draft = (raw: JsonObject, secondsBefore = 0): EventDraft => ({
   source: "custom",
   severity: "low",
   class: "security",
-  timestampMs: START - secondsBefore * 1000,
+  timestampMs: start - secondsBefore * 1000,
   raw,
   enrichment: {},
 });
@@ -68,9 +82,8 @@ async function append(drafts: readonly EventDraft[]): Promise<Event[]> {
 
 const many = (count: number) => append(Array.from({ length: count }, (_, n) => draft({ n }, count - n)));
 
-const everything: ExportQuestion = { condition: ALWAYS, fields: null };
-
 function create(format: ExportFormat, question: Partial<ExportQuestion> = {}): ExportJob {
+  const everything: ExportQuestion = { condition: ALWAYS, fields: null, fromMs: start - DAY_MS };
   return exporter.create({ format, question: { ...everything, ...question } });
 }
 
@@ -224,16 +237,16 @@ describe("cancelling", () => {
         return folder;
       },
     });
-    const log = pino({ level: "silent" });
-    const options = { store: changed(store, { exports: parts }), log, now: () => now };
-    exporter = await openExporter({ ...options, registry: new Registry() });
+    exporter = await exporterOf(changed(store, { exports: parts }));
     const { id } = create("json");
-    await vi.waitFor(() => expect([isWritten, files()]).toEqual([true, []]));
+    await vi.waitFor(() => expect([isWritten, files()]).toEqual([true, []]), WAITED_FOR);
     expect([exporter.get(id), store.exports.list(), await exporter.openDownload(id)]).toEqual([
       undefined,
       [],
       undefined,
     ]);
+    await exporter.close();
+    exporter = await exporterOf(store);
   });
 
   it("removes an export that waits, runs or is completed, with its file", async () => {
@@ -249,7 +262,7 @@ describe("cancelling", () => {
     }
     const last = create("ndjson");
     await finished(last.id);
-    await vi.waitFor(() => expect(files()).toEqual([`${last.id}.ndjson`]));
+    await vi.waitFor(() => expect(files()).toEqual([`${last.id}.ndjson`]), WAITED_FOR);
   });
 
   it("holds when the service stops before the export has heard of it", async () => {
@@ -268,7 +281,7 @@ describe("cancelling", () => {
     await finished(id);
     const { stream } = (await exporter.openDownload(id))!;
     exporter.cancel(id);
-    await vi.waitFor(() => expect(files()).toEqual([]));
+    await vi.waitFor(() => expect(files()).toEqual([]), WAITED_FOR);
     expect(JSON.parse(await text(stream))).toEqual(events);
   });
 });
@@ -344,10 +357,12 @@ describe("an export is gone a day after it was asked for", () => {
       await finished(id);
       now += 24 * 3_600_000;
       vi.advanceTimersByTime(60_000);
-      await vi.waitFor(() => expect(files()).toEqual([]));
+      await vi.waitFor(() => expect(files()).toEqual([]), WAITED_FOR);
       expect(store.exports.list()).toEqual([]);
     } finally {
       vi.useRealTimers();
+      await close();
+      await open();
     }
   });
 });
@@ -371,6 +386,7 @@ describe("an export that cannot be written", () => {
     const { error } = await finished(create("csv").id);
     expect(error).toMatch(/could not write/);
     expect(error).not.toContain(dataDir);
+    mkdirSync(store.exports.folder);
   });
 
   it("is still known as failed after a restart", async () => {
