@@ -154,6 +154,13 @@ function createApp(
     },
     // As long as a path can be: the framework's own refusal would show the path, and a key may stand in it.
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
+    // Said here, the framework does not load the compilers that it has of its own.
+    schemaController: {
+      compilersFactory: {
+        buildValidator: (() => () => () => true) as never,
+        buildSerializer: () => () => (value) => JSON.stringify(value),
+      },
+    },
     // A request that is in before the doors close is answered.
     return503OnClosing: false,
     // A path that cannot be decoded is one that nothing stands at.
@@ -167,8 +174,6 @@ function createApp(
   // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => (value) => JSON.stringify(value));
   // No path takes it: that is to be said, whether or not a content type is given.
   app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   return app;
