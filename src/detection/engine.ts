@@ -187,12 +187,12 @@ export class Engine {
           if (active.silences) this.#see(active, active.silences, now);
           else {
             if (active.waiting.length === 0) waiting.push(active);
-            active.waiting.push(this.#matchOf(active, now));
+            active.waiting.push(this.#matchOf(active));
           }
           active.timesMs.push(this.#facts.timestampMs);
         }
       }
-      for (const active of waiting.splice(0)) this.#count(active, attacks);
+      for (const active of waiting.splice(0)) this.#count(active, now, attacks);
     }
     const findings = attacks.all.map(findingOf);
     const givenUp = Array.from(this.#matcher.givenUp, ({ rule }) => rule.id);
@@ -213,9 +213,9 @@ export class Engine {
       this.#facts.turnTo(event);
       this.#budget.renew();
       if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id)))
-        matches.push(this.#matchOf(active, now));
+        matches.push(this.#matchOf(active));
     }
-    active.tracker.add(matches, () => {});
+    active.tracker.add(matches, now, () => {});
   }
 
   /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
@@ -284,18 +284,18 @@ export class Engine {
     silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
   }
 
-  #matchOf(active: Active, nowMs: number): Counted {
+  #matchOf(active: Active): Counted {
     const { event, timestampMs } = this.#facts;
     let steps = 0;
     for (let i = 0; i < active.steps.length; i++) if (active.steps[i]!()) steps |= 1 << i;
-    return { key: event.id, timestampMs, values: this.#valuesOf(active), steps, nowMs, event };
+    return { key: event.id, timestampMs, values: this.#valuesOf(active), steps, event };
   }
 
   /** The matches that have gathered. */
-  #count(active: Active, attacks: Attacks<Beginning>): void {
+  #count(active: Active, now: number, attacks: Attacks<Beginning>): void {
     const { rule, tracker, foldMs, foldSlots } = active;
     const facts = this.#facts;
-    tracker.add(active.waiting.splice(0), (firings, { event }) => {
+    tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
       facts.turnTo(event);
       for (const firing of firings) {
         const foldKey = foldKeyOf(rule, firing.group, (path) => facts.scalars(foldSlots.get(path)!));

@@ -91,8 +91,13 @@ export class Groups {
     return this.#groups.get(group, TOUCHED);
   }
 
-  touch(group: number, seconds: number): void {
-    this.#groups.set(group, TOUCHED, seconds);
+  /** Whether it is the group of this hash, and is touched therefore. */
+  touch(group: number, high: number, low: number, seconds: number): boolean {
+    const words = this.#groups.words(group);
+    const at = this.#groups.offset(group);
+    if (words[at + HIGH] !== high || words[at + LOW] !== low || levelOf(words[at + STATE]!) === FREE) return false;
+    words[at + TOUCHED] = seconds;
+    return true;
   }
 
   /** Where the group's entries begin. Good until the next insertion. */
@@ -156,16 +161,9 @@ export class Groups {
     return this.#groups.offset(ownerOf(entry)) + HEAD_WORDS + (entry & 1) * this.#entryWords;
   }
 
-  /** Whether it is the group of this hash. */
-  has(group: number, high: number, low: number): boolean {
-    const words = this.#groups.words(group);
-    const at = this.#groups.offset(group);
-    return words[at + HIGH] === high && words[at + LOW] === low && levelOf(words[at + STATE]!) !== FREE;
-  }
-
   /**
-   * The group of each of so many hashes (a high and a low word each), or -1. The slots are looked at before any of the
-   * groups: nothing in such a loop has to wait for what the look before it brings.
+   * The group of each of so many hashes (a high and a low word each), or -1. All slots are looked at before any of the
+   * groups: nothing in these loops has to wait for what the look before it brings.
    */
   findAll(hashes: Uint32Array, count: number, groups: Int32Array): void {
     const slots = this.#slots;

@@ -78,7 +78,7 @@ export class Playback {
       this.#raiseSilences(this.#silences, timestampMs);
       this.#silences.see(values.slice(0, this.#silences.paths.length), null, timestampMs);
     }
-    if (!this.#silences) this.#tracker.add(events, (firings, event) => this.#fire(firings, event));
+    if (!this.#silences) this.#tracker.add(events, undefined, (firings, event) => this.#fire(firings, event));
   }
 
   #fire(firings: readonly Firing<number>[], { timestampMs, values }: PlayedEvent): void {

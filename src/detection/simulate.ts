@@ -95,8 +95,7 @@ export async function simulate(
         const events: PlayedEvent[] = [];
         for (let at = from; at < Math.min(from + SLICE_EVENTS, part.length); at++) {
           const values = part.valuesOf(at);
-          const timestampMs = part.timesMs[at]!;
-          events.push({ key: part.seqs[at]!, timestampMs, values, steps: part.passed[at]!, nowMs: timestampMs });
+          events.push({ key: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
           if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
         }
         playback.take(events);

@@ -33,8 +33,6 @@ export interface Match<Key extends EventKey> {
   readonly values: readonly (readonly Scalar[])[];
   /** Bit n is set when the event satisfies step n of the sequence; 0 for a rule without one. */
   readonly steps: number;
-  /** The clock by which groups are forgotten that nothing more is heard of. */
-  readonly nowMs: number;
 }
 
 /** A match in one of its groups, and the steps that it is there. */
@@ -130,10 +128,12 @@ export class Tracker<Key extends EventKey = string> {
 
   /**
    * Counts matches, in this order, and tells what each one fires. The groups of many are looked for before any of them is
-   * added to: with a million groups each look is a wait for memory, and of many looks in a row the waits overlap.
+   * added to: with a million groups each look is a wait for memory, and of many looks in a row the waits overlap. The
+   * clock, by which groups are forgotten that nothing more is heard of, is that of the matches where none is given.
    */
   add<Known extends Match<Key>>(
     matches: readonly Known[],
+    nowMs: number | undefined,
     fired: (firings: readonly Firing<Key>[], match: Known) => void,
   ): void {
     if (!this.#window) {
@@ -144,13 +144,14 @@ export class Tracker<Key extends EventKey = string> {
     for (let i = 0; i < matches.length; i++) {
       this.#place(matches[i]!, places);
       if (places.length < STRETCH_PLACES && i + 1 < matches.length) continue;
-      this.#addTo(places, fired);
+      this.#addTo(places, nowMs, fired);
       places = [];
     }
   }
 
   #addTo<Known extends Match<Key>>(
     places: readonly Place<Known>[],
+    nowMs: number | undefined,
     fired: (firings: readonly Firing<Key>[], match: Known) => void,
   ): void {
     const { groups } = this;
@@ -164,7 +165,7 @@ export class Tracker<Key extends EventKey = string> {
     for (let i = 0; i < places.length; i++) {
       const { match, values, steps } = places[i]!;
       if (i === 0 || places[i - 1]!.match !== match) writeWords(match.key, this.#words);
-      const seconds = Math.floor(match.nowMs / 1000);
+      const seconds = Math.floor((nowMs ?? match.timestampMs) / 1000);
       this.#sweep(seconds);
       const group = this.#find(i, seconds);
       const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#distinct(match), steps);
@@ -224,12 +225,13 @@ export class Tracker<Key extends EventKey = string> {
     this.#room.beforeEntry(this, seconds);
     let group = nearby[place]!;
     // What came before in the stretch may have made it or taken it away.
-    if (group < 0 || !this.groups.has(group, high, low)) group = this.groups.find(high, low);
+    if (group >= 0 && this.groups.touch(group, high, low, seconds)) return group;
+    group = this.groups.find(high, low);
     if (group < 0) {
       this.#room.beforeGroup(this, seconds);
       group = this.groups.insert(high, low);
     }
-    this.groups.touch(group, seconds);
+    this.groups.touch(group, high, low, seconds);
     return group;
   }
 
