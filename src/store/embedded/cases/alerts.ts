@@ -39,7 +39,7 @@ ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
 
 /** What a turn of removing takes on: the thread has others to answer. */
 const REMOVED_AT_ONCE_MAX = 200;
-const ROWS_REMOVED_AT_ONCE_MAX = 2000;
+const ROWS_REMOVED_AT_ONCE_MAX = 1000;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
   last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
