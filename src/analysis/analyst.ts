@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model/alert.ts";
+import { STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { gatherEvidence, type Evidence } from "./evidence.ts";
@@ -262,16 +263,20 @@ export class Analyst {
     await sleep(Math.min(ms, DELAY_MS), undefined, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
-  /** Alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
+  /** Unresolved alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
   async #lookBack(): Promise<void> {
     const { alerts } = this.#options.store;
-    const filter = { severity: this.#severities, fromMs: this.#now() - LOOK_BACK_MS };
+    const filter = {
+      severity: this.#severities,
+      status: STATUSES.filter((status) => status !== "resolved"),
+      fromMs: this.#now() - LOOK_BACK_MS,
+    };
     this.#leftOut = false;
     let after: string | undefined;
     do {
       const page = await alerts.list(filter, { mode: "cursor", after, size: 100 }, "created_at", false);
-      for (const { id, aiAnalysis, status } of page.items) {
-        if (aiAnalysis !== null || status === "resolved" || (this.#failed.get(id) ?? 0) >= ATTEMPTS_MAX) continue;
+      for (const { id, aiAnalysis } of page.items) {
+        if (aiAnalysis !== null || (this.#failed.get(id) ?? 0) >= ATTEMPTS_MAX) continue;
         if (this.#isFull) this.#leftOut = true;
         else this.#waiting.push({ id, from: 0 });
       }

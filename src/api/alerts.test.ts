@@ -22,23 +22,28 @@ afterAll(() => server.close());
 
 let made = 0;
 
+const FINDING = {
+  severity: "high",
+  foldKey: '["192.0.2.17"]',
+  foldMs: 3_600_000,
+  group: { field: "raw.src_ip", value: "192.0.2.17" },
+  eventId: null,
+  source: "custom",
+  title: "Failed logins from 192.0.2.17",
+  description: "Somebody tries passwords.",
+  enrichment: {},
+  eventCount: 1,
+  events: [],
+} satisfies Partial<Finding>;
+
 async function raise(more: Partial<Finding> & { name?: string } = {}): Promise<string> {
   const name = more.name ?? `test.rule_${++made}`;
   const finding: Finding = {
+    ...FINDING,
     rule: { id: `rule_of_${name}`, name, description: "A rule.", tags: ["attack.t1110"], channels: [] },
-    severity: "high",
     foldKey: `["${++made}"]`,
-    foldMs: 3_600_000,
-    group: { field: "raw.src_ip", value: "192.0.2.17" },
-    eventId: null,
-    source: "custom",
-    title: "Failed logins from 192.0.2.17",
-    description: "Somebody tries passwords.",
-    enrichment: {},
-    eventCount: 1,
     firstEventMs: clock,
     lastEventMs: clock,
-    events: [],
     ...more,
   };
   await alerts.raise([finding], undefined);
@@ -619,4 +624,53 @@ test("alerts, timelines and totals are there after a restart", async () => {
   expect((await server.call("GET", `/v1/alerts/${id}`, { key })).body.data).toEqual(before);
   const listed = await server.call("GET", "/v1/alerts?rule_name=test.restart&status=acknowledged", { key });
   expect(listed.body.pagination.total).toBe(1);
+});
+
+describe("alerts that were resolved as long ago as retention.alerts_days says", () => {
+  test("are gone after a start, from every answer; those that nobody has resolved stay", async () => {
+    const start = clock;
+    let site = await openTestServer({ now: () => clock });
+    const made = openAlerts({
+      store: site.store,
+      now: () => clock,
+      addException: () => Promise.reject(new Error("unasked")),
+    });
+    const raiseThere = async (name: string) => {
+      const rule = { id: `rule_of_${name}`, name, description: "", tags: [], channels: [] };
+      await made.raise([{ ...FINDING, rule, firstEventMs: clock, lastEventMs: clock }], undefined);
+      return (await site.call("GET", `/v1/alerts?rule_name=${name}`)).body.data[0].id as string;
+    };
+    const resolve = (id: string) => site.call("POST", `/v1/alerts/${id}/resolve`, { body: { resolution: "benign" } });
+    const [gone, open, young] = [
+      await raiseThere("old.gone"),
+      await raiseThere("old.open"),
+      await raiseThere("old.young"),
+    ];
+    await site.call("POST", `/v1/alerts/${gone}/comments`, { body: { body: "seen" } });
+    await resolve(gone);
+    clock = start + 2 * DAY_MS;
+    await resolve(young);
+    clock = start + 731 * DAY_MS;
+    site = await site.restart();
+    const status = async (id: string) => (await site.call("GET", `/v1/alerts/${id}`)).status;
+    await expect.poll(() => status(gone)).toBe(404);
+    expect([await status(open), await status(young)]).toEqual([200, 200]);
+    const list = (await site.call("GET", "/v1/alerts?search=passwords")).body;
+    expect(list.data.map(({ id }: { id: string }) => id).sort()).toEqual([open, young].sort());
+    expect(list.pagination.total).toBe(2);
+    const from = encodeURIComponent(new Date(start - DAY_MS).toISOString());
+    const stats = (await site.call("GET", `/v1/alerts/stats?from=${from}`)).body.data;
+    expect(stats).toMatchObject({ total: 2, by_status: { open: 1, acknowledged: 0, resolved: 1 } });
+    for (const [path, body] of [
+      ["reopen", undefined],
+      ["comments", { body: "late" }],
+      ["analyze", undefined],
+    ] as const) {
+      expect((await site.call("POST", `/v1/alerts/${gone}/${path}`, { body })).status, path).toBe(404);
+    }
+    expect((await site.call("GET", "/metrics")).text).toMatch(/^tocsin_alerts_removed_total 1$/m);
+    expect(site.log.filter(({ msg }) => msg === "old alerts removed")).toMatchObject([{ alerts: 1 }]);
+    await site.close();
+    clock = start;
+  });
 });

@@ -195,7 +195,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         "Of alerts that were created in the range, by default the last 30 days. Both means run from the creation of each alert. To " +
         "acknowledge it takes until somebody first did: a reopen does not make it unseen, and a second acknowledgement does not make the " +
         "first one later. To resolve it takes until the resolution that stands: an alert that was reopened is not resolved, and counts " +
-        "again, up to its new resolution, once it is.",
+        "again, up to its new resolution, once it is. Alerts that `retention.alerts_days` has removed do not count.",
       scopes: ["alerts:read"],
       query: z
         .strictObject({
