@@ -18,6 +18,7 @@ import { Posts } from "./collectors/posts.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
+import { Turns } from "./lib/turns.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
@@ -268,12 +269,12 @@ async function startRetention(
     }
   };
   await removeExpired();
-  let running = Promise.resolve();
-  const timer = setInterval(() => void (running = running.then(removeExpired)), RETENTION_EVERY_MS);
+  const turns = new Turns();
+  const timer = setInterval(() => void turns.take(removeExpired), RETENTION_EVERY_MS);
   return {
     close: async () => {
       clearInterval(timer);
-      await running;
+      await turns.settled();
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { timeOfId } from "../lib/id.ts";
 import { endingProcess, Thread } from "../lib/thread.ts";
+import { Turns } from "../lib/turns.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import {
@@ -66,7 +67,7 @@ export class Detector {
   #isReady = false;
   /** Whether events that came before the start are still to be looked at: what a rule waits for may be among them. */
   #isBehind = (): boolean => true;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #arrivals: AsyncIterator<readonly StoredEvent[]> | undefined;
   /** Resolves with the reason while what was found cannot be stored, or what rules had seen cannot be read. */
   #stuck = Promise.withResolvers<StoreUnavailable>();
@@ -106,16 +107,16 @@ export class Detector {
     // Asked for before rules are filled again: how long what comes meanwhile has been waiting must be known.
     let next = this.#nextArrivals();
     next.catch(() => undefined);
-    await this.#inTurn(() => this.#fill(this.#options.rulebook.all()));
+    await this.#turns.take(() => this.#fill(this.#options.rulebook.all()));
     if (this.#stop.signal.aborted) return;
     this.#isReady = true;
     const waiting = this.#options.events.lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, waiting) !== this.#position && performance.now() < until;
-    this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
+    this.#ticker = setInterval(() => void this.#turns.take(() => this.#tick()), TICK_MS);
     for (let chunk = await next; chunk; chunk = await next) {
       const events = chunk;
-      await this.#inTurn(() => this.#process(events));
+      await this.#turns.take(() => this.#process(events));
       const last = events.at(-1)!.id;
       this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
       next = this.#nextArrivals();
@@ -219,7 +220,7 @@ export class Detector {
   /** What has been looked at is in every answer from now on, unless the store takes nothing: reads go on. */
   async flush(): Promise<void> {
     if (this.#durable === this.#position) return;
-    await Promise.race([this.#inTurn(() => this.#commit([])), this.#stuck.promise]);
+    await Promise.race([this.#turns.take(() => this.#commit([])), this.#stuck.promise]);
   }
 
   /** Rejects where the store takes nothing: whoever wants a change is told, and the change is not made behind their back. */
@@ -237,7 +238,7 @@ export class Detector {
   }
 
   async #changeInTurn(work: (position: string | null) => Promise<RuleChange>, isRefused: () => boolean): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#turns.take(async () => {
       await this.#commit([]);
       if (isRefused()) return;
       const { set, removed } = await work(this.#position);
@@ -287,12 +288,6 @@ export class Detector {
     if (wasRefused) this.#stuck = Promise.withResolvers();
   }
 
-  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
-    return done;
-  }
-
   /** How long the oldest event that waits has been waiting; 0 when none does. */
   get lagMs(): number {
     return this.#lagSince === undefined ? 0 : Math.max(0, this.#now() - this.#lagSince);
@@ -308,7 +303,7 @@ export class Detector {
     this.#stop.abort();
     try {
       await this.#running;
-      await this.#inTurn(() => this.#commit([], true));
+      await this.#turns.take(() => this.#commit([], true));
     } finally {
       // What is not durable is looked at again at the next start.
       await this.#thread.end();

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
+import { Turns } from "../../../lib/turns.ts";
 import type { Event } from "../../../model/event.ts";
 import { onFile } from "../failure.ts";
 import type { DayReaders } from "../journal/day-file.ts";
@@ -104,7 +105,9 @@ export class Follower {
   #amendmentsChecked = 0;
   /** Of lots that are less than a row group. */
   #textBytesUnchecked = 0;
-  #turn: Promise<void> = Promise.resolve();
+  readonly #turns = new Turns();
+  /** What changes what lies in the tables does so alone. */
+  readonly #changes = new Turns();
   #move: Promise<void> = Promise.resolve();
   #moveFailure: Error | undefined;
   /** Well-known fields that any row has in an unexpected form. */
@@ -189,10 +192,8 @@ export class Follower {
 
   /** When it resolves, everything that was noted before the call is there for questions. */
   catchUp(): Promise<void> {
-    const turn = this.#turn.then(() => this.#catchUp());
     // A failure belongs to those who wait for this turn; the next one tries again.
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+    return this.#turns.take(() => this.#catchUp());
   }
 
   async #catchUp(): Promise<void> {
@@ -215,7 +216,7 @@ export class Follower {
     }
     await this.#flushTail(this.#tails.at(-1)!);
     for (const [day, upTo] of amended) {
-      while ((this.#amended.get(day) ?? 0) < upTo) await this.#alone(() => this.#amend(day, upTo));
+      while ((this.#amended.get(day) ?? 0) < upTo) await this.#changes.take(() => this.#amend(day, upTo));
     }
   }
 
@@ -295,11 +296,11 @@ export class Follower {
     // The tail before this one must be on disk, or known not to get there, before the next one fills.
     await this.#move;
     if (this.#tails.length >= TAILS_MAX) {
-      await this.#alone(() => this.#moveTails());
+      await this.#changes.take(() => this.#moveTails());
       if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
     }
     await this.#newTail();
-    this.#move = this.#alone(() => this.#moveTails());
+    this.#move = this.#changes.take(() => this.#moveTails());
   }
 
   #isFull({ rows, textBytes }: Tail): boolean {
@@ -332,24 +333,13 @@ export class Follower {
     }
   }
 
-  /** Nothing else changes what lies in the tables meanwhile. */
-  #alone<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#busy.then(work);
-    this.#busy = done.then(
-      () => undefined,
-      () => undefined,
-    );
-    return done;
-  }
-  #busy: Promise<void> = Promise.resolve();
-
   /** Moves what is in memory to disk, as far as there is anything. */
   async flush(): Promise<void> {
     await this.#move;
     const tail = this.#tails.at(-1)!;
     await this.#flushTail(tail);
     if (tail.rows > 0) await this.#newTail();
-    this.#move = this.#alone(() => this.#moveTails());
+    this.#move = this.#changes.take(() => this.#moveTails());
     await this.#move;
     if (this.#moveFailure) throw this.#moveFailure;
   }
@@ -370,14 +360,13 @@ export class Follower {
         return;
       }
     }
-    await this.#dropDone();
     const isDue =
       this.#lotsOnDisk - this.#lotsChecked >= LOTS_PER_CHECKPOINT ||
       this.#amendments - this.#amendmentsChecked >= AMENDMENTS_PER_CHECKPOINT ||
       this.#textBytesUnchecked >= TEXT_BYTES_PER_CHECKPOINT;
-    if (!isDue) return;
     try {
-      await this.#checkpoint();
+      await this.#dropDone();
+      if (isDue) await this.#checkpoint();
     } catch (error) {
       // The lots are safe in the engine's log; it is tried again with the next one.
       this.#moveFailure = error instanceof Error ? error : new Error(String(error));
@@ -470,7 +459,7 @@ export class Follower {
   /** Removes a day from the columns, on disk and in memory. */
   async removeDay(day: number): Promise<void> {
     await this.flush();
-    await this.#alone(async () => {
+    await this.#changes.take(async () => {
       await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
       await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
       await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
@@ -486,7 +475,7 @@ export class Follower {
 
   async checkpoint(): Promise<void> {
     await this.#move;
-    await this.#alone(() => this.#checkpoint());
+    await this.#changes.take(() => this.#checkpoint());
   }
 
   async #checkpoint(): Promise<void> {
