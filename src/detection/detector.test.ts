@@ -397,6 +397,50 @@ describe("an absence", () => {
   });
 });
 
+test("a silence that cannot be told of is told of later, and the log and the metrics say that it had to be tried again", async () => {
+  let shift = 0;
+  let failures = 0;
+  const troubled = await openTestServer({
+    now: () => Date.now() + shift,
+    around: (store) => ({
+      ...store,
+      alerts: changed(store.alerts, {
+        async commit(changes) {
+          if (changes.alerts.length > 0 && failures-- > 0) throw new Error("torn");
+          return store.alerts.commit(changes);
+        },
+      }),
+    }),
+  });
+  try {
+    const body = {
+      name: "test.silence",
+      description: "Something is missed",
+      severity: "high",
+      conditions: [{ field: "type", equals: "sign" }],
+      absence: "1m",
+      actions: [{ alert: { channels: [] } }],
+    };
+    expect((await troubled.call("POST", "/v1/rules", { body })).status).toBe(201);
+    await troubled.call("POST", "/v1/events", { body: { type: "sign", source: "custom", data: {} } });
+    await eventually(
+      async () => (await troubled.call("GET", "/v1/rules?search=test.silence")).body.data[0].stats.matches_7d as number,
+      (matches) => expect(matches).toBe(1),
+    );
+    failures = 2;
+    shift = 120_000;
+    await eventually(
+      () => alertsOf(body, troubled),
+      (alerts) => expect(alerts).toHaveLength(1),
+    );
+    const told = troubled.log.filter(({ msg }) => msg === "silences cannot be told of; trying again");
+    expect(told).toMatchObject([{ level: "warn", err: { message: "torn" } }]);
+    expect((await troubled.call("GET", "/metrics")).text).toMatch(/^tocsin_detection_retries_total 2$/m);
+  } finally {
+    await troubled.close();
+  }
+});
+
 test("a rule that is deleted while it fires leaves its alert as it is, and the others go on", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
