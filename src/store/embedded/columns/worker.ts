@@ -12,7 +12,7 @@ import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
+import { ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, TAIL_ROWS_MAX, type CommittedRows, type DayEnd, type Snapshot } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
@@ -158,7 +158,7 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       });
     return await answer({ run, parametersFor, snapshot });
   } catch (error) {
-    throw late ? tookTooLong(QUESTION_MS_MAX) : error;
+    throw late ? tookTooLong(QUESTION_MS_MAX) : ofMemory(error, busy === 1);
   } finally {
     clearTimeout(timer);
     snapshot.release();
