@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { alertServer, faultsOf, fieldsOf } from "../../test/alert-server.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { alertServer, faultsOf, fieldsOf } from "./alerts.fixture.ts";
 
 // Many alerts: the list and the statistics.
 

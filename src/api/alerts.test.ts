@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { alertServer, faultsOf, fieldsOf } from "../../test/alert-server.ts";
 import { COMMENTS_MAX } from "../model/alert.ts";
-import { alertServer, faultsOf, fieldsOf } from "./alerts.fixture.ts";
 
 const { clock, current, raise, post, get } = alertServer();
 const kinds = (alert: { timeline: { kind: string }[] }) => alert.timeline.map(({ kind }) => kind);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
-import { alertsOf, eventually, uniqueType } from "./detection.fixture.ts";
+import { alertsOf, eventually, uniqueType } from "../../test/detection.ts";
 
 // From events that do not come to an alert, over the real server, store and threads.
 

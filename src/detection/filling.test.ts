@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
+import { alertsOf, eventually, uniqueType } from "../../test/detection.ts";
 import { QuestionRefused, StoreUnavailable } from "../store/store.ts";
-import { alertsOf, eventually, uniqueType } from "./detection.fixture.ts";
 
 // Rules that are told after a start what they had counted before it, over the real server, store and threads.
 

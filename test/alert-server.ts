@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from "vitest";
-import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
-import { openAlerts, type Alerts } from "../alerts/alerts.ts";
-import type { Finding } from "../model/finding.ts";
+import { openTestServer, type Answer, type TestServer } from "./api-server.ts";
+import { openAlerts, type Alerts } from "../src/alerts/alerts.ts";
+import type { Finding } from "../src/model/finding.ts";
 
 // Alerts on a real server, made of findings as detection makes them, by a clock that stands where the test puts it.
 

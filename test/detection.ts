@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { TestServer } from "../../test/api-server.ts";
+import type { TestServer } from "./api-server.ts";
 
 // What tests of detection over the real server have in common.
 
