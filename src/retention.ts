@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Settings } from "./config/config.ts";
 import { DAY_MS, startOfDay } from "./lib/time.ts";
+import { Turns } from "./lib/turns.ts";
 import type { Store } from "./store/store.ts";
 
 // Removes what is older than it may be: at the start, and every hour.
@@ -56,13 +57,14 @@ export async function startRetention(options: RetentionOptions): Promise<{ close
     await removeAlerts();
   };
   await removeDays();
-  let running = removeAlerts();
-  const timer = setInterval(() => void (running = running.then(run)), everyMs);
+  const turns = new Turns();
+  void turns.take(removeAlerts);
+  const timer = setInterval(() => void turns.take(run), everyMs);
   return {
     close: async () => {
       clearInterval(timer);
       stop.abort();
-      await running;
+      await turns.settled();
     },
   };
 }

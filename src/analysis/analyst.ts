@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { Counter, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model/alert.ts";
 import { STATUSES } from "../model/alert-state.ts";
@@ -90,6 +90,15 @@ export class Analyst {
       name: "tocsin_analysis_failures_total",
       help: "Questions to the model that the built-in scorer answered instead",
       registers: [registry],
+    });
+    const tokensUsed = () => options.store.analysis.tokensUsed(this.#month());
+    new Gauge({
+      name: "tocsin_analysis_month_tokens",
+      help: "Tokens that were used in this UTC month, of those that analysis.monthly_tokens_max allows",
+      registers: [registry],
+      async collect() {
+        this.set(await tokensUsed());
+      },
     });
     this.#dropped = new Counter({
       name: "tocsin_analysis_dropped_total",
@@ -188,7 +197,7 @@ export class Analyst {
     try {
       const question = askAbout(evidence);
       const most = provider.estimate(question);
-      const month = formatTime(this.#now()).slice(0, 7);
+      const month = this.#month();
       // In one step: of several who ask at once, each must see what the others may cost.
       const isWithin = await store.analysis.reserveTokens(month, most, settings.monthlyTokensMax);
       if (!isWithin) return { error: "the tokens of this month are used up" };
@@ -199,6 +208,11 @@ export class Analyst {
     } finally {
       this.#questions--;
     }
+  }
+
+  /** As in 2026-11. */
+  #month(): string {
+    return formatTime(this.#now()).slice(0, 7);
   }
 
   get #isFull(): boolean {

@@ -5,6 +5,8 @@ import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
 type Api = { [method: string]: (...args: never[]) => unknown };
 type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
 type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
+/** What a thread says once its code is loaded: a call of nobody. */
+const LOADED = { call: -1 } satisfies Answer;
 type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
 
 /** An error that was thrown in a thread; `details` are the plain fields that it had there. */
@@ -30,6 +32,7 @@ export class Thread<T extends Api> {
   readonly #worker: Worker;
   readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   readonly #gone: Promise<void>;
+  readonly #loaded = Promise.withResolvers<void>();
   #next = 0;
   #dead: Error | undefined;
 
@@ -37,6 +40,7 @@ export class Thread<T extends Api> {
   constructor(file: URL, workerData: unknown, onDeath: (error: Error) => void, resourceLimits: ResourceLimits = {}) {
     this.#worker = new Worker(file, { workerData, resourceLimits });
     this.#worker.on("message", (answer: Answer) => {
+      if (answer.call === LOADED.call) return this.#loaded.resolve();
       const waiting = this.#waiting.get(answer.call);
       if (!waiting) return;
       this.#waiting.delete(answer.call);
@@ -80,6 +84,8 @@ export class Thread<T extends Api> {
   /** Ends the thread. What it is doing should have been awaited before. */
   async end(): Promise<void> {
     this.#dead ??= new Error("the thread has been ended");
+    // In the middle of loading native code it would take the process with it.
+    await Promise.race([this.#loaded.promise, this.#gone]);
     await this.#worker.terminate();
     await this.#gone;
   }
@@ -102,6 +108,7 @@ export function serveThread(api: Api): void {
       reply({ call, failure: describe(error) });
     }
   });
+  reply(LOADED);
 }
 
 function describe(error: unknown): Failure {

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { Thread } from "./thread.ts";
+
+const threadFile = (code: string) =>
+  new URL(
+    `data:text/javascript,${encodeURIComponent(`
+      import { workerData } from "node:worker_threads";
+      import { setTimeout as delay } from "node:timers/promises";
+      import { serveThread } from ${JSON.stringify(new URL("./thread.ts", import.meta.url).href)};
+      ${code}`)}`,
+  );
+
+const unexpected = (error: Error) => expect.unreachable(error.message);
+
+test("a thread is not ended in the middle of loading its code", async () => {
+  const loaded = new Int32Array(new SharedArrayBuffer(4));
+  const slow = threadFile(`await delay(200); workerData[0] = 1; serveThread({});`);
+  await new Thread(slow, loaded, unexpected).end();
+  expect(loaded[0]).toBe(1);
+});
+
+test("a thread that cannot load its code is told of, and can be ended", async () => {
+  const died = Promise.withResolvers<Error>();
+  const thread = new Thread(threadFile(`throw new Error("no such engine");`), undefined, died.resolve);
+  expect((await died.promise).message).toBe("no such engine");
+  await thread.end();
+});
