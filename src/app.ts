@@ -17,12 +17,12 @@ import { openInlet, type InletSettings } from "./collectors/inlet/inlet.ts";
 import { Posts } from "./collectors/posts.ts";
 import { openFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
-import { DAY_MS, startOfDay } from "./lib/time.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
+import { startRetention } from "./retention.ts";
 import { openStore } from "./store/index.ts";
 import type { Store } from "./store/store.ts";
 
@@ -30,9 +30,6 @@ import type { Store } from "./store/store.ts";
 // Nothing else connects parts with each other; to see who gets what, read startApp from top to bottom.
 
 const HOUR_MS = 3_600_000;
-const RETENTION_EVERY_MS = HOUR_MS;
-/** How long it can be seen what has become of a notification. */
-const NOTIFICATIONS_KEPT_MS = 30 * DAY_MS;
 /** How long requests that are in may take to end once the service is told to stop. */
 const DRAIN_MS_MAX = 5000;
 
@@ -70,7 +67,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const retentionDays = retention.eventsDays;
 
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
-    opens("retention", await startRetention(store, retention, log, now));
+    opens("retention", await startRetention({ store, settings: retention, log, now }));
     const enrichment = opens(
       "enrichment",
       await Enrichment.open({
@@ -245,35 +242,4 @@ async function drain(server: FastifyInstance): Promise<void> {
   const timer = setTimeout(() => server.server.closeAllConnections(), DRAIN_MS_MAX);
   await server.close();
   clearTimeout(timer);
-}
-
-/** Removes whole days that are older than they may be: now, and every hour. */
-async function startRetention(
-  store: Store,
-  { eventsDays, flowsDays }: Settings["retention"],
-  log: Logger,
-  now: () => number,
-): Promise<{ close(): Promise<void> }> {
-  const removeExpired = async () => {
-    const today = startOfDay(now());
-    try {
-      const events = await store.events.removeBefore(today - eventsDays * DAY_MS);
-      if (events.days > 0) log.info(events, "old days of events removed");
-      const flows = await store.flows.removeBefore(today - flowsDays * DAY_MS);
-      if (flows.days > 0) log.info(flows, "old days of flows removed");
-      const notifications = await store.notifications.removeBefore(now() - NOTIFICATIONS_KEPT_MS);
-      if (notifications > 0) log.info({ notifications }, "old notifications removed");
-    } catch (error) {
-      log.error({ err: error }, "old days not removed; the next hour tries again");
-    }
-  };
-  await removeExpired();
-  let running = Promise.resolve();
-  const timer = setInterval(() => void (running = running.then(removeExpired)), RETENTION_EVERY_MS);
-  return {
-    close: async () => {
-      clearInterval(timer);
-      await running;
-    },
-  };
 }

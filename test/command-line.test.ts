@@ -1,4 +1,4 @@
-import { rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/inlet/certificates.fixture.ts";
@@ -81,6 +81,20 @@ describe("keys", () => {
     const { stdout } = await here("keys", "list");
     expect(stdout).toMatch(new RegExp(`^id .*name .*scopes.*\\n${made.id} +short +starter +all .* revoked `));
     expect(stdout).not.toContain(made.key.split("_").at(-1));
+  });
+
+  test("keys that were lost are told of and not made anew by a look; the first that is made says so", async () => {
+    expect(await here("demo", "--events", "10", "--flows", "0")).toMatchObject({ code: 0 });
+    rmSync(join(folder, "keys.db"));
+    const gone = /has events and no keys\.db: keys .* are gone\.\nPut a copy .*\ntocsin keys create/;
+    for (const command of [["list"], ["list", "--json"], ["rotate", "key_none"], ["revoke", "key_none"]]) {
+      const outcome = await here("keys", ...command);
+      expect(outcome).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(gone) });
+    }
+    expect(existsSync(join(folder, "keys.db"))).toBe(false);
+    const { stderr } = await here(...CREATE);
+    expect(stderr).toMatch(/had events and no keys\.db.*begins with this key/);
+    expect((await here("keys", "list")).stdout.trim().split("\n")).toHaveLength(2);
   });
 
   test.each([

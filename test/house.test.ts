@@ -37,6 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "sigma",
   ],
   docs: ["lib", "model", "config", "detection", "api/problems.ts"],
+  retention: ["lib", "config", "store/store.ts"],
   app: [
     "lib",
     "model",
@@ -52,6 +53,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "analysis",
     "flows",
     "api",
+    "retention",
   ],
   commands: [
     "lib",

@@ -1,4 +1,5 @@
 import { idMaker } from "../lib/id.ts";
+import { Turns } from "../lib/turns.ts";
 import { SYSTEM, type Alert, type AlertSummary, type Comment, type MadeException } from "../model/alert.ts";
 import type { JsonObject } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
@@ -52,8 +53,7 @@ export class Alerts {
   readonly #onCreated: (alert: Alert, finding: Finding) => void;
   readonly #onRaised: (alert: AlertSummary) => void;
   readonly #telling: Telling;
-  #turn: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
+  readonly #turns = new Turns();
   readonly #newAlertId: () => string;
   readonly #newEntryId: () => string;
   readonly #newCommentId: () => string;
@@ -197,21 +197,15 @@ export class Alerts {
    * else may write, another version in the store than was read means to begin anew.
    */
   async #untilMade<Result>(make: () => Promise<Result | undefined>): Promise<Result> {
-    if (this.#waiting >= WAITING_MAX)
+    if (this.#turns.waiting >= WAITING_MAX)
       throw new StoreUnavailable("queue_full", "too many changes of alerts are waiting");
-    this.#waiting++;
-    const turn = this.#turn.then(async () => {
+    return this.#turns.take(async () => {
       for (let i = 0; i < TRIES_MAX; i++) {
         const made = await make();
         if (made !== undefined) return made;
       }
       throw new StoreUnavailable("queue_full", "the alert is being changed by many at once");
     });
-    this.#turn = turn.then(
-      () => this.#waiting--,
-      () => this.#waiting--,
-    );
-    return turn;
   }
 }
 

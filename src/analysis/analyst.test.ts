@@ -116,15 +116,15 @@ const month = () => new Date().toISOString().slice(0, 7);
 
 async function analyseWith(service: Service, settings: Partial<AnalystSettings> = {}) {
   const { url, asked } = await startService(service);
-  const { analyst } = await openAnalyst({ url, ...settings });
+  const { analyst, registry } = await openAnalyst({ url, ...settings });
   const alert = await makeAlert();
   const analysed = await analyst.analyse(alert.id, "anna");
-  return { alert, analysed: analysed!, analysis: analysed!.aiAnalysis!, asked };
+  return { alert, analysed: analysed!, analysis: analysed!.aiAnalysis!, asked, registry };
 }
 
 test("a model is asked with a schema and its key, and its judgement is kept with where it is from", async () => {
   const before = await store.analysis.tokensUsed(month());
-  const { analysis, asked, alert } = await analyseWith(() => ({ body: completion(GOOD) }));
+  const { analysis, asked, alert, registry } = await analyseWith(() => ({ body: completion(GOOD) }));
   expect(analysis).toEqual({
     ...GOOD,
     provider: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
@@ -140,7 +140,9 @@ test("a model is asked with a schema and its key, and its judgement is kept with
   expect((await store.alerts.withTimeline(alert.id))!.timeline).toEqual([
     expect.objectContaining({ kind: "analysed", provider: analysis.provider, actor: "anna" }),
   ]);
-  expect((await store.analysis.tokensUsed(month())) - before).toBe(1234);
+  const used = await store.analysis.tokensUsed(month());
+  expect(used - before).toBe(1234);
+  expect(await registry.metrics()).toMatch(new RegExp(`^tocsin_analysis_month_tokens ${used}$`, "m"));
 });
 
 test("a service that does not know of schemas is asked without, from then on at once", async () => {

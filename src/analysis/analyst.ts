@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { Counter, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model/alert.ts";
+import { STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { gatherEvidence, type Evidence } from "./evidence.ts";
@@ -89,6 +90,15 @@ export class Analyst {
       name: "tocsin_analysis_failures_total",
       help: "Questions to the model that the built-in scorer answered instead",
       registers: [registry],
+    });
+    const tokensUsed = () => options.store.analysis.tokensUsed(this.#month());
+    new Gauge({
+      name: "tocsin_analysis_month_tokens",
+      help: "Tokens that were used in this UTC month, of those that analysis.monthly_tokens_max allows",
+      registers: [registry],
+      async collect() {
+        this.set(await tokensUsed());
+      },
     });
     this.#dropped = new Counter({
       name: "tocsin_analysis_dropped_total",
@@ -187,7 +197,7 @@ export class Analyst {
     try {
       const question = askAbout(evidence);
       const most = provider.estimate(question);
-      const month = formatTime(this.#now()).slice(0, 7);
+      const month = this.#month();
       // In one step: of several who ask at once, each must see what the others may cost.
       const isWithin = await store.analysis.reserveTokens(month, most, settings.monthlyTokensMax);
       if (!isWithin) return { error: "the tokens of this month are used up" };
@@ -198,6 +208,11 @@ export class Analyst {
     } finally {
       this.#questions--;
     }
+  }
+
+  /** As in 2026-11. */
+  #month(): string {
+    return formatTime(this.#now()).slice(0, 7);
   }
 
   get #isFull(): boolean {
@@ -262,16 +277,20 @@ export class Analyst {
     await sleep(Math.min(ms, DELAY_MS), undefined, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
-  /** Alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
+  /** Unresolved alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
   async #lookBack(): Promise<void> {
     const { alerts } = this.#options.store;
-    const filter = { severity: this.#severities, fromMs: this.#now() - LOOK_BACK_MS };
+    const filter = {
+      severity: this.#severities,
+      status: STATUSES.filter((status) => status !== "resolved"),
+      fromMs: this.#now() - LOOK_BACK_MS,
+    };
     this.#leftOut = false;
     let after: string | undefined;
     do {
       const page = await alerts.list(filter, { mode: "cursor", after, size: 100 }, "created_at", false);
-      for (const { id, aiAnalysis, status } of page.items) {
-        if (aiAnalysis !== null || status === "resolved" || (this.#failed.get(id) ?? 0) >= ATTEMPTS_MAX) continue;
+      for (const { id, aiAnalysis } of page.items) {
+        if (aiAnalysis !== null || (this.#failed.get(id) ?? 0) >= ATTEMPTS_MAX) continue;
         if (this.#isFull) this.#leftOut = true;
         else this.#waiting.push({ id, from: 0 });
       }

@@ -1,76 +1,28 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { openAlerts, type Alerts } from "../alerts/alerts.ts";
-import { DAY_MS } from "../lib/time.ts";
+import { describe, expect, test } from "vitest";
+import { alertServer, faultsOf, fieldsOf } from "../../test/alert-server.ts";
 import { COMMENTS_MAX } from "../model/alert.ts";
-import type { Finding } from "../model/finding.ts";
 
-let clock = Date.UTC(2026, 10, 15, 12);
-let server: TestServer;
-let alerts: Alerts;
-
-beforeAll(async () => {
-  server = await openTestServer({ now: () => clock });
-  // As detection does, on the server's own store.
-  alerts = openAlerts({
-    store: server.store,
-    now: () => clock,
-    addException: () => Promise.reject(new Error("unasked")),
-  });
-});
-afterAll(() => server.close());
-
-let made = 0;
-
-async function raise(more: Partial<Finding> & { name?: string } = {}): Promise<string> {
-  const name = more.name ?? `test.rule_${++made}`;
-  const finding: Finding = {
-    rule: { id: `rule_of_${name}`, name, description: "A rule.", tags: ["attack.t1110"], channels: [] },
-    severity: "high",
-    foldKey: `["${++made}"]`,
-    foldMs: 3_600_000,
-    group: { field: "raw.src_ip", value: "192.0.2.17" },
-    eventId: null,
-    source: "custom",
-    title: "Failed logins from 192.0.2.17",
-    description: "Somebody tries passwords.",
-    enrichment: {},
-    eventCount: 1,
-    firstEventMs: clock,
-    lastEventMs: clock,
-    events: [],
-    ...more,
-  };
-  await alerts.raise([finding], undefined);
-  const found = await server.store.alerts.unresolved([
-    { ruleId: finding.rule.id, foldKey: finding.foldKey, endsAfterMs: 0, beginsBeforeMs: clock * 2 },
-  ]);
-  return found[0]!.id;
-}
-
-const post = (path: string, body?: unknown, key?: string) =>
-  server.call("POST", `/v1/alerts/${path}`, { body, ...(key !== undefined && { key }) });
-const get = async (id: string) => (await server.call("GET", `/v1/alerts/${id}`)).body.data;
-const faults = (answer: { body: any }) => answer.body.error.details as { field: string; message: string }[];
-const fields = (answer: { body: any }) => faults(answer).map(({ field }) => field);
+const { clock, current, raise, post, get } = alertServer();
 const kinds = (alert: { timeline: { kind: string }[] }) => alert.timeline.map(({ kind }) => kind);
 
 describe("one alert", () => {
   test("is given with its rule, its group, its events and its timeline", async () => {
     const event = (
-      await server.call("POST", "/v1/events", { body: { type: "login_failure", source: "custom", data: { n: 1 } } })
+      await current.server.call("POST", "/v1/events", {
+        body: { type: "login_failure", source: "custom", data: { n: 1 } },
+      })
     ).body.data;
     const id = await raise({
       name: "test.whole",
       eventCount: 3,
       events: [
-        { id: event.id, timestampMs: clock },
-        { id: "evt_removed_by_retention", timestampMs: clock - 5 },
+        { id: event.id, timestampMs: clock.ms },
+        { id: "evt_removed_by_retention", timestampMs: clock.ms - 5 },
       ],
     });
-    const answer = await server.call("GET", `/v1/alerts/${id}`);
+    const answer = await current.server.call("GET", `/v1/alerts/${id}`);
     expect(answer.status).toBe(200);
-    const at = new Date(clock).toISOString();
+    const at = new Date(clock.ms).toISOString();
     expect(answer.body.data).toEqual({
       id,
       rule_name: "test.whole",
@@ -106,7 +58,7 @@ describe("one alert", () => {
       ["POST", "alt_0/reopen", undefined],
       ["POST", "alt_0/comments", { body: "x" }],
     ] as const) {
-      const answer = await server.call(method, `/v1/alerts/${path}`, { body });
+      const answer = await current.server.call(method, `/v1/alerts/${path}`, { body });
       expect([answer.status, answer.body.error.code], path).toEqual([404, "not_found"]);
     }
   });
@@ -151,22 +103,22 @@ describe("moves", () => {
 
   test("everything is on the timeline with the name of the key, oldest first", async () => {
     const id = await raise();
-    const anna = server.addKey({ name: "anna" }).secret;
-    const ben = server.addKey({ name: "ben" }).secret;
-    clock += 60_000;
+    const anna = current.server.addKey({ name: "anna" }).secret;
+    const ben = current.server.addKey({ name: "ben" }).secret;
+    clock.ms += 60_000;
     await post(`${id}/acknowledge`, { comment: "mine", assignee: "anna@example.com" }, anna);
-    clock += 60_000;
+    clock.ms += 60_000;
     await post(`${id}/acknowledge`, { assignee: "ben@example.com" }, anna);
-    clock += 60_000;
+    clock.ms += 60_000;
     const resolved = await post(
       `${id}/resolve`,
       { resolution: "true_positive", actions_taken: ["locked the account"] },
       ben,
     );
-    const bens = await server.call("GET", "/v1/alerts?assignee=BEN@example.com");
+    const bens = await current.server.call("GET", "/v1/alerts?assignee=BEN@example.com");
     expect(bens.body.data.map((each: { id: string }) => each.id)).toEqual([id]);
     const { timeline, ...alert } = resolved.body.data;
-    const at = (minutes: number) => new Date(clock - minutes * 60_000).toISOString();
+    const at = (minutes: number) => new Date(clock.ms - minutes * 60_000).toISOString();
     const entry = { id: expect.any(String) };
     expect(timeline).toEqual([
       { ...entry, at: at(3), kind: "created", actor: "system", count: expect.any(Number) },
@@ -267,7 +219,7 @@ describe("moves", () => {
     const id = await raise();
     const answer = await post(`${id}/${action}`, body);
     expect([answer.status, answer.body.error?.code]).toEqual([400, "validation_error"]);
-    expect(fields(answer)).toEqual([field]);
+    expect(fieldsOf(answer)).toEqual([field]);
     expect(await get(id)).toMatchObject({ status: "open", timeline: [{ kind: "created" }] });
   });
 
@@ -275,12 +227,12 @@ describe("moves", () => {
     const id = await raise();
     expect((await post(`${id}/resolve`)).status).toBe(400);
     const answer = await post(`${id}/resolve`, { resolution: "fixed" });
-    expect(faults(answer)[0]!.message).toBe("must be one of true_positive, false_positive, benign, duplicate");
+    expect(faultsOf(answer)[0]!.message).toBe("must be one of true_positive, false_positive, benign, duplicate");
   });
 
   test("an exception needs the scope of rules too, and then nothing is done without it", async () => {
     const id = await raise();
-    const { secret } = server.addKey({ scopes: ["alerts:read", "alerts:write"] });
+    const { secret } = current.server.addKey({ scopes: ["alerts:read", "alerts:write"] });
     const body = {
       resolution: "false_positive",
       exception: { conditions: [{ field: "type", equals: "x" }], reason: "lab" },
@@ -306,11 +258,11 @@ describe("moves", () => {
     ["POST", "/v1/alerts/bulk", "alerts:write"],
   ])("%s %s needs %s", async (method, path, scope) => {
     const other = scope === "alerts:read" ? ("alerts:write" as const) : ("alerts:read" as const);
-    const { secret } = server.addKey({ scopes: [other, "events:read", "rules:write"] });
-    const answer = await server.call(method, path, { key: secret });
+    const { secret } = current.server.addKey({ scopes: [other, "events:read", "rules:write"] });
+    const answer = await current.server.call(method, path, { key: secret });
     expect(answer.status).toBe(403);
     expect(answer.body.error.message).toContain(scope);
-    expect((await server.call(method, path, { key: null })).status).toBe(401);
+    expect((await current.server.call(method, path, { key: null })).status).toBe(401);
   });
 });
 
@@ -332,20 +284,23 @@ describe("comments", () => {
         id: expect.stringMatching(/^cmt_[0-9a-f]{32}$/),
         body,
         author: "test",
-        created_at: new Date(clock).toISOString(),
+        created_at: new Date(clock.ms).toISOString(),
       });
     }
     const { timeline, status } = await get(id);
     expect(status).toBe("open");
     expect(timeline.slice(1).map(({ comment }: any) => comment.body)).toEqual(bodies);
-    const kept = await server.call("GET", `/v1/alerts/${id}`);
+    const kept = await current.server.call("GET", `/v1/alerts/${id}`);
     expect(kept.headers["x-content-type-options"]).toBe("nosniff");
   });
 
   test("have an end, which says so", async () => {
     const id = await raise();
-    const alert = (await server.store.alerts.get(id))!;
-    await server.store.alerts.commit({ alerts: [{ ...alert, commentCount: COMMENTS_MAX, version: 2 }], timeline: [] });
+    const alert = (await current.server.store.alerts.get(id))!;
+    await current.server.store.alerts.commit({
+      alerts: [{ ...alert, commentCount: COMMENTS_MAX, version: 2 }],
+      timeline: [],
+    });
     expect((await post(`${id}/comments`, { body: "one more" })).status).toBe(409);
     expect((await post(`${id}/acknowledge`, { comment: "one more" })).status).toBe(409);
     expect((await post(`${id}/acknowledge`)).status).toBe(200);
@@ -391,10 +346,10 @@ describe("bulk", () => {
     const answer = await post("bulk", { alert_ids: ids, action: "resolve", resolution: "benign" });
     expect(answer.body.data).toEqual({ succeeded: ids, failed: [] });
     expect(
-      (await server.call("GET", `/v1/alerts?rule_name=${name}&status=resolved&limit=1`)).body.pagination.total,
+      (await current.server.call("GET", `/v1/alerts?rule_name=${name}&status=resolved&limit=1`)).body.pagination.total,
     ).toBe(500);
     const more = await post("bulk", { alert_ids: [...ids, "alt_501"], action: "reopen" });
-    expect([more.status, ...fields(more)]).toEqual([400, "alert_ids"]);
+    expect([more.status, ...fieldsOf(more)]).toEqual([400, "alert_ids"]);
   });
 
   test.each([
@@ -411,202 +366,7 @@ describe("bulk", () => {
   ])("refuses %j, naming %j", async (body, named) => {
     const answer = await post("bulk", body);
     expect([answer.status, answer.body.error.code]).toEqual([400, "validation_error"]);
-    expect(fields(answer)).toEqual(named);
-  });
-});
-
-describe("the list", () => {
-  const names = ["list.a", "list.b", "list.c"];
-  let ids: string[] = [];
-
-  beforeAll(async () => {
-    ids = [];
-    for (let i = 0; i < 30; i++) {
-      clock += 1000;
-      ids.unshift(
-        await raise({
-          name: names[i % 3]!,
-          severity: (["critical", "high", "low"] as const)[i % 3]!,
-          source: i % 2 === 0 ? "custom" : "platform_network",
-          title: i % 5 === 0 ? "Door forced at the back" : "Something else",
-          eventCount: i,
-        }),
-      );
-    }
-    await post("bulk", { alert_ids: ids.slice(0, 10), action: "acknowledge" });
-    await post(`${ids[0]}/acknowledge`, { assignee: "anna@example.com" });
-    await post("bulk", { alert_ids: ids.slice(5, 15), action: "resolve", resolution: "benign" });
-  });
-
-  const list = (query: string) => server.call("GET", `/v1/alerts?rule_name=${names.join(",")}&${query}`);
-  const idsOf = (answer: { body: any }) => answer.body.data.map(({ id }: { id: string }) => id);
-
-  test("is newest first, with the envelope and 50 on a page", async () => {
-    const answer = await list("");
-    expect(idsOf(answer)).toEqual(ids);
-    expect(answer.body.pagination).toEqual({ total: 30, page: 1, per_page: 50, total_pages: 1 });
-    expect(answer.body.meta.request_id).toMatch(/^req_/);
-    const { timeline, related_events, ...view } = await get(ids[0]!);
-    expect([timeline, related_events]).not.toContain(undefined);
-    const {
-      actions_taken: _a,
-      acknowledged_at: _b,
-      resolved_at: _c,
-      group: _d,
-      rule: _e,
-      related_events_total: _f,
-      ...listed
-    } = view;
-    expect(answer.body.data[0]).toEqual(listed);
-  });
-
-  test.each([
-    ["status=open", (i: number) => i >= 15],
-    ["status=open,acknowledged", (i: number) => i < 5 || i >= 15],
-    ["severity=critical,low", (i: number) => (29 - i) % 3 !== 1],
-    ["source=platform_network", (i: number) => (29 - i) % 2 === 1],
-    ["assignee=anna@example.com,ben@example.com", (i: number) => i === 0],
-    ["assignee=ben@example.com", () => false],
-    ["search=forc%20DOOR", (i: number) => (29 - i) % 5 === 0],
-    ["search=list.a", (i: number) => (29 - i) % 3 === 0],
-    [
-      "search=door&status=resolved&severity=critical,high",
-      (i: number) => (29 - i) % 5 === 0 && i >= 5 && i < 15 && (29 - i) % 3 < 2,
-    ],
-  ])("%s", async (query, matches) => {
-    const wanted = ids.filter((_, i) => matches(i));
-    const answer = await list(query);
-    expect(idsOf(answer)).toEqual(wanted);
-    expect(answer.body.pagination.total).toBe(wanted.length);
-    const walked: string[] = [];
-    for (let after = ""; ;) {
-      const page = await list(`${query}&limit=4${after}`);
-      walked.push(...idsOf(page));
-      const { next_cursor, total } = page.body.pagination;
-      expect(total).toBe(wanted.length);
-      if (next_cursor === null) break;
-      after = `&after=${next_cursor}`;
-    }
-    expect(walked).toEqual(wanted);
-  });
-
-  test("by time of creation: from is inclusive, to exclusive", async () => {
-    const at = (i: number) => new Date(clock - i * 1000).toISOString();
-    expect(idsOf(await list(`from=${at(7)}&to=${at(3)}`))).toEqual(ids.slice(4, 8));
-  });
-
-  test("by one rule name, and by none that there is", async () => {
-    expect((await server.call("GET", "/v1/alerts?rule_name=list.b")).body.pagination.total).toBe(10);
-    expect((await server.call("GET", "/v1/alerts?rule_name=list.z")).body.pagination.total).toBe(0);
-  });
-
-  test("sorted by what one asks for, in either order", async () => {
-    const byCount = await list("sort=event_count&order=asc");
-    expect(idsOf(byCount)).toEqual([...ids].reverse());
-    const severities = (await list("sort=severity")).body.data.map(({ severity }: any) => severity);
-    expect(severities).toEqual(
-      ["critical", "high", "low"].flatMap((severity) => Array.from({ length: 10 }, () => severity)),
-    );
-  });
-
-  test("pages past the end are empty, with the true total", async () => {
-    const answer = await list("page=7&per_page=10");
-    expect(answer.body).toMatchObject({ data: [], pagination: { total: 30, page: 7, per_page: 10, total_pages: 3 } });
-    const page = Number.MAX_SAFE_INTEGER;
-    for (const sort of ["created_at", "severity"]) {
-      const far = await list(`page=${page}&per_page=100&sort=${sort}`);
-      expect(far.body).toMatchObject({ data: [], pagination: { total: 30, page } });
-    }
-  });
-
-  test.each([
-    ["status=closed", "status", "must be one of open, acknowledged, resolved"],
-    ["status=open,closed", "status", "must be one of open, acknowledged, resolved"],
-    ["severity=high,,low", "severity", "has an empty value"],
-    ["severity=urgent", "severity", "must be one of critical, high, medium, low, info"],
-    ["source=router", "source", "must be one of platform_network"],
-    ["from=yesterday", "from", "ISO 8601"],
-    ["from=2026-01-02&to=2026-01-01", "from", "is after to"],
-    ["per_page=101", "per_page", "from 1 to 100"],
-    ["per_page=0", "per_page", "from 1 to 100"],
-    ["page=1&limit=5", "page", "cursor mode"],
-    ["after=alt_0", "after", "is not the id of an alert"],
-    ["sort=title", "sort", "must be one of"],
-    ["order=up", "order", "must be one of"],
-    ["search=%20", "search", "must not be empty"],
-    ["search=%2A%2A", "search", "no word"],
-    ["state=open", "state", "is not known here"],
-    [`severity=${Array.from({ length: 101 }, () => "high").join(",")}`, "severity", "at most 100"],
-  ])("%s is refused", async (query, field, message) => {
-    const answer = await server.call("GET", `/v1/alerts?${query}`);
-    expect([answer.status, answer.body.error.code]).toEqual([400, "validation_error"]);
-    expect(faults(answer)).toEqual([{ field, message: expect.stringContaining(message) }]);
-  });
-});
-
-describe("statistics", () => {
-  const MINUTE_MS = 60_000;
-  let start = 0;
-  const stats = async (query = "") => (await server.call("GET", `/v1/alerts/stats${query}`)).body.data;
-  const later = (minutes: number) => {
-    clock = start + minutes * MINUTE_MS;
-  };
-
-  test("count what was created in the range, and the means are right across reopen and re-resolve", async () => {
-    clock += 100 * DAY_MS;
-    start = clock;
-    expect(await stats()).toEqual({
-      total: 0,
-      by_status: { open: 0, acknowledged: 0, resolved: 0 },
-      by_severity: { critical: 0, high: 0, medium: 0, low: 0, info: 0 },
-      mean_time_to_acknowledge: null,
-      mean_time_to_resolve: null,
-    });
-    const [a, b, c] = [await raise({ severity: "critical" }), await raise({ severity: "info" }), await raise()];
-    later(10);
-    await post(`${a}/acknowledge`);
-    later(30);
-    await post(`${b}/acknowledge`);
-    later(60);
-    await post(`${a}/resolve`, { resolution: "benign" });
-    expect(await stats()).toEqual({
-      total: 3,
-      by_status: { open: 1, acknowledged: 1, resolved: 1 },
-      by_severity: { critical: 1, high: 1, medium: 0, low: 0, info: 1 },
-      mean_time_to_acknowledge: "20m",
-      mean_time_to_resolve: "1h 0m",
-    });
-    later(70);
-    await post(`${a}/reopen`);
-    expect(await stats()).toMatchObject({ mean_time_to_acknowledge: "20m", mean_time_to_resolve: null });
-    later(100);
-    await post(`${a}/acknowledge`);
-    // The second acknowledgement does not make the first one later.
-    expect(await stats()).toMatchObject({ mean_time_to_acknowledge: "20m", by_status: { acknowledged: 2 } });
-    later(180);
-    await post(`${a}/resolve`, { resolution: "true_positive" });
-    later(240);
-    await post(`${c}/resolve`, { resolution: "benign" });
-    expect(await stats()).toMatchObject({
-      by_status: { open: 0, acknowledged: 1, resolved: 2 },
-      mean_time_to_acknowledge: "20m",
-      mean_time_to_resolve: "3h 30m",
-    });
-  });
-
-  test("the range is of the time of creation, by default the last 30 days", async () => {
-    const at = (ms: number) => new Date(ms).toISOString();
-    expect((await stats(`?from=${at(start)}&to=${at(start + 1)}`)).total).toBe(3);
-    expect((await stats(`?from=${at(start + 1)}`)).total).toBe(0);
-    expect((await stats(`?to=${at(start)}`)).total).toBe(0);
-    expect((await stats(`?from=2020-01-01`)).total).toBeGreaterThan(500);
-    clock = start + 30 * DAY_MS;
-    expect((await stats()).total).toBe(3);
-    clock += 1;
-    expect((await stats()).total).toBe(0);
-    const backwards = await server.call("GET", "/v1/alerts/stats?from=2026-02-01&to=2026-01-01");
-    expect([backwards.status, ...fields(backwards)]).toEqual([400, "from"]);
-    expect((await server.call("GET", "/v1/alerts/stats?days=7")).status).toBe(400);
+    expect(fieldsOf(answer)).toEqual(named);
   });
 });
 
@@ -614,9 +374,9 @@ test("alerts, timelines and totals are there after a restart", async () => {
   const id = await raise({ name: "test.restart" });
   await post(`${id}/acknowledge`, { comment: "before" });
   const before = await get(id);
-  server = await server.restart();
-  const key = server.addKey().secret;
-  expect((await server.call("GET", `/v1/alerts/${id}`, { key })).body.data).toEqual(before);
-  const listed = await server.call("GET", "/v1/alerts?rule_name=test.restart&status=acknowledged", { key });
+  current.server = await current.server.restart();
+  const key = current.server.addKey().secret;
+  expect((await current.server.call("GET", `/v1/alerts/${id}`, { key })).body.data).toEqual(before);
+  const listed = await current.server.call("GET", "/v1/alerts?rule_name=test.restart&status=acknowledged", { key });
   expect(listed.body.pagination.total).toBe(1);
 });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Settings } from "../config/config.ts";
 import type { Fault } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
+import { Turns } from "../lib/turns.ts";
 import type { RuleInput } from "../model/rule.ts";
 import type { ImportApi } from "../sigma/worker.ts";
 import type { MappingFault } from "../sigma/mapping.ts";
@@ -196,17 +197,12 @@ function describeMappingFault({ line, path, message }: MappingFault): Fault {
 function oneAtATime<Question, Value>(
   work: (question: Question) => Promise<Value>,
 ): (question: Question) => Promise<Value> {
-  let waiting = 0;
-  let turn: Promise<unknown> = Promise.resolve();
+  const turns = new Turns();
   return (question) => {
-    if (waiting >= WAITING_MAX) {
+    if (turns.waiting >= WAITING_MAX) {
       const headers = { "Retry-After": String(RETRY_SECONDS) };
       throw new Problem("unavailable", "other imports are under way", { headers });
     }
-    waiting++;
-    const done = turn.then(() => work(question)).finally(() => waiting--);
-    // Its own caller hears of a failure; the next one begins all the same.
-    turn = done.catch(() => undefined);
-    return done;
+    return turns.take(() => work(question));
   };
 }

@@ -49,7 +49,7 @@ export function addKeys(program: Command): void {
     .option("--expires <when>", "a time, or how long from now: 90d, 2027-01-01")
     .option("--json", "as one JSON object");
   // A key may be made before the first start, on a folder that is not there yet.
-  withKeyStore(create, { makesFolder: true, read: readCreate }, (store, _, { json, ...wanted }) => {
+  withKeyStore(create, { mayBegin: true, read: readCreate }, (store, _, { json, ...wanted }) => {
     const made = createKey(wanted);
     store.put(made.key);
     showSecret(made.key, made.secret, json);
@@ -59,7 +59,7 @@ export function addKeys(program: Command): void {
     .command("list")
     .description("list the keys, never their secrets")
     .option("--json", "as one JSON array");
-  withKeyStore(list, { makesFolder: false }, (store, _, { json }: { json?: true }) => {
+  withKeyStore(list, { mayBegin: false }, (store, _, { json }: { json?: true }) => {
     const usage = new Map(store.usage().map((used) => [used.keyId, used]));
     const now = Date.now();
     const views = store.list().map((key) => keyView(key, usage.get(key.id), now));
@@ -90,7 +90,7 @@ export function addKeys(program: Command): void {
     .description("give a key a new secret and show it, this once")
     .option("--grace <duration>", "how long the old secret goes on working: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
-  withKeyStore(rotate, { makesFolder: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
+  withKeyStore(rotate, { mayBegin: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
     const rotation = { graceMs: grace, now: Date.now() };
     let secret = "";
     const rotated = changeKey(store, id!, (key) => {
@@ -109,7 +109,7 @@ export function addKeys(program: Command): void {
     .argument("<id>", "the key's id, as tocsin keys list shows it")
     .description("refuse a key from now on")
     .option("--json", "as one JSON object");
-  withKeyStore(revoke, { makesFolder: false }, (store, [id], { json }: { json?: true }) => {
+  withKeyStore(revoke, { mayBegin: false }, (store, [id], { json }: { json?: true }) => {
     const now = Date.now();
     const revoked = changeKey(store, id!, (key) => revokeKey(key, now));
     if (json) printJson(keyView(revoked, undefined, now));
@@ -151,26 +151,28 @@ function readCreate({ name, scopes, plan, expires, json }: CreateOptions): NewKe
 }
 
 interface KeyCommand<Given, Options> {
-  /** A data folder that is missing is made. */
-  readonly makesFolder: boolean;
+  /** A data folder that is missing is made, and so is the file of the keys where it was lost. */
+  readonly mayBegin: boolean;
   /** What the options say, read before anything is opened or made. */
   readonly read?: (given: Given) => Options;
 }
 
 function withKeyStore<Given, Options = Given>(
   command: Command,
-  { makesFolder, read }: KeyCommand<Given, Options>,
+  { mayBegin, read }: KeyCommand<Given, Options>,
   run: (store: KeyStore, ids: string[], options: Options) => void,
 ): void {
   addSettingFlags(command, ["data_dir"]).action(async () => {
     const { settings } = requireSettings(command);
     const given = command.opts<Given & object>();
     const options = read ? read(given) : (given as unknown as Options);
-    const { openKeyStore } = await import("../store/index.ts");
+    const { areKeysLost, openKeyStore } = await import("../store/index.ts");
     try {
       const isNew = !existsSync(settings.dataDir);
-      if (makesFolder) makeFolder(settings.dataDir);
+      if (mayBegin) makeFolder(settings.dataDir);
       else requireFolder(settings.dataDir);
+      const wereLost = areKeysLost(settings.dataDir);
+      if (wereLost && !mayBegin) throw keysLost(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {
         run(store, command.args, options);
@@ -178,6 +180,7 @@ function withKeyStore<Given, Options = Given>(
         store.close();
       }
       if (isNew) tellOfNewFolder(settings.dataDir);
+      if (wereLost) tellOfLostKeys(settings.dataDir);
     } catch (error) {
       throw explainFailure(error, settings);
     }
@@ -189,6 +192,22 @@ function tellOfNewFolder(dataDir: string): void {
   process.stderr.write(
     `There was no data folder ${dataDir}: it was made, and the key is in it.\n` +
       "A service that uses another folder does not know this key: name that folder with --data-dir.\n",
+  );
+}
+
+/** Nothing is opened: that would make the file, and the next start would take itself for the first. */
+function keysLost(dataDir: string): CommandFailure {
+  return new CommandFailure(
+    `The data folder ${dataDir} has events and no keys.db: keys that there were before are gone.\n` +
+      "Put a copy of it in its place while no service runs on the folder; or make new keys, one for each client:\n" +
+      "tocsin keys create --name <name> --scopes <list>",
+  );
+}
+
+function tellOfLostKeys(dataDir: string): void {
+  process.stderr.write(
+    `The data folder ${dataDir} had events and no keys.db: keys that there were before are gone, and the file begins with this key.\n` +
+      "A service that runs has not seen the new file: start it again.\n",
   );
 }
 

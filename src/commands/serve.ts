@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Logger } from "pino";
 import type { App } from "../app.ts";
+import { endProcess } from "../lib/ending.ts";
 import { saveMemoryAtRest } from "../lib/rest.ts";
 import { readVersion } from "../lib/version.ts";
 import { createKey, SCOPES } from "../model/key.ts";
@@ -52,7 +53,7 @@ Exit codes: 0 stopped as told, ${EXIT_FAILED} could not start or go on, ${EXIT_W
 function watchProcess(log: Logger): Promise<string> {
   const die = (reason: string, error?: unknown): never => {
     log.fatal({ err: error }, reason);
-    process.exit(EXIT_FAILED);
+    endProcess(EXIT_FAILED);
   };
   process.on("uncaughtException", (error) => die("uncaught exception", error));
   process.on("unhandledRejection", (error) => die("unhandled rejection", error));

@@ -31,7 +31,7 @@ test("with nothing given, every setting has its default", () => {
     platform: "platform",
     indexPrefix: "tocsin",
     timezone: "UTC",
-    retention: { eventsDays: 365, flowsDays: 30 },
+    retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730 },
     plans: {
       starter: { perMinute: 60, perDay: 10_000 },
       pro: { perMinute: 300, perDay: 100_000 },

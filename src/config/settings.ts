@@ -85,6 +85,7 @@ export const settingsSchema = z.strictObject({
   retention: z.strictObject({
     eventsDays: integer("days that events are kept; whole UTC days are removed", 365, 1, DAYS_MAX),
     flowsDays: integer("days that network flows are kept; whole UTC days are removed", 30, 1, DAYS_MAX),
+    alertsDays: integer("days that alerts are kept after they were resolved; others stay", 730, 1, DAYS_MAX),
   }),
   plans: z.strictObject({
     starter: z.strictObject({

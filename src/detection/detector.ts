@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { timeOfId } from "../lib/id.ts";
 import { endingProcess, Thread } from "../lib/thread.ts";
+import { Turns } from "../lib/turns.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import {
@@ -57,6 +58,8 @@ export class Detector {
   /** The last event that was looked at, and the last one whose effects are durable. */
   #position: string | null = null;
   #durable: string | null = null;
+  /** What was found and is not durable yet: the engine will not find it again. */
+  readonly #findings: Finding[] = [];
   readonly #matches: Matches[] = [];
   readonly #seen = new Map<string, Seen>();
   /** Rules whose patterns were given up, and when that was last said. There are no more of these than there are rules. */
@@ -66,13 +69,13 @@ export class Detector {
   #isReady = false;
   /** Whether events that came before the start are still to be looked at: what a rule waits for may be among them. */
   #isBehind = (): boolean => true;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #arrivals: AsyncIterator<readonly StoredEvent[]> | undefined;
   /** Resolves with the reason while what was found cannot be stored, or what rules had seen cannot be read. */
   #stuck = Promise.withResolvers<StoreUnavailable>();
   #advanced: (() => void)[] = [];
   #running: Promise<void> = Promise.resolve();
-  #ticker: NodeJS.Timeout | undefined;
+  #ticking: Promise<void> = Promise.resolve();
 
   private constructor(options: DetectorOptions) {
     this.#options = options;
@@ -106,16 +109,16 @@ export class Detector {
     // Asked for before rules are filled again: how long what comes meanwhile has been waiting must be known.
     let next = this.#nextArrivals();
     next.catch(() => undefined);
-    await this.#inTurn(() => this.#fill(this.#options.rulebook.all()));
+    await this.#turns.take(() => this.#fill(this.#options.rulebook.all()));
     if (this.#stop.signal.aborted) return;
     this.#isReady = true;
     const waiting = this.#options.events.lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, waiting) !== this.#position && performance.now() < until;
-    this.#ticker = setInterval(() => void this.#inTurn(() => this.#tick()), TICK_MS);
+    this.#ticking = this.#tickOn();
     for (let chunk = await next; chunk; chunk = await next) {
       const events = chunk;
-      await this.#inTurn(() => this.#process(events));
+      await this.#turns.take(() => this.#process(events));
       const last = events.at(-1)!.id;
       this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
       next = this.#nextArrivals();
@@ -142,7 +145,7 @@ export class Detector {
   }
 
   /** Before the next attempt; ends at once when the service does. */
-  async #rest(attempt: number, error: Refusal, what: string): Promise<void> {
+  async #rest(attempt: number, error: unknown, what: string): Promise<void> {
     this.#counters.retries.inc();
     if (attempt % ATTEMPTS_PER_WARNING === 0) this.#options.log.warn({ err: error }, `${what}; trying again`);
     const ms = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)];
@@ -176,9 +179,10 @@ export class Detector {
     this.#options.log.warn({ rule }, "patterns of the rule took too long on an event and were given up there");
   }
 
-  /** Tries until it is done: what the engine has found it will not find again. */
-  async #commit(findings: readonly Finding[], isLast = false): Promise<void> {
-    const isNothingNew = findings.length === 0 && this.#durable === this.#position;
+  /** Tries until it is done. What fails for another reason than the store's stays to be committed with what comes next. */
+  async #commit(found: readonly Finding[], isLast = false): Promise<void> {
+    this.#findings.push(...found);
+    const isNothingNew = this.#findings.length === 0 && this.#durable === this.#position;
     if (isNothingNew && !this.#isSignDue(isLast)) return;
     const detected: Detected | undefined =
       this.#position === null
@@ -186,7 +190,7 @@ export class Detector {
         : { upTo: this.#position, matches: [...this.#matches], seen: [...this.#seen.values()] };
     for (let attempt = 0; ; attempt++) {
       try {
-        await this.#options.raise(findings, detected);
+        await this.#options.raise(this.#findings, detected);
         break;
       } catch (error) {
         if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
@@ -196,6 +200,7 @@ export class Detector {
     }
     this.#stuck = Promise.withResolvers();
     this.#durable = this.#position;
+    this.#findings.length = 0;
     this.#matches.length = 0;
     this.#seen.clear();
     this.#lastCommitAt = this.#now();
@@ -207,9 +212,24 @@ export class Detector {
     return this.#options.rulebook.all().some(({ enabled, absence }) => enabled && absence !== null);
   }
 
+  /** Looks for silences from time to time. A look that fails is told of, and followed by another. */
+  async #tickOn(): Promise<void> {
+    const { signal } = this.#stop;
+    for (let failures = 0; !signal.aborted;) {
+      await delay(TICK_MS, undefined, { signal }).catch(() => undefined);
+      try {
+        await this.#turns.take(() => this.#tick());
+        failures = 0;
+      } catch (error) {
+        // What a stop leaves undone, closing does or tells of.
+        if (!signal.aborted) await this.#rest(failures++, error, "silences cannot be told of");
+      }
+    }
+  }
+
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    if (this.#isBehind()) return this.#commit([]);
+    if (this.#isBehind() || this.#findings.length > 0) return this.#commit([]);
     const { findings, seen } = await this.#thread.call("tick", this.#now());
     for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#counters.findings.inc(findings.length);
@@ -219,7 +239,7 @@ export class Detector {
   /** What has been looked at is in every answer from now on, unless the store takes nothing: reads go on. */
   async flush(): Promise<void> {
     if (this.#durable === this.#position) return;
-    await Promise.race([this.#inTurn(() => this.#commit([])), this.#stuck.promise]);
+    await Promise.race([this.#turns.take(() => this.#commit([])), this.#stuck.promise]);
   }
 
   /** Rejects where the store takes nothing: whoever wants a change is told, and the change is not made behind their back. */
@@ -237,7 +257,7 @@ export class Detector {
   }
 
   async #changeInTurn(work: (position: string | null) => Promise<RuleChange>, isRefused: () => boolean): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#turns.take(async () => {
       await this.#commit([]);
       if (isRefused()) return;
       const { set, removed } = await work(this.#position);
@@ -287,12 +307,6 @@ export class Detector {
     if (wasRefused) this.#stuck = Promise.withResolvers();
   }
 
-  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
-    return done;
-  }
-
   /** How long the oldest event that waits has been waiting; 0 when none does. */
   get lagMs(): number {
     return this.#lagSince === undefined ? 0 : Math.max(0, this.#now() - this.#lagSince);
@@ -304,11 +318,11 @@ export class Detector {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#ticker);
     this.#stop.abort();
     try {
       await this.#running;
-      await this.#inTurn(() => this.#commit([], true));
+      await this.#ticking;
+      await this.#turns.take(() => this.#commit([], true));
     } finally {
       // What is not durable is looked at again at the next start.
       await this.#thread.end();
@@ -349,7 +363,10 @@ function countersOf(registry: Registry, lagMs: () => number, thread: Thread<Dete
   return {
     events: counter("events_total", "Events that the rules have looked at"),
     findings: counter("findings_total", "Matches of rules that were made into alerts or added to one"),
-    retries: counter("retries_total", "Times that the store had to be asked again, to take findings or to give events"),
+    retries: counter(
+      "retries_total",
+      "Times that something had to be tried again: giving events to rules, looking for silences, storing findings",
+    ),
     cut: counter(
       "memory_cut_total",
       "Rules that do not remember all their matches from before a start: too many, or not to be read",

@@ -22,9 +22,12 @@ import { Matcher } from "./matcher.ts";
 import { PatternBudget } from "./regex.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { Tracker } from "./tracker.ts";
+import { Tracker, type Match } from "./tracker.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
+
+/** Events after which the matches of each rule are counted, all of a rule at once. */
+const STRETCH_EVENTS = 256;
 
 export interface EngineOptions extends RoomLimits {
   readonly now: () => number;
@@ -59,11 +62,12 @@ interface Active {
   readonly foldMs: number;
   /** Numbers of the paths that the tracker (or the silences) and the folding need. */
   readonly valueSlots: readonly number[];
-  readonly values: (readonly Scalar[])[];
   readonly foldSlots: ReadonlyMap<string, number>;
   readonly slots: readonly number[];
   /** Of the matches of this batch. */
   readonly timesMs: number[];
+  /** Matches that are counted together with those of the next events. */
+  readonly waiting: Counted[];
 }
 
 /** Events that an exception is about: those that came after the one and no later than the other. */
@@ -72,6 +76,10 @@ interface Excepted {
   readonly upTo: string | null;
   readonly expiresAt: number | null;
   readonly holds: Predicate;
+}
+
+interface Counted extends Match<string> {
+  readonly event: Event;
 }
 
 /** The event that began an attack. */
@@ -127,10 +135,10 @@ export class Engine {
       })),
       foldMs: parseDuration(rule.dedup.period)!,
       valueSlots: (rule.absence === null ? tracker.paths : groupPaths(rule)).map(slotOf),
-      values: [],
       foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
       slots,
       timesMs: [],
+      waiting: [],
     };
     this.#active.set(rule.id, active);
     const condition = ruleCondition({ ...rule, source: ANY_SOURCE, exceptions: [] }, 0);
@@ -166,14 +174,25 @@ export class Engine {
     const now = this.#now();
     const attacks = new Attacks<Beginning>();
     const matched: Active[] = [];
-    for (const event of events) {
-      this.#facts.turnTo(event);
-      this.#budget.renew();
-      for (const active of this.#matcher.match()) {
-        if (!this.#isCounted(active, now)) continue;
-        if (active.timesMs.length === 0) matched.push(active);
-        this.#take(active, now, attacks);
+    const waiting: Active[] = [];
+    for (let from = 0; from < events.length; from += STRETCH_EVENTS) {
+      const end = Math.min(from + STRETCH_EVENTS, events.length);
+      for (let at = from; at < end; at++) {
+        const event = events[at]!;
+        this.#facts.turnTo(event);
+        this.#budget.renew();
+        for (const active of this.#matcher.match()) {
+          if (!this.#isCounted(active, now)) continue;
+          if (active.timesMs.length === 0) matched.push(active);
+          if (active.silences) this.#see(active, active.silences, now);
+          else {
+            if (active.waiting.length === 0) waiting.push(active);
+            active.waiting.push(this.#matchOf(active));
+          }
+          active.timesMs.push(this.#facts.timestampMs);
+        }
       }
+      for (const active of waiting.splice(0)) this.#count(active, now, attacks);
     }
     const findings = attacks.all.map(findingOf);
     const givenUp = Array.from(this.#matcher.givenUp, ({ rule }) => rule.id);
@@ -189,11 +208,14 @@ export class Engine {
     const active = this.#active.get(ruleId);
     if (!active || active.silences) return;
     const now = this.#now();
+    const matches: Counted[] = [];
     for (const event of events) {
       this.#facts.turnTo(event);
       this.#budget.renew();
-      if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id))) this.#count(active, now);
+      if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id)))
+        matches.push(this.#matchOf(active));
     }
+    active.tracker.add(matches, now, () => {});
   }
 
   /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
@@ -257,37 +279,35 @@ export class Engine {
     );
   }
 
-  #take(active: Active, now: number, attacks: Attacks<Beginning>): void {
-    const facts = this.#facts;
-    active.timesMs.push(facts.timestampMs);
-    if (active.silences) {
-      const { type, source, class: kind, severity, timestamp } = facts.event;
-      active.silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
-      return;
-    }
-    for (const firing of this.#count(active, now)) {
-      const foldKey = foldKeyOf(active.rule, firing.group, (path) => facts.scalars(active.foldSlots.get(path)!));
-      const { event } = facts;
-      attacks.add(`${active.rule.id} ${foldKey}`, firing, active.foldMs, () => ({
-        active,
-        event,
-        foldKey,
-        group: firing.group,
-      }));
-    }
+  #see(active: Active, silences: Silences, now: number): void {
+    const { type, source, class: kind, severity, timestamp } = this.#facts.event;
+    silences.see(this.#valuesOf(active), { type, source, class: kind, severity, timestamp }, now);
   }
 
-  #count(active: Active, now: number): ReturnType<Tracker["add"]> {
-    const facts = this.#facts;
+  #matchOf(active: Active): Counted {
+    const { event, timestampMs } = this.#facts;
     let steps = 0;
     for (let i = 0; i < active.steps.length; i++) if (active.steps[i]!()) steps |= 1 << i;
-    const values = this.#valuesOf(active);
-    return active.tracker.add({ key: facts.event.id, timestampMs: facts.timestampMs, values, steps }, now);
+    return { key: event.id, timestampMs, values: this.#valuesOf(active), steps, event };
   }
 
-  /** In a list that is used again for the next match. */
-  #valuesOf({ valueSlots, values }: Active): readonly (readonly Scalar[])[] {
-    for (let i = 0; i < valueSlots.length; i++) values[i] = this.#facts.scalars(valueSlots[i]!);
+  /** The matches that have gathered. */
+  #count(active: Active, now: number, attacks: Attacks<Beginning>): void {
+    const { rule, tracker, foldMs, foldSlots } = active;
+    const facts = this.#facts;
+    tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
+      facts.turnTo(event);
+      for (const firing of firings) {
+        const foldKey = foldKeyOf(rule, firing.group, (path) => facts.scalars(foldSlots.get(path)!));
+        const { group } = firing;
+        attacks.add(`${rule.id} ${foldKey}`, firing, foldMs, () => ({ active, event, foldKey, group }));
+      }
+    });
+  }
+
+  #valuesOf({ valueSlots }: Active): readonly (readonly Scalar[])[] {
+    const values: (readonly Scalar[])[] = [];
+    for (let i = 0; i < valueSlots.length; i++) values.push(this.#facts.scalars(valueSlots[i]!));
     return values;
   }
 }

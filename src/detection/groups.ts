@@ -91,8 +91,13 @@ export class Groups {
     return this.#groups.get(group, TOUCHED);
   }
 
-  touch(group: number, seconds: number): void {
-    this.#groups.set(group, TOUCHED, seconds);
+  /** Whether it is the group of this hash, and is touched therefore. */
+  touch(group: number, high: number, low: number, seconds: number): boolean {
+    const words = this.#groups.words(group);
+    const at = this.#groups.offset(group);
+    if (words[at + HIGH] !== high || words[at + LOW] !== low || levelOf(words[at + STATE]!) === FREE) return false;
+    words[at + TOUCHED] = seconds;
+    return true;
   }
 
   /** Where the group's entries begin. Good until the next insertion. */
@@ -156,6 +161,19 @@ export class Groups {
     return this.#groups.offset(ownerOf(entry)) + HEAD_WORDS + (entry & 1) * this.#entryWords;
   }
 
+  /**
+   * The group of each of so many hashes (a high and a low word each), or -1. All slots are looked at before any of the
+   * groups: nothing in these loops has to wait for what the look before it brings.
+   */
+  findAll(hashes: Uint32Array, count: number, groups: Int32Array): void {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let i = 0; i < count; i++) groups[i] = slots[homeOf(hashes[2 * i + 1]!, mask)]! - 1;
+    for (let i = 0; i < count; i++) {
+      if (groups[i]! >= 0) groups[i] = this.find(hashes[2 * i]!, hashes[2 * i + 1]!);
+    }
+  }
+
   find(high: number, low: number): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
@@ -197,6 +215,41 @@ export class Groups {
     this.#freeGroup = group;
     this.live--;
     this.#totals.groups--;
+  }
+
+  /**
+   * Writes an entry behind the others and says that it did, where nothing else is to be done: there is a place for it, it is
+   * no older than the last, and the first is no older than the horizon. So it is for almost every match.
+   */
+  append(group: number, timestampMs: number, id: Uint32Array, horizonMs: number): boolean {
+    const own = this.#groups.words(group);
+    const head = this.#groups.offset(group);
+    const state = own[head + STATE]!;
+    const level = levelOf(state);
+    const length = lengthOf(state);
+    let words = own;
+    let floats: Float64Array;
+    let first = head + HEAD_WORDS;
+    if (level === 0) {
+      if (length === OWN_ENTRIES) return false;
+      floats = this.#groups.floats(group);
+    } else {
+      const start = own[head + START]!;
+      if (start + length === sizeOf(level)) return false;
+      const entry = own[head + BLOCK]! + start;
+      words = this.#entries.words(entry);
+      floats = this.#entries.floats(entry);
+      first = this.#entries.offset(entry);
+    }
+    const at = first + length * this.#entryWords;
+    if (length > 0) {
+      if (floats[first >> 1]! < horizonMs) return false;
+      if (timestampMs < Math.floor(floats[(at - this.#entryWords) >> 1]!)) return false;
+    }
+    floats[at >> 1] = timestampMs;
+    for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
+    own[head + STATE] = state + ONE_ENTRY + ONE_UNCOUNTED;
+    return true;
   }
 
   /** Makes room for an entry so many places from the group's first, and gives its number. */

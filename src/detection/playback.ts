@@ -6,7 +6,7 @@ import { foldKeyOf } from "./fold.ts";
 import { randomSeed } from "./hash.ts";
 import { Room } from "./room.ts";
 import { Silences } from "./silence.ts";
-import { Tracker, type Match } from "./tracker.ts";
+import { Tracker, type Firing, type Match } from "./tracker.ts";
 
 // Plays stored matches of one rule, oldest first, through the same memory that live detection has, and counts the alerts
 // that they would have made. The clock is that of the events.
@@ -69,18 +69,19 @@ export class Playback {
     this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
   }
 
-  take(event: PlayedEvent): void {
-    const { timestampMs, values } = event;
-    this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
-    this.matches++;
-    this.#dayOf(timestampMs).matches++;
-    if (this.#silences) {
+  take(events: readonly PlayedEvent[]): void {
+    for (const { timestampMs, values } of events) {
+      this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
+      this.matches++;
+      this.#dayOf(timestampMs).matches++;
+      if (!this.#silences) continue;
       this.#raiseSilences(this.#silences, timestampMs);
       this.#silences.see(values.slice(0, this.#silences.paths.length), null, timestampMs);
-      return;
     }
-    const firings = this.#tracker.add(event, timestampMs);
-    if (firings.length === 0) return;
+    if (!this.#silences) this.#tracker.add(events, undefined, (firings, event) => this.#fire(firings, event));
+  }
+
+  #fire(firings: readonly Firing<number>[], { timestampMs, values }: PlayedEvent): void {
     // What one event fires in several groups, with one key, is one finding.
     const found = new Map<string, Attack>();
     for (const { group, firstMs, lastMs } of firings) {

@@ -1,6 +1,7 @@
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Room, type RoomLimits } from "./room.ts";
-import { Tracker, type TrackedRule } from "./tracker.ts";
+import { Tracker, type Firing, type Match, type TrackedRule } from "./tracker.ts";
 
 const HOUR_MS = 3_600_000;
 const rule = (threshold: TrackedRule["threshold"]): TrackedRule => ({
@@ -11,13 +12,20 @@ const rule = (threshold: TrackedRule["threshold"]): TrackedRule => ({
   groupBy: null,
 });
 
+const SEED = { first: 1, second: 2 };
+
+function addAll(tracker: Tracker<number>, matches: readonly Match<number>[]): Firing<number>[] {
+  const found: Firing<number>[] = [];
+  tracker.add(matches, undefined, (firings) => found.push(...firings));
+  return found;
+}
+
 function open(limits: RoomLimits, count = 3) {
   const room = new Room(limits);
-  const seed = { first: 1, second: 2 };
-  const makeTracker = () => new Tracker<number>(rule({ count, group_by: "raw.a" }), { seed, room });
+  const makeTracker = () => new Tracker<number>(rule({ count, group_by: "raw.a" }), { seed: SEED, room });
   let key = 0;
   const add = (tracker: Tracker<number>, group: string | number, atMs = 0) =>
-    tracker.add({ key: key++, timestampMs: atMs, values: [[group]], steps: 0 }, atMs);
+    addAll(tracker, [{ key: key++, timestampMs: atMs, values: [[group]], steps: 0 }]);
   return { room, makeTracker, add };
 }
 
@@ -76,13 +84,12 @@ test("they go each time that some have expired, those of a clock that was set ba
 
 test("a value that comes again and again does not push out the different ones", () => {
   const { room } = open({});
-  const seed = { first: 1, second: 2 };
-  const tracker = new Tracker<number>(rule({ count: 20, distinct: "raw.port" }), { seed, room });
+  const tracker = new Tracker<number>(rule({ count: 20, distinct: "raw.port" }), { seed: SEED, room });
   let fired = 0;
   for (let port = 0; port < 20; port++) {
     for (let i = 0; i < 100; i++) {
       const key = port * 100 + i;
-      fired += tracker.add({ key, timestampMs: key, values: [[port]], steps: 0 }, key).length;
+      fired += addAll(tracker, [{ key, timestampMs: key, values: [[port]], steps: 0 }]).length;
     }
   }
   expect(fired).toBe(100);
@@ -93,9 +100,9 @@ test("a step that happens again and again does not push out the others", () => {
   const steps = ["door", "person", "device"].map((name) => ({ name, conditions: [], count: 1 }));
   const tracker = new Tracker<number>(
     { window: "1h", threshold: null, sequence: steps, sequenceOrder: "in_order", groupBy: null },
-    { seed: { first: 1, second: 2 }, room },
+    { seed: SEED, room },
   );
-  const add = (key: number, step: number) => tracker.add({ key, timestampMs: key, values: [], steps: 1 << step }, key);
+  const add = (key: number, step: number) => addAll(tracker, [{ key, timestampMs: key, values: [], steps: 1 << step }]);
   add(0, 0);
   add(1, 1);
   for (let key = 2; key < 5000; key++) expect(add(key, 0)).toEqual([]);
@@ -122,4 +129,26 @@ test.each([
   add(tracker, 12);
   expect(count()).toBeLessThanOrEqual(most);
   expect(room.evicted.single).toBeGreaterThan(0);
+});
+
+// What is found for a match before those ahead of it are counted may no longer be so when its turn comes.
+test("matches that are counted together fire what they would one by one, whatever groups come and go among them", () => {
+  const value = fc.integer({ min: 0, max: 40 });
+  const match = fc.record({
+    later: fc.constantFrom(0, 1, 1000, 2 * HOUR_MS),
+    values: fc.array(value, { minLength: 0, maxLength: 3 }),
+  });
+  fc.assert(
+    fc.property(fc.array(match, { maxLength: 800 }), fc.integer({ min: 1, max: 50 }), (made, groupsPerRuleMax) => {
+      let nowMs = 0;
+      const matches = made.map(({ later, values }, key) => {
+        nowMs += later;
+        return { key, timestampMs: nowMs, values: [[...new Set(values)]], steps: 0 };
+      });
+      const [together, apart] = [open({ groupsPerRuleMax }, 2), open({ groupsPerRuleMax }, 2)];
+      const [all, single] = [together.makeTracker(), apart.makeTracker()];
+      expect(addAll(all, matches)).toEqual(matches.flatMap((one) => addAll(single, [one])));
+      expect(together.room.evicted).toEqual(apart.room.evicted);
+    }),
+  );
 });

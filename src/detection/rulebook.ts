@@ -1,4 +1,5 @@
 import { idMaker, timeOfId } from "../lib/id.ts";
+import { Turns } from "../lib/turns.ts";
 import type { Severity } from "../model/event.ts";
 import {
   ENDED_EXCEPTIONS_MAX,
@@ -66,7 +67,7 @@ export class Rulebook {
   #change: ChangeRules = async (work) => {
     await work(null);
   };
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   private constructor({ store, now = Date.now }: RulebookOptions, rules: readonly Rule[]) {
     this.#store = store;
@@ -205,7 +206,7 @@ export class Rulebook {
 
   /** `revision` is the one that was seen, where somebody says so. */
   async remove(id: string, revision?: number): Promise<void> {
-    await this.#inTurn(() =>
+    await this.#turns.take(() =>
       this.#change(async () => {
         this.refuseBuiltin(id, "deleted");
         this.#seen(id, revision);
@@ -256,7 +257,7 @@ export class Rulebook {
 
   async #edit(edit: (position: string | null) => Rule[]): Promise<Rule[]> {
     let edited: Rule[] = [];
-    await this.#inTurn(() =>
+    await this.#turns.take(() =>
       this.#change(async (position) => {
         edited = edit(position);
         if (edited.length > 0) await this.#store.putMany(edited);
@@ -265,13 +266,6 @@ export class Rulebook {
       }),
     );
     return edited;
-  }
-
-  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#turn.then(work);
-    // Whoever asked for the change hears of its failure; the next one goes on.
-    this.#turn = done.catch(() => undefined);
-    return done;
   }
 
   #newRule(input: RuleInput, author: string, position: string | null): Rule {

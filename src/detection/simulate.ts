@@ -5,7 +5,7 @@ import type { Condition } from "../model/condition.ts";
 import { ruleCondition, toConditions, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
 import { QuestionRefused, type Store } from "../store/store.ts";
 import { ADDRESS_FIELD, knownGoodTest, SCORE_FIELD } from "./known-good.ts";
-import { Playback, SAMPLE_EVENTS_MAX, TooManyAttacks } from "./playback.ts";
+import { Playback, SAMPLE_EVENTS_MAX, TooManyAttacks, type PlayedEvent } from "./playback.ts";
 
 // What a rule would have done over stored events. Matching is left to the store's columns, which mean the same; counting
 // over time and folding are those of live detection.
@@ -91,11 +91,15 @@ export async function simulate(
   try {
     const question = { condition, fields, tests: steps, fromMs, toMs };
     for await (const part of store.events.project(question, stop)) {
-      for (let at = 0; at < part.length; at++) {
-        const values = part.valuesOf(at);
-        playback.take({ key: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
-        if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
-        if (at % SLICE_EVENTS === SLICE_EVENTS - 1) await breathe();
+      for (let from = 0; from < part.length; from += SLICE_EVENTS) {
+        const events: PlayedEvent[] = [];
+        for (let at = from; at < Math.min(from + SLICE_EVENTS, part.length); at++) {
+          const values = part.valuesOf(at);
+          events.push({ key: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
+          if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
+        }
+        playback.take(events);
+        if (events.length === SLICE_EVENTS) await breathe();
       }
     }
     stop.throwIfAborted();

@@ -34,7 +34,15 @@ export class ThresholdWindow implements Window {
   }
 
   add(group: number, timestampMs: number, words: Uint32Array, distinct: readonly Scalar[]): Spot | undefined {
-    const { isDistinct, hash } = this.#options;
+    const { isDistinct, hash, count } = this.#options;
+    const length = this.#groups.length(group);
+    if (!isDistinct && length < this.#entriesMax) {
+      const horizonMs = timestampMs - this.#options.windowMs - this.#options.lateMs;
+      if (this.#groups.append(group, timestampMs, words, horizonMs)) {
+        if (length + 1 < count) return undefined;
+        return this.#mark(group, this.#firingSpan(group, timestampMs, length));
+      }
+    }
     if (this.#isLate(group, timestampMs)) {
       this.late++;
       return undefined;

@@ -15,6 +15,13 @@ import { ThresholdWindow } from "./threshold.ts";
 const HOUR_MS = 3_600_000;
 /** Groups in which one event can count, where a path reaches several values. */
 const COMBINATIONS_MAX = 16;
+/** Steps are bits of a word. */
+const STEPS_MAX = 32;
+/** Places that are looked for together, before the last match brings its own. */
+const STRETCH_PLACES = 256;
+/** What is known of those at hand, whichever tracker they are of: a hash for each, and the group that had it. */
+const hashes = new Uint32Array(2 * (STRETCH_PLACES + COMBINATIONS_MAX * STEPS_MAX));
+const nearby = new Int32Array(hashes.length / 2);
 
 /** The parts of a rule that say what it remembers. */
 export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "groupBy">;
@@ -25,6 +32,13 @@ export interface Match<Key extends EventKey> {
   /** For each of the tracker's paths, the different values that it reaches. */
   readonly values: readonly (readonly Scalar[])[];
   /** Bit n is set when the event satisfies step n of the sequence; 0 for a rule without one. */
+  readonly steps: number;
+}
+
+/** A match in one of its groups, and the steps that it is there. */
+interface Place<Known extends Match<EventKey>> {
+  readonly match: Known;
+  readonly values: readonly Scalar[];
   readonly steps: number;
 }
 
@@ -70,8 +84,6 @@ export class Tracker<Key extends EventKey = string> {
   readonly #window: Window | undefined;
   /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
   readonly #groupPlaces: readonly (readonly number[])[];
-  /** The place of the group's value where there is one path and all steps have it; else -1. */
-  readonly #onlyPlace: number;
   readonly #distinctPlace: number;
   readonly #words = new Uint32Array(4);
   /** Seconds after which a group that nothing was added to is given up. */
@@ -93,7 +105,6 @@ export class Tracker<Key extends EventKey = string> {
     const paths = new Set([...shared, ...(perStep ?? []).flat(), ...(distinct === undefined ? [] : [distinct])]);
     this.paths = [...paths];
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
-    this.#onlyPlace = !perStep && shared.length === 1 ? 0 : -1;
     this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
     const windowMs = windowMsOf(rule);
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
@@ -115,39 +126,56 @@ export class Tracker<Key extends EventKey = string> {
     if (this.#window) room.join(this);
   }
 
-  /** Counts a match. `nowMs` is the clock by which groups are forgotten that nothing more is heard of. */
-  add(match: Match<Key>, nowMs: number): readonly Firing<Key>[] {
-    if (!this.#window) return [singleFiring(match)];
-    const distinct = this.#distinctPlace < 0 ? NO_VALUES : bounded(match.values[this.#distinctPlace]!);
-    if (this.#distinctPlace >= 0 && distinct.length === 0) return NO_FIRINGS;
-    writeWords(match.key, this.#words);
-    const seconds = Math.floor(nowMs / 1000);
-    this.#sweep(seconds);
-    if (this.#onlyPlace >= 0) {
-      const values = match.values[this.#onlyPlace]!;
-      if (values.length === 0) return NO_FIRINGS;
-      // By far the most usual, and nothing has to be made for it.
-      if (values.length === 1) {
-        const firing = this.#addTo(values, match, distinct, match.steps, seconds);
-        return firing ? [firing] : NO_FIRINGS;
-      }
+  /**
+   * Counts matches, in this order, and tells what each one fires. The groups of many are looked for before any of them is
+   * added to: with a million groups each look is a wait for memory, and of many looks in a row the waits overlap. The
+   * clock, by which groups are forgotten that nothing more is heard of, is that of the matches where none is given.
+   */
+  add<Known extends Match<Key>>(
+    matches: readonly Known[],
+    nowMs: number | undefined,
+    fired: (firings: readonly Firing<Key>[], match: Known) => void,
+  ): void {
+    if (!this.#window) {
+      for (const match of matches) fired([singleFiring(match)], match);
+      return;
     }
-    return this.#memberships(match)
-      .map(({ values, steps }) => this.#addTo(values, match, distinct, steps, seconds))
-      .filter((firing) => firing !== undefined);
+    let places: Place<Known>[] = [];
+    for (let i = 0; i < matches.length; i++) {
+      this.#place(matches[i]!, places);
+      if (places.length < STRETCH_PLACES && i + 1 < matches.length) continue;
+      this.#addTo(places, nowMs, fired);
+      places = [];
+    }
   }
 
-  #addTo(
-    values: readonly Scalar[],
-    { timestampMs }: Match<Key>,
-    distinct: readonly Scalar[],
-    steps: number,
-    seconds: number,
-  ): Firing<Key> | undefined {
-    const group = this.#find(values, seconds);
-    const spot = this.#window!.add(group, timestampMs, this.#words, distinct, steps);
-    if (this.groups.length(group) === 0) this.groups.remove(group);
-    return spot && ({ group: values, ...spot } as Firing<Key>);
+  #addTo<Known extends Match<Key>>(
+    places: readonly Place<Known>[],
+    nowMs: number | undefined,
+    fired: (firings: readonly Firing<Key>[], match: Known) => void,
+  ): void {
+    const { groups } = this;
+    for (let i = 0; i < places.length; i++) {
+      this.#hash.of(places[i]!.values);
+      hashes[2 * i] = this.#hash.high;
+      hashes[2 * i + 1] = this.#hash.low;
+    }
+    groups.findAll(hashes, places.length, nearby);
+    let firings: Firing<Key>[] | undefined;
+    for (let i = 0; i < places.length; i++) {
+      const { match, values, steps } = places[i]!;
+      if (i === 0 || places[i - 1]!.match !== match) writeWords(match.key, this.#words);
+      const seconds = Math.floor((nowMs ?? match.timestampMs) / 1000);
+      this.#sweep(seconds);
+      const group = this.#find(i, seconds);
+      const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#distinct(match), steps);
+      if (groups.length(group) === 0) groups.remove(group);
+      if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
+      if (firings && (i + 1 === places.length || places[i + 1]!.match !== match)) {
+        fired(firings, match);
+        firings = undefined;
+      }
+    }
   }
 
   get late(): number {
@@ -159,37 +187,51 @@ export class Tracker<Key extends EventKey = string> {
     this.#room.leave(this);
   }
 
-  /** The groups that the match belongs to, and the steps that it is in each. */
-  #memberships(match: Match<Key>): { values: readonly Scalar[]; steps: number }[] {
+  #distinct(match: Match<Key>): readonly Scalar[] {
+    return this.#distinctPlace < 0 ? NO_VALUES : bounded(match.values[this.#distinctPlace]!);
+  }
+
+  /** Adds the groups that the match belongs to. */
+  #place<Known extends Match<Key>>(match: Known, places: Place<Known>[]): void {
+    if (this.#distinctPlace >= 0 && match.values[this.#distinctPlace]!.length === 0) return;
     if (this.#groupPlaces.length === 1) {
-      return combinations(this.#groupPlaces[0]!.map((place) => match.values[place]!)).map((values) => ({
-        values,
-        steps: match.steps,
-      }));
+      const [paths] = this.#groupPlaces as [readonly number[]];
+      const only = paths.length === 1 ? match.values[paths[0]!]! : undefined;
+      // By far the most usual, and nothing has to be made for it.
+      if (only?.length === 1) places.push({ match, values: only, steps: match.steps });
+      else {
+        const lists = paths.map((path) => match.values[path]!);
+        for (const values of combinations(lists)) places.push({ match, values, steps: match.steps });
+      }
+      return;
     }
     const found = new Map<string, { values: readonly Scalar[]; steps: number }>();
-    for (const [step, places] of this.#groupPlaces.entries()) {
+    for (const [step, paths] of this.#groupPlaces.entries()) {
       if ((match.steps & (1 << step)) === 0) continue;
-      for (const values of combinations(places.map((place) => match.values[place]!))) {
+      for (const values of combinations(paths.map((path) => match.values[path]!))) {
         const key = JSON.stringify(values);
         const known = found.get(key);
         if (known) known.steps |= 1 << step;
         else found.set(key, { values, steps: 1 << step });
       }
     }
-    return [...found.values()];
+    for (const { values, steps } of found.values()) places.push({ match, values, steps });
   }
 
-  #find(values: readonly Scalar[], seconds: number): number {
-    this.#hash.of(values);
-    const { high, low } = this.#hash;
+  /** The group of this place of the stretch. */
+  #find(place: number, seconds: number): number {
+    const high = hashes[2 * place]!;
+    const low = hashes[2 * place + 1]!;
     this.#room.beforeEntry(this, seconds);
-    let group = this.groups.find(high, low);
+    let group = nearby[place]!;
+    // What came before in the stretch may have made it or taken it away.
+    if (group >= 0 && this.groups.touch(group, high, low, seconds)) return group;
+    group = this.groups.find(high, low);
     if (group < 0) {
       this.#room.beforeGroup(this, seconds);
       group = this.groups.insert(high, low);
     }
-    this.groups.touch(group, seconds);
+    this.groups.touch(group, high, low, seconds);
     return group;
   }
 
@@ -223,7 +265,6 @@ export class Tracker<Key extends EventKey = string> {
 }
 
 const NO_VALUES: readonly Scalar[] = [];
-const NO_FIRINGS: readonly never[] = [];
 
 function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { recentlyUsed } from "../lib/recently-used.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
+import { Turns } from "../lib/turns.ts";
 import type { JsonObject } from "../model/event.ts";
 import type { EventStore, Reputation, ReputationStore } from "../store/store.ts";
 import { askAbuseIpdb, type AbuseIpdb, type Verdict } from "./abuse-ipdb.ts";
@@ -63,8 +64,7 @@ export class Reputations {
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
   #lookingUp: Promise<void> = Promise.resolve();
-  #adding: Promise<void> = Promise.resolve();
-  #addingCount = 0;
+  readonly #additions = new Turns();
   #tidiedAtMs: number;
 
   constructor(options: ReputationsOptions) {
@@ -156,7 +156,7 @@ export class Reputations {
     this.#stop.abort();
     clearTimeout(this.#timer);
     await this.#lookingUp;
-    await this.#adding;
+    await this.#additions.settled();
   }
 
   #run(): void {
@@ -244,19 +244,13 @@ export class Reputations {
     this.#pausedUntilMs = Math.min(Math.max(untilMs, now + FAILURE_WAITS_MS[0]!), now + PAUSE_MS_MAX);
   }
 
-  /** One addition after the other. */
   #add(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {
-    if (this.#addingCount >= ADDING_MAX) {
+    if (this.#additions.waiting >= ADDING_MAX) {
       this.#drop("event", eventIds.length);
       this.#drop("alert", alertIds.length);
-      return this.#adding;
+      return this.#additions.settled();
     }
-    this.#addingCount++;
-    this.#adding = this.#adding.then(async () => {
-      await this.#addNow(report, eventIds, alertIds);
-      this.#addingCount--;
-    });
-    return this.#adding;
+    return this.#additions.take(() => this.#addNow(report, eventIds, alertIds));
   }
 
   async #addNow(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {

@@ -6,6 +6,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
+import { Turns } from "../lib/turns.ts";
 import type { ExportFormat, ExportJob, ExportQuestion } from "../model/export.ts";
 import { QuestionRefused, StoreUnavailable, type Store } from "../store/store.ts";
 import { columnsOf } from "./columns.ts";
@@ -69,7 +70,7 @@ class QueueOfExports implements Exporter {
   readonly #unsaved = new Set<string>();
   readonly #closing = new AbortController();
   #running: { readonly id: string; readonly stop: AbortController } | undefined;
-  #work: Promise<void> = Promise.resolve();
+  readonly #turns = new Turns();
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor({ store, log, registry, now = Date.now }: ExporterOptions) {
@@ -169,7 +170,7 @@ class QueueOfExports implements Exporter {
   async close(): Promise<void> {
     clearInterval(this.#sweeper);
     this.#closing.abort(new StoreUnavailable("closed", "the service is stopping"));
-    await this.#work;
+    await this.#turns.settled();
   }
 
   async #noteAllLost(): Promise<void> {
@@ -196,9 +197,9 @@ class QueueOfExports implements Exporter {
     return [...this.#jobs.values()].filter((job) => job.status === "pending");
   }
 
-  /** Goes on with the queue after what is under way: `#work` is one chain, so that only one export runs. */
+  /** Goes on with the queue after what is under way: only one export runs. */
   #start(): void {
-    this.#work = this.#work.then(() => this.#runWaiting());
+    void this.#turns.take(() => this.#runWaiting());
   }
 
   async #runWaiting(): Promise<void> {

@@ -5,6 +5,7 @@ import type { ReadFlow } from "../collectors/reading.ts";
 import { RingReader, type RingMemory } from "../collectors/ring.ts";
 import { lateWords, type Drops, type ExporterStatus, type WindowsStatus } from "../collectors/status.ts";
 import { serveThread } from "../lib/thread.ts";
+import { Turns } from "../lib/turns.ts";
 import type { FlowRows } from "../model/flow.ts";
 import { JOURNAL_FILE_BYTES_MAX, WindowJournal } from "./journal.ts";
 import { summarise, type RaisedEvent, type SummarySettings } from "./summary.ts";
@@ -79,18 +80,17 @@ let writtenRows = 0;
 let asking: ((part: WindowPart | null) => void) | undefined;
 let stopping = false;
 let draining: Promise<void> | undefined;
-let journalled = Promise.resolve();
+const journalTurns = new Turns();
 let journalFailures = 0;
 let ticks = 0;
 
 /** The journal is written by one at a time. */
 function inOrder(work: () => Promise<void>): Promise<void> {
-  journalled = journalled.then(work).catch((error: unknown) => {
+  return journalTurns.take(work).catch((error: unknown) => {
     journalFailures++;
     const trouble = `the journal of flow windows: ${(error as Error).message}`;
     if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
   });
-  return journalled;
 }
 
 /** A closed window may be given away once it is written: only then has it the same parts after a crash. */
@@ -148,7 +148,7 @@ function tick(): void {
 async function flush(): Promise<void> {
   await draining;
   windows.closeAll();
-  await journalled;
+  await journalTurns.settled();
 }
 
 const api = {
@@ -196,7 +196,7 @@ const api = {
   },
   /** Lets go of the journal; what is not stored is taken up by the next start. */
   async end(): Promise<void> {
-    await journalled;
+    await journalTurns.settled();
     await journal.close();
   },
   /** Flows that were not told of in packets. */

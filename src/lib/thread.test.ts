@@ -1,36 +1,27 @@
 import { expect, test } from "vitest";
 import { Thread } from "./thread.ts";
 
-const SERVE = JSON.stringify(new URL("./thread.ts", import.meta.url).href);
-
-/** A thread whose code takes a while to load, and says in the memory that it is given how far it has come. */
-const slowly = (end: string) =>
+const threadFile = (code: string) =>
   new URL(
     `data:text/javascript,${encodeURIComponent(`
       import { workerData } from "node:worker_threads";
-      import { serveThread } from ${SERVE};
-      const progress = new Int32Array(workerData);
-      Atomics.store(progress, 0, 1);
-      Atomics.notify(progress, 0);
-      Atomics.wait(progress, 1, 0, 300);
-      Atomics.store(progress, 0, 2);
-      ${end}
-    `)}`,
+      import { setTimeout as delay } from "node:timers/promises";
+      import { serveThread } from ${JSON.stringify(new URL("./thread.ts", import.meta.url).href)};
+      ${code}`)}`,
   );
 
-test("a thread that is ended while it loads has loaded before it ends", async () => {
-  const memory = new SharedArrayBuffer(8);
-  const progress = new Int32Array(memory);
-  const thread = new Thread(slowly("serveThread({});"), memory, (error) => expect.unreachable(error.message));
-  await Atomics.waitAsync(progress, 0, 0).value;
-  await thread.end();
-  expect(progress[0]).toBe(2);
+const unexpected = (error: Error) => expect.unreachable(error.message);
+
+test("a thread is not ended in the middle of loading its code", async () => {
+  const loaded = new Int32Array(new SharedArrayBuffer(4));
+  const slow = threadFile(`await delay(200); workerData[0] = 1; serveThread({});`);
+  await new Thread(slow, loaded, unexpected).end();
+  expect(loaded[0]).toBe(1);
 });
 
-test("a thread that dies while it loads is ended all the same", async () => {
-  const deaths: Error[] = [];
-  const thread = new Thread(slowly('throw new Error("no");'), new SharedArrayBuffer(8), (error) => deaths.push(error));
-  await expect(thread.call("anything" as never)).rejects.toThrow("no");
+test("a thread that cannot load its code is told of, and can be ended", async () => {
+  const died = Promise.withResolvers<Error>();
+  const thread = new Thread(threadFile(`throw new Error("no such engine");`), undefined, died.resolve);
+  expect((await died.promise).message).toBe("no such engine");
   await thread.end();
-  expect(deaths).toHaveLength(1);
 });

@@ -5,8 +5,8 @@ import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
 type Api = { [method: string]: (...args: never[]) => unknown };
 type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
 type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
-/** The number of the answer to nothing that a thread gives once its code is loaded. */
-const LOADED = -1;
+/** What a thread says once its code is loaded: a call of nobody. */
+const LOADED = { call: -1 } satisfies Answer;
 type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
 
 /** An error that was thrown in a thread; `details` are the plain fields that it had there. */
@@ -40,7 +40,7 @@ export class Thread<T extends Api> {
   constructor(file: URL, workerData: unknown, onDeath: (error: Error) => void, resourceLimits: ResourceLimits = {}) {
     this.#worker = new Worker(file, { workerData, resourceLimits });
     this.#worker.on("message", (answer: Answer) => {
-      if (answer.call === LOADED) this.#loaded.resolve();
+      if (answer.call === LOADED.call) return this.#loaded.resolve();
       const waiting = this.#waiting.get(answer.call);
       if (!waiting) return;
       this.#waiting.delete(answer.call);
@@ -57,7 +57,6 @@ export class Thread<T extends Api> {
         this.#dead ??= failure ?? new Error(`the thread ended with code ${code}`);
         for (const { reject } of this.#waiting.values()) reject(this.#dead);
         this.#waiting.clear();
-        this.#loaded.resolve();
         if (!asked) onDeath(this.#dead);
         resolve();
       });
@@ -82,13 +81,11 @@ export class Thread<T extends Api> {
     });
   }
 
-  /**
-   * Ends the thread. What it is doing should have been awaited before. One that still loads its code is let do so: ended
-   * while native code sets itself up, it would take the whole process with it, and what was to be told with that.
-   */
+  /** Ends the thread. What it is doing should have been awaited before. */
   async end(): Promise<void> {
     this.#dead ??= new Error("the thread has been ended");
-    await this.#loaded.promise;
+    // In the middle of loading native code it would take the process with it.
+    await Promise.race([this.#loaded.promise, this.#gone]);
     await this.#worker.terminate();
     await this.#gone;
   }
@@ -111,7 +108,7 @@ export function serveThread(api: Api): void {
       reply({ call, failure: describe(error) });
     }
   });
-  reply({ call: LOADED });
+  reply(LOADED);
 }
 
 function describe(error: unknown): Failure {

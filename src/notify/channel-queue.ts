@@ -161,7 +161,7 @@ export class ChannelQueue {
     const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
     return this.#withClosings(
       notifications.map(({ reason, alertId, createdAt }, i) => {
-        // Alerts are never removed.
+        // An alert that somebody is yet to be told of is not removed.
         return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
       }),
     );

@@ -356,6 +356,26 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       await agree();
     });
 
+    test("the same when some have been removed and others have come since, also after a restart", async () => {
+      const isGone = (_: Alert, i: number) => i % 3 === 1;
+      const going = alerts.filter(isGone);
+      await commit(...going.map((alert) => next(alert, { status: "resolved", resolvedAt: 1, resolution: "benign" })));
+      expect(await store().alerts.removeResolvedBefore(2, new AbortController().signal)).toBe(going.length);
+      const kept = alerts.filter((alert, i) => !isGone(alert, i));
+      alerts = kept;
+      await agree();
+      // Fewer, then more than went, and the last to come has the least of the new ids.
+      const coming = kept
+        .slice(0, 140)
+        .map((alert, i) => newAlert({ ...alert, id: newId(), version: 1, eventCount: i }));
+      for (const some of [coming.slice(60, 100), coming.slice(100), coming.slice(0, 60).reverse()])
+        await commit(...some);
+      alerts = [...kept, ...coming];
+      await agree();
+      await reopen();
+      await agree();
+    });
+
     test("whole alerts are in a list, as they are now", async () => {
       const { items } = await store().alerts.list(only({}), { mode: "page", page: 1, size: 100 }, "created_at", true);
       const known = new Map(alerts.map((alert) => [alert.id, alert]));

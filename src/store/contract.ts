@@ -12,6 +12,7 @@ import { casesContract, newAlert } from "./contract-cases.ts";
 import { notificationsContract } from "./contract-notifications.ts";
 import { flowsContract } from "./contract-flows.ts";
 import { questionsContract } from "./contract-questions.ts";
+import { removalContract } from "./contract-removal.ts";
 import { QuestionRefused, type EventFilter, type Store } from "./store.ts";
 
 // What every store must do, whatever it is made of. A backend passes this suite as it stands.
@@ -504,6 +505,11 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     });
 
     casesContract(
+      () => store,
+      async () => (store = await opened.reopen()),
+    );
+
+    removalContract(
       () => store,
       async () => (store = await opened.reopen()),
     );

@@ -5,6 +5,7 @@ import type { KeyStore } from "./store.ts";
 
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded.ts";
 
+export { areKeysLost } from "./embedded/layout.ts";
 export { readRuleNames } from "./embedded/cases/rules.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 

@@ -254,6 +254,11 @@ export interface AlertStore {
   ): Promise<readonly { readonly change: number; readonly alert: AlertSummary }[]>;
   /** The number of the last change. */
   lastChange(): Promise<number>;
+  /**
+   * Removes alerts whose resolution lies before this time, with all that belongs to them; not while somebody is yet to be told of
+   * one. In small steps, between which others are answered; stops when the signal says so. Gives how many.
+   */
+  removeResolvedBefore(ms: number, signal: AbortSignal): Promise<number>;
   /** Called after each commit that changed alerts. Gives the way to stop it. */
   onChange(listener: () => void): () => void;
 }

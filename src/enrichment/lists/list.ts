@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { secretsOfAddress, withoutSecrets } from "../../lib/hiding.ts";
 import { send } from "../../lib/outgoing.ts";
 import { Thread } from "../../lib/thread.ts";
+import type { Turns } from "../../lib/turns.ts";
 import type { EnrichmentFault, ListStatus } from "../status.ts";
 import type { ReadList } from "./read.ts";
 import type { ListTable } from "./table.ts";
@@ -25,8 +26,8 @@ export interface ListOptions {
   /** Where the last good copies of what came over the network lie. */
   readonly folder: string;
   readonly now: () => number;
-  /** Reads one list at a time, whoever wants to. */
-  readonly inTurn: <Value>(work: () => Promise<Value>) => Promise<Value>;
+  /** One list is read at a time. */
+  readonly turns: Turns;
   readonly onFault: (message: string, error: unknown) => void;
 }
 
@@ -147,7 +148,7 @@ export class List {
   }
 
   #load(path: string): Promise<ReadList> {
-    return this.#options.inTurn(() => this.#loadNow(path));
+    return this.#options.turns.take(() => this.#loadNow(path));
   }
 
   async #loadNow(path: string): Promise<ReadList> {

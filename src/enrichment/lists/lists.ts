@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { Turns } from "../../lib/turns.ts";
 import type { ListStatus } from "../status.ts";
 import { List } from "./list.ts";
 import { normalName } from "./read.ts";
@@ -30,6 +31,7 @@ export class Lists {
       labelNames: ["list"],
       registers,
     });
+    const turns = new Turns();
     this.#lists = items.map((item, i) => {
       const name = names[i]!;
       return new List({
@@ -38,7 +40,7 @@ export class Lists {
         everyMs,
         folder: join(dataDir, "lists"),
         now,
-        inTurn: (work) => this.#inTurn(work),
+        turns,
         onFault: (message, error) => {
           faults.inc({ list: name });
           log.warn({ err: error, list: name }, message);
@@ -72,13 +74,6 @@ export class Lists {
   get all(): readonly { poll(): Promise<boolean> }[] {
     return this.#lists;
   }
-
-  #inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
-    return done;
-  }
-  #turn: Promise<unknown> = Promise.resolve();
 
   get isEmpty(): boolean {
     return this.#lists.length === 0;

@@ -1,4 +1,4 @@
-import { rmSync, statSync } from "node:fs";
+import { rmSync } from "node:fs";
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../../lib/folder.ts";
@@ -14,7 +14,16 @@ import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
 import { removeEmptyLogs } from "./journal/day-file.ts";
 import { Keys } from "./keys.ts";
-import { casesFile, columnsFile, eventsFolder, exportsFolder, keysFile, otherPrefixes, type Layout } from "./layout.ts";
+import {
+  casesFile,
+  columnsFile,
+  eventsFolder,
+  exportsFolder,
+  isMissing,
+  keysFile,
+  otherPrefixes,
+  type Layout,
+} from "./layout.ts";
 import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
@@ -149,8 +158,7 @@ const LOST = "the data folder has events, and this file is missing or empty: wha
 
 /** Whatever put events into the folder has made these files. */
 function lostFiles(dataDir: string): string[] {
-  const size = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  return [casesFile(dataDir), keysFile(dataDir)].filter((path) => size(path) === 0);
+  return [casesFile(dataDir), keysFile(dataDir)].filter(isMissing);
 }
 
 const OTHER_PREFIXES =

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDay, parseTime } from "../../lib/time.ts";
 
@@ -44,6 +44,22 @@ export function listDays({ dataDir, indexPrefix }: Layout): number[] {
 /** The days of flows that have a file, oldest first. */
 export function listFlowDays({ dataDir, indexPrefix }: Layout): number[] {
   return daysOfFiles(flowsFolder(dataDir), `${indexPrefix}-flows-`, ".duckdb");
+}
+
+/** Whether the folder has a file of events, under whichever prefix. */
+function hasEvents(dataDir: string): boolean {
+  const folder = eventsFolder(dataDir);
+  return existsSync(folder) && readdirSync(folder).some((name) => /-events-\d{4}\.\d\d\.\d\d\.db$/.test(name));
+}
+
+/** An empty file is what a full disk, or a wrong hand, leaves of one. */
+export function isMissing(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
+}
+
+/** Whatever put events into the folder has made the file of the keys as well. */
+export function areKeysLost(dataDir: string): boolean {
+  return isMissing(keysFile(dataDir)) && hasEvents(dataDir);
 }
 
 /** Prefixes other than this one that files of the folder begin with: these are kept, and nobody sees what is in them. */

@@ -7,7 +7,7 @@ import { sliceInOrder } from "./slice-in-order.ts";
 // What lists, totals and statistics ask of alerts, in memory, about 70 bytes for each: any combination of filters with
 // an exact total is one pass over plain numbers, a millisecond for a hundred thousand. The file has the same and more.
 
-/** What a list needs to know of an alert. `slot` is its number in the file, from 0. */
+/** What a list needs to know of an alert. `slot` is its number in the file, from 0; what is removed leaves it to another. */
 export interface AlertCells {
   readonly slot: number;
   readonly status: Status;
@@ -37,9 +37,11 @@ export interface Selection {
 
 const CAPACITY_START = 1024;
 const NONE = 255;
+const RESOLVED = STATUSES.indexOf("resolved");
 
 function newColumns(capacity: number) {
   return {
+    /** `NONE` of a slot that no alert has. */
     status: new Uint8Array(capacity),
     severity: new Uint8Array(capacity),
     resolution: new Uint8Array(capacity),
@@ -86,6 +88,9 @@ class Names {
 
 export class AlertColumns {
   #size = 0;
+  #slotsEnd = 0;
+  /** Slots that alerts had which are removed; the last is taken first. */
+  readonly #free: number[] = [];
   #columns: Columns = newColumns(CAPACITY_START);
   readonly #rules = new Names();
   readonly #sources = new Names();
@@ -100,26 +105,40 @@ export class AlertColumns {
     return this.#size;
   }
 
+  /** All slots that alerts have lie before it. */
+  get slotsEnd(): number {
+    return this.#slotsEnd;
+  }
+
+  /** The slot of the next alert, and of those after it. */
+  vacantSlot(after = 0): number {
+    return this.#free.at(-1 - after) ?? this.#slotsEnd + after - this.#free.length;
+  }
+
   /** All that there are, in the order of their ids. */
-  load(count: number, alerts: Iterable<AlertCells>): void {
-    while (this.#columns.rank.length < count) this.#grow();
-    const { rank, createdAt, order } = this.#columns;
+  load(slotsEnd: number, alerts: Iterable<AlertCells>): void {
+    while (this.#columns.rank.length < slotsEnd) this.#grow();
+    const { rank, createdAt, order, status } = this.#columns;
+    status.fill(NONE, 0, slotsEnd);
     for (const cells of alerts) {
       rank[cells.slot] = this.#size;
       order[this.#size++] = cells.slot;
       this.#fix(cells);
     }
     order.subarray(0, this.#size).sort((a, b) => createdAt[a]! - createdAt[b]! || rank[a]! - rank[b]!);
+    this.#slotsEnd = slotsEnd;
+    for (let slot = slotsEnd - 1; slot >= 0; slot--) if (status[slot] === NONE) this.#free.push(slot);
   }
 
-  /** The next slot. `rank` is how many of the others have a lesser id. */
+  /** In the vacant slot. `rank` is how many of the others have a lesser id. */
   add(cells: AlertCells, rank: number): void {
-    if (cells.slot !== this.#size) throw new Error(`slot ${cells.slot} after ${this.#size} alerts`);
-    if (this.#size === this.#columns.rank.length) this.#grow();
+    if (cells.slot !== this.vacantSlot()) throw new Error(`slot ${cells.slot} is not the vacant one`);
+    if (this.#free.pop() === undefined) this.#slotsEnd++;
+    if (this.#slotsEnd > this.#columns.rank.length) this.#grow();
     const columns = this.#columns;
     if (rank < this.#size) {
       // Ids rise, unless the clock was set back while the service was down.
-      for (let i = 0; i < this.#size; i++) if (columns.rank[i]! >= rank) columns.rank[i]!++;
+      for (const slot of columns.order.subarray(0, this.#size)) if (columns.rank[slot]! >= rank) columns.rank[slot]!++;
     }
     columns.rank[cells.slot] = rank;
     this.#fix(cells);
@@ -159,6 +178,30 @@ export class AlertColumns {
     columns.eventCount[slot] = cells.eventCount;
     columns.acknowledgeMs[slot] = (cells.firstAcknowledgedAt ?? Number.NaN) - cells.createdAt;
     columns.resolveMs[slot] = (cells.resolvedAt ?? Number.NaN) - cells.createdAt;
+  }
+
+  /** From this slot on those, at most so many, whose alerts were resolved before this time. */
+  resolvedBefore(ms: number, fromSlot: number, limit: number): number[] {
+    const { status, createdAt, resolveMs } = this.#columns;
+    const found: number[] = [];
+    for (let slot = fromSlot; slot < this.#slotsEnd && found.length < limit; slot++) {
+      if (status[slot] === RESOLVED && createdAt[slot]! + resolveMs[slot]! < ms) found.push(slot);
+    }
+    return found;
+  }
+
+  /** The slots are for others then. */
+  remove(slots: readonly number[]): void {
+    const { order, rank, status } = this.#columns;
+    for (const slot of slots) status[slot] = NONE;
+    const byRank = new Uint32Array(this.#size);
+    for (const slot of order.subarray(0, this.#size)) byRank[rank[slot]!] = slot;
+    let ranks = 0;
+    for (const slot of byRank) if (status[slot] !== NONE) rank[slot] = ranks++;
+    let places = 0;
+    for (const slot of order.subarray(0, this.#size)) if (status[slot] !== NONE) order[places++] = slot;
+    this.#size = places;
+    for (const slot of slots) this.#free.push(slot);
   }
 
   /** Slots in the order that was asked for, and how many match in all. */
@@ -238,10 +281,10 @@ export class AlertColumns {
   }
 
   resolutions(ruleName: string): Record<Resolution, number> {
-    const { rule, resolution } = this.#columns;
+    const { order, rule, resolution } = this.#columns;
     const wanted = this.#rules.marks([ruleName]);
     const counts = RESOLUTIONS.map(() => 0);
-    for (let slot = 0; slot < this.#size; slot++) {
+    for (const slot of order.subarray(0, this.#size)) {
       if (wanted[rule[slot]!] === 1 && resolution[slot] !== NONE) counts[resolution[slot]!]!++;
     }
     return named(RESOLUTIONS, counts);

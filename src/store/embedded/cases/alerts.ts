@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import type { AlertSummary, TimelineEntry } from "../../../model/alert.ts";
+import type { AlertSummary } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
@@ -15,9 +15,10 @@ import {
   type UnresolvedQuestion,
 } from "../../store.ts";
 import { textWords } from "../indexed-words.ts";
-import { holdsPhrases, parseSearch, type TextSearch } from "../text-search.ts";
 import { AlertColumns, type AlertCells } from "./alert-columns.ts";
+import { AlertSearch, searchTexts } from "./alert-search.ts";
 import { Statements } from "./statements.ts";
+import { TIMELINE_SCHEMA, Timelines } from "./timeline.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
 
 // Alerts in their file: what is asked by a column stands in narrow rows, which are read whole at the start; the rest of an
@@ -32,10 +33,13 @@ CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQ
 CREATE UNIQUE INDEX IF NOT EXISTS alerts_change ON alerts(change);
 CREATE INDEX IF NOT EXISTS alerts_unresolved ON alerts(rule_id, fold_key, last_event_at, seq) WHERE status <> 'resolved';
 CREATE TABLE IF NOT EXISTS documents(seq INTEGER PRIMARY KEY, document TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
-  PRIMARY KEY(alert, number)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL) STRICT;
-${WORD_INDEX_SCHEMA}`;
+CREATE TABLE IF NOT EXISTS last_change(only INTEGER PRIMARY KEY CHECK (only = 0), change INTEGER NOT NULL) STRICT;
+${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
+
+/** What a turn of removing takes on: the thread has others to answer. */
+const REMOVED_AT_ONCE_MAX = 200;
+const ROWS_REMOVED_AT_ONCE_MAX = 1000;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
   last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
@@ -47,10 +51,25 @@ export interface DocumentPage {
   readonly nextCursor: string | null;
 }
 
+interface Written {
+  readonly cells: AlertCells;
+  readonly isNew: boolean;
+  readonly id: string;
+}
+
+interface Removal {
+  readonly removed: number;
+  readonly next: number | null;
+  /** To be called once the transaction is committed. */
+  readonly done: () => void;
+}
+
 export class AlertTables {
   readonly #sql: Statements;
   readonly #columns = new AlertColumns();
   readonly #words: WordIndex;
+  readonly #search: AlertSearch;
+  readonly #timelines: Timelines;
   #lastId = "";
   #lastChange = 0;
 
@@ -58,17 +77,20 @@ export class AlertTables {
     db.exec(SCHEMA);
     this.#sql = new Statements(db);
     this.#words = new WordIndex(this.#sql);
+    this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
+    this.#timelines = new Timelines(this.#sql);
     this.#load();
   }
 
   #load(): void {
     const known = this.#sql
       .read(
-        "SELECT count(*) AS count, coalesce(max(id), '') AS lastId, coalesce(max(change), 0) AS lastChange FROM alerts",
+        `SELECT coalesce(max(seq), 0) AS slotsEnd, coalesce(max(id), '') AS lastId,
+           max(coalesce(max(change), 0), coalesce((SELECT change FROM last_change), 0)) AS lastChange FROM alerts`,
       )
-      .get() as { count: number; lastId: string; lastChange: number };
+      .get() as { slotsEnd: number; lastId: string; lastChange: number };
     const rows = this.#sql.read(`SELECT ${CELLS} FROM alerts ORDER BY id`).iterate();
-    this.#columns.load(known.count, rows as unknown as Iterable<AlertCells>);
+    this.#columns.load(known.slotsEnd, rows as unknown as Iterable<AlertCells>);
     this.#lastId = known.lastId;
     this.#lastChange = known.lastChange;
   }
@@ -90,10 +112,8 @@ export class AlertTables {
   }
 
   timeline(id: string): string[] {
-    const rows = this.#sql
-      .read("SELECT entry FROM timeline WHERE alert = (SELECT seq FROM alerts WHERE id = ?) ORDER BY number")
-      .all(id);
-    return (rows as { entry: string }[]).map(({ entry }) => entry);
+    const slot = this.#slotOf(id);
+    return slot === null ? [] : this.#timelines.of(slot + 1);
   }
 
   unresolved(questions: readonly UnresolvedQuestion[]): (string | undefined)[] {
@@ -127,7 +147,7 @@ export class AlertTables {
     if (after === null) throw new QuestionRefused("after", "is not the id of an alert");
     const { total, slots } = this.#columns.select({
       filter,
-      found: filter.search === undefined ? undefined : this.#find(filter.search, filter),
+      found: filter.search === undefined ? undefined : this.#search.find(filter.search, filter),
       sort,
       descending,
       after,
@@ -155,42 +175,14 @@ export class AlertTables {
     return (row as { document: string }).document;
   }
 
+  #summaryOf(slot: number): AlertSummary {
+    return JSON.parse(this.#documentOf(slot)) as AlertSummary;
+  }
+
   /** The document with its events in it. */
   #wholeOf(slot: number): string {
     const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
     return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${row.events}}`;
-  }
-
-  /** One for each slot that all the words are in. */
-  #find(words: string, filter: AlertFilter): Uint8Array {
-    const search = parseSearch(words, {});
-    if ("fault" in search) throw new QuestionRefused("search", search.fault);
-    const { size } = this.#columns;
-    const [first, ...others] = termsOf(search);
-    const found = this.#words.find(first!, size);
-    for (const term of others) {
-      const also = this.#words.find(term, size);
-      for (let slot = 0; slot < size; slot++) found[slot]! &= also[slot]!;
-    }
-    if (search.phrases.length > 0) this.#keepPhrases(found, search, filter);
-    return found;
-  }
-
-  /** What the index cannot tell is looked up in the texts themselves, of those that the other filters leave. */
-  #keepPhrases(found: Uint8Array, search: TextSearch, filter: AlertFilter): void {
-    const { slots } = this.#columns.select({
-      filter,
-      found,
-      sort: "created_at",
-      descending: false,
-      after: undefined,
-      offset: 0,
-      limit: this.#columns.size,
-    });
-    for (const slot of slots) {
-      const alert = JSON.parse(this.#documentOf(slot)) as AlertSummary;
-      if (!holdsPhrases({ texts: searchTexts(alert) }, search.phrases)) found[slot] = 0;
-    }
   }
 
   /** Within a transaction. Ids of alerts that have another version than they should; with any, it must be undone. */
@@ -198,9 +190,9 @@ export class AlertTables {
     // What a transaction that was undone has left behind.
     this.#words.forget();
     const conflicts: string[] = [];
-    const written: { cells: AlertCells; isNew: boolean; id: string }[] = [];
+    const written: Written[] = [];
     let change = this.#lastChange;
-    let size = this.#columns.size;
+    let added = 0;
     for (const alert of alerts) {
       const isNew = alert.version === 1;
       const known = this.#sql.read("SELECT seq, version, text_hash FROM alerts WHERE id = ?").get(alert.id) as
@@ -210,7 +202,7 @@ export class AlertTables {
         conflicts.push(alert.id);
         continue;
       }
-      const seq = known?.seq ?? ++size;
+      const seq = known?.seq ?? this.#columns.vacantSlot(added++) + 1;
       this.#writeAlert(alert, seq, ++change, known?.text_hash);
       written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
     }
@@ -222,9 +214,40 @@ export class AlertTables {
       conflicts,
       done: () => {
         this.#lastChange = change;
-        for (const { cells, isNew, id } of written) this.#remember(cells, isNew, id);
+        for (const [i, { cells, isNew, id }] of written.entries()) {
+          if (isNew) this.#rememberNew(cells, id, written, i);
+          else this.#columns.change(cells);
+        }
       },
     };
+  }
+
+  /**
+   * Within a transaction. A few of the alerts, from this slot on, that were resolved before this time go with all that belongs to
+   * them. `letGo` removes what others keep of one, or says that they need it. The next slot to look at is null after the last.
+   */
+  removeResolved(ms: number, fromSlot: number, letGo: (alertId: string) => boolean): Removal {
+    this.#words.forget();
+    const slots = this.#columns.resolvedBefore(ms, fromSlot, REMOVED_AT_ONCE_MAX);
+    const gone: number[] = [];
+    let looked = 0;
+    for (let rows = 0; looked < slots.length && rows < ROWS_REMOVED_AT_ONCE_MAX; looked++) {
+      const slot = slots[looked]!;
+      const alert = this.#summaryOf(slot);
+      if (!letGo(alert.id)) continue;
+      const words = textWords(searchTexts(alert));
+      this.#words.remove(slot, words);
+      rows += words.size + this.#timelines.remove(slot + 1);
+      for (const table of ["alerts", "documents", "related"]) {
+        this.#sql.run(`DELETE FROM ${table} WHERE seq = ?`, slot + 1);
+      }
+      gone.push(slot);
+    }
+    this.#words.write();
+    // What the last change was must be known though its alert is gone: numbers that streams have told do not come again.
+    if (gone.length > 0) this.#sql.run("INSERT OR REPLACE INTO last_change VALUES (0, ?)", this.#lastChange);
+    const next = slots[looked] ?? (looked === REMOVED_AT_ONCE_MAX ? slots.at(-1)! + 1 : null);
+    return { removed: gone.length, next, done: () => this.#columns.remove(gone) };
   }
 
   /** Within a transaction. `slots` are those that are known. */
@@ -232,7 +255,7 @@ export class AlertTables {
     for (const { alertId, entry } of timeline) {
       const slot = slots.get(alertId) ?? this.#slotOf(alertId);
       if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
-      this.#addEntry(slot, entry);
+      this.#timelines.add(slot + 1, entry);
     }
   }
 
@@ -281,61 +304,23 @@ export class AlertTables {
 
   #indexTexts(slot: number, texts: readonly string[], isChange: boolean): void {
     const words = textWords(texts);
-    const before = isChange
-      ? textWords(searchTexts(JSON.parse(this.#documentOf(slot)) as AlertSummary))
-      : new Set<string>();
+    const before = isChange ? textWords(searchTexts(this.#summaryOf(slot))) : new Set<string>();
     this.#words.remove(slot, before.difference(words));
     this.#words.add(slot, words.difference(before));
   }
 
-  #addEntry(slot: number, entry: TimelineEntry): void {
-    const last = this.#sql
-      .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
-      .get(slot + 1) as { number: number; kind: string; entry: string } | undefined;
-    const folded =
-      last && last.kind === entry.kind ? foldEntries(JSON.parse(last.entry) as TimelineEntry, entry) : undefined;
-    this.#sql.run(
-      "INSERT OR REPLACE INTO timeline(alert, number, kind, entry) VALUES (?, ?, ?, ?)",
-      slot + 1,
-      (last?.number ?? 0) + (folded ? 0 : 1),
-      entry.kind,
-      JSON.stringify(folded ?? entry),
-    );
-  }
-
-  #remember(cells: AlertCells, isNew: boolean, id: string): void {
-    if (!isNew) return this.#columns.change(cells);
-    const rank =
-      id > this.#lastId
-        ? this.#columns.size
-        : (
-            this.#sql.read("SELECT count(*) AS rank FROM alerts WHERE id < ? AND seq <= ?").get(id, cells.slot) as {
-              rank: number;
-            }
-          ).rank;
-    this.#columns.add(cells, rank);
+  /** It was stored with others: those after it are not remembered yet. */
+  #rememberNew(cells: AlertCells, id: string, written: readonly Written[], place: number): void {
+    let rank = this.#columns.size;
     if (id > this.#lastId) this.#lastId = id;
+    else {
+      const { before } = this.#sql.read("SELECT count(*) AS before FROM alerts WHERE id < ?").get(id) as {
+        before: number;
+      };
+      rank = before - written.slice(place + 1).filter((other) => other.isNew && other.id < id).length;
+    }
+    this.#columns.add(cells, rank);
   }
-}
-
-/**
- * Events that were added one after the other are one entry: as many as all of them, at the time of the last. Those that
- * raised the severity begin a new one.
- */
-function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
-  if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
-  if (next.severity !== undefined) return undefined;
-  const { silentSince = last.silentSince } = next;
-  return { ...last, at: next.at, count: last.count + next.count, ...(silentSince !== undefined && { silentSince }) };
-}
-
-/** An id among the words is a word like any other here. */
-function termsOf({ terms, ids }: TextSearch) {
-  return [...terms, ...ids.map((word) => ({ word, goesOn: true }))];
-}
-
-function searchTexts({ title, description, rule, group, assignee }: AlertSummary): string[] {
-  return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
 }
 
 function cellsOf(alert: AlertSummary, slot: number): AlertCells {

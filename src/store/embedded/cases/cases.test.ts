@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
+import { newAlert } from "../../contract-cases.ts";
 import type { Detected } from "../../store.ts";
 import { casesFile } from "../layout.ts";
 import { Cases } from "./cases.ts";
@@ -101,6 +102,31 @@ test("a file that is none is said at the start", async () => {
   const dataDir = newFolder();
   writeFileSync(casesFile(dataDir), "this is no file of alerts, and was never one".repeat(100));
   await expect(open(dataDir)).rejects.toThrow(/The file .*cases\.db is damaged \(.*not a database\)/);
+});
+
+test("a file grows with the most alerts that there were at once, not with all that ever were", async () => {
+  const dataDir = newFolder();
+  const flood = async (cases: Cases) => {
+    const old = { status: "resolved", resolution: "benign", resolvedAt: 4000 } as const;
+    const alerts = Array.from({ length: 300 }, (_, i) => newAlert({ ...old, title: `From 192.0.2.${i}` }));
+    expect(await cases.alerts.commit({ alerts, timeline: [] })).toEqual([]);
+    expect(await cases.alerts.removeResolvedBefore(4001, new AbortController().signal)).toBe(alerts.length);
+  };
+  for (let start = 0; start < 2; start++) {
+    const cases = await open(dataDir);
+    for (let round = 0; round < 3; round++) await flood(cases);
+    const last = newAlert();
+    await cases.alerts.commit({ alerts: [last], timeline: [] });
+    await cases.close();
+  }
+  const db = new DatabaseSync(casesFile(dataDir), { readOnly: true });
+  const { count, highest } = db.prepare("SELECT count(*) AS count, max(seq) AS highest FROM alerts").get() as {
+    count: number;
+    highest: number;
+  };
+  db.close();
+  expect(count).toBe(2);
+  expect(highest).toBeLessThanOrEqual(301);
 });
 
 test("what is asked after the end is refused, and what was asked before is answered", async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
 import { endingProcess, Thread } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
@@ -18,6 +19,8 @@ import type { CasesApi, CasesData } from "./worker.ts";
 
 /** Calls that wait for the thread; more are refused. */
 const CALLS_MAX = 2000;
+/** Between two turns of removing: whoever else asks for the thread has most of it. */
+const REMOVING_REST_MS = 20;
 
 export interface CasesOptions extends CasesData {
   readonly registry: Registry;
@@ -58,6 +61,7 @@ export class Cases {
         alert: JSON.parse(row.document) as AlertSummary,
       })),
     lastChange: () => this.#ask("lastChange"),
+    removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };
 
@@ -106,6 +110,7 @@ export class Cases {
   readonly #now: () => number;
   readonly #forgotten: Counter;
   readonly #lost: Counter<"reason">;
+  readonly #removed: Counter;
   readonly #changed = new Listeners();
   readonly #queued = new Listeners();
   #calls = 0;
@@ -123,6 +128,11 @@ export class Cases {
       name: "tocsin_notifications_lost_total",
       help: "Notifications that found no room in line, and old ones that were forgotten because there were too many",
       labelNames: ["reason"],
+      registers: [registry],
+    });
+    this.#removed = new Counter({
+      name: "tocsin_alerts_removed_total",
+      help: "Resolved alerts that were removed because they were too old",
       registers: [registry],
     });
     this.#thread = new Thread<CasesApi>(
@@ -154,6 +164,19 @@ export class Cases {
     this.#closing = true;
     await this.#thread.call("close");
     await this.#thread.end();
+  }
+
+  async #removeResolved(ms: number, signal: AbortSignal): Promise<number> {
+    let removed = 0;
+    let next: number | null = 0;
+    while (next !== null && !signal.aborted) {
+      const turn: { removed: number; next: number | null } = await this.#ask("removeResolved", ms, next);
+      this.#removed.inc(turn.removed);
+      removed += turn.removed;
+      next = turn.next;
+      if (next !== null) await sleep(REMOVING_REST_MS, undefined, { signal }).catch(() => undefined);
+    }
+    return removed;
   }
 
   async #ask<M extends keyof CasesApi>(

@@ -248,6 +248,16 @@ export class NotificationTables {
     return Number(this.#sql.read(text).run(ms).changes);
   }
 
+  /** Within a transaction. Removes all of an alert, where they are settled; false, and none: some are not. */
+  removeOf(alertId: string): boolean {
+    const unsettled = this.#sql
+      .read("SELECT 1 FROM notifications WHERE alert_id = ? AND status NOT IN ('sent', 'dead') LIMIT 1")
+      .get(alertId);
+    if (unsettled !== undefined) return false;
+    this.#sql.run("DELETE FROM notifications WHERE alert_id = ?", alertId);
+    return true;
+  }
+
   counts(): { channel: Channel; status: NotificationStatus; count: number }[] {
     const rows = this.#sql
       .read("SELECT channel, status, count(*) AS count FROM notifications GROUP BY status, channel")

@@ -79,6 +79,15 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, forgotten, refused };
   },
+  /** One turn of many. */
+  removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {
+    const { alerts, notifications } = opened!;
+    const { removed, next, done } = keep(() =>
+      alerts.removeResolved(ms, fromSlot, (alertId) => notifications.removeOf(alertId)),
+    );
+    done();
+    return { removed, next };
+  },
   whole: (id: string) => opened!.alerts.whole(id),
   summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
   withTimeline: (id: string) => ({ alert: opened!.alerts.whole(id), timeline: opened!.alerts.timeline(id) }),

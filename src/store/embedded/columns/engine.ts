@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
-import { QuestionRefused } from "../../store.ts";
+import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
 import { registerFunctions, type ReadEvent } from "./functions.ts";
@@ -104,6 +104,19 @@ async function open(path: string, dataDir: string, readEvent: ReadEvent): Promis
 
 export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
+}
+
+/**
+ * What a question failed for, in words for whoever asked it: of memory there is not more on another day, unless other
+ * questions had taken it. Anything but a want of memory stays what it is.
+ */
+export function ofMemory(error: unknown, isAlone: boolean): unknown {
+  if (!(error instanceof Error) || !/^Out of Memory Error/i.test(error.message)) return error;
+  if (!isAlone) return new StoreUnavailable("queue_full", "questions at the same time take too much memory");
+  return new QuestionRefused(
+    "query",
+    "takes more memory than there is for it: narrow the time range or the filters, or group by a field with fewer or shorter values",
+  );
 }
 
 export function tookTooLong(msMax: number): QuestionRefused {

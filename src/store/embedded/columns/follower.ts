@@ -1,66 +1,19 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { DuckDBAppender, DuckDBConnection } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
+import { Turns } from "../../../lib/turns.ts";
 import type { Event } from "../../../model/event.ts";
 import { onFile } from "../failure.ts";
 import type { DayReaders } from "../journal/day-file.ts";
-import { amendTable, readAmended, withChanges } from "./amend.ts";
-import { appendRows } from "./chunk.ts";
+import { readAmended, type AmendedRows } from "./amend.ts";
 import type { Engine } from "./engine.ts";
 import { CHUNK_ROWS, RowsPacker, type PackedRows } from "./rows.ts";
-import { columnList } from "./table.ts";
+import { TAIL_ROWS_MAX, Tails } from "./tails.ts";
 
-// Brings what the journal has committed into the columns. New rows go into a table in memory, the tail. A full tail
-// becomes a lot: it moves to disk in one transaction with the marks that say how far each day of the journal is in,
-// while the next tail fills. A question reads the lots that are on disk and the tails that are not, as it finds them.
-
-/** A row group of the engine: a full tail is written to disk as it will lie there. */
-export const TAIL_ROWS_MAX = 122_880;
-/** Rows with more text than usual move sooner: the engine keeps what is less than a row group in memory until a checkpoint. */
-const USUAL_TEXT_BYTES = 1024;
-const TAIL_TEXT_BYTES_MAX = 32 * 1024 * 1024;
-const TEXT_BYTES_PER_CHECKPOINT = 64 * 1024 * 1024;
-/** Tails that could not be moved (a full disk) hold back the follower, and with it every question, beyond this. */
-const TAILS_MAX = 8;
+// Brings what the journal has committed into the columns: knows how far each day goes and how far it has been read.
 
 /** Read from the journal at a time, whatever the rows are. */
 const READ_CHARACTERS_MAX = 8 * 1024 * 1024;
-
-/** A full lot leaves little in the engine's own log: where its rows lie. */
-const LOTS_PER_CHECKPOINT = 8;
-/** Changed rows are kept in memory beside the old ones until then. */
-const AMENDMENTS_PER_CHECKPOINT = 20_000;
-
-interface Tail {
-  readonly lot: number;
-  readonly appender: DuckDBAppender;
-  /** For each day in it, the last sequence number before it and the last in it. */
-  readonly began: Map<number, number>;
-  readonly marks: Map<number, number>;
-  rows: number;
-  textBytes: number;
-  /** The latest time in it. */
-  latest: number;
-  rowsFlushed: number;
-  readers: number;
-  /** It is read no more: its rows are on disk, or have to be read from the journal again. */
-  isOnDisk: boolean;
-  isGivenUp: boolean;
-}
-
-/** Where a question's rows are; they stay there until it is released. */
-export interface Snapshot {
-  /** All rows, as SQL. */
-  readonly from: string;
-  /** Those on disk, and the word for a state of the disk: as long as it is the same, so are they. */
-  readonly disk: string;
-  readonly diskState: string;
-  /** No row on disk is of a later time. */
-  readonly diskLatest: number;
-  /** Those in memory; undefined where there are none. */
-  readonly tails: string | undefined;
-  release(): void;
-}
 
 /** Events of one day that the journal has committed one after the other. */
 export interface CommittedRows {
@@ -82,51 +35,33 @@ export interface DayEnd {
 }
 
 export class Follower {
-  readonly #connection: DuckDBConnection;
-  readonly #mover: DuckDBConnection;
   readonly #journal: DayReaders;
+  /** Where the rows lie. */
+  readonly tails: Tails;
   /** How far each day of the journal is known to go, and how far it has been read. */
   readonly #noted = new Map<number, number>();
-  readonly #read = new Map<number, number>();
-  /** The last change to events of each day that is known of, and the last that the rows have. */
+  readonly #read: Map<number, number>;
+  /** The last change to events of each day that is known of. */
   readonly #amendedNoted = new Map<number, number>();
-  readonly #amended = new Map<number, number>();
   readonly #given = new Map<number, { after: number; lastSeq: number; rows: PackedRows }[]>();
   #packer = new RowsPacker();
-  readonly #tails: Tail[] = [];
-  readonly #tailRowsMax: number;
-  #lotsOnDisk: number;
-  #lotsChecked: number;
-  #diskLatest: number;
-  #nextLot: number;
-  #removals = 0;
-  #amendments = 0;
-  #amendmentsChecked = 0;
-  /** Of lots that are less than a row group. */
-  #textBytesUnchecked = 0;
-  #turn: Promise<void> = Promise.resolve();
-  #move: Promise<void> = Promise.resolve();
-  #moveFailure: Error | undefined;
+  readonly #turns = new Turns();
   /** Well-known fields that any row has in an unexpected form. */
   oddBits: number;
   /** Days of which the columns had more or fewer rows than the journal, all of which is read again. */
-  readonly differing: number[] = [];
+  readonly differing: readonly number[];
   /** Rows that the journal has and the columns have not. */
   lag = 0;
   /** Rows that came from the journal since the start, and those of them that are too large to be here as a whole. */
   rowsRead = 0;
   rowsLarge = 0;
 
-  private constructor(engine: Engine, mover: DuckDBConnection, journal: DayReaders, tailRowsMax: number) {
-    this.#connection = engine.connection;
-    this.#mover = mover;
+  private constructor(engine: Engine, journal: DayReaders, tails: Tails, begin: Beginning) {
     this.#journal = journal;
-    this.#tailRowsMax = tailRowsMax;
-    this.#lotsOnDisk = engine.lots;
-    this.#lotsChecked = engine.lots;
-    this.#diskLatest = engine.latest;
+    this.tails = tails;
+    this.#read = begin.read;
+    this.differing = begin.differing;
     this.oddBits = engine.oddBits;
-    this.#nextLot = engine.lots + 1;
   }
 
   static async start(
@@ -135,36 +70,26 @@ export class Follower {
     days: readonly DayEnd[],
     tailRowsMax = TAIL_ROWS_MAX,
   ): Promise<Follower> {
-    const follower = new Follower(engine, await engine.instance.connect(), journal, tailRowsMax);
-    await follower.#dropPhantoms(engine, days);
+    const mover = await engine.instance.connect();
+    const begin = await dropPhantoms(mover, engine, days);
+    // What has yet to be read will be read as it is now.
+    const amended = days.map(({ day, lastAmendment }): [number, number] => [
+      day,
+      begin.read.has(day) ? (engine.amended.get(day) ?? 0) : lastAmendment,
+    ]);
+    const onLost = (rows: number, began: ReadonlyMap<number, number>) => follower.#readAgain(rows, began);
+    const tails = await Tails.open({ engine, mover, tailRowsMax, onLost }, new Map(amended));
+    const follower = new Follower(engine, journal, tails, begin);
     for (const { day, lastSeq, lastAmendment } of days) {
       follower.#noted.set(day, lastSeq);
       follower.#amendedNoted.set(day, lastAmendment);
-      // What has yet to be read will be read as it is now.
-      follower.#amended.set(day, follower.#read.has(day) ? (engine.amended.get(day) ?? 0) : lastAmendment);
     }
-    await follower.#newTail();
     return follower;
   }
 
-  /** A journal that lost its torn end, or a whole day, takes the columns back with it. */
-  async #dropPhantoms(engine: Engine, days: readonly DayEnd[]): Promise<void> {
-    const { marks, amended } = engine;
-    const ends = new Map(days.map((end) => [end.day, end]));
-    for (const [day, mark] of marks) {
-      const { lastSeq = 0, lastAmendment = 0, rows = 0 } = ends.get(day) ?? {};
-      if (mark === lastSeq && engine.rows.get(day) !== rows) this.differing.push(day);
-      // Rows that have changes which the journal lost are read anew, all of the day.
-      const isToBeRead = (amended.get(day) ?? 0) > lastAmendment || this.differing.includes(day);
-      const end = isToBeRead ? 0 : lastSeq;
-      this.#read.set(day, Math.min(mark, end));
-      if (mark <= end) continue;
-      await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
-      await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
-      if (end === 0) await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
-      if (end > 0) await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${end})`);
-      else this.#read.delete(day);
-    }
+  #readAgain(rows: number, began: ReadonlyMap<number, number>): void {
+    for (const [day, seq] of began) if (this.#read.has(day)) this.#read.set(day, seq);
+    this.lag += rows;
   }
 
   /** The journal has committed more events; where their rows come along they need not be read from it. */
@@ -189,10 +114,8 @@ export class Follower {
 
   /** When it resolves, everything that was noted before the call is there for questions. */
   catchUp(): Promise<void> {
-    const turn = this.#turn.then(() => this.#catchUp());
     // A failure belongs to those who wait for this turn; the next one tries again.
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+    return this.#turns.take(() => this.#catchUp());
   }
 
   async #catchUp(): Promise<void> {
@@ -200,45 +123,33 @@ export class Follower {
     const amended = [...this.#amendedNoted];
     for (const [day, end] of [...this.#noted].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
-        await this.#haveRoom();
+        await this.tails.haveRoom();
         const { rows, last } = this.#nextRows(day, at, end);
-        const tail = this.#tails.at(-1)!;
-        await this.#orGiveUp(tail, () => {
-          if (rows.length > 0) this.#append(tail, rows, day, last);
-          this.#read.set(day, last);
-        });
+        this.oddBits |= rows.oddBits;
+        this.#read.set(day, last);
+        if (rows.length > 0) await this.tails.add({ rows, day, after: at, last });
+        this.rowsLarge += rows.large;
         this.lag = Math.max(0, this.lag - rows.length);
         this.rowsRead += rows.length;
         // Questions and messages come in between.
         await nextTurn();
       }
     }
-    await this.#flushTail(this.#tails.at(-1)!);
+    await this.tails.show();
     for (const [day, upTo] of amended) {
-      while ((this.#amended.get(day) ?? 0) < upTo) await this.#alone(() => this.#amend(day, upTo));
+      while (this.tails.amendedUpTo(day) < upTo)
+        await this.tails.amend(day, (after) => this.#readAmended(day, after, upTo));
     }
   }
 
-  /** Takes up changes to rows that are there: those that are still to come were read after them. */
-  async #amend(day: number, upTo: number): Promise<void> {
+  /** Changes to rows that are there: those that are still to come were read after them. */
+  #readAmended(day: number, after: number, upTo: number): AmendedRows {
     const reader = this.#journal.get(day);
     // Retention has removed it meanwhile.
-    if (!reader) return void this.#amended.set(day, upTo);
-    const after = this.#amended.get(day) ?? 0;
-    const { rows, number } = onFile(this.#journal.pathOf(day), () => readAmended(reader, after, upTo));
-    this.oddBits |= rows.oddBits;
-    if (rows.length > 0) await withChanges(this.#mover, rows, () => this.#changeRows(rows, day, number));
-    this.#amended.set(day, number);
-    this.#amendments += rows.length;
-  }
-
-  async #changeRows(rows: PackedRows, day: number, number: number): Promise<void> {
-    for (const { lot, isOnDisk, isGivenUp, marks } of this.#tails)
-      if (!isOnDisk && !isGivenUp && marks.has(day)) await amendTable(this.#mover, `tail.t${lot}`, rows);
-    await this.#transact(async () => {
-      await amendTable(this.#mover, "events", rows);
-      await this.#writeAmended(day, number);
-    });
+    if (!reader) return { rows: new RowsPacker().take(), number: upTo };
+    const amended = onFile(this.#journal.pathOf(day), () => readAmended(reader, after, upTo));
+    this.oddBits |= amended.rows.oddBits;
+    return amended;
   }
 
   /** The next rows of a day, at most a chunk: as they were given, or else out of the journal. */
@@ -276,234 +187,44 @@ export class Follower {
     }
   }
 
-  #append(tail: Tail, rows: PackedRows, day: number, last: number): void {
-    appendRows(tail.appender, rows);
-    this.oddBits |= rows.oddBits;
-    this.rowsLarge += rows.large;
-    tail.latest = Math.max(tail.latest, rows.latestMs);
-    tail.rows += rows.length;
-    tail.textBytes += rows.texts.byteLength;
-    if (!tail.began.has(day)) tail.began.set(day, this.#read.get(day) ?? 0);
-    tail.marks.set(day, last);
-  }
-
-  /** Where the tail is full another one takes its place, and it begins to move. */
-  async #haveRoom(): Promise<void> {
-    const tail = this.#tails.at(-1)!;
-    if (!this.#isFull(tail)) return;
-    await this.#flushTail(tail);
-    // The tail before this one must be on disk, or known not to get there, before the next one fills.
-    await this.#move;
-    if (this.#tails.length >= TAILS_MAX) {
-      await this.#alone(() => this.#moveTails());
-      if (this.#tails.length >= TAILS_MAX) throw this.#moveFailure ?? new Error("the columns cannot be moved to disk");
-    }
-    await this.#newTail();
-    this.#move = this.#alone(() => this.#moveTails());
-  }
-
-  #isFull({ rows, textBytes }: Tail): boolean {
-    return rows >= this.#tailRowsMax || (textBytes >= TAIL_TEXT_BYTES_MAX && textBytes > rows * USUAL_TEXT_BYTES);
-  }
-
-  /** Only now can questions see the rows; once for many costs half of once for each chunk. */
-  async #flushTail(tail: Tail): Promise<void> {
-    if (tail.rows === tail.rowsFlushed) return;
-    await this.#orGiveUp(tail, () => tail.appender.flushSync());
-    tail.rowsFlushed = tail.rows;
-  }
-
-  /** What has not got into a tail as a whole, for want of memory, say, is not in it at all: it is read again. */
-  async #orGiveUp(tail: Tail, work: () => void): Promise<void> {
-    try {
-      work();
-    } catch (error) {
-      // Rows of a later tail lie behind those that are missing now.
-      const lost = this.#tails.slice(this.#tails.indexOf(tail));
-      for (const { began } of lost.toReversed())
-        for (const [day, seq] of began) if (this.#read.has(day)) this.#read.set(day, seq);
-      for (const one of lost) {
-        one.isGivenUp = true;
-        this.lag += one.rows;
-      }
-      await this.#newTail();
-      await this.#dropDone();
-      throw error;
-    }
-  }
-
-  /** Nothing else changes what lies in the tables meanwhile. */
-  #alone<Value>(work: () => Promise<Value>): Promise<Value> {
-    const done = this.#busy.then(work);
-    this.#busy = done.then(
-      () => undefined,
-      () => undefined,
-    );
-    return done;
-  }
-  #busy: Promise<void> = Promise.resolve();
-
-  /** Moves what is in memory to disk, as far as there is anything. */
-  async flush(): Promise<void> {
-    await this.#move;
-    const tail = this.#tails.at(-1)!;
-    await this.#flushTail(tail);
-    if (tail.rows > 0) await this.#newTail();
-    this.#move = this.#alone(() => this.#moveTails());
-    await this.#move;
-    if (this.#moveFailure) throw this.#moveFailure;
-  }
-
-  get moveFailure(): Error | undefined {
-    return this.#moveFailure;
-  }
-
-  async #moveTails(): Promise<void> {
-    for (const tail of this.#tails.slice(0, -1)) {
-      if (tail.isOnDisk || tail.isGivenUp) continue;
-      try {
-        await this.#moveTail(tail);
-        this.#moveFailure = undefined;
-      } catch (error) {
-        // It stays in memory and is tried again with the next one.
-        this.#moveFailure = error instanceof Error ? error : new Error(String(error));
-        return;
-      }
-    }
-    await this.#dropDone();
-    const isDue =
-      this.#lotsOnDisk - this.#lotsChecked >= LOTS_PER_CHECKPOINT ||
-      this.#amendments - this.#amendmentsChecked >= AMENDMENTS_PER_CHECKPOINT ||
-      this.#textBytesUnchecked >= TEXT_BYTES_PER_CHECKPOINT;
-    if (!isDue) return;
-    try {
-      await this.#checkpoint();
-    } catch (error) {
-      // The lots are safe in the engine's log; it is tried again with the next one.
-      this.#moveFailure = error instanceof Error ? error : new Error(String(error));
-    }
-  }
-
-  async #moveTail(tail: Tail): Promise<void> {
-    await this.#flushTail(tail);
-    tail.appender.closeSync();
-    await this.#transact(async () => {
-      await this.#mover.run(`INSERT INTO events SELECT *, ${tail.lot} FROM tail.t${tail.lot}`);
-      for (const [day, seq] of tail.marks) {
-        await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
-        await this.#mover.run(`INSERT INTO marks VALUES (${day}, ${seq})`);
-        await this.#writeAmended(day, this.#amended.get(day) ?? 0);
-      }
-    });
-    tail.isOnDisk = true;
-    this.#lotsOnDisk = tail.lot;
-    if (tail.rows < TAIL_ROWS_MAX) this.#textBytesUnchecked += tail.textBytes;
-    this.#diskLatest = Math.max(this.#diskLatest, tail.latest);
-  }
-
-  async #transact(work: () => Promise<void>): Promise<void> {
-    await this.#mover.run("BEGIN TRANSACTION");
-    try {
-      await work();
-      await this.#mover.run("COMMIT");
-    } catch (error) {
-      await this.#mover.run("ROLLBACK").catch(() => undefined);
-      throw error;
-    }
-  }
-
-  async #writeAmended(day: number, number: number): Promise<void> {
-    await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
-    if (number > 0) await this.#mover.run(`INSERT INTO amended VALUES (${day}, ${number})`);
-  }
-
-  async #newTail(): Promise<void> {
-    const lot = this.#nextLot++;
-    await this.#connection.run(`CREATE TABLE tail.t${lot}(${columnList})`);
-    const appender = await this.#connection.createAppender(`t${lot}`, "main", "tail");
-    this.#tails.push({
-      lot,
-      appender,
-      began: new Map(),
-      marks: new Map(),
-      rows: 0,
-      textBytes: 0,
-      latest: 0,
-      rowsFlushed: 0,
-      readers: 0,
-      isOnDisk: false,
-      isGivenUp: false,
-    });
-  }
-
-  async #dropDone(): Promise<void> {
-    const isDone = ({ isOnDisk, isGivenUp, readers }: Tail) => (isOnDisk || isGivenUp) && readers === 0;
-    const done = this.#tails.filter(isDone);
-    for (const tail of done) this.#tails.splice(this.#tails.indexOf(tail), 1);
-    for (const tail of done) {
-      if (tail.isGivenUp) closeQuietly(tail.appender);
-      await this.#connection.run(`DROP TABLE tail.t${tail.lot}`);
-    }
-  }
-
-  /**
-   * What a question put now may see. A lot that comes to disk later is left out there by its number, and is still read
-   * from its tail, which is dropped only when the last such question is answered.
-   */
-  snapshot(): Snapshot {
-    const tails = this.#tails.filter(({ isOnDisk, isGivenUp }) => !isOnDisk && !isGivenUp);
-    for (const tail of tails) tail.readers++;
-    const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`;
-    const inMemory = tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`);
-    return {
-      from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
-      disk: `(${disk})`,
-      diskState: `${this.#lotsOnDisk} ${this.#removals} ${this.#amendments}`,
-      diskLatest: this.#diskLatest,
-      tails: inMemory.length > 0 ? `(${inMemory.join(" UNION ALL ")})` : undefined,
-      release: () => {
-        for (const tail of tails) tail.readers--;
-      },
-    };
-  }
-
   /** Removes a day from the columns, on disk and in memory. */
   async removeDay(day: number): Promise<void> {
-    await this.flush();
-    await this.#alone(async () => {
-      await this.#mover.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
-      await this.#mover.run(`DELETE FROM marks WHERE day = ${day}`);
-      await this.#mover.run(`DELETE FROM amended WHERE day = ${day}`);
-    });
-    this.#removals++;
+    await this.tails.removeDay(day);
     this.#amendedNoted.delete(day);
-    this.#amended.delete(day);
     this.#noted.delete(day);
     this.#read.delete(day);
     this.#given.delete(day);
     this.#journal.close(day);
   }
-
-  async checkpoint(): Promise<void> {
-    await this.#move;
-    await this.#alone(() => this.#checkpoint());
-  }
-
-  async #checkpoint(): Promise<void> {
-    const lots = this.#lotsOnDisk;
-    const amendments = this.#amendments;
-    await this.#mover.run("CHECKPOINT");
-    this.#lotsChecked = lots;
-    this.#textBytesUnchecked = 0;
-    this.#amendmentsChecked = amendments;
-  }
 }
 
-/** What it still holds is nobody's any more. */
-function closeQuietly(appender: DuckDBAppender): void {
-  try {
-    appender.closeSync();
-  } catch {
-    // It could not be flushed before either.
+/** How far each day has been read, and days that are read anew because they had not the rows of the journal. */
+interface Beginning {
+  readonly read: Map<number, number>;
+  readonly differing: readonly number[];
+}
+
+/** A journal that lost its torn end, or a whole day, takes the columns back with it. */
+async function dropPhantoms(
+  connection: DuckDBConnection,
+  { marks, amended, rows: rowsThere }: Engine,
+  days: readonly DayEnd[],
+): Promise<Beginning> {
+  const read = new Map<number, number>();
+  const differing: number[] = [];
+  const ends = new Map(days.map((end) => [end.day, end]));
+  for (const [day, mark] of marks) {
+    const { lastSeq = 0, lastAmendment = 0, rows = 0 } = ends.get(day) ?? {};
+    const isDiffering = mark === lastSeq && rowsThere.get(day) !== rows;
+    if (isDiffering) differing.push(day);
+    // Rows that have changes which the journal lost are read anew, all of the day.
+    const end = isDiffering || (amended.get(day) ?? 0) > lastAmendment ? 0 : lastSeq;
+    if (end > 0) read.set(day, Math.min(mark, end));
+    if (mark <= end) continue;
+    await connection.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
+    await connection.run(`DELETE FROM marks WHERE day = ${day}`);
+    if (end === 0) await connection.run(`DELETE FROM amended WHERE day = ${day}`);
+    else await connection.run(`INSERT INTO marks VALUES (${day}, ${end})`);
   }
+  return { read, differing };
 }

@@ -12,13 +12,14 @@ import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
-import { Follower, TAIL_ROWS_MAX, type CommittedRows, type DayEnd, type Snapshot } from "./follower.ts";
+import { ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
+import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
+import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
 import { conditionSql } from "./where.ts";
 
 // The thread that owns the columns: it follows the journal and answers questions.
@@ -139,7 +140,7 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
   await follower.catchUp();
   const owner = engine;
   const connection = idle.pop() ?? (await engine.instance.connect());
-  const snapshot = follower.snapshot();
+  const snapshot = follower.tails.snapshot();
   let timer: NodeJS.Timeout | undefined;
   let late = false;
   try {
@@ -158,7 +159,7 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       });
     return await answer({ run, parametersFor, snapshot });
   } catch (error) {
-    throw late ? tookTooLong(QUESTION_MS_MAX) : error;
+    throw late ? tookTooLong(QUESTION_MS_MAX) : ofMemory(error, busy === 1);
   } finally {
     clearTimeout(timer);
     snapshot.release();
@@ -180,7 +181,7 @@ const projections = new Projections(projectionLimits, async ({ fromMs, toMs }) =
   await follower.catchUp();
   const { instance } = engine;
   const connections = [await instance.connect(), await instance.connect()] as const;
-  const snapshot = follower.snapshot();
+  const snapshot = follower.tails.snapshot();
   const rows = `(SELECT * FROM ${snapshot.from} WHERE ${rangeSql({ fromMs, toMs })})`;
   const release = () => {
     snapshot.release();
@@ -257,7 +258,7 @@ const api = {
     dayEnds = [...days];
     await start();
     flushTimer = setInterval(() => {
-      ready.then(() => follower.flush()).catch(() => undefined);
+      ready.then(() => follower.tails.flush()).catch(() => undefined);
     }, FLUSH_MS);
     scheduleFollow();
     return { dropped };
@@ -282,7 +283,7 @@ const api = {
   },
 
   status(): { lag: number; large: number; moveFailure: string | undefined; dropped: string | undefined } {
-    return { lag: follower.lag, large: follower.rowsLarge, moveFailure: follower.moveFailure?.message, dropped };
+    return { lag: follower.lag, large: follower.rowsLarge, moveFailure: follower.tails.moveFailure?.message, dropped };
   },
 
   count(condition: Condition, range: TimeRange): Promise<number> {
@@ -414,8 +415,8 @@ const api = {
     clearInterval(flushTimer);
     await ready;
     await follower.catchUp();
-    await follower.flush();
-    await follower.checkpoint();
+    await follower.tails.flush();
+    await follower.tails.checkpoint();
     for (const connection of idle) connection.closeSync();
     engine.connection.closeSync();
     engine.instance.closeSync();

@@ -12,6 +12,7 @@ import {
 import { formatAddress } from "../../../lib/ip.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { Turns } from "../../../lib/turns.ts";
 import { FLOW_WINDOW_MS, type FlowRows } from "../../../model/flow.ts";
 import type {
   Flow,
@@ -59,7 +60,7 @@ interface Engine {
 let engine: Promise<Engine> | undefined;
 const damages: string[] = [];
 /** One change after the other. */
-let changing: Promise<unknown> = Promise.resolve();
+const changes = new Turns();
 const running = new Set<Promise<unknown>>();
 const waiting: (() => void)[] = [];
 
@@ -116,9 +117,7 @@ async function withEngine<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
 }
 
 function change<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
-  const done = changing.then(() => withEngine(work));
-  changing = done.catch(() => undefined);
-  return done;
+  return changes.take(() => withEngine(work));
 }
 
 async function append({ writer, units }: Engine, rows: FlowRows, batchId: string): Promise<void> {
