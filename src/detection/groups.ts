@@ -39,6 +39,9 @@ const EXTRA = ID + 4;
 /** Times are whole; half a millisecond more says that a finding has counted the entry. */
 const COUNTED = 0.5;
 
+/** What was seen of groups that are looked at beforehand, which is for nobody; beyond so many they would be waited for. */
+const looks = new Uint32Array(1024);
+
 /** Groups, and entries that blocks in use have room for, of all rules together. */
 export interface Totals {
   groups: number;
@@ -162,15 +165,26 @@ export class Groups {
   }
 
   /**
-   * The group of each of so many hashes (a high and a low word each), or -1. All slots are looked at before any of the
-   * groups: nothing in these loops has to wait for what the look before it brings.
+   * Where the groups of so many hashes (a high and a low word each) seem to be, or -1. It looks at all slots, then at all
+   * groups, then at their entries: in such loops nothing waits for what the look before it brings, and what is looked at here
+   * is at hand afterwards.
    */
   findAll(hashes: Uint32Array, count: number, groups: Int32Array): void {
     const slots = this.#slots;
     const mask = slots.length - 1;
     for (let i = 0; i < count; i++) groups[i] = slots[homeOf(hashes[2 * i + 1]!, mask)]! - 1;
     for (let i = 0; i < count; i++) {
-      if (groups[i]! >= 0) groups[i] = this.find(hashes[2 * i]!, hashes[2 * i + 1]!);
+      const low = hashes[2 * i + 1]!;
+      let slot = homeOf(low, mask);
+      while (slots[slot]! > 0 && slots[slot + 1] !== low) slot = (slot + SLOT_WORDS) & mask;
+      groups[i] = slots[slot]! - 1;
+    }
+    for (let i = 0; i < count; i++) {
+      const group = groups[i]!;
+      looks[i] = group < 0 ? 0 : this.#groups.get(group, STATE);
+    }
+    for (let i = 0; i < count; i++) {
+      if (levelOf(looks[i]!) > 0) looks[i] = this.#entries.get(this.begin(groups[i]!) + lengthOf(looks[i]!) - 1, ID);
     }
   }
 
@@ -218,8 +232,8 @@ export class Groups {
   }
 
   /**
-   * Writes an entry behind the others and says that it did, where nothing else is to be done: there is a place for it, it is
-   * no older than the last, and the first is no older than the horizon. So it is for almost every match.
+   * Writes an entry behind the others and says that it did, where nothing else has to go or move for it: it is no older than
+   * the last, and the first is no older than the horizon. So it is for almost every match.
    */
   append(group: number, timestampMs: number, id: Uint32Array, horizonMs: number): boolean {
     const own = this.#groups.words(group);
@@ -227,28 +241,32 @@ export class Groups {
     const state = own[head + STATE]!;
     const level = levelOf(state);
     const length = lengthOf(state);
+    const start = level === 0 ? 0 : own[head + START]!;
     let words = own;
-    let floats: Float64Array;
+    let floats = this.#groups.floats(group);
     let first = head + HEAD_WORDS;
-    if (level === 0) {
-      if (length === OWN_ENTRIES) return false;
-      floats = this.#groups.floats(group);
-    } else {
-      const start = own[head + START]!;
-      if (start + length === sizeOf(level)) return false;
+    if (level > 0) {
       const entry = own[head + BLOCK]! + start;
       words = this.#entries.words(entry);
       floats = this.#entries.floats(entry);
       first = this.#entries.offset(entry);
     }
-    const at = first + length * this.#entryWords;
+    let at = first + length * this.#entryWords;
     if (length > 0) {
       if (floats[first >> 1]! < horizonMs) return false;
       if (timestampMs < Math.floor(floats[(at - this.#entryWords) >> 1]!)) return false;
     }
+    if (start + length === sizeOf(level)) {
+      if (start > 0) return false;
+      this.#growBlock(group);
+      const entry = own[head + BLOCK]! + length;
+      words = this.#entries.words(entry);
+      floats = this.#entries.floats(entry);
+      at = this.#entries.offset(entry);
+    }
     floats[at >> 1] = timestampMs;
     for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
-    own[head + STATE] = state + ONE_ENTRY + ONE_UNCOUNTED;
+    own[head + STATE]! += ONE_ENTRY + ONE_UNCOUNTED;
     return true;
   }
 
