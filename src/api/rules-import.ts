@@ -15,8 +15,9 @@ import {
   type ImportResult,
   type ReadRules,
 } from "../sigma/rule-import.ts";
-import { ClientGone, JSON_TYPE } from "./body.ts";
+import { JSON_TYPE } from "./body.ts";
 import { checkBody, data, endpoint, type Endpoint } from "./endpoint.ts";
+import { untilHangUp } from "./hang-up.ts";
 import { invalid, Problem, toProblem } from "./problems.ts";
 
 /** Imports that wait for another one to end; more are asked to come back. */
@@ -120,16 +121,10 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
         const create: CreateRules = dry_run
           ? (inputs) => (rehearsal ??= rulebook.rehearsal())(inputs)
           : (inputs) => rulebook.createMany(inputs, key.name);
-        const gone = new AbortController();
-        const hangUp = () => gone.abort(new ClientGone());
-        const { socket } = request.raw;
-        socket.once("close", hangUp);
-        try {
-          const asked = { files, mapping, enabled, platform, timezone };
-          return data(await importInTurn({ question: asked, create, signal: gone.signal }));
-        } finally {
-          socket.off("close", hangUp);
-        }
+        const asked = { files, mapping, enabled, platform, timezone };
+        return untilHangUp(request.raw.socket, async (signal) =>
+          data(await importInTurn({ question: asked, create, signal })),
+        );
       },
     }),
   ];

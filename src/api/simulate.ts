@@ -5,8 +5,8 @@ import { eventSchema } from "../model/event-schema.ts";
 import { boundSchema } from "../model/query.ts";
 import { simulatedRuleSchema } from "../model/rule-schema.ts";
 import type { Store } from "../store/store.ts";
-import { ClientGone } from "./body.ts";
 import { dataText, endpoint, type Endpoint } from "./endpoint.ts";
+import { untilHangUp } from "./hang-up.ts";
 import { Problem } from "./problems.ts";
 
 const SIMULATIONS_AT_ONCE_MAX = 2;
@@ -104,13 +104,11 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
           );
         }
         running++;
-        const gone = new AbortController();
-        const hangUp = () => gone.abort(new ClientGone());
-        const { socket } = request.raw;
-        socket.once("close", hangUp);
         try {
           const range = { fromMs: time_range.from, toMs: time_range.to };
-          const found = await simulate(toSimulatedRule(rule, now()), range, { store, now, signal: gone.signal });
+          const found = await untilHangUp(request.raw.socket, (signal) =>
+            simulate(toSimulatedRule(rule, now()), range, { store, now, signal }),
+          );
           const figures = JSON.stringify({
             matches: found.matches,
             estimated_alerts_per_day: found.alertsPerDay,
@@ -120,7 +118,6 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
           });
           return dataText(`{"sample_events":[${found.sampleEvents.join(",")}],${figures.slice(1)}`);
         } finally {
-          socket.off("close", hangUp);
           running--;
         }
       },
