@@ -185,18 +185,21 @@ async function sfacctdTotals(address: string, send: (port: number, at: string) =
     "print_output[p]: csv",
     `print_output_file[p]: ${output}`,
     "print_output_file_append[p]: true",
-    "print_refresh_time[p]: 60",
+    `print_refresh_time[p]: ${24 * 60 * 60}`,
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
   await withReference(["sfacctd", "-f", config], "SIGINT", () => throughService(address, "sflow", port, send));
   while (!existsSync(output)) await sleep(50);
-  const rows = (await readFile(output, "utf8"))
-    .split("\n")
-    .map((line) => line.split(",").slice(-2).map(Number))
-    .filter(([packets]) => Number.isInteger(packets) && packets! > 0);
+  // It writes as it ends, and has been seen to write all of it twice.
+  const rows = new Map<string, readonly [number, number]>();
+  for (const line of (await readFile(output, "utf8")).split("\n")) {
+    const [from, to, protocol, packets, bytes] = line.split(",");
+    if (Number(packets) > 0) rows.set(`${from} ${to} ${protocol}`, [Number(packets), Number(bytes)]);
+  }
+  const found = [...rows.values()];
   return {
-    packets: rows.reduce((sum, [packets]) => sum + packets!, 0),
-    bytes: rows.reduce((sum, [, bytes]) => sum + bytes!, 0),
+    packets: found.reduce((sum, [packets]) => sum + packets, 0),
+    bytes: found.reduce((sum, [, bytes]) => sum + bytes, 0),
   };
 }
 
