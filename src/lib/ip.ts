@@ -3,10 +3,21 @@ import ipaddr from "ipaddr.js";
 
 /** An address as 128 bits, IPv4 in its mapped place, so that two spellings of one address are one number. */
 export function parseAddress(text: string): bigint | undefined {
+  const four = fourNumber(text);
+  if (four !== undefined) return FIRST_MAPPED + BigInt(four);
+  const groups = sixGroups(text);
+  if (groups) return groupsNumber(groups);
   // isIP first: ipaddr.js also takes octal, hexadecimal and short forms that no log means as an address.
   if (isIP(text) === 0) return undefined;
   const parsed = parse(text);
-  return parsed.kind() === "ipv4" ? 0xffff00000000n + toNumber(parsed.toByteArray()) : toNumber(parsed.toByteArray());
+  return (parsed.kind() === "ipv4" ? FIRST_MAPPED : 0n) + toNumber(parsed.toByteArray());
+}
+const FIRST_MAPPED = 0xffff00000000n;
+
+function groupsNumber(groups: Uint16Array): bigint {
+  let value = 0n;
+  for (let i = 0; i < 8; i += 2) value = (value << 32n) | BigInt(groups[i]! * 0x10000 + groups[i + 1]!);
+  return value;
 }
 
 /** The one spelling of an address: dotted IPv4 (mapped IPv4 included), RFC 5952 for IPv6. */
@@ -148,9 +159,10 @@ export function parseCidr(text: string): AddressRange | undefined {
   return { from, to: from + (1n << free) - 1n };
 }
 
-export function rangeContains(range: AddressRange, text: string): boolean {
+/** Whether the text is an address in one of these. */
+export function isInRanges(ranges: readonly AddressRange[], text: string): boolean {
   const address = parseAddress(text);
-  return address !== undefined && rangeHolds(range, address);
+  return address !== undefined && ranges.some((range) => rangeHolds(range, address));
 }
 
 /** IPv4 has its place within IPv6, but a network that is wider than this place is one of IPv6: ::/0 holds no IPv4. */

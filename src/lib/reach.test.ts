@@ -1,6 +1,7 @@
+import { isIPv4 } from "node:net";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalAddress, fourNumber, parseAddress } from "./ip.ts";
+import { canonicalAddress, fourNumber } from "./ip.ts";
 import { publicAddress, reachOf } from "./reach.ts";
 
 const edges = [
@@ -162,7 +163,7 @@ test("the quick way to tell addresses of the internet agrees with the plain one"
   );
 });
 
-test("a dotted address is the same number by either way, and anything else is none", () => {
+test("a dotted address is the number of its four parts, and anything else is none", () => {
   const text = fc.oneof(
     fc.ipV4(),
     fc.string({ unit: fc.constantFrom(..."0123456789. "), maxLength: 16 }),
@@ -170,8 +171,10 @@ test("a dotted address is the same number by either way, and anything else is no
   );
   fc.assert(
     fc.property(text, (given) => {
-      const plain = parseAddress(given);
-      expect(fourNumber(given)).toBe(plain === undefined ? undefined : Number(plain & 0xffffffffn));
+      const plain = isIPv4(given)
+        ? given.split(".").reduce((number, part) => number * 256 + Number(part), 0)
+        : undefined;
+      expect(fourNumber(given)).toBe(plain);
     }),
     { numRuns: 2000 },
   );

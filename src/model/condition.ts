@@ -1,5 +1,5 @@
 import { RE2JS } from "re2js";
-import { parseCidr, rangeContains } from "../lib/ip.ts";
+import { isInRanges, parseCidr } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
@@ -199,7 +199,7 @@ export const OPERATORS = {
       parseCidr(String(network)) ? undefined : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
     test: (value) => {
       const ranges = listed(value).map((network) => parseCidr(network)!);
-      return (address) => typeof address === "string" && ranges.some((range) => rangeContains(range, address));
+      return (address) => typeof address === "string" && isInRanges(ranges, address);
     },
   }),
   gt: compares("gt", "the number (or the timestamp) is greater", (a, b) => a > b),

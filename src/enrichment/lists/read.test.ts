@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseCidr, rangeContains } from "../../lib/ip.ts";
+import { isInRanges, parseCidr } from "../../lib/ip.ts";
 import { readList } from "./read.ts";
 import { addressNumbers, hasAddress, hasName, type ListTable } from "./table.ts";
 
@@ -113,8 +113,7 @@ describe("a table", () => {
         (lines, asked) => {
           const { table } = readList(lines.join("\n"));
           const ranges = lines.map((line) => parseCidr(line)!);
-          for (const address of asked)
-            expect(has(table, address)).toBe(ranges.some((each) => rangeContains(each, address)));
+          for (const address of asked) expect(has(table, address)).toBe(isInRanges(ranges, address));
         },
       ),
       { numRuns: 300 },
