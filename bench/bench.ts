@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { makeKey, startServer, type ServerProcess } from "../test/server-process.ts";
 import { Connection } from "./connection.ts";
 import { copyDataset, type Dataset } from "./dataset.ts";
@@ -19,6 +20,12 @@ export function openBench(dataset: Dataset): Bench {
   return { dataset, writable: () => (copy ??= copyDataset(dataset)) };
 }
 
+const LOOK_MS = 200;
+
+interface Readiness {
+  readonly data: { readonly detection: { readonly status: string } };
+}
+
 export interface Serving extends ServerProcess {
   readonly key: string;
   get<T>(path: string): Promise<T>;
@@ -26,7 +33,10 @@ export interface Serving extends ServerProcess {
   patch<T>(path: string, body: unknown): Promise<T>;
 }
 
-/** Runs the real server on the folder for as long as the work takes. */
+/**
+ * Runs the real server on the folder for as long as the work takes. It begins when the rules have read again what they
+ * had seen: the data came a moment ago, so that it is much.
+ */
 export async function withServer<T>(
   folder: string,
   work: (server: Serving) => Promise<T>,
@@ -35,14 +45,16 @@ export async function withServer<T>(
   const key = await makeKey(folder);
   const server = await startServer({ dataDir: folder, variables });
   const connection = await Connection.open(server.port);
+  const serving: Serving = {
+    ...server,
+    key,
+    get: (path) => connection.ask({ method: "GET", path, key }),
+    post: (path, body) => connection.ask({ method: "POST", path, key, body: JSON.stringify(body) }),
+    patch: (path, body) => connection.ask({ method: "PATCH", path, key, body: JSON.stringify(body) }),
+  };
   try {
-    return await work({
-      ...server,
-      key,
-      get: (path) => connection.ask({ method: "GET", path, key }),
-      post: (path, body) => connection.ask({ method: "POST", path, key, body: JSON.stringify(body) }),
-      patch: (path, body) => connection.ask({ method: "PATCH", path, key, body: JSON.stringify(body) }),
-    });
+    while ((await serving.get<Readiness>("/readyz")).data.detection.status !== "running") await sleep(LOOK_MS);
+    return await work(serving);
   } finally {
     connection.close();
     await server.end();

@@ -95,10 +95,15 @@ async function fillRule(
   const condition = ruleCondition({ ...rule, exceptions }, now());
   const question = { condition, after, upTo, eventsMax: EVENTS_MAX };
   let wasCut = false;
+  let warming: Promise<void> = Promise.resolve();
   for await (const { texts, isCut } of events.scanLast(question, signal)) {
     wasCut = isCut;
-    await thread.call("warm", rule.id, texts, now());
+    await warming;
+    // The next ones are read meanwhile.
+    warming = thread.call("warm", rule.id, texts, now());
+    warming.catch(() => undefined);
   }
+  await warming;
   if (!wasCut) return;
   cut.inc();
   log.warn({ rule: rule.name }, "too many matches before the start: the oldest are forgotten");

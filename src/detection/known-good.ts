@@ -1,5 +1,7 @@
-import { parseCidr, rangeContains } from "../lib/ip.ts";
+import { isInRanges, parseCidr } from "../lib/ip.ts";
 import type { Scalar } from "../model/condition.ts";
+import type { ProjectedEvents } from "../store/store.ts";
+import { ByNumber } from "./by-number.ts";
 
 // Sources that are probably no attacker: addresses of the house, and those that nobody has reported for abuse.
 
@@ -17,19 +19,22 @@ const OWN_NETWORKS = [
   "::1",
 ].map((network) => parseCidr(network)!);
 
-const ADDRESSES_REMEMBERED_MAX = 50_000;
-
-/** Says whether an event with these values of the two fields comes from such a source. */
-export function knownGoodTest(): (addresses: readonly Scalar[], scores: readonly Scalar[]) => boolean {
-  const remembered = new Map<Scalar, boolean>();
-  const isOwn = (address: Scalar): boolean => {
-    let answer = remembered.get(address);
-    if (answer === undefined) {
-      answer = typeof address === "string" && OWN_NETWORKS.some((network) => rangeContains(network, address));
-      if (remembered.size >= ADDRESSES_REMEMBERED_MAX) remembered.clear();
-      remembered.set(address, answer);
+/** Counts those of projected events that come from such a source; `fields` are those that they bring along. */
+export function knownGoodCounter(fields: readonly string[]): (events: ProjectedEvents) => number {
+  const [addressPlace, scorePlace] = [fields.indexOf(ADDRESS_FIELD), fields.indexOf(SCORE_FIELD)];
+  const own = new ByNumber((addresses) => addresses.some(isOwn));
+  const unreported = new ByNumber((scores) => scores.includes(0));
+  return ({ length, columns }) => {
+    const [addresses, scores] = [columns[addressPlace]!, columns[scorePlace]!];
+    const [isOwnBy, isUnreportedBy] = [own.of(addresses), unreported.of(scores)];
+    let count = 0;
+    for (let i = 0; i < length; i++) {
+      if (isOwnBy[addresses.numbers[i]!] || isUnreportedBy[scores.numbers[i]!]) count++;
     }
-    return answer;
+    return count;
   };
-  return (addresses, scores) => scores.includes(0) || addresses.some(isOwn);
+}
+
+function isOwn(address: Scalar): boolean {
+  return typeof address === "string" && isInRanges(OWN_NETWORKS, address);
 }

@@ -50,7 +50,7 @@ export class Playback {
   readonly #reachMs: number;
   readonly #attacks = new Map<string, Attack>();
   #made = 0;
-  readonly #newest: number[] = [];
+  #newest: readonly number[] = [];
   readonly days = new Map<number, DayOfPlay>();
   matches = 0;
   alerts = 0;
@@ -69,16 +69,19 @@ export class Playback {
     this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
   }
 
+  /** Counts matches, before those of them are taken that can make alerts. */
+  count(timesMs: Float64Array): void {
+    this.matches += timesMs.length;
+    for (let i = 0; i < timesMs.length; i++) this.#dayOf(timesMs[i]!).matches++;
+    this.#newest = [...this.#newest, ...timesMs.subarray(-SAMPLE_EVENTS_MAX)].slice(-SAMPLE_EVENTS_MAX);
+  }
+
   take(events: readonly PlayedEvent[]): void {
+    if (!this.#silences) return this.#tracker.add(events, undefined, (firings, event) => this.#fire(firings, event));
     for (const { timestampMs, values } of events) {
-      this.#newest[this.matches % SAMPLE_EVENTS_MAX] = timestampMs;
-      this.matches++;
-      this.#dayOf(timestampMs).matches++;
-      if (!this.#silences) continue;
       this.#raiseSilences(this.#silences, timestampMs);
       this.#silences.see(values.slice(0, this.#silences.paths.length), null, timestampMs);
     }
-    if (!this.#silences) this.#tracker.add(events, undefined, (firings, event) => this.#fire(firings, event));
   }
 
   #fire(firings: readonly Firing<number>[], { timestampMs, values }: PlayedEvent): void {

@@ -3,8 +3,9 @@ import { DAY_MS, formatTime, startOfDay } from "../lib/time.ts";
 import type { Resolution } from "../model/alert-state.ts";
 import type { Condition } from "../model/condition.ts";
 import { ruleCondition, toConditions, toRuleBody, type Rule, type RuleInput } from "../model/rule.ts";
-import { QuestionRefused, type Store } from "../store/store.ts";
-import { ADDRESS_FIELD, knownGoodTest, SCORE_FIELD } from "./known-good.ts";
+import { projectedValues, QuestionRefused, type Store } from "../store/store.ts";
+import { Crowds } from "./crowds.ts";
+import { ADDRESS_FIELD, knownGoodCounter, SCORE_FIELD } from "./known-good.ts";
 import { Playback, SAMPLE_EVENTS_MAX, TooManyAttacks, type PlayedEvent } from "./playback.ts";
 
 // What a rule would have done over stored events. Matching is left to the store's columns, which mean the same; counting
@@ -85,21 +86,26 @@ export async function simulate(
   const steps = rule.sequence?.map((step) => toConditions(step.conditions)) ?? [];
   const playback = new Playback(rule);
   const fields = [...new Set([...playback.fields, ADDRESS_FIELD, SCORE_FIELD])];
-  const [addressPlace, scorePlace] = [fields.indexOf(ADDRESS_FIELD), fields.indexOf(SCORE_FIELD)];
-  const isKnownGood = knownGoodTest();
+  const crowds = rule.threshold ? new Crowds(rule, fields) : undefined;
+  const countKnownGood = knownGoodCounter(fields);
   let knownGood = 0;
   try {
     const question = { condition, fields, tests: steps, fromMs, toMs };
     for await (const part of store.events.project(question, stop)) {
-      for (let from = 0; from < part.length; from += SLICE_EVENTS) {
+      playback.count(part.timesMs);
+      knownGood += countKnownGood(part);
+      await breathe();
+      const picked = crowds?.pick(part);
+      const length = picked?.length ?? part.length;
+      for (let from = 0; from < length; from += SLICE_EVENTS) {
         const events: PlayedEvent[] = [];
-        for (let at = from; at < Math.min(from + SLICE_EVENTS, part.length); at++) {
-          const values = part.valuesOf(at);
+        for (let i = from; i < Math.min(from + SLICE_EVENTS, length); i++) {
+          const at = picked?.[i] ?? i;
+          const values = projectedValues(part, at);
           events.push({ key: part.seqs[at]!, timestampMs: part.timesMs[at]!, values, steps: part.passed[at]! });
-          if (isKnownGood(values[addressPlace]!, values[scorePlace]!)) knownGood++;
         }
         playback.take(events);
-        if (events.length === SLICE_EVENTS) await breathe();
+        await breathe();
       }
     }
     stop.throwIfAborted();

@@ -5,7 +5,7 @@ import { compileCondition, type Condition } from "../model/condition.ts";
 import type { Event, EventDraft, JsonObject } from "../model/event.ts";
 import { conditions, drafts } from "./arbitrary.ts";
 import { aggregateByHand } from "./reference.ts";
-import type { Store } from "./store.ts";
+import { projectedValues, type Store } from "./store.ts";
 
 // The part of the contract that is about what becomes known of an event after it was stored.
 
@@ -48,7 +48,7 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
   const projected = async (condition: Condition, field: string) => {
     const found: unknown[] = [];
     for await (const part of store().events.project({ condition, fields: [field] }, never)) {
-      for (let place = 0; place < part.length; place++) found.push(part.valuesOf(place)[0]![0]);
+      for (let place = 0; place < part.length; place++) found.push(projectedValues(part, place)[0]![0]);
     }
     return found;
   };

@@ -180,6 +180,22 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       expect(await find(0, 5)).toBe(made[0]!.id);
     });
 
+    test("unresolved alerts of a rule are counted, no further than asked for", async () => {
+      const rule = { id: "rule_many", name: "site.many", description: "", tags: [] };
+      const made = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
+      await commit(...made);
+      const count = (countMax: number, besides = "none") =>
+        store().alerts.countUnresolved([rule.id, "rule_none"], besides, countMax);
+      expect(await count(10)).toEqual([5, 0]);
+      expect(await count(10, "k2")).toEqual([4, 0]);
+      expect(await count(3)).toEqual([3, 0]);
+      await commit(
+        next(made[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
+        next(made[1]!, { status: "acknowledged" }),
+      );
+      expect(await count(10)).toEqual([4, 0]);
+    });
+
     test("changes are numbered: what changed after one is found once, as it is now", async () => {
       const before = await store().alerts.lastChange();
       const [a, b, c] = [newAlert(), newAlert(), newAlert()];

@@ -7,7 +7,7 @@ import { fieldReader, OBJECT } from "../model/field.ts";
 import type { Aggregation, SearchQuery, TimeRange } from "../model/query.ts";
 import { conditions, drafts } from "./arbitrary.ts";
 import { aggregateByHand, sortByHand } from "./reference.ts";
-import { QuestionRefused, type Projection, type Store } from "./store.ts";
+import { projectedValues, QuestionRefused, type Projection, type Store } from "./store.ts";
 
 // The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
 
@@ -267,7 +267,7 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       for await (const part of store().events.project(question, never)) {
         for (let i = 0; i < part.length; i++) {
           const [seq, timestampMs, passed] = [part.seqs[i]!, part.timesMs[i]!, part.passed[i]!];
-          rows.push({ seq, timestampMs, passed, values: part.valuesOf(i) });
+          rows.push({ seq, timestampMs, passed, values: projectedValues(part, i) });
         }
       }
       return rows;

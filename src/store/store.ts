@@ -146,8 +146,20 @@ export interface ProjectedEvents {
   readonly timesMs: Float64Array;
   /** Bit n is set when the event passes test n. */
   readonly passed: Int32Array;
-  /** For each field, in the order asked for, the different values that its path reaches. */
-  valuesOf(place: number): readonly (readonly Scalar[])[];
+  /** For each field, in the order asked for. */
+  readonly columns: readonly ProjectedColumn[];
+}
+
+export interface ProjectedColumn {
+  /** For each event a number that stands for what it has there. Two numbers may stand for the same; 0 is nothing. */
+  readonly numbers: Int32Array;
+  /** For each number the different values that the field's path reaches. Another list where numbers begin anew. */
+  readonly values: readonly (readonly Scalar[])[];
+}
+
+/** What one of them has in each field. */
+export function projectedValues({ columns }: ProjectedEvents, place: number): readonly (readonly Scalar[])[] {
+  return columns.map(({ numbers, values }) => values[numbers[place]!]!);
 }
 
 export interface AlertFilter {
@@ -238,6 +250,8 @@ export interface AlertStore {
   getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
   /** For each question, of the unresolved alerts that it is about, the one whose last event is the newest. */
   unresolved(questions: readonly UnresolvedQuestion[]): Promise<(Alert | undefined)[]>;
+  /** How many unresolved alerts with another key than this one each of these rules has, counted no further than so many. */
+  countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): Promise<number[]>;
   /**
    * Makes the changes durable. Where an alert has another version than expected nothing is changed and the ids of those
    * are given; none: all is done. Consecutive `events_added` entries fold into one.

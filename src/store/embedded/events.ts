@@ -206,13 +206,9 @@ export class EmbeddedEvents implements EventStore {
   ): AsyncIterable<{ texts: string[]; isCut: boolean }> {
     const condition = await this.#withStoredIds(question.condition);
     const after = seqOfId("after", question.after);
-    const places: ListPlace[] = [];
-    for (let upTo = seqOfId("upTo", question.upTo); places.length <= eventsMax && !signal.aborted;) {
-      const part = await this.#ask("lastArrivals", condition, after, upTo, SCAN_PLACES);
-      places.push(...part);
-      if (part.length < SCAN_PLACES) break;
-      upTo = part.at(-1)!.seq - 1;
-    }
+    const upTo = seqOfId("upTo", question.upTo);
+    if (signal.aborted) return;
+    const places = await this.#ask("lastArrivals", condition, after, upTo, eventsMax + 1);
     const isCut = places.length > eventsMax;
     const inOrder = places.slice(0, eventsMax).reverse();
     for (let at = 0; at < inOrder.length && !signal.aborted; at += LAST_EVENTS) {

@@ -127,6 +127,14 @@ export class AlertTables {
     });
   }
 
+  countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): number[] {
+    const select = this.#sql.read(
+      `SELECT count(*) AS n FROM
+       (SELECT 1 FROM alerts WHERE rule_id = ? AND fold_key <> ? AND status <> 'resolved' LIMIT ?)`,
+    );
+    return ruleIds.map((ruleId) => (select.get(ruleId, besides, countMax) as { n: number }).n);
+  }
+
   changedSince(change: number, limit: number): { change: number; document: string }[] {
     return this.#sql
       .read("SELECT change, document FROM alerts JOIN documents USING (seq) WHERE change > ? ORDER BY change LIMIT ?")

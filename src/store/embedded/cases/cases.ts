@@ -40,6 +40,7 @@ export class Cases {
       };
     },
     unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
+    countUnresolved: (...question) => this.#ask("countUnresolved", ...question),
     commit: async (changes) => {
       const { conflicts, forgotten, refused } = await this.#ask("commit", JSON.stringify(changes), this.#now());
       this.#forgotten.inc(forgotten);

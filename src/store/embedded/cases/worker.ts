@@ -92,6 +92,7 @@ const api = {
   summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
   withTimeline: (id: string) => ({ alert: opened!.alerts.whole(id), timeline: opened!.alerts.timeline(id) }),
   unresolved: (...args: Parameters<AlertTables["unresolved"]>) => opened!.alerts.unresolved(...args),
+  countUnresolved: (...args: Parameters<AlertTables["countUnresolved"]>) => opened!.alerts.countUnresolved(...args),
   list: (...args: Parameters<AlertTables["list"]>) => opened!.alerts.list(...args),
   totals: (...args: Parameters<AlertTables["totals"]>) => opened!.alerts.totals(...args),
   resolutions: (ruleName: string) => opened!.alerts.resolutions(ruleName),

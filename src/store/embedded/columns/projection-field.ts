@@ -1,3 +1,4 @@
+import { formatTime } from "../../../lib/time.ts";
 import type { Scalar } from "../../../model/condition.ts";
 import { QuestionRefused } from "../../store.ts";
 import type { Parameters } from "./sql.ts";
@@ -7,14 +8,11 @@ import { codedNames, isCoded, restValuesSql } from "./where.ts";
 
 // How the values of a field come out of a projection.
 
-/** The values of a field, for each row. */
-export type ProjectedColumn =
-  /** A number for each row, which `values` names, here or in an earlier part; 0 is no value. */
-  | { readonly kind: "codes"; readonly codes: Int32Array; readonly values: [code: number, values: Scalar[]][] }
-  /** Not a number is no value. */
-  | { readonly kind: "numbers"; readonly numbers: Float64Array }
-  | { readonly kind: "times" }
-  | { readonly kind: "none" };
+/** The values of a field: for each row a number, and what numbers that are new stand for. */
+export interface NumberedColumn {
+  readonly numbers: Int32Array;
+  readonly told: [number: number, values: Scalar[]][];
+}
 
 interface ChunkColumns {
   doubles(column: number): Float64Array;
@@ -26,70 +24,100 @@ interface ChunkColumns {
 export interface FieldColumn {
   readonly given: readonly string[];
   /** For the next part, of so many rows. */
-  start(rows: number): ProjectedColumn;
-  /** Puts a chunk in, from this row on. */
-  read(into: ProjectedColumn, at: number, chunk: ChunkColumns): void;
+  start(rows: number): NumberedColumn;
+  /** Puts a chunk in, from this row on, and says how many characters of values it tells. */
+  read(into: NumberedColumn, at: number, chunk: ChunkColumns): number;
 }
 
 export function fieldColumn(field: string, platform: string, parameters: Parameters): FieldColumn {
   if (field === "id") throw new QuestionRefused("query", "every id is different");
-  if (field === "raw" || field === "enrichment") return { given: [], start: () => ({ kind: "none" }), read: () => {} };
-  if (field === "timestamp") return { given: [], start: () => ({ kind: "times" }), read: () => {} };
+  if (field === "raw" || field === "enrichment") return { given: [], start: emptyColumn, read: () => 0 };
+  if (field === "timestamp") return numberColumn("ts", formatTime);
   if (isCoded(field)) return codedColumn(field, platform);
-  if (field === "type") return numberedColumn("type", (text) => [text]);
+  if (field === "type") return textColumn("type", (text) => [text]);
   const hot = hotField(field);
-  if (!hot) return numberedColumn(restValuesSql(field, parameters), fromJson);
+  if (!hot) return textColumn(restValuesSql(field, parameters), fromJson);
   if ((parameters.facts.oddBits & hot.bit) !== 0) {
     const odd = `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${restValuesSql(field, parameters)} END`;
-    return numberedColumn(`coalesce(to_json(${hot.column}), ${odd})`, fromJson);
+    return textColumn(`coalesce(to_json(${hot.column}), ${odd})`, fromJson);
   }
-  return hot.type === "string" ? numberedColumn(hot.column, (text) => [text]) : numberColumn(hot.column);
+  return hot.type === "string" ? textColumn(hot.column, (text) => [text]) : numberColumn(hot.column, (value) => value);
+}
+
+function emptyColumn(rows: number): NumberedColumn {
+  return { numbers: new Int32Array(rows), told: [] };
 }
 
 function codedColumn(field: "source" | "severity" | "class", platform: string): FieldColumn {
-  const names = codedNames(field, platform);
+  let untold: NumberedColumn["told"] = codedNames(field, platform).map((name, code) => [code + 1, [name]]);
   return {
     given: [`CAST(${field} AS INTEGER) + 1`],
-    start: (rows) => ({
-      kind: "codes",
-      codes: new Int32Array(rows),
-      values: names.map((name, code) => [code + 1, [name]]),
-    }),
-    read: (into, at, chunk) => {
-      if (into.kind === "codes") into.codes.set(chunk.integers(0), at);
+    start: (rows) => {
+      const column = { numbers: new Int32Array(rows), told: untold };
+      untold = [];
+      return column;
+    },
+    read: ({ numbers }, at, chunk) => {
+      numbers.set(chunk.integers(0), at);
+      return 0;
     },
   };
 }
 
-function numberColumn(column: string): FieldColumn {
+/** What a value that is told costs whoever hears of it, beside its own length. */
+const TOLD_CHARACTERS = 200;
+
+/** Different numbers beyond which they are counted anew. */
+const DIFFERENT_MAX = 150_000;
+
+function numberColumn(column: string, toValue: (value: number) => Scalar): FieldColumn {
+  const known = new Map<number, number>();
   return {
-    given: [`coalesce(${column}, CAST('NaN' AS DOUBLE))`],
-    start: (rows) => ({ kind: "numbers", numbers: new Float64Array(rows) }),
-    read: (into, at, chunk) => {
-      if (into.kind === "numbers") into.numbers.set(chunk.doubles(0), at);
+    given: [`coalesce(CAST(${column} AS DOUBLE), CAST('NaN' AS DOUBLE))`],
+    start: (rows) => {
+      if (known.size + rows > DIFFERENT_MAX) known.clear();
+      return emptyColumn(rows);
+    },
+    read: ({ numbers, told }, at, chunk) => {
+      const toldBefore = told.length;
+      const doubles = chunk.doubles(0);
+      for (let row = 0; row < doubles.length; row++) {
+        const value = doubles[row]!;
+        if (Number.isNaN(value)) continue;
+        let number = known.get(value);
+        if (number === undefined) {
+          number = known.size + 1;
+          known.set(value, number);
+          told.push([number, [toValue(value)]]);
+        }
+        numbers[at + row] = number;
+      }
+      return (told.length - toldBefore) * TOLD_CHARACTERS;
     },
   };
 }
 
-/** Texts are numbered, so that each crosses over once, or seldom, and rows are numbers alone. */
-function numberedColumn(sql: string, parse: (text: string) => Scalar[]): FieldColumn {
-  const numbers = new TextNumbers();
+/** Each text crosses over once, or seldom. */
+function textColumn(sql: string, parse: (text: string) => Scalar[]): FieldColumn {
+  const known = new TextNumbers();
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   return {
     given: [`CAST(${sql} AS VARCHAR)`],
     start: (rows) => {
-      numbers.expect(rows);
-      return { kind: "codes", codes: new Int32Array(rows), values: [] };
+      known.expect(rows);
+      return emptyColumn(rows);
     },
-    read: (into, at, chunk) => {
-      if (into.kind !== "codes") return;
-      const { codes, values } = into;
+    read: ({ numbers, told }, at, chunk) => {
+      let characters = 0;
       chunk.texts(0, (row, bytes, from, length) => {
-        const { last } = numbers;
-        const code = numbers.of(bytes, from, length);
-        codes[at + row] = code;
-        if (code > last) values.push([code, parse(decoder.decode(bytes.subarray(from, from + length)))]);
+        const { last } = known;
+        const number = known.of(bytes, from, length);
+        numbers[at + row] = number;
+        if (number <= last) return;
+        told.push([number, parse(decoder.decode(bytes.subarray(from, from + length)))]);
+        characters += TOLD_CHARACTERS + length;
       });
+      return characters;
     },
   };
 }

@@ -4,7 +4,7 @@ import { StoreUnavailable, type Projection } from "../../store.ts";
 import { tookTooLong } from "./engine.ts";
 import type { Patterns } from "./patterns.ts";
 import { doublesOf, eachText, integersOf } from "./chunk-reader.ts";
-import { fieldColumn, type FieldColumn, type ProjectedColumn } from "./projection-field.ts";
+import { fieldColumn, type FieldColumn, type NumberedColumn } from "./projection-field.ts";
 import { Parameters } from "./sql.ts";
 import { conditionSql } from "./where.ts";
 
@@ -13,7 +13,11 @@ import { conditionSql } from "./where.ts";
 // time one after the other, so that it never has much to sort, and at the next one while the rows of this one are
 // being taken.
 
-const PART_ROWS = 10_000;
+const PART_ROWS = 50_000;
+/** What the engine hands over at a time. */
+const CHUNK_ROWS = 2048;
+/** Of values that are told in one part, as TOLD_CHARACTERS has it: the part ends with the chunk that comes to more. */
+const PART_CHARACTERS = 4_000_000;
 const PROJECTIONS_MAX = 4;
 const SLICES_MAX = 1000;
 /** Slices with less than this share of matching rows make the next ones twice as long, up to so many times. */
@@ -24,7 +28,7 @@ export interface ProjectedRows {
   readonly seqs: Float64Array;
   readonly times: Float64Array;
   readonly passed: Int32Array;
-  readonly columns: readonly ProjectedColumn[];
+  readonly columns: readonly NumberedColumn[];
 }
 
 /** The rows that a projection is made of, held where they are until they are released. */
@@ -122,15 +126,11 @@ export class Projections {
   /** The next rows, of one slice; none at the end. */
   async rows(number: number): Promise<ProjectedRows> {
     const open = this.#open.get(number);
-    if (!open) return toRows([], 0, []);
-    const chunks: DuckDBDataChunk[] = [];
-    let rows = 0;
-    for (let chunk = await this.#firstChunk(open); chunk;) {
-      chunks.push(chunk);
-      rows += chunk.rowCount;
-      chunk = rows < PART_ROWS ? await this.#nextChunk(open) : undefined;
-    }
-    return toRows(chunks, rows, open.plan?.fields ?? []);
+    if (!open) return new Part([]).rows();
+    const first = await this.#firstChunk(open);
+    const part = new Part(open.plan?.fields ?? []);
+    for (let chunk = first; chunk; chunk = part.isFull ? undefined : await this.#nextChunk(open)) part.add(chunk);
+    return part.rows();
   }
 
   /** Of this slice or, at its end, of the next one that has any. */
@@ -246,26 +246,48 @@ async function slicesOf({ connections, rows }: ProjectionScope, { sliceRows }: P
   };
 }
 
-function toRows(chunks: readonly DuckDBDataChunk[], count: number, fields: readonly FieldColumn[]): ProjectedRows {
-  const seqs = new Float64Array(count);
-  const times = new Float64Array(count);
-  const passed = new Int32Array(count);
-  const columns = fields.map((field) => field.start(count));
-  let at = 0;
-  for (const chunk of chunks) {
-    seqs.set(doublesOf(chunk, 0), at);
-    times.set(doublesOf(chunk, 1), at);
-    passed.set(integersOf(chunk, 2), at);
+class Part {
+  readonly #seqs = new Float64Array(PART_ROWS + CHUNK_ROWS);
+  readonly #times = new Float64Array(PART_ROWS + CHUNK_ROWS);
+  readonly #passed = new Int32Array(PART_ROWS + CHUNK_ROWS);
+  readonly #fields: readonly { readonly field: FieldColumn; readonly into: NumberedColumn }[];
+  #count = 0;
+  #characters = 0;
+
+  constructor(fields: readonly FieldColumn[]) {
+    this.#fields = fields.map((field) => ({ field, into: field.start(PART_ROWS + CHUNK_ROWS) }));
+  }
+
+  get isFull(): boolean {
+    return this.#count >= PART_ROWS || this.#characters >= PART_CHARACTERS;
+  }
+
+  add(chunk: DuckDBDataChunk): void {
+    const at = this.#count;
+    this.#seqs.set(doublesOf(chunk, 0), at);
+    this.#times.set(doublesOf(chunk, 1), at);
+    this.#passed.set(integersOf(chunk, 2), at);
     let place = 3;
-    for (const [i, field] of fields.entries()) {
-      field.read(columns[i]!, at, {
-        doubles: (column) => doublesOf(chunk, place + column),
-        integers: (column) => integersOf(chunk, place + column),
-        texts: (column, show) => eachText(chunk, place + column, show),
+    for (const { field, into } of this.#fields) {
+      const from = place;
+      this.#characters += field.read(into, at, {
+        doubles: (column) => doublesOf(chunk, from + column),
+        integers: (column) => integersOf(chunk, from + column),
+        texts: (column, show) => eachText(chunk, from + column, show),
       });
       place += field.given.length;
     }
-    at += chunk.rowCount;
+    this.#count += chunk.rowCount;
   }
-  return { seqs, times, passed, columns };
+
+  /** Copies, since a view would cross over with all that it is a view of. */
+  rows(): ProjectedRows {
+    const count = this.#count;
+    return {
+      seqs: this.#seqs.slice(0, count),
+      times: this.#times.slice(0, count),
+      passed: this.#passed.slice(0, count),
+      columns: this.#fields.map(({ into: { numbers, told } }) => ({ numbers: numbers.slice(0, count), told })),
+    };
+  }
 }

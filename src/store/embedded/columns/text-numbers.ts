@@ -2,7 +2,7 @@
 // them: a string for each would cost more than all else that is done with a row.
 
 /** Beyond these, numbers begin anew, or a text is not remembered. */
-const TEXTS_MAX = 100_000;
+const TEXTS_MAX = 150_000;
 const BYTES_MAX = 16 * 1024 * 1024;
 const BYTES_MIN = 64 * 1024;
 const SLOTS = 2 ** Math.ceil(Math.log2(TEXTS_MAX * 2));

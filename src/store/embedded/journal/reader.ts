@@ -139,7 +139,10 @@ const api = {
   /** Arrival times rise with the sequence, so that a few looks find the place. */
   lastArrivalBefore(day: number, ms: number): Arrived | undefined {
     const reader = days.get(day);
-    const ends = reader?.sql("SELECT min(seq) AS low, max(seq) AS high FROM events").get();
+    // Asked for both in one, the engine would read every row.
+    const ends = reader
+      ?.sql("SELECT (SELECT min(seq) FROM events) AS low, (SELECT max(seq) FROM events) AS high")
+      .get();
     let { low, high } = (ends ?? { low: null, high: null }) as { low: number | null; high: number | null };
     if (!reader || low === null || high === null) return undefined;
     const upTo = reader.sql(
