@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts } from "./alerts/alerts.ts";
+import { isBeyond } from "./alerts/room.ts";
 import { Analyst } from "./analysis/analyst.ts";
 import { createServer, type ConnectionLimits } from "./api/server.ts";
 import { clientAddress, type Settings } from "./config/config.ts";
@@ -93,10 +94,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const hear = (alert: AlertSummary) => analyst.hear(alert);
     const onCreated = (alert: Alert, { eventId }: Finding) => {
       const events = alert.relatedEvents.map(({ id }) => id);
-      enrichment.alertMade(alert, eventId, events);
+      if (!isBeyond(alert)) enrichment.alertMade(alert, eventId, events);
       hear(alert);
     };
-    const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear });
+    const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear, registry });
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));

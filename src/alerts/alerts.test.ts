@@ -11,6 +11,7 @@ import type { Finding } from "../model/finding.ts";
 import { openStore } from "../store/index.ts";
 import type { Store } from "../store/store.ts";
 import { openAlerts, type Alerts, type Move } from "./alerts.ts";
+import { findingOf, PERIOD } from "./finding.fixture.ts";
 import type { ExceptionInput } from "../model/rule.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "tocsin-alerts-"));
@@ -47,31 +48,8 @@ beforeEach(() => {
   ruleId = `rule_${++rules}`;
 });
 
-const PERIOD = 1000;
-let events = 0;
-
-/** A finding of events at these times. */
-function finding(times: readonly number[], more: Partial<Finding> = {}): Finding {
-  return {
-    rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"], channels: ["email"] },
-    severity: "high",
-    foldKey: '["a"]',
-    foldMs: PERIOD,
-    group: { field: "raw.src_ip", value: "a" },
-    eventId: null,
-    source: "custom",
-    title: `At ${times[0]}`,
-    description: "What happened.",
-    enrichment: { geo: { country: "AT" } },
-    eventCount: times.length,
-    firstEventMs: Math.min(...times),
-    lastEventMs: Math.max(...times),
-    events: times
-      .map((timestampMs) => ({ id: `evt_${String(++events).padStart(8, "0")}`, timestampMs }))
-      .sort((a, b) => b.timestampMs - a.timestampMs),
-    ...more,
-  };
-}
+/** A finding of the rule at hand. */
+const finding = (times: readonly number[], more: Partial<Finding> = {}) => findingOf(ruleId, times, more);
 
 const ofRule = async (id = ruleId): Promise<Alert[]> => {
   const filter = { ruleName: [`site.${id}`] };

@@ -1,3 +1,4 @@
+import { Counter, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
 import { Turns } from "../lib/turns.ts";
 import { SYSTEM, type Alert, type AlertSummary, type Comment, type MadeException } from "../model/alert.ts";
@@ -8,6 +9,7 @@ import type { ExceptionInput } from "../model/rule.ts";
 import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
 import { foldFindings, questionsOf } from "./folding.ts";
 import { AlertRefused, moveAlert, type Move, type Moved, type Mover } from "./moves.ts";
+import { Room } from "./room.ts";
 import { NOBODY, tell, type Happening, type Telling } from "./telling.ts";
 
 export { AlertRefused, type Move } from "./moves.ts";
@@ -16,6 +18,8 @@ export { AlertRefused, type Move } from "./moves.ts";
 
 const TRIES_MAX = 20;
 const WAITING_MAX = 1000;
+/** Of one rule: nobody reads more of them, and an attacker may cause one for each address that there is. */
+const UNRESOLVED_MAX = 10_000;
 
 /** The moves that people are told of. */
 const TOLD_MOVES: Partial<Record<Move["action"], NotificationReason>> = { resolve: "resolved", reopen: "reopened" };
@@ -30,6 +34,9 @@ export interface AlertsOptions {
   readonly onCreated?: (alert: Alert, finding: Finding) => void;
   /** Hears of each alert whose severity was raised, once it is durable. */
   readonly onRaised?: (alert: AlertSummary) => void;
+  readonly registry?: Registry;
+  /** Alerts of one rule that may be unresolved. */
+  readonly unresolvedMax?: number;
 }
 
 /** What is found out about an alert after it was made. */
@@ -52,6 +59,8 @@ export class Alerts {
   readonly #now: () => number;
   readonly #onCreated: (alert: Alert, finding: Finding) => void;
   readonly #onRaised: (alert: AlertSummary) => void;
+  readonly #beyond: Counter;
+  readonly #room: Room;
   readonly #telling: Telling;
   readonly #turns = new Turns();
   readonly #newAlertId: () => string;
@@ -63,6 +72,12 @@ export class Alerts {
     const { store, addException, telling = NOBODY, now = Date.now } = options;
     const { onCreated = () => undefined, onRaised = () => undefined } = options;
     this.#onRaised = onRaised;
+    this.#room = new Room(store.alerts, options.unresolvedMax ?? UNRESOLVED_MAX);
+    this.#beyond = new Counter({
+      name: "tocsin_alerts_beyond_total",
+      help: "Findings that made no alert of their own, since their rule had too many",
+      registers: options.registry ? [options.registry] : [],
+    });
     this.#telling = telling;
     this.#store = store.alerts;
     this.#addException = addException;
@@ -77,22 +92,27 @@ export class Alerts {
   /** Folds each finding into the alert that it belongs to, or makes one. All of it and `detected` are durable together. */
   async raise(findings: readonly Finding[], detected: Detected | undefined): Promise<void> {
     if (findings.length === 0 && !detected) return;
-    const questions = questionsOf(findings);
-    const places = [...questions.keys()];
-    const { created, happenings } = await this.#untilMade(async () => {
+    const { created, happenings, beyond } = await this.#untilMade(async () => {
+      const bounded = await this.#room.bound(findings);
+      const questions = questionsOf(bounded.findings);
+      const places = [...questions.keys()];
       const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
       const found = new Map<number, Alert>();
       for (const [i, alert] of answers.entries()) if (alert) found.set(places[i]!, alert);
       const at = this.#now();
       const maker = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId };
-      const { changes, ...folded } = foldFindings(findings, found, maker);
+      const { changes, ...folded } = foldFindings(bounded.findings, found, maker);
       const told = this.#tell(folded.happenings, at);
       const timeline = [...changes.timeline, ...told.timeline];
       const { notifications } = told;
       const conflicts = await this.#store.commit({ alerts: changes.alerts, timeline, notifications, detected });
-      return conflicts.length === 0 ? folded : undefined;
+      return conflicts.length === 0 ? { ...folded, beyond: bounded.beyond } : undefined;
     });
-    for (const { alert, finding } of created) this.#onCreated(alert, finding);
+    this.#beyond.inc(beyond);
+    for (const { alert, finding } of created) {
+      this.#room.made(alert.rule.id);
+      this.#onCreated(alert, finding);
+    }
     for (const { alert, reason } of happenings) if (reason === "severity_raised") this.#onRaised(alert);
   }
 
@@ -143,6 +163,7 @@ export class Alerts {
       }
       const changed = succeeded.filter(({ entries }) => entries.length > 0);
       if (changed.length === 0) return { succeeded, failed };
+      if (move.action === "reopen") this.#room.reopened();
       const reason = TOLD_MOVES[move.action];
       const told = this.#tell(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);
       const timeline = changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry })));

@@ -23,15 +23,20 @@ export function questionsOf(findings: readonly Finding[]): Map<number, Unresolve
     if (near >= 0) known[near] = union(known[near]!, finding);
     else {
       known.push(finding);
-      questions.set(i, {
-        ruleId: finding.rule.id,
-        foldKey: finding.foldKey,
-        endsAfterMs: finding.firstEventMs - finding.foldMs,
-        beginsBeforeMs: finding.lastEventMs + finding.foldMs,
-      });
+      questions.set(i, questionOf(finding));
     }
   }
   return questions;
+}
+
+/** Asks for the alert that it belongs to. */
+export function questionOf({ rule, foldKey, foldMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuestion {
+  return {
+    ruleId: rule.id,
+    foldKey,
+    endsAfterMs: firstEventMs - foldMs,
+    beginsBeforeMs: lastEventMs + foldMs,
+  };
 }
 
 export interface Maker {
