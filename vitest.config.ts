@@ -5,8 +5,9 @@ export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     // Real servers, real stores, real crashes: slow machines get time, and nothing asserts on it.
-    testTimeout: 180_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 100_000 } },
     // Stores start threads, and threads load code: from the same cache as the service.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/tocsin", import.meta.url)) },
     pool: "forks",

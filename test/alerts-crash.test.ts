@@ -8,7 +8,7 @@ import { makeSmallDisk } from "./small-disk.ts";
 
 // What people did with an alert when the ground gives way: what was answered is kept, what was refused never happened.
 
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 100_000;
 
 let folder: string;
 beforeAll(async () => {
@@ -85,7 +85,7 @@ it("every answered comment outlives a killed process, however often it is killed
     expect(new Set(kept).size).toBe(kept.length);
   }
   expect(answered.length).toBeGreaterThan(0);
-}, 120_000);
+});
 
 it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
   const disk = await makeSmallDisk(folder);
@@ -119,4 +119,4 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
   expect(await server.end()).toBe(0);
   server = await serve({ dataDir });
   expect(await commentsOf(client(server, key), id)).toEqual(answered);
-}, 180_000);
+});

@@ -26,7 +26,7 @@ const BATCH_SIZE = 200;
 const READS_AT_ONCE = 16;
 /** Look-ups one by one are for a part of many events, of every commit some; the list is compared with all of them. */
 const LOOKED_UP_MAX = 1000;
-const REBUILD_MS_MAX = 30_000;
+const REBUILD_MS_MAX = 100_000;
 
 let folder: string;
 
@@ -174,7 +174,7 @@ it("loses nothing that it has acknowledged when it is killed under load, three t
     await expectAll(client(again, key), acknowledged);
     expect(await again.end()).toBe(0);
   }
-}, 180_000);
+});
 
 const QUESTION = {
   query: {},
@@ -232,7 +232,7 @@ it("builds the columns anew from the journal when their file is damaged in any w
     expect((await search("/v1/events?severity=high")).body.pagination.total, name).toBe(2858);
     expect(await again.end(), name).toBe(0);
   }
-}, 180_000);
+});
 
 it("serves what is whole of a journal whose last bytes never reached the disk", async () => {
   const { dataDir, key } = await freshDataDir("torn");
@@ -259,7 +259,7 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   const later = (await ask("/v1/events", submission(1))).body.data.id;
   expect([...ids, ...writers.acknowledged].every((id) => id < later)).toBe(true);
   await expectAll(ask, [...ids, later]);
-}, 120_000);
+});
 
 /** Makes the page that holds this text unreadable, and none of those that a start looks at. */
 function spoilPageOf(path: string, marker: string): void {
@@ -315,7 +315,7 @@ it("goes on beside a damaged page that its start did not meet: who asks for what
   expect((await look(`/v1/events/${last.body.data.ids.at(-1)}`)).status).toBe(200);
   expect(logged()).not.toContain('"level":"fatal"');
   expect(await again.end()).toBe(0);
-}, 120_000);
+});
 
 /** Undefined where there is no such file. */
 function tablesIn(path: string): number | undefined {
@@ -399,4 +399,4 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
   const again = await serve({ dataDir });
   await expectAll(client(again, key), acknowledged);
   expect(await again.end()).toBe(0);
-}, 180_000);
+});

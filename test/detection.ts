@@ -3,7 +3,7 @@ import type { TestServer } from "./api-server.ts";
 
 // What tests of detection over the real server have in common.
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 100_000;
 
 /** Asks again until the answer holds: detection runs beside the requests. */
 export async function eventually<Value>(ask: () => Promise<Value>, holds: (value: Value) => void): Promise<Value> {

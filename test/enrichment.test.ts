@@ -8,7 +8,7 @@ import { openTestServer, type TestServer } from "./api-server.ts";
 
 // Enrichment through the whole service: the real server, its store, its rules, and a peer that has reputations to give.
 
-const WAIT = { timeout: 20_000, interval: 20 };
+const WAIT = { timeout: 100_000, interval: 20 };
 
 function enrichmentSettings(more: Partial<Settings["enrichment"]>): Partial<Settings> {
   const loaded = loadSettings({ environment: {}, workingFolder: tmpdir() });

@@ -155,7 +155,7 @@ it("is gone with its file once it is cancelled", async () => {
   for (const gone of [`/v1/events/exports/${job.id}`, job.download_url])
     expect((await call("GET", gone)).status).toBe(404);
   expect((await call("DELETE", `/v1/events/exports/${job.id}`)).status).toBe(404);
-  await vi.waitFor(() => expect(existsSync(path)).toBe(false));
+  await vi.waitFor(() => expect(existsSync(path)).toBe(false), 100_000);
 });
 
 it.skipIf(!existsSync("/proc/self/fd"))("lets go of the file when a client hangs up in the middle", async () => {
@@ -183,14 +183,17 @@ it.skipIf(!existsSync("/proc/self/fd"))("lets go of the file when a client hangs
       });
     });
   }
-  await vi.waitFor(() => expect(openFiles()).toEqual([]), { timeout: 10_000 });
+  await vi.waitFor(() => expect(openFiles()).toEqual([]), { timeout: 100_000 });
   expect((await call("GET", "/healthz")).status).toBe(200);
   expect((await (await call("GET", job.download_url)).text()).length).toBe(job.size_bytes);
 });
 
 it("starts again when the server was killed while it ran", async () => {
   const asked = await create({ format: "csv" });
-  await vi.waitFor(() => expect(readdirSync(exportsFolder(dataDir))).toContain(`${asked.id}.part`), { interval: 1 });
+  await vi.waitFor(() => expect(readdirSync(exportsFolder(dataDir))).toContain(`${asked.id}.part`), {
+    timeout: 100_000,
+    interval: 1,
+  });
   await server.end("SIGKILL");
   server = await startServer({ dataDir });
   const job = await completed(asked);

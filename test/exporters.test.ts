@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { concat, ethernet, ipv4Packet, ipv6Packet, tcpHeader, udpHeader } from "../src/collectors/packets.fixture.ts";
 import { pcap, type CapturedFrame } from "./pcap.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
@@ -60,9 +60,6 @@ function traffic(): CapturedFrame[] {
   }
   return frames;
 }
-
-// Several programs at a time: a machine that has other things to do takes its time.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let folder: string;
 let capture: string;
@@ -130,8 +127,18 @@ async function tee(
   return { port: socket.address().port, close: () => void socket.close(), sent: () => sent };
 }
 
+/** Whether someone listens there, by the kernel's own list. */
+async function listens(port: number): Promise<boolean> {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  const lists = await Promise.all(
+    ["/proc/net/udp", "/proc/net/udp6"].map((path) => readFile(path, "utf8").catch(() => "")),
+  );
+  return new RegExp(`^ *\\d+: [0-9A-F]+:${hex} `, "m").test(lists.join("\n"));
+}
+
 /** Runs the other collector while the export goes through, and gives what it found. */
 async function withReference(
+  port: number,
   command: readonly string[],
   signal: NodeJS.Signals,
   exporting: () => Promise<void>,
@@ -139,6 +146,8 @@ async function withReference(
   const child = spawn(pathOf(command[0]!)!, command.slice(1), { stdio: "ignore" });
   const ended = once(child, "exit");
   try {
+    while (!(await listens(port))) await sleep(50);
+    // The templates of an export are lost on one that listens and is not yet ready.
     await sleep(1000);
     await exporting();
     await sleep(1000);
@@ -165,9 +174,8 @@ async function nfcapdTotals(address: string, send: (port: number, at: string) =>
   const written = join(folder, address);
   await mkdir(written);
   const port = await freePort();
-  await withReference(["nfcapd", "-b", "127.0.0.1", "-p", String(port), "-l", written, "-S", "0"], "SIGTERM", () =>
-    throughService(address, "netflow", port, send),
-  );
+  const command = ["nfcapd", "-b", "127.0.0.1", "-p", String(port), "-l", written, "-S", "0"];
+  await withReference(port, command, "SIGTERM", () => throughService(address, "netflow", port, send));
   const told = await run("nfdump", ["-R", written, "-I"]);
   const read = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(told)![1]);
   return { packets: read("Packets"), bytes: read("Bytes") };
@@ -188,11 +196,16 @@ async function sfacctdTotals(address: string, send: (port: number, at: string) =
     `print_refresh_time[p]: ${24 * 60 * 60}`,
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
-  await withReference(["sfacctd", "-f", config], "SIGINT", () => throughService(address, "sflow", port, send));
-  while (!existsSync(output)) await sleep(50);
-  // It writes as it ends, and has been seen to write all of it twice.
+  await withReference(port, ["sfacctd", "-f", config], "SIGINT", () => throughService(address, "sflow", port, send));
+  // What writes it is a process of its own, which ends when it likes.
+  let written = "";
+  for (let before = ""; written === "" || written !== before; await sleep(500)) {
+    before = written;
+    written = existsSync(output) ? await readFile(output, "utf8") : "";
+  }
+  // It has been seen to write all of it twice.
   const rows = new Map<string, readonly [number, number]>();
-  for (const line of (await readFile(output, "utf8")).split("\n")) {
+  for (const line of written.split("\n")) {
     const [from, to, protocol, packets, bytes] = line.split(",");
     if (Number(packets) > 0) rows.set(`${from} ${to} ${protocol}`, [Number(packets), Number(bytes)]);
   }

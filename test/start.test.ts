@@ -43,7 +43,7 @@ describe("a first start where no folder is, for links that lead nowhere from ano
   });
 
   test("prints a key with every right, and a curl line that works as pasted", async () => {
-    await expect.poll(server.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
+    await expect.poll(server.output).toMatch(/curl .*\n/);
     const line = /^ *(curl .*)$/m.exec(server.output())![1]!;
     const answer = JSON.parse(execFileSync("sh", ["-c", line.replace("curl", "curl -sS")], { encoding: "utf8" }));
     expect(answer).toMatchObject({ data: [], pagination: { total: 0 } });
@@ -66,7 +66,7 @@ describe("a first start where no folder is, for links that lead nowhere from ano
 describe("the first start", () => {
   test("prints the key once: not in the log, not on the next start, not in the data folder", async () => {
     const first = await start(folder, { args: ["--log-level", "trace"] });
-    await expect.poll(first.output, { timeout: 20_000 }).toMatch(/curl .*\n/);
+    await expect.poll(first.output).toMatch(/curl .*\n/);
     const key = KEY.exec(first.output())![0];
     await fetch(`${first.address}/v1/events`, authorized(key));
     expect(await first.stop()).toBe(0);
@@ -133,7 +133,7 @@ describe("stopping", () => {
         (answer) => answer.status,
         () => 0,
       );
-    await expect.poll(status, { timeout: 20_000 }).toBe(200);
+    await expect.poll(status).toBe(200);
     for (let n = 0; n < 100; n++) expect(await status()).toBe(200);
     server.kill("SIGTERM");
     expect((await ended)[0]).toBe(0);
@@ -278,7 +278,7 @@ describe("a start that cannot be", () => {
     rmSync(join(folder, "events", day!));
     const server = await start(folder);
     expect(await server.stop()).toBe(0);
-  }, 120_000);
+  });
 
   test("a wrong configuration: every fault, and nothing is started", async () => {
     const file = join(folder, "wrong.yaml");

@@ -1,15 +1,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { TEST_SOURCES } from "../src/demo/test-samples.ts";
 import type { Event } from "../src/model/event.ts";
 import { makeKey } from "./server-process.ts";
 import { makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
 
 // The command against a running service, with its ports and its secret.
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const SECRET = "a secret of the access controller";
 const folder = makeFolder();

@@ -22,7 +22,7 @@ beforeAll(async () => {
       expect(body.data).toHaveLength(1);
       return body.data[0].id as string;
     },
-    { timeout: 20_000 },
+    { timeout: 100_000 },
   );
 });
 afterAll(() => server.close());

@@ -43,12 +43,7 @@ function begin(length: number, part: string): Socket {
 
 /** Asks again until the answer is the expected one: when the server hears of a line is not ours to say. */
 async function becomes(expected: string, ask: () => Promise<string>): Promise<void> {
-  let answer = await ask();
-  for (let tries = 0; answer !== expected && tries < 500; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-    answer = await ask();
-  }
-  expect(answer).toBe(expected);
+  await expect.poll(ask).toBe(expected);
 }
 
 const send = async (body: string | Buffer<ArrayBuffer>, headers = {}) => {

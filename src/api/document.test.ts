@@ -87,7 +87,7 @@ describe("the OpenAPI document", () => {
       const { data } = (await service.call("GET", "/v1/alerts?rule_name=site.repeated_login_failure")).body;
       expect(data).toHaveLength(1);
       return data[0].id as string;
-    }, 20_000);
+    }, 100_000);
     const own = ["id", "event_count", "related_events_total", "related_events", "rule", "group", "timeline"];
     const times = ["created_at", "first_event_at", "last_event_at", "acknowledged_at", "resolved_at", "title"];
     const entries = (timeline: { kind: string; comment?: { body: string } }[]) =>

@@ -22,12 +22,11 @@ const ask = (body: unknown) => server.call("POST", "/v1/events/export", { body }
 
 async function completed(body: object): Promise<any> {
   const { id } = (await ask(body)).body.data;
-  for (let tries = 0; tries < 1000; tries++) {
+  for (;;) {
     const { data } = (await server.call("GET", `/v1/events/exports/${id}`)).body;
     if (data.status === "completed" || data.status === "failed") return data;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  throw new Error("it never ends");
 }
 
 describe("an export", () => {
@@ -106,11 +105,10 @@ describe("an export", () => {
       sent.end();
     });
     const opened = () => readdirSync("/proc/self/fd").filter((fd) => linkOf(fd).includes(id));
-    for (let tries = 0; opened().length > 0 && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10));
-    expect(opened()).toEqual([]);
-    const lines = server.log.slice(before);
-    expect(lines.find(({ route, aborted }) => aborted && route.endsWith("/download"))).toBeDefined();
-    expect(lines.filter(({ level }) => level !== "info")).toEqual([]);
+    await expect.poll(opened).toEqual([]);
+    const lines = () => server.log.slice(before);
+    await expect.poll(() => lines().some(({ route, aborted }) => aborted && route.endsWith("/download"))).toBe(true);
+    expect(lines().filter(({ level }) => level !== "info")).toEqual([]);
     const again = await server.call("GET", download_url);
     expect(again.text.trim().split("\n")).toHaveLength(10_000);
   });
@@ -135,10 +133,7 @@ test("a download is complete once its client has every byte, however soon it han
     });
   }
   const logged = () => server.log.slice(before).filter(({ route }) => route?.endsWith("/download"));
-  for (let tries = 0; logged().length < downloads && tries < 500; tries++) {
-    await new Promise((done) => setTimeout(done, 10));
-  }
-  expect(logged()).toHaveLength(downloads);
+  await expect.poll(logged).toHaveLength(downloads);
   expect(logged().filter(({ aborted }) => aborted)).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { loadSettings, type Settings } from "../config/config.ts";
 import { startHttpPeer, type HttpPeer } from "../notify/peers.fixture.ts";
 
-const PATIENCE = { timeout: 20_000, interval: 20 };
+const PATIENCE = { timeout: 100_000, interval: 20 };
 
 let server: TestServer;
 let peer: HttpPeer;

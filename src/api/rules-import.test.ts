@@ -49,7 +49,7 @@ describe("POST /v1/rules/import", () => {
     const event = { type: "process_creation", source: "custom", data: { Image: "Found-By-Import" } };
     expect((await server.call("POST", "/v1/events", { body: event })).status).toBe(201);
     const path = `/v1/alerts?rule_name=${body.data.imported[0].name}`;
-    await expect.poll(async () => (await server.call("GET", path)).body.pagination.total, { timeout: 20_000 }).toBe(1);
+    await expect.poll(async () => (await server.call("GET", path)).body.pagination.total).toBe(1);
   });
 
   test("takes rule files, a mapping, makes nothing on a dry run, and disabled rules when told to", async () => {
@@ -162,7 +162,7 @@ describe("an import that takes long", () => {
     await expect(importInThread({ question, create, signal, readingMsMax: 1 })).rejects.toThrow(/send it in parts/);
   });
 
-  test("ends with the client that asked for it, and the next one has its turn", { timeout: 40_000 }, async () => {
+  test("ends with the client that asked for it, and the next one has its turn", async () => {
     const document = `${sigma("Long")}x: [${"1, ".repeat(300_000)}]\n`;
     const body = JSON.stringify({ format: "sigma", content: Array(30).fill(document).join("---\n"), dry_run: true });
     const head = `POST /v1/rules/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\n`;

@@ -139,4 +139,4 @@ test("a search that is as it must be is answered, or refused with the reason", a
   );
   // Otherwise it would prove nothing.
   expect(seen[200]).toBeGreaterThan(seen[400]);
-}, 180_000);
+});

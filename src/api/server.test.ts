@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { StoreUnavailable } from "../store/store.ts";
 import { PROBLEMS } from "./problems.ts";
 import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
@@ -49,13 +49,12 @@ function talk(text: string, { hangUpAfterMs }: { hangUpAfterMs?: number } = {}):
 }
 
 /** Waits for something that happens soon after an answer. */
-async function eventually<Value>(look: () => Value | undefined): Promise<Value> {
-  for (let tries = 0; tries < 500; tries++) {
+function eventually<Value>(look: () => Value | undefined): Promise<Value> {
+  return vi.waitFor(() => {
     const value = look();
-    if (value !== undefined) return value;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error("it never happened");
+    if (value === undefined) throw new Error("it never happened");
+    return value;
+  }, 100_000);
 }
 
 describe("every answer", () => {

@@ -112,7 +112,7 @@ test("a simulation counts the matches and the alerts of live detection", async (
   );
   // Otherwise it would prove nothing.
   expect(fired).toBeGreaterThan(15);
-}, 120_000);
+});
 
 describe("a simulation", () => {
   test("shows the newest matches, newest first, as they are stored", async () => {

@@ -51,11 +51,11 @@ test("what is remembered of addresses and names is forgotten when the file of pl
   expect(enrichment.enrich(raw)).toEqual({ geo: { country: "US" } });
   expect(enrichment.enrich({ src_ip: "10.0.0.1", dst_ip: 7, query: ["evil.example"] })).toBeUndefined();
   put("places", makeMmdb({ "8.8.8.0/24": { country_code: "CA", city: "Toronto" } }, { kind: "Other" }));
-  await vi.waitFor(() => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" } }), 10_000);
+  await vi.waitFor(() => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" } }), 100_000);
   put("list", "evil.example");
   await vi.waitFor(
     () => expect(enrichment.enrich(raw)).toEqual({ geo: { country: "CA", city: "Toronto" }, lists: ["mine"] }),
-    10_000,
+    100_000,
   );
 });
 

@@ -43,7 +43,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-const WAITED_FOR = { timeout: 60_000 };
+const WAITED_FOR = { timeout: 100_000 };
 const log = pino({ level: "silent" });
 
 async function open(): Promise<void> {

@@ -20,7 +20,7 @@ function endBusy(code: number): Promise<{ code: unknown; signal: unknown; stdout
       endProcess(${code});
     }, 100));`;
   return new Promise((resolve) =>
-    execFile(process.execPath, ["--input-type=module", "-e", program], { timeout: 30_000 }, (error, stdout) =>
+    execFile(process.execPath, ["--input-type=module", "-e", program], { timeout: 200_000 }, (error, stdout) =>
       resolve({ code: error ? error.code : 0, signal: error?.signal ?? null, stdout }),
     ),
   );

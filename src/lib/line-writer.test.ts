@@ -26,7 +26,7 @@ test("every line arrives, in order, whether flushed or not", async () => {
   for (const line of lines(0, 5000)) writer.write(line);
   await flushed(writer);
   for (const line of lines(5000, 10)) writer.write(line);
-  await expect.poll(() => readFileSync(path, "utf8"), { timeout: 20_000 }).toBe(lines(0, 5010).join(""));
+  await expect.poll(() => readFileSync(path, "utf8")).toBe(lines(0, 5010).join(""));
   expect(writer.lost).toBe(0);
 });
 

@@ -20,9 +20,9 @@ const PROGRAM = `
   while (getHeapStatistics().total_physical_size > full / 2);
 `;
 
-test("a process that has nothing to do gives back what its last work took", { timeout: 60_000 }, async () => {
+test("a process that has nothing to do gives back what its last work took", async () => {
   const run = promisify(execFile)(process.execPath, [...FLAGS, "--input-type=module", "--eval", PROGRAM], {
-    timeout: 50_000,
+    timeout: 200_000,
   });
   await expect(run).resolves.toMatchObject({ stderr: "" });
 });

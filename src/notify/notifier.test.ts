@@ -20,7 +20,7 @@ import { NO_CHANNELS, someAlert, startHttpPeer, startMailPeer, type HttpPeer } f
 
 const newNotificationId = idMaker("ntf_");
 const newAlertId = idMaker("alt_");
-const PATIENCE = { timeout: 20_000, interval: 10 };
+const PATIENCE = { timeout: 100_000, interval: 10 };
 
 let dataDir: string;
 let store: Store;

@@ -77,8 +77,7 @@ function following(...args: Parameters<typeof follow>) {
 }
 
 const stored = () => [...store.values()].flat().map(Number);
-const storedWhen = (wanted: readonly number[]) =>
-  expect.poll(() => stored().sort((a, b) => a - b), { timeout: 15_000 }).toEqual(wanted);
+const storedWhen = (wanted: readonly number[]) => expect.poll(() => stored().sort((a, b) => a - b)).toEqual(wanted);
 const note = async () => JSON.parse(await readFile(join(folder, "note", "eve-file.json"), "utf8")) as FileNote;
 
 test("a file that is not there yet is read from its beginning as it grows, line by line", async () => {

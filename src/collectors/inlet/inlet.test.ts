@@ -51,7 +51,7 @@ const portOf = async (name: string, transport: string): Promise<number> =>
 const senderWhen = async (holds: (sender: any) => boolean, which: (sender: any) => boolean = () => true) => {
   let found: any;
   await expect
-    .poll(async () => (found = (await status()).senders.find(which)) !== undefined && holds(found), { timeout: 20_000 })
+    .poll(async () => (found = (await status()).senders.find(which)) !== undefined && holds(found))
     .toBe(true);
   return found;
 };
@@ -63,7 +63,7 @@ const linesStored = async (): Promise<string[]> => {
 };
 const lines = (count: number, name: string) => Array.from({ length: count }, (_, n) => `<13>host app: ${name} ${n}`);
 const storedWhen = async (wanted: readonly string[]) => {
-  await expect.poll(async () => new Set(await linesStored()), { timeout: 20_000 }).toEqual(new Set(wanted));
+  await expect.poll(async () => new Set(await linesStored())).toEqual(new Set(wanted));
   expect((await linesStored()).length, "none twice").toBe(wanted.length);
 };
 
@@ -108,7 +108,7 @@ test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, 
     ({ flows }) => flows === 2,
     (one) => one.collector === "eve",
   );
-  await expect.poll(async () => (await status()).exporters[0]?.records, { timeout: 10_000 }).toBe(2);
+  await expect.poll(async () => (await status()).exporters[0]?.records).toBe(2);
 
   expect((await stat(path)).mode & 0o777).toBe(0o660);
   const socket = connect(path);
@@ -123,7 +123,7 @@ test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, 
 
   const metrics = (await server.call("GET", "/metrics")).text;
   expect(metrics).toMatch(/tocsin_collect_lines_total 10/);
-  await expect.poll(async () => (await status()).exporters[0]?.records, { timeout: 10_000 }).toBe(4);
+  await expect.poll(async () => (await status()).exporters[0]?.records).toBe(4);
   expect(metrics).toMatch(/tocsin_collect_refused_total\{reason="malformed"\} 1/);
 
   server = await server.restart();
@@ -194,9 +194,7 @@ describe("a store that does not take anything", () => {
     expect(noisy.state).toBe("waiting");
     free();
     await expect
-      .poll(async () => (await server.call("GET", "/v1/events?search=quiet&per_page=1")).body.pagination.total, {
-        timeout: 30_000,
-      })
+      .poll(async () => (await server.call("GET", "/v1/events?search=quiet&per_page=1")).body.pagination.total)
       .toBe(100);
     await expect
       .poll(async () => (await server.call("GET", "/v1/events?search=stream&per_page=1")).body.pagination.total)

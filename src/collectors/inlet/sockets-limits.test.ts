@@ -142,9 +142,7 @@ describe("limits", () => {
       // All at once: what would read them has no turn in between.
       for (let n = 0; n < 500; n++) socket.send("x".repeat(1000), inlet.portOf("udp"), address);
       await expect
-        .poll(() => inlet.sockets.status().map(({ packets, systemDrops }) => packets + systemDrops!), {
-          timeout: 10_000,
-        })
+        .poll(() => inlet.sockets.status().map(({ packets, systemDrops }) => packets + systemDrops!))
         .toEqual([500]);
       expect(inlet.sockets.status()[0]!.systemDrops).toBeGreaterThan(0);
     },
@@ -159,13 +157,10 @@ describe("limits", () => {
     const first = await inlet.senderWhen(({ lines }) => lines > 100);
     expect(first.lines).toBeLessThan(5000);
     await expect
-      .poll(
-        () => {
-          nowMs += 1_000_000;
-          return inlet.sender()!.lines;
-        },
-        { timeout: 10_000 },
-      )
+      .poll(() => {
+        nowMs += 1_000_000;
+        return inlet.sender()!.lines;
+      })
       .toBe(5000);
     await inlet.linesWhen(all);
     expect(inlet.sender()!.refused.too_fast).toBe(0);
@@ -212,13 +207,10 @@ describe("limits", () => {
     await inlet.senderWhen(({ lastSeenMs }) => lastSeenMs === nowMs);
     expect(inlet.raws, "it waits like the others").toEqual([]);
     await expect
-      .poll(
-        () => {
-          nowMs += 1_000_000;
-          return inlet.raws.length;
-        },
-        { timeout: 10_000 },
-      )
+      .poll(() => {
+        nowMs += 1_000_000;
+        return inlet.raws.length;
+      })
       .toBe(1);
     expect(inlet.sender()!.lines, "each of the others had about one turn before it").toBeLessThan(20 * 16_384);
   });

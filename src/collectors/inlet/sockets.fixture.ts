@@ -62,11 +62,9 @@ export function openSockets({
       .status(now())
       .senders.find((one) => one.address === address && (transport === undefined || one.transport === transport));
   const linesWhen = (lines: readonly string[]) =>
-    expect.poll(() => raws.map(({ line }) => line as string).sort(), { timeout: 10_000 }).toEqual([...lines].sort());
+    expect.poll(() => raws.map(({ line }) => line as string).sort()).toEqual([...lines].sort());
   const senderWhen = async (holds: (sender: SenderStatus) => boolean, address?: string, transport?: string) => {
-    await expect
-      .poll(() => ((one) => one !== undefined && holds(one))(sender(address, transport)), { timeout: 10_000 })
-      .toBe(true);
+    await expect.poll(() => ((one) => one !== undefined && holds(one))(sender(address, transport))).toBe(true);
     return sender(address, transport)!;
   };
   return { sockets, senders, batches, raws, place, portOf, sender, linesWhen, senderWhen };

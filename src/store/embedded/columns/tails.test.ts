@@ -16,7 +16,7 @@ async function fillOnFullDisk(): Promise<FullDiskOutcome> {
     .then((outcome) => process.stdout.write(JSON.stringify(outcome)));`;
   const node = [process.execPath, "--eval", script, folder];
   const { stdout } = await promisify(execFile)("sh", ["-c", `trap '' XFSZ; exec "$@"`, "sh", ...node], {
-    timeout: 100_000,
+    timeout: 200_000,
   });
   return JSON.parse(stdout) as FullDiskOutcome;
 }
@@ -37,4 +37,4 @@ test("what finds no room on the disk is counted from memory, then refused; with 
   expect(meanwhile.at(-1)!.isWell).toBe(false);
   const all = meanwhile.at(-1)!.appended;
   for (const look of [after, reopened]) expect(look).toEqual({ appended: all, found: all, isWell: true });
-}, 120_000);
+});
