@@ -41,6 +41,8 @@ const options = (dataDir: string, now: () => number = Date.now) => ({
   now,
   // So few that questions find rows in several places, and lots on their way between them.
   tailRowsMax: 300,
+  // So short that the engine forgets between all of them.
+  restMs: 10,
 });
 
 storeContract("the embedded store", async (now) => {

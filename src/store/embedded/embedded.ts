@@ -40,6 +40,7 @@ export interface EmbeddedOptions {
   readonly log: Logger;
   readonly now?: () => number;
   readonly tailRowsMax?: number;
+  readonly restMs?: number;
 }
 
 const DROPPED =
@@ -165,13 +166,13 @@ const OTHER_PREFIXES =
   "the data folder has events or flows under another index_prefix: they are kept, and neither shown nor removed";
 
 async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Parts> {
-  const { dataDir, platform, indexPrefix, tailRowsMax, registry, log, now = Date.now } = options;
+  const { dataDir, platform, indexPrefix, tailRowsMax, restMs, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
   const state = new State(dataDir);
   opened.add(() => state.close());
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
-    { ...layout, platform, tailRowsMax } satisfies ColumnsData,
+    { ...layout, platform, tailRowsMax, restMs } satisfies ColumnsData,
     endingProcess("the thread of the columns"),
   );
   const news = new CommitNews(columns);

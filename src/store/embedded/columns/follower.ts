@@ -118,6 +118,11 @@ export class Follower {
     return this.#turns.take(() => this.#catchUp());
   }
 
+  /** Does something while no row comes or goes. */
+  alone(work: () => Promise<void>): Promise<void> {
+    return this.#turns.take(() => this.tails.alone(work));
+  }
+
   async #catchUp(): Promise<void> {
     // Those that are noted meanwhile may be of rows that are noted meanwhile, and not there yet.
     const amended = [...this.#amendedNoted];

@@ -97,6 +97,10 @@ export class Projections {
     this.#scopeOf = scopeOf;
   }
 
+  get size(): number {
+    return this.#open.size;
+  }
+
   async begin(number: number, question: Projection & TimeRange): Promise<void> {
     if (this.#open.size >= PROJECTIONS_MAX) throw new StoreUnavailable("queue_full", "too many projections at once");
     const timer = setTimeout(() => {

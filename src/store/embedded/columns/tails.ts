@@ -333,6 +333,11 @@ export class Tails {
     this.#amended.delete(day);
   }
 
+  /** Does something while nothing moves. */
+  async alone(work: () => Promise<void>): Promise<void> {
+    await this.#changes.take(work);
+  }
+
   async checkpoint(): Promise<void> {
     await this.#move;
     await this.#changes.take(() => this.#checkpoint());

@@ -12,7 +12,7 @@ import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
+import { forgetCopies, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
@@ -28,6 +28,8 @@ export interface ColumnsData extends Layout {
   readonly platform: string;
   /** Rows that are kept in memory before they go to disk; tests want few. */
   readonly tailRowsMax?: number | undefined;
+  /** How long nobody must have asked anything until what was read for it is forgotten; tests do not wait. */
+  readonly restMs?: number | undefined;
 }
 
 /** A question that runs longer is stopped. */
@@ -37,8 +39,10 @@ const QUESTIONS_WAITING_MAX = 200;
 const FOLLOW_MS = 100;
 /** A tail that nothing is added to still moves to disk, so that little is left to read after a crash. */
 const FLUSH_MS = 60_000;
+const REST_MS = 5000;
 
 const settings = workerData as ColumnsData;
+const restMs = settings.restMs ?? REST_MS;
 const journal = new DayReaders(settings);
 let engine: Engine;
 let follower: Follower;
@@ -47,6 +51,11 @@ const waiting: (() => void)[] = [];
 let busy = 0;
 let followTimer: NodeJS.Timeout | undefined;
 let flushTimer: NodeJS.Timeout | undefined;
+let restTimer: NodeJS.Timeout | undefined;
+/** Those that read, but for projections; when the last of them began; whether anything was read since the last rest. */
+let readers = 0;
+let readAt = 0;
+let hasRead = true;
 let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
@@ -100,6 +109,23 @@ function scheduleFollow(): void {
   }, FOLLOW_MS);
 }
 
+async function reading<T>(work: () => Promise<T>): Promise<T> {
+  readers++;
+  [hasRead, readAt] = [true, performance.now()];
+  try {
+    return await work();
+  } finally {
+    readers--;
+  }
+}
+
+function restIfUnused(): void {
+  if (!hasRead || readers > 0 || projections.size > 0 || performance.now() - readAt < restMs) return;
+  hasRead = false;
+  // Whoever comes meanwhile waits, as for everything that makes it ready. Damage is met again by the next question.
+  ready = ready.then(() => follower.alone(() => forgetCopies(engine)).catch(() => undefined));
+}
+
 function readEvent(timestampMs: number, seq: number): Event | undefined {
   const row = journal.get(startOfDay(timestampMs))?.sql("SELECT body FROM events WHERE seq = ?").get(seq);
   return row && (JSON.parse((row as { body: string }).body) as Event);
@@ -113,7 +139,11 @@ interface Question {
 }
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
-async function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+  return reading(() => askInTurn(answer));
+}
+
+async function askInTurn<T>(answer: (question: Question) => Promise<T>): Promise<T> {
   if (waiting.length >= QUESTIONS_WAITING_MAX)
     throw new StoreUnavailable("queue_full", "too many questions are waiting");
   if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
@@ -260,6 +290,7 @@ const api = {
     flushTimer = setInterval(() => {
       ready.then(() => follower.tails.flush()).catch(() => undefined);
     }, FLUSH_MS);
+    restTimer = setInterval(restIfUnused, restMs);
     scheduleFollow();
     return { dropped };
   },
@@ -367,7 +398,7 @@ const api = {
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
   async beginProjection(number: number, question: Projection & TimeRange): Promise<void> {
-    await projections.begin(number, question);
+    await reading(() => projections.begin(number, question));
   },
 
   projectedRows(number: number): Promise<ProjectedRows> {
@@ -378,20 +409,22 @@ const api = {
     await projections.end(number);
   },
 
-  async toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    await ready;
-    const connection = await engine.instance.connect();
-    try {
-      const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-      const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
-      const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
-      await connection.run(
-        `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
-         TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
-      );
-    } finally {
-      connection.closeSync();
-    }
+  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
+    return reading(async () => {
+      await ready;
+      const connection = await engine.instance.connect();
+      try {
+        const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
+        const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
+        const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
+        await connection.run(
+          `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
+           TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
+        );
+      } finally {
+        connection.closeSync();
+      }
+    });
   },
 
   async removeDay(day: number): Promise<void> {
@@ -413,6 +446,7 @@ const api = {
   async close(): Promise<void> {
     clearTimeout(followTimer);
     clearInterval(flushTimer);
+    clearInterval(restTimer);
     await ready;
     await follower.catchUp();
     await follower.tails.flush();
