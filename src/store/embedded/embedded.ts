@@ -64,7 +64,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => lock.close());
     const parts = await openParts(options, opened);
     const { journal, columns, news, state } = parts;
-    const { platform, indexPrefix, registry, now = Date.now } = options;
+    const { platform, indexPrefix, restMs, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
     const room = new Room(dataDir, () => journal.lastId, now);
     const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
@@ -75,7 +75,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => keys.close());
     const cases = await Cases.open({ dataDir, registry, now });
     opened.add(() => cases.close());
-    const flows = await Flows.open({ dataDir, indexPrefix, log, now });
+    const flows = await Flows.open({ dataDir, indexPrefix, restMs, log, now });
     opened.add(() => flows.close());
     const others = otherPrefixes({ dataDir, indexPrefix });
     if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);

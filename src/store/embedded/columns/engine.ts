@@ -11,8 +11,6 @@ import { columnList, COLUMNS_FORM } from "./table.ts";
 // Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
 
 export const MEMORY_LIMIT = "384MB";
-/** Of what is on disk, kept in memory at rest. */
-const COPIES_KEPT_BYTES = 16 * 1024 * 1024;
 
 export interface Engine {
   readonly instance: DuckDBInstance;
@@ -106,25 +104,6 @@ async function open(path: string, dataDir: string, readEvent: ReadEvent): Promis
 
 export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
-}
-
-/**
- * What the engine has read of its file stays in its memory up to the limit, however long nobody asks, and the system keeps
- * the same for it: a question that finds it gone takes about a tenth longer, once. Nothing else may be using the engine.
- */
-export async function forgetCopies({ connection }: Engine): Promise<void> {
-  const [[held]] = (await rowsOf(
-    connection,
-    "SELECT coalesce(sum(memory_usage_bytes), 0)::DOUBLE FROM duckdb_memory() WHERE tag <> 'BASE_TABLE'",
-  )) as [[number]];
-  try {
-    await connection.run(`SET memory_limit = '${held + COPIES_KEPT_BYTES} bytes'`);
-  } catch (error) {
-    // What is not there twice stays.
-    if (ofMemory(error, true) === error) throw error;
-  } finally {
-    await connection.run(`SET memory_limit = '${MEMORY_LIMIT}'`);
-  }
 }
 
 /**

@@ -120,6 +120,10 @@ export class Tails {
     return this.#moveFailure;
   }
 
+  get areMoving(): boolean {
+    return this.#changes.waiting > 0;
+  }
+
   amendedUpTo(day: number): number {
     return this.#amended.get(day) ?? 0;
   }

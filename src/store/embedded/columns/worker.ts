@@ -8,11 +8,12 @@ import type { Condition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
+import { forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/reader.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { forgetCopies, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
+import { MEMORY_LIMIT, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { orderSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
@@ -52,10 +53,8 @@ let busy = 0;
 let followTimer: NodeJS.Timeout | undefined;
 let flushTimer: NodeJS.Timeout | undefined;
 let restTimer: NodeJS.Timeout | undefined;
-/** Those that read, but for projections; when the last of them began; whether anything was read since the last rest. */
-let readers = 0;
-let readAt = 0;
-let hasRead = true;
+/** But for projections that have begun. */
+const readers = new Readers();
 let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
@@ -109,21 +108,10 @@ function scheduleFollow(): void {
   }, FOLLOW_MS);
 }
 
-async function reading<T>(work: () => Promise<T>): Promise<T> {
-  readers++;
-  [hasRead, readAt] = [true, performance.now()];
-  try {
-    return await work();
-  } finally {
-    readers--;
-  }
-}
-
 function restIfUnused(): void {
-  if (!hasRead || readers > 0 || projections.size > 0 || performance.now() - readAt < restMs) return;
-  hasRead = false;
+  if (projections.size > 0 || follower.tails.areMoving || !readers.areGoneFor(restMs)) return;
   // Whoever comes meanwhile waits, as for everything that makes it ready. Damage is met again by the next question.
-  ready = ready.then(() => follower.alone(() => forgetCopies(engine)).catch(() => undefined));
+  ready = ready.then(() => follower.alone(() => forgetCopies(engine.connection, MEMORY_LIMIT)).catch(() => undefined));
 }
 
 function readEvent(timestampMs: number, seq: number): Event | undefined {
@@ -140,7 +128,7 @@ interface Question {
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
 function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
-  return reading(() => askInTurn(answer));
+  return readers.during(() => askInTurn(answer));
 }
 
 async function askInTurn<T>(answer: (question: Question) => Promise<T>): Promise<T> {
@@ -398,7 +386,7 @@ const api = {
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
   async beginProjection(number: number, question: Projection & TimeRange): Promise<void> {
-    await reading(() => projections.begin(number, question));
+    await readers.during(() => projections.begin(number, question));
   },
 
   projectedRows(number: number): Promise<ProjectedRows> {
@@ -410,7 +398,7 @@ const api = {
   },
 
   toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    return reading(async () => {
+    return readers.during(async () => {
       await ready;
       const connection = await engine.instance.connect();
       try {

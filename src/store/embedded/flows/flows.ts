@@ -11,15 +11,14 @@ import {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable, type FlowStore } from "../../store.ts";
 import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
-import type { Layout } from "../layout.ts";
-import type { FlowsApi } from "./worker.ts";
+import type { FlowsApi, FlowsData } from "./worker.ts";
 
 // Flows as the rest of the service sees them; the work is done in a thread.
 
 /** Batches that wait to be stored; more are refused, so that memory does not grow with a slow disk. */
 const BATCHES_WAITING_MAX = 16;
 
-export interface FlowsOptions extends Layout {
+export interface FlowsOptions extends FlowsData {
   readonly log: Logger;
   readonly now: () => number;
 }
@@ -32,11 +31,11 @@ export class Flows implements FlowStore {
   #batches = 0;
   #closing = false;
 
-  private constructor({ dataDir, indexPrefix, log }: FlowsOptions) {
+  private constructor({ dataDir, indexPrefix, restMs, log }: FlowsOptions) {
     this.#log = log;
     this.#thread = new Thread<FlowsApi>(
       new URL("./worker.ts", import.meta.url),
-      { dataDir, indexPrefix } satisfies Layout,
+      { dataDir, indexPrefix, restMs } satisfies FlowsData,
       endingProcess("the thread of the flows"),
     );
   }

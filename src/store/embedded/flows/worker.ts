@@ -24,6 +24,7 @@ import type {
   Traffic,
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
+import { forgetCopies, Readers } from "../copies.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
@@ -33,12 +34,15 @@ import { Units, type Unit } from "./units.ts";
 // The thread that owns the flows: it writes them and answers questions. Its engine is one of its own, so that neither a
 // search in events nor a question about flows waits for the other's memory or threads.
 
-export type FlowsData = Layout;
+export interface FlowsData extends Layout {
+  /** How long nobody must have asked anything until what was read for it is forgotten; tests do not wait. */
+  readonly restMs?: number | undefined;
+}
 
 /** Beyond it the engine goes on in files. A day's pairs of addresses may be millions. */
 const MEMORY_MEGABYTES_MAX = 1024;
 const MEMORY_SHARE = 0.25;
-const MEMORY_MEGABYTES = Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 2 ** 20) * MEMORY_SHARE));
+const MEMORY_LIMIT = `${Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 2 ** 20) * MEMORY_SHARE))}MiB`;
 const THREADS_MAX = 4;
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
@@ -47,8 +51,9 @@ const QUESTIONS_WAITING_MAX = 200;
 /** Each open unit takes a handle of the system. */
 const UNITS_IN_QUESTION_MAX = 800;
 const PROTOCOLS = 256;
+const REST_MS = 5000;
 
-const layout = workerData as FlowsData;
+const { restMs = REST_MS, ...layout } = workerData as FlowsData;
 
 interface Engine {
   readonly instance: DuckDBInstance;
@@ -63,13 +68,16 @@ const damages: string[] = [];
 const changes = new Turns();
 const running = new Set<Promise<unknown>>();
 const waiting: (() => void)[] = [];
+const readers = new Readers();
+/** Questions wait for it. */
+let rest: Promise<void> = Promise.resolve();
 
 async function openEngine(): Promise<Engine> {
   const { dataDir } = layout;
   rmSync(flowsScratch(dataDir), { recursive: true, force: true });
   mkdirSync(flowsScratch(dataDir), { recursive: true });
   const instance = await DuckDBInstance.create(":memory:", {
-    memory_limit: `${MEMORY_MEGABYTES}MiB`,
+    memory_limit: MEMORY_LIMIT,
     temp_directory: flowsScratch(dataDir),
     threads: String(Math.min(THREADS_MAX, availableParallelism())),
     // When a unit is written out is decided here; on its own the engine does it within a commit.
@@ -169,8 +177,21 @@ interface Question {
   readonly filter: FlowFilter;
 }
 
+/** Not behind changes, which questions do not wait for. What fails for damage fails for the next question as well. */
+function restIfUnused(): void {
+  if (changes.waiting > 0 || !readers.areGoneFor(restMs)) return;
+  rest = change(({ writer }) => forgetCopies(writer, MEMORY_LIMIT)).catch(() => undefined);
+}
+
 /** Runs a question on what is stored when it is put. */
-async function ask<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
+function ask<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
+  return readers.during(async () => {
+    await rest;
+    return askInTurn(filter, answer);
+  });
+}
+
+async function askInTurn<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
   if (waiting.length >= QUESTIONS_WAITING_MAX)
     throw new StoreUnavailable("queue_full", "too many questions are waiting");
   while (running.size >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
@@ -340,6 +361,7 @@ const api = {
 
   /** Brings everything into the columns of its unit and lets go of the files. */
   async close(): Promise<void> {
+    clearInterval(restTimer);
     await Promise.allSettled(running);
     await change(async ({ instance, units, idle, writer }) => {
       for (const unit of await units.opened()) await units.write(unit, true);
@@ -352,4 +374,5 @@ const api = {
 export type FlowsApi = typeof api;
 
 mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
+const restTimer = setInterval(restIfUnused, restMs);
 serveThread(api);
