@@ -4,7 +4,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 // the same for it. So it is forgotten when nobody has asked for a while: the next question takes about a tenth longer, once.
 
 /** Of what is on disk, kept in memory at rest. */
-const KEPT_BYTES = 16 * 1024 * 1024;
+const KEPT_BYTES = 4 * 1024 * 1024;
 
 /** Nothing else may be using the engine. */
 export async function forgetCopies(connection: DuckDBConnection, memoryLimit: string): Promise<void> {
