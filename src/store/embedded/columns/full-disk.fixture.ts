@@ -13,7 +13,7 @@ import { columnsFile } from "../layout.ts";
 
 const AT_MS = Date.parse("2026-11-10T12:00:00Z");
 const TAIL_ROWS = 20;
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 100_000;
 
 interface Look {
   readonly appended: number;
