@@ -128,10 +128,11 @@ test("lines come in by UDP, TCP, a Unix socket and EVE; each sender is told of, 
 
   server = await server.restart();
   const { body } = await server.call("GET", "/api/v1/flows?limit=10");
-  expect(body.flows.map((row: any) => [row.version, row.bytes]).sort()).toEqual([
-    [106, 2000],
-    [106, 80_000],
-  ]);
+  // A minute may have ended in between: then they are rows of two.
+  const bytes: Record<string, number> = {};
+  for (const row of body.flows) bytes[row.src_ip] = (bytes[row.src_ip] ?? 0) + row.bytes;
+  expect(bytes).toEqual({ "192.0.2.10": 2000, "198.51.100.7": 80_000 });
+  expect(new Set(body.flows.map((row: any) => row.version))).toEqual(new Set([106]));
   expect(new Set(body.flows.map((row: any) => row.exporter_ip))).toEqual(new Set(["127.0.0.1"]));
 });
 
