@@ -24,25 +24,31 @@ export async function forgetCopies(connection: DuckDBConnection, memoryLimit: st
 
 /** Knows whether anyone reads, and since when nobody does. */
 export class Readers {
-  #count = 0;
+  readonly #all = new Set<Promise<unknown>>();
   #lastAt = 0;
   /** Starting reads as well. */
   #haveRead = true;
 
   async during<T>(work: () => Promise<T>): Promise<T> {
-    this.#count++;
+    const reading = work();
+    this.#all.add(reading);
     this.#haveRead = true;
     try {
-      return await work();
+      return await reading;
     } finally {
-      this.#count--;
+      this.#all.delete(reading);
       this.#lastAt = performance.now();
     }
   }
 
+  /** Resolves when those that read have their answers, whatever these are. */
+  async haveGone(): Promise<void> {
+    while (this.#all.size > 0) await Promise.allSettled(this.#all);
+  }
+
   /** Once after each time that someone has read: nobody has for so long. */
   areGoneFor(ms: number): boolean {
-    if (!this.#haveRead || this.#count > 0 || performance.now() - this.#lastAt < ms) return false;
+    if (!this.#haveRead || this.#all.size > 0 || performance.now() - this.#lastAt < ms) return false;
     this.#haveRead = false;
     return true;
   }

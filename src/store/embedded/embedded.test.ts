@@ -1,11 +1,14 @@
+import { randomBytes } from "node:crypto";
 import {
   closeSync,
   cpSync,
   existsSync,
   ftruncateSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -14,6 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import pino from "pino";
 import { Registry } from "prom-client";
@@ -110,6 +114,47 @@ describe("the data folder", () => {
     });
     return { even: even.total, all: users.total, ...users.aggregations };
   };
+
+  test("a question that is under way when the store is closed has its answer or a refusal, and nothing falls over", async () => {
+    const dataDir = newFolder();
+    for (let round = 0; round < 4; round++) {
+      const store = await openEmbedded(options(dataDir));
+      if (round === 0) await store.events.append(drafts(5000));
+      const query = { condition: ALWAYS, sort: [{ field: "raw.user", descending: false }], limit: 5, aggs: [] };
+      const answers = Array.from({ length: 10 }, () => store.events.search(query).then(({ total }) => total, String));
+      await store.close();
+      for (const answer of await Promise.all(answers))
+        expect([5000, expect.stringMatching(/^(\w+)?Error|^Store/)]).toContainEqual(answer);
+    }
+    expect((await totals(await open(dataDir))).all).toBe(5000);
+  });
+
+  test("columns that cannot be built anew for now are left alone until someone asks, and then are", async () => {
+    const dataDir = newFolder();
+    const first = await open(dataDir);
+    // More than is kept in memory.
+    const large = () =>
+      drafts(1000).map(({ draft }) => ({ draft: { ...draft, raw: { text: randomBytes(1000).toString("hex") } } }));
+    for (let i = 0; i < 8; i++) await first.events.append(large());
+    await close(first);
+    const store = await open(dataDir);
+    const path = columnsFile(dataDir);
+    const bytes = statSync(path).size;
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.alloc(bytes - 24_576, 0x5a), 0, bytes - 24_576, 24_576);
+    closeSync(file);
+    // Nothing can be made in its place.
+    renameSync(path, `${path}.away`);
+    mkdirSync(join(path, "in the way"), { recursive: true });
+    const sorted = () =>
+      store.events.search({ condition: ALWAYS, sort: [{ field: "raw.text", descending: false }], limit: 5, aggs: [] });
+    await expect(sorted()).rejects.toThrow();
+    // Many times as long as it takes to forget what was read.
+    await sleep(200);
+    await expect(sorted()).rejects.toThrow();
+    rmSync(path, { recursive: true });
+    expect((await sorted()).total).toBe(8000);
+  });
   const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
 
   test("numbers go on above what detection has looked at, whatever has become of the events", async () => {

@@ -1,11 +1,12 @@
 import { SOURCE_KINDS, sourceName } from "../../../model/event.ts";
+import type { Condition } from "../../../model/condition.ts";
 import type { Aggregation, AggregationResult, Aggregations, Bucket } from "../../../model/query.ts";
 import { formatTime } from "../../../lib/time.ts";
 import { HISTOGRAM_BUCKETS_MAX, QuestionRefused } from "../../store.ts";
 import { CODED, hotField } from "./table.ts";
 import type { Parameters } from "./sql.ts";
 import { bucketsOf, keyOfStep, stepSql, type Steps } from "./steps.ts";
-import { existsSql, pointer } from "./where.ts";
+import { conditionSql, largeValuesSql, pointer } from "./where.ts";
 
 // Aggregations in the engine's words.
 
@@ -80,7 +81,8 @@ async function grouped(
       const rows = await run(select(["count(*)"], base), parameters);
       return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
     }
-    const present = existsSql(agg.field, parameters);
+    const exists: Condition = { kind: "test", field: agg.field, operator: "exists", value: true, ignoreCase: false };
+    const present = conditionSql(exists, matching.platform, parameters);
     const rows = await run(select(["count(DISTINCT seq)"], base, `WHERE ${present}`), parameters);
     return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
   }
@@ -297,19 +299,23 @@ function fieldOf(path: string, alias: string, matching: Matching, parameters: Pa
   const none = "CAST(NULL AS VARCHAR)";
   const zero = "CAST(NULL AS DOUBLE)";
   const neither = "CAST(NULL AS BOOLEAN)";
-  const elements = `list_distinct(list_transform(CAST(json_extract(rest, ${json("m")}) AS JSON[]), lambda x: ${value(
+  const element = value(
     "CASE WHEN json_type(x) = 'VARCHAR' THEN (x ->> '$') END",
     "CASE WHEN json_type(x) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN try_cast((x ->> '$') AS DOUBLE) END",
     "CASE WHEN json_type(x) = 'BOOLEAN' THEN (x ->> '$') = 'true' END",
-  )}))`;
+  );
+  const elementsOf = (list: string) =>
+    `list_distinct(list_transform(CAST(CAST(${list} AS JSON) AS JSON[]), lambda x: ${element}))`;
   const column = hot
     ? `WHEN ${hot.column} IS NOT NULL THEN [${hot.type === "string" ? value(hot.column, zero, neither) : value(none, hot.column, neither)}]`
     : "";
+  const large = largeValuesSql(path, parameters);
   const list = `CASE ${column}
     WHEN json_exists(rest, ${json("s")}) THEN [${value(`json_extract_string(rest, ${json("s")})`, zero, neither)}]
     WHEN json_exists(rest, ${json("n")}) THEN [${value(none, `try_cast(json_extract_string(rest, ${json("n")}) AS DOUBLE)`, neither)}]
     WHEN json_exists(rest, ${json("b")}) THEN [${value(none, zero, `json_extract_string(rest, ${json("b")}) = 'true'`)}]
-    WHEN json_exists(rest, ${json("m")}) THEN ${elements} END`;
+    WHEN json_exists(rest, ${json("m")}) THEN ${elementsOf(`json_extract(rest, ${json("m")})`)}
+    ${large === undefined ? "" : `ELSE ${elementsOf(large)}`} END`;
   return {
     from: `(SELECT *, unnest(${list}) AS ${alias} FROM ${from})`,
     keys: [`${alias}.s`, `${alias}.n`, `${alias}.b`],

@@ -10,6 +10,7 @@ import {
 import { LRUCache } from "lru-cache";
 import { compileCondition, type FieldTest } from "../../../model/condition.ts";
 import type { Event, JsonValue } from "../../../model/event.ts";
+import { fieldReader, OBJECT } from "../../../model/field.ts";
 import { parseHours, withinHours } from "../../../model/hours.ts";
 
 // What the engine has no words for it asks of us: the functions here are the meaning of a condition itself, called for
@@ -22,22 +23,40 @@ const QUESTIONS_REMEMBERED_MAX = 1000;
 const ANSWERS_REMEMBERED_MAX = 20_000;
 const REMEMBERED_CHARACTERS_MAX = 100;
 
-type Holds<Args extends unknown[]> = (...args: Args) => boolean;
+/** Null arguments have been answered. */
+type Answer<Args extends unknown[], Result> = (...args: Args) => Result;
+
+/** A value that is longer, as JSON, is not grouped or sorted by: the engine holds thousands of them at a time. */
+const VALUES_CHARACTERS_MAX = 16 * 1024;
 
 /** The event of a row, out of the journal. */
 export type ReadEvent = (timestampMs: number, seq: number) => Event | undefined;
 
 export function registerFunctions(connection: DuckDBConnection, readEvent: ReadEvent): void {
   /** A test on an event that is too large for the columns. */
-  register<[bigint, bigint]>(connection, "event_holds", [BIGINT, BIGINT], (question) => {
+  registerTest<[bigint, bigint]>(connection, "event_holds", [BIGINT, BIGINT], (question) => {
     const holds = compileCondition(JSON.parse(question) as FieldTest);
     return (ts, seq) => {
       const event = readEvent(Number(ts), Number(seq));
       return event !== undefined && holds(event);
     };
   });
+  /** The values of a field, as a list in JSON, of an event that is too large for the columns. */
+  register<[bigint, bigint], string | null>(
+    connection,
+    { name: "event_values", types: [BIGINT, BIGINT], returns: VARCHAR, ofNull: null },
+    (field) => {
+      const read = fieldReader(field);
+      return (ts, seq) => {
+        const event = readEvent(Number(ts), Number(seq));
+        const values = event ? read(event).map((value) => (value === OBJECT ? null : value)) : [];
+        const json = JSON.stringify(values);
+        return values.length === 0 || json.length > VALUES_CHARACTERS_MAX ? null : json;
+      };
+    },
+  );
   /** A test on one text. */
-  register<[string]>(connection, "text_holds", [VARCHAR], (question) => {
+  registerTest<[string]>(connection, "text_holds", [VARCHAR], (question) => {
     const holds = testOfValue(JSON.parse(question) as TestOfValue);
     const answers = new Map<string, boolean>();
     return (text) => {
@@ -52,19 +71,19 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
     };
   });
   /** A test on every value that stands in `rest`. */
-  register<[string]>(connection, "rest_holds", [VARCHAR], (question) => {
+  registerTest<[string]>(connection, "rest_holds", [VARCHAR], (question) => {
     const holds = testOfValue(JSON.parse(question) as TestOfValue);
     return (rest) => restValues(rest).some(holds);
   });
   /** How the values of two fields stand to each other; both as JSON. */
-  register<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
+  registerTest<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
     const { operator, ignoreCase } = JSON.parse(question) as TestOfValue;
     const holds = compileCondition({ kind: "test", field: "raw.a", operator, value: "raw.b", ignoreCase });
     return (a, b) =>
       holds({ raw: { a: JSON.parse(a) as JsonValue, b: JSON.parse(b) as JsonValue } } as unknown as Event);
   });
   /** Whether a time lies in these hours. */
-  register<[bigint]>(connection, "in_hours", [BIGINT], (question) => {
+  registerTest<[bigint]>(connection, "in_hours", [BIGINT], (question) => {
     const hours = parseHours(question);
     if ("fault" in hours) throw new Error(hours.fault);
     return (ms) => withinHours(hours, Number(ms));
@@ -87,30 +106,46 @@ function restValues(rest: string): JsonValue[] {
   return values;
 }
 
-function register<Args extends DuckDBValue[]>(
+function registerTest<Args extends DuckDBValue[]>(
   connection: DuckDBConnection,
   name: string,
   types: readonly DuckDBType[],
-  compile: (question: string) => Holds<Args>,
+  compile: (question: string) => Answer<Args, boolean>,
 ): void {
-  const questions = new LRUCache<string, Holds<Args>>({ max: QUESTIONS_REMEMBERED_MAX });
+  register(connection, { name, types, returns: BOOLEAN, ofNull: false }, compile);
+}
+
+interface Signature<Result> {
+  readonly name: string;
+  readonly types: readonly DuckDBType[];
+  readonly returns: DuckDBType;
+  /** What is said of a row that has no value for an argument. */
+  readonly ofNull: Result;
+}
+
+function register<Args extends DuckDBValue[], Result extends boolean | string | null>(
+  connection: DuckDBConnection,
+  { name, types, returns, ofNull }: Signature<Result>,
+  compile: (question: string) => Answer<Args, Result>,
+): void {
+  const questions = new LRUCache<string, Answer<Args, Result>>({ max: QUESTIONS_REMEMBERED_MAX });
   connection.registerScalarFunction(
     DuckDBScalarFunction.create({
       name,
       parameterTypes: [...types, VARCHAR],
-      returnType: BOOLEAN,
+      returnType: returns,
       mainFunction: (_info, input, output) => {
         if (input.rowCount === 0) return;
         const question = input.getColumnVector(types.length).getItem(0) as string;
-        let holds = questions.get(question);
-        if (!holds) {
-          holds = compile(question);
-          questions.set(question, holds);
+        let answer = questions.get(question);
+        if (!answer) {
+          answer = compile(question);
+          questions.set(question, answer);
         }
         const columns = types.map((_, i) => input.getColumnVector(i));
         for (let row = 0; row < input.rowCount; row++) {
           const args = columns.map((column) => column.getItem(row));
-          output.setItem(row, !args.includes(null) && holds(...(args as Args)));
+          output.setItem(row, args.includes(null) ? ofNull : answer(...(args as Args)));
         }
         output.flush();
       },

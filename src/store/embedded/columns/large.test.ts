@@ -5,10 +5,11 @@ import * as fc from "fast-check";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { compileCondition, type Condition } from "../../../model/condition.ts";
-import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
+import { compileCondition, type Condition, type Scalar } from "../../../model/condition.ts";
+import type { Event, EventDraft, JsonObject, JsonValue } from "../../../model/event.ts";
+import type { Aggregations } from "../../../model/query.ts";
 import { conditions, drafts } from "../../arbitrary.ts";
-import type { Store } from "../../store.ts";
+import { projectedValues, type Store } from "../../store.ts";
 import { openEmbedded, rebuildColumns } from "../embedded.ts";
 
 // Events that are as large as the API takes them, in forms that make them larger still for whoever spells them out.
@@ -93,6 +94,69 @@ test("conditions hold for events that are too large for the columns as they hold
   await rebuildColumns({ ...options(), onProgress: () => undefined });
   store = await openEmbedded(options());
   await agree(asked.slice(0, 15));
+});
+
+test("aggregations, orders and projections see in events that are too large for the columns what they see in others", async () => {
+  const random = fc.sample(drafts(now - HOUR_MS, now), { numRuns: 80, seed: 11 });
+  const pad = { pad: "x".repeat(20_000) };
+  await append(
+    random.flatMap((one) => [
+      { ...one, type: "plain" },
+      { ...one, type: "padded", raw: { ...pad, ...one.raw } },
+    ]),
+  );
+  const fields = [
+    "raw.mixed",
+    "raw.list",
+    "raw.ports",
+    "raw.flag",
+    "raw.user",
+    "raw.dst_port",
+    "raw.a",
+    "raw.a.b",
+    "raw.a.c",
+  ];
+  const aggs: Aggregations = fields.flatMap((field) => [
+    {
+      name: `terms ${field}`,
+      aggregation: {
+        kind: "terms" as const,
+        field,
+        size: 20,
+        aggs: [{ name: "inner", aggregation: { kind: "cardinality" as const, field: "raw.ports" } }],
+      },
+    },
+    { name: `stats ${field}`, aggregation: { kind: "stats" as const, field } },
+    { name: `count ${field}`, aggregation: { kind: "count" as const, field } },
+    { name: `histogram ${field}`, aggregation: { kind: "histogram" as const, field, interval: 1e20, aggs: [] } },
+  ]);
+  const answer = async (type: string) => {
+    const condition: Condition = { kind: "test", field: "type", operator: "equals", value: type, ignoreCase: false };
+    const found = await store.events.search({ condition, sort: [], limit: 0, aggs });
+    const orders: JsonValue[] = [];
+    for (const field of fields) {
+      const sort = [
+        { field, descending: true },
+        { field: "raw.port", descending: false },
+      ];
+      const { items } = await store.events.search({ condition, sort, limit: 100, aggs: [] });
+      orders.push(
+        items
+          .map((text) => JSON.parse(text) as Event)
+          .map(({ raw, timestamp }) => [raw[field.slice(4)] ?? null, timestamp]),
+      );
+    }
+    const rows: (readonly (readonly Scalar[])[])[] = [];
+    for await (const part of store.events.project({ condition, fields }, new AbortController().signal))
+      for (let place = 0; place < part.length; place++) rows.push(projectedValues(part, place));
+    return { aggregations: found.aggregations, orders, rows };
+  };
+  const plain = await answer("plain");
+  expect(plain.rows).toHaveLength(80);
+  expect(plain.aggregations["terms raw.user"]).toMatchObject({
+    buckets: expect.arrayContaining([expect.objectContaining({ key: "alpha" })]),
+  });
+  expect(await answer("padded")).toEqual(plain);
 });
 
 test("many events with much text go to disk in parts, and none is missing or there twice", async () => {

@@ -2,21 +2,30 @@ import { CLASSES, SOURCE_KINDS, sourceName } from "../../../model/event.ts";
 import type { SortKey } from "../../../model/query.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
-import { pointer } from "./where.ts";
+import { largeValuesSql, pointer } from "./where.ts";
 
 // Sorting on any field: numbers first, then text, then truth, false before true; events without the field last, whichever the direction. Severities by how
 // grave they are: descending begins with critical. What is equal goes newest first.
 
-/** `oddBits`: the well-known fields that some row holds in an unexpected form. */
-export function orderSql(sort: readonly SortKey[], platform: string, oddBits: number, parameters: Parameters): string {
+/** Rows in this order, as SQL. */
+export function orderedSql(from: string, sort: readonly SortKey[], platform: string, parameters: Parameters): string {
+  // Values of events that are too large for the columns are read once, and named.
+  const large: string[] = [];
+  const name = (values: string) => `large${large.push(`${values} AS large${large.length}`) - 1}`;
   const keys = sort.flatMap(({ field, descending }) => {
     const direction = descending ? "DESC" : "ASC";
-    return sortValues(field, platform, oddBits, parameters).map((value) => `${value} ${direction} NULLS LAST`);
+    return sortValues(field, platform, parameters, name).map((value) => `${value} ${direction} NULLS LAST`);
   });
-  return [...keys, "ts DESC", "seq DESC"].join(", ");
+  const rows = large.length === 0 ? from : `(SELECT *, ${large.join(", ")} FROM ${from})`;
+  return `${rows} ORDER BY ${[...keys, "ts DESC", "seq DESC"].join(", ")}`;
 }
 
-function sortValues(field: string, platform: string, oddBits: number, parameters: Parameters): string[] {
+function sortValues(
+  field: string,
+  platform: string,
+  parameters: Parameters,
+  name: (values: string) => string,
+): string[] {
   if (field === "timestamp") return ["ts"];
   if (field === "id") return ["seq"];
   if (field === "type") return ["type"];
@@ -31,18 +40,25 @@ function sortValues(field: string, platform: string, oddBits: number, parameters
       ),
     ];
   const hot = hotField(field);
-  if (hot && (hot.bit & oddBits) === 0) return [hot.column];
+  if (hot && (hot.bit & parameters.facts.oddBits) === 0) return [hot.column];
   const own = (type: "string" | "number") => (hot?.type === type ? [hot.column] : []);
-  const extract = (type: "s" | "n" | "b" | "m", rest = "") =>
-    `json_extract_string(rest, ${parameters.bind(pointer(type, field) + rest)})`;
-  const firstIs = (types: string) => `json_type(rest, ${parameters.bind(`${pointer("m", field)}/0`)}) IN (${types})`;
+  const extract = (type: "s" | "n" | "b") => `json_extract_string(rest, ${parameters.bind(pointer(type, field))})`;
+  const several: { readonly json: string; readonly first: string }[] = [
+    { json: "rest", first: parameters.bind(`${pointer("m", field)}/0`) },
+  ];
+  const large = largeValuesSql(field, parameters);
+  if (large !== undefined) several.push({ json: name(large), first: "'/0'" });
+  const firstOf = (types: string) =>
+    several.map(
+      ({ json, first }) =>
+        `CASE WHEN json_type(${json}, ${first}) IN (${types}) THEN json_extract_string(${json}, ${first}) END`,
+    );
   const numbers = [
     ...own("number"),
-    `try_cast(${extract("n")} AS DOUBLE)`,
-    `CASE WHEN ${firstIs("'BIGINT', 'UBIGINT', 'DOUBLE'")} THEN try_cast(${extract("m", "/0")} AS DOUBLE) END`,
+    ...[extract("n"), ...firstOf("'BIGINT', 'UBIGINT', 'DOUBLE'")].map((text) => `try_cast(${text} AS DOUBLE)`),
   ];
-  const texts = [...own("string"), extract("s"), `CASE WHEN ${firstIs("'VARCHAR'")} THEN ${extract("m", "/0")} END`];
-  const truths = [extract("b"), `CASE WHEN ${firstIs("'BOOLEAN'")} THEN ${extract("m", "/0")} END`];
+  const texts = [...own("string"), extract("s"), ...firstOf("'VARCHAR'")];
+  const truths = [extract("b"), ...firstOf("'BOOLEAN'")];
   // The words false and true stand in this order as well.
   return [numbers, texts, truths].map((values) => `coalesce(${values.join(", ")})`);
 }

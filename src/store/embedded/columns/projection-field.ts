@@ -4,7 +4,7 @@ import { QuestionRefused } from "../../store.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { TextNumbers } from "./text-numbers.ts";
-import { codedNames, isCoded, restValuesSql } from "./where.ts";
+import { codedNames, isCoded, largeValuesSql, restValuesSql } from "./where.ts";
 
 // How the values of a field come out of a projection.
 
@@ -36,12 +36,19 @@ export function fieldColumn(field: string, platform: string, parameters: Paramet
   if (isCoded(field)) return codedColumn(field, platform);
   if (field === "type") return textColumn("type", (text) => [text]);
   const hot = hotField(field);
-  if (!hot) return textColumn(restValuesSql(field, parameters), fromJson);
+  if (!hot) return textColumn(otherValuesSql(field, parameters), fromJson);
   if ((parameters.facts.oddBits & hot.bit) !== 0) {
-    const odd = `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${restValuesSql(field, parameters)} END`;
+    const odd = `CASE WHEN (odd & ${hot.bit}) <> 0 THEN ${otherValuesSql(field, parameters)} END`;
     return textColumn(`coalesce(to_json(${hot.column}), ${odd})`, fromJson);
   }
   return hot.type === "string" ? textColumn(hot.column, (text) => [text]) : numberColumn(hot.column, (value) => value);
+}
+
+/** Those that are in no column of their own. */
+function otherValuesSql(field: string, parameters: Parameters): string {
+  const inRest = restValuesSql(field, parameters);
+  const large = largeValuesSql(field, parameters);
+  return large === undefined ? inRest : `coalesce(${inRest}, ${large})`;
 }
 
 function emptyColumn(rows: number): NumberedColumn {

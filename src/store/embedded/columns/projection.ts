@@ -35,8 +35,9 @@ export interface ProjectedRows {
 export interface ProjectionScope {
   /** One for the slice that is being read, one for the next, in turns. */
   readonly connections: readonly [DuckDBConnection, DuckDBConnection];
-  /** As SQL. */
+  /** As SQL whose LOTS are these. */
   readonly rows: string;
+  readonly lots: number;
   readonly patterns: Patterns;
   readonly platform: string;
   /** Well-known fields that some row holds in an unexpected form. */
@@ -172,6 +173,10 @@ export class Projections {
     open.scope?.release();
   }
 
+  async endAll(): Promise<void> {
+    await Promise.all([...this.#open.keys()].map((number) => this.end(number)));
+  }
+
   async #work<T>(open: Open, piece: () => Promise<T>): Promise<T> {
     const done = piece();
     open.work = done.catch(() => undefined);
@@ -213,11 +218,11 @@ function interrupt({ scope }: Open): void {
 }
 
 async function planOf(question: Projection, scope: ProjectionScope, limits: ProjectionLimits): Promise<Plan> {
-  const { rows, platform, oddBits, patterns } = scope;
+  const { rows, lots, platform, oddBits, patterns } = scope;
   const [connection] = scope.connections;
   const { condition, tests = [] } = question;
   const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
-  const parameters = new Parameters({ foreignPatterns, oddBits });
+  const parameters = new Parameters({ foreignPatterns, oddBits }, lots);
   const fields = question.fields.map((field) => fieldColumn(field, platform, parameters));
   const passed = tests.map(
     (test, i) => `CASE WHEN ${conditionSql(test, platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
@@ -236,8 +241,11 @@ async function planOf(question: Projection, scope: ProjectionScope, limits: Proj
   return { fields, slices: await slicesOf(scope, limits), sqlOf };
 }
 
-async function slicesOf({ connections, rows }: ProjectionScope, { sliceRows }: ProjectionLimits): Promise<Slices> {
-  const found = await connections[0].runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`);
+async function slicesOf(
+  { connections, rows, lots }: ProjectionScope,
+  { sliceRows }: ProjectionLimits,
+): Promise<Slices> {
+  const found = await connections[0].runAndReadAll(`SELECT count(*), min(ts), max(ts) FROM ${rows}`, [lots]);
   const [count, first, last] = found.getRows()[0]!.map(Number) as [number, number, number];
   const slices = Math.max(1, Math.min(Math.ceil(count / sliceRows), SLICES_MAX));
   const lengthMs = Math.ceil((last - first + 1) / slices);

@@ -8,14 +8,22 @@ export interface Facts {
   readonly oddBits: number;
 }
 
+/**
+ * How many lots a question sees: the first value of each that reads rows. Written into the SQL, the number would be compared
+ * with what the engine knows of the table when it plans: no row has a higher one, and the test is left out. Rows of a lot
+ * that comes to disk before the plan is carried out would then be read, there and in their tail.
+ */
+export const LOTS = "$1";
+
 const ANYTHING: Facts = { foreignPatterns: new Set(), oddBits: -1 };
 
 /** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
 export class Parameters {
   readonly values: (string | number | boolean)[] = [];
   readonly facts: Facts;
-  constructor(facts: Facts = ANYTHING) {
+  constructor(facts: Facts = ANYTHING, lots = 0) {
     this.facts = facts;
+    this.bind(lots);
   }
   bind(value: string | number | boolean): string {
     this.values.push(value);
@@ -33,7 +41,7 @@ export class Parameters {
   /** The same values, to go on from. */
   copy(): Parameters {
     const copy = new Parameters(this.facts);
-    copy.values.push(...this.values);
+    copy.values.splice(0, copy.values.length, ...this.values);
     return copy;
   }
 }

@@ -5,6 +5,7 @@ import { amendTable, withChanges, type AmendedRows } from "./amend.ts";
 import { appendRows } from "./chunk.ts";
 import type { Engine } from "./engine.ts";
 import type { PackedRows } from "./rows.ts";
+import { LOTS } from "./sql.ts";
 import { columnList } from "./table.ts";
 
 // Where the rows of the columns lie. New ones go into a table in memory, the tail. A full tail becomes a lot: it moves to
@@ -44,8 +45,9 @@ interface Tail {
 
 /** Where a question's rows are; they stay there until it is released. */
 export interface Snapshot {
-  /** All rows, as SQL. */
+  /** All rows, as SQL whose LOTS are these. */
   readonly from: string;
+  readonly lots: number;
   /** Those on disk, and the word for a state of the disk: as long as it is the same, so are they. */
   readonly disk: string;
   readonly diskState: string;
@@ -311,10 +313,11 @@ export class Tails {
   snapshot(): Snapshot {
     const tails = this.#tails.filter(({ isOnDisk, isGivenUp }) => !isOnDisk && !isGivenUp);
     for (const tail of tails) tail.readers++;
-    const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${this.#lotsOnDisk}`;
+    const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${LOTS}`;
     const inMemory = tails.filter(({ rows }) => rows > 0).map(({ lot }) => `SELECT * FROM tail.t${lot}`);
     return {
       from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
+      lots: this.#lotsOnDisk,
       disk: `(${disk})`,
       diskState: `${this.#lotsOnDisk} ${this.#removals} ${this.#amendments}`,
       diskLatest: this.#diskLatest,

@@ -334,6 +334,15 @@ function valuesSql(field: string, platform: string, parameters: Parameters): str
   return hot ? `coalesce(to_json(${hot.column}), ${inRest})` : inRest;
 }
 
+/**
+ * The values of a field, as a list in JSON, of a row that has no `rest` because it would be too long; undefined where there
+ * is no such row. The event is read each time that this is looked at.
+ */
+export function largeValuesSql(field: string, parameters: Parameters): string | undefined {
+  if ((parameters.facts.oddBits & LARGE) === 0) return undefined;
+  return `CASE WHEN (odd & ${LARGE}) <> 0 THEN event_values(ts, seq, ${parameters.bind(field)}) END`;
+}
+
 /** The values of a field that stand in `rest`, as JSON. */
 export function restValuesSql(field: string, parameters: Parameters): string {
   // Looking for the key is much cheaper than parsing, and most rows have one of the four, or none.

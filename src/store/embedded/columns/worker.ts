@@ -15,7 +15,7 @@ import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { MEMORY_LIMIT, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
-import { orderSql } from "./order.ts";
+import { orderedSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
@@ -48,6 +48,8 @@ const journal = new DayReaders(settings);
 let engine: Engine;
 let follower: Follower;
 let idle: DuckDBConnection[] = [];
+/** Those that are being asked. */
+const asked = new Set<DuckDBConnection>();
 const waiting: (() => void)[] = [];
 let busy = 0;
 let followTimer: NodeJS.Timeout | undefined;
@@ -62,6 +64,7 @@ let dayEnds: DayEnd[] = [];
 /** Why the columns must be built anew, until they are. */
 let broken: string | undefined;
 let isOpen = false;
+let isClosing = false;
 
 async function start(): Promise<void> {
   engine = await openEngine(settings.dataDir, { onDropped: (reason) => void (dropped = reason), readEvent });
@@ -109,7 +112,8 @@ function scheduleFollow(): void {
 }
 
 function restIfUnused(): void {
-  if (projections.size > 0 || follower.tails.areMoving || !readers.areGoneFor(restMs)) return;
+  // What could not be mended waits for a question: nobody listens here.
+  if (broken !== undefined || projections.size > 0 || follower.tails.areMoving || !readers.areGoneFor(restMs)) return;
   // Whoever comes meanwhile waits, as for everything that makes it ready. Damage is met again by the next question.
   ready = ready.then(() => follower.alone(() => forgetCopies(engine.connection, MEMORY_LIMIT)).catch(() => undefined));
 }
@@ -139,12 +143,12 @@ async function askInTurn<T>(answer: (question: Question) => Promise<T>): Promise
   try {
     await ready.catch(() => undefined);
     if (broken !== undefined) mend(broken, engine);
-    const asked = engine;
+    const current = engine;
     try {
       return await askOnce(answer);
     } catch (error) {
       if (!isDamage(error)) throw error;
-      mend(error instanceof Error ? error.message : String(error), asked);
+      mend(error instanceof Error ? error.message : String(error), current);
       return await askOnce(answer);
     }
   } finally {
@@ -156,11 +160,13 @@ async function askInTurn<T>(answer: (question: Question) => Promise<T>): Promise
 async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T> {
   await ready;
   await follower.catchUp();
+  refuseAtTheEnd();
   const owner = engine;
   const connection = idle.pop() ?? (await engine.instance.connect());
   const snapshot = follower.tails.snapshot();
   let timer: NodeJS.Timeout | undefined;
   let late = false;
+  asked.add(connection);
   try {
     timer = setTimeout(() => {
       late = true;
@@ -171,18 +177,23 @@ async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T
       return rowsOf(connection, sql, values);
     };
     const parametersFor = async (...conditions: Condition[]) =>
-      new Parameters({
-        foreignPatterns: await patterns.refusedOf(conditions, connection),
-        oddBits: follower.oddBits,
-      });
+      new Parameters(
+        { foreignPatterns: await patterns.refusedOf(conditions, connection), oddBits: follower.oddBits },
+        snapshot.lots,
+      );
     return await answer({ run, parametersFor, snapshot });
   } catch (error) {
     throw late ? tookTooLong(QUESTION_MS_MAX) : ofMemory(error, busy === 1);
   } finally {
     clearTimeout(timer);
+    asked.delete(connection);
     snapshot.release();
     if (owner === engine) idle.push(connection);
   }
+}
+
+function refuseAtTheEnd(): void {
+  if (isClosing) throw new StoreUnavailable("closed", "the store is being closed");
 }
 
 const patterns = new Patterns();
@@ -205,7 +216,8 @@ const projections = new Projections(projectionLimits, async ({ fromMs, toMs }) =
     snapshot.release();
     for (const connection of connections) connection.closeSync();
   };
-  return { connections, rows, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
+  const { lots } = snapshot;
+  return { connections, rows, lots, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
 });
 
 function rangeSql({ fromMs, toMs }: TimeRange): string {
@@ -343,9 +355,8 @@ const api = {
       const places: ListPlace[] = [];
       if (query.limit > 0) {
         const ordered = parameters.copy();
-        const order = orderSql(query.sort, settings.platform, oddBits, ordered);
-        const rows = await run(`SELECT ts, seq FROM ${matching} ORDER BY ${order} LIMIT ${query.limit}`, ordered);
-        places.push(...rows.map(toPlace));
+        const rows = orderedSql(matching, query.sort, settings.platform, ordered);
+        places.push(...(await run(`SELECT ts, seq FROM ${rows} LIMIT ${query.limit}`, ordered)).map(toPlace));
       }
       return { total, places, aggregations };
     });
@@ -389,7 +400,8 @@ const api = {
     await readers.during(() => projections.begin(number, question));
   },
 
-  projectedRows(number: number): Promise<ProjectedRows> {
+  async projectedRows(number: number): Promise<ProjectedRows> {
+    refuseAtTheEnd();
     return projections.rows(number);
   },
 
@@ -435,6 +447,11 @@ const api = {
     clearTimeout(followTimer);
     clearInterval(flushTimer);
     clearInterval(restTimer);
+    // Whoever asked may have gone; an engine that is closed under a question takes the process with it.
+    isClosing = true;
+    for (const connection of asked) connection.interrupt();
+    await projections.endAll();
+    await readers.haveGone();
     await ready;
     await follower.catchUp();
     await follower.tails.flush();

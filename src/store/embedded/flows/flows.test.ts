@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import pino from "pino";
 import { afterEach, expect, test } from "vitest";
@@ -57,6 +58,20 @@ const rowAt = (windowStartMs: number, srcPort = 1): FlowRow => ({
 });
 const rowsAt = (start: number, count: number) =>
   flowRowsOf(Array.from({ length: count }, (_, nth) => rowAt(start, nth & 0xffff)));
+
+test("a question that is put as the store is closed is answered, also while what was read is being forgotten", async () => {
+  const dataDir = newFolder();
+  const talkers = { filter: { fromMs: DAY, toMs: DAY + DAY_MS }, dimension: "src", by: "bytes", limit: 5 } as const;
+  for (let round = 0; round < 8; round++) {
+    const flows = await Flows.open({ dataDir, indexPrefix: "site", restMs: 4, log, now: () => DAY });
+    if (round === 0) await flows.append(rowsAt(DAY, 50_000), "batch");
+    await flows.topTalkers(talkers);
+    await sleep(4 + round);
+    const asked = flows.topTalkers(talkers);
+    await flows.close();
+    expect(await asked).toHaveLength(1);
+  }
+});
 
 test("the day's unit is made at the start, the others with their first row, and each has its day's name", async () => {
   const folder = newFolder();

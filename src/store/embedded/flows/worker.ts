@@ -362,7 +362,9 @@ const api = {
   /** Brings everything into the columns of its unit and lets go of the files. */
   async close(): Promise<void> {
     clearInterval(restTimer);
-    await Promise.allSettled(running);
+    // Those that wait for the rest, or for their turn, as well: they would ask an engine that is closed.
+    await readers.haveGone();
+    await rest;
     await change(async ({ instance, units, idle, writer }) => {
       for (const unit of await units.opened()) await units.write(unit, true);
       for (const connection of [...idle, writer]) connection.closeSync();
