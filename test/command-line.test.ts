@@ -109,6 +109,8 @@ describe("keys", () => {
     [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "999999999d"], 2, /year 9999/],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:read"], 2, /all has every scope in it and stands alone/],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:reed"], 2, /Not a scope: events:reed\./],
     [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Not a scope: an empty one\./],
     [
       ["keys", "create", "--name", "", "--scopes", "foo", "--plan", "gold", "--expires", "yesterday"],

@@ -92,6 +92,19 @@ test("rules lint looks at Sigma as the import would read it; rules test passes i
   expect(lint.stdout).toContain(`${path}:6: detection.selection.CommandLine|re: `);
   expect(lint.stdout).toMatch(/Odd tool +level +odd is not known: medium is taken[^]*2 rules: 1 fault, 1 hint\./);
   expect(lint.code).toBe(1);
+  const expand = SIGMA.replace(/---[^]*/, "")
+    .replace("Image|endswith", "User|expand")
+    .replace("\\odd.exe", "%admins%");
+  const placeholder = write("expand.yml", expand);
+  const mapping = write("mapping.yaml", "placeholders: { admins: [ann] }\n");
+  expect(await tocsin(["rules", "lint", placeholder])).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/expand\.yml:\d+: detection\.selection\.User\|expand: .*admins/),
+  });
+  expect(await tocsin(["rules", "lint", placeholder, "--mapping", mapping])).toMatchObject({
+    code: 0,
+    stdout: "1 rule: 0 faults, 0 hints.\n",
+  });
   const run = await tocsin(["rules", "test", path]);
   expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 file of Sigma passed over/) });
 });
@@ -122,7 +135,9 @@ describe("rules import", () => {
 
     for (const dryRun of [["--dry-run"], []]) {
       const again = await tocsin(["rules", "import", ...paths, ...dryRun, "--data-dir", data]);
-      expect(again.stdout).toMatch(/site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already/);
+      expect(again.stdout).toMatch(
+        /site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already: .*PUT \/v1\/rules/,
+      );
       expect(again.code).toBe(1);
     }
 
@@ -210,6 +225,7 @@ describe("rules import", () => {
       code: 2,
       stderr: expect.stringMatching(/The mapping has 1 fault:\n {2}line 2: fields\.a: not a field/),
     });
+    expect(await tocsin(["rules", "lint", sigma, "--mapping", mapping])).toEqual(wrong);
     const nobody = await tocsin(["rules", "import", sigma, "--url", "http://127.0.0.1:9", "--key", "k"]);
     expect(nobody).toMatchObject({ code: 1, stderr: expect.stringMatching(/No service answers/) });
   });

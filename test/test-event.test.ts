@@ -152,3 +152,20 @@ test("in words; and what is wrong is told with its remedy", async () => {
   expect(nobody).toMatchObject({ code: 1, stderr: expect.stringContaining("No service answers") });
   expect(keyless).toMatchObject({ code: 2 });
 });
+
+test("a sender that is not among the allowed ones is told where to look", async () => {
+  const dataDir = join(folder, "closed");
+  const key = await makeKey(dataDir);
+  const closed = await startTocsin(dataDir, {
+    env: { ...env, TOCSIN_SYSLOG_PORT: "0", TOCSIN_COLLECTORS_ALLOWED_SENDERS: "192.0.2.1" },
+  });
+  try {
+    const told = await tocsin(["test-event", "syslog"], { ...env, TOCSIN_URL: closed.address, TOCSIN_KEY: key });
+    expect(told).toMatchObject({ code: 1, stdout: "" });
+    expect(told.stderr).toContain(
+      "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders",
+    );
+  } finally {
+    await closed.stop("SIGKILL");
+  }
+});

@@ -79,7 +79,9 @@ describe("POST /v1/rules/import", () => {
         {
           name: "sigma.tried_second",
           place: "content:6",
-          reasons: ["there is a rule named sigma.tried_second already"],
+          reasons: [
+            expect.stringMatching(/^there is a rule named sigma\.tried_second already: .*PUT \/v1\/rules\/:id/),
+          ],
         },
       ],
       remarks: [],

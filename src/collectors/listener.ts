@@ -38,7 +38,7 @@ export class ListenFailure extends Error {
       cause.code === "EADDRINUSE"
         ? `The ${where}, is taken.\nStop what listens there, ${remedy}.`
         : cause.code === "EACCES"
-          ? `The ${where}, may not be opened by this user.\nTake one above 1023: ${remedy}.`
+          ? `The ${where}, may not be opened by this user.\nTake one above 1023: ${remedy}.\nOr give the service the right to: CAP_NET_BIND_SERVICE; docs/operating.md says how, and how to redirect a port.`
           : `The ${where}, cannot be opened: ${cause.message}.\nSee the setting ${addresses}, or ${remedy}.`,
       { cause },
     );

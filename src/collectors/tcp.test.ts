@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import { ListenFailure } from "./listener.ts";
 import { ipfix, set, template } from "./packets.fixture.ts";
 import { openTcp, type TcpOptions } from "./tcp.ts";
 
@@ -113,4 +114,10 @@ test("a message that does not end within 30 s is cut and handed on as it is; one
   expect(taken.at(-1)).toEqual(BEGINNING);
   silent.write(MESSAGE);
   await expect.poll(() => taken).toHaveLength(4);
+});
+
+test("a port that only root may open: another one, or the right to", () => {
+  const place = { name: "syslog", address: "0.0.0.0", port: 514 };
+  const { message } = new ListenFailure(place, "UDP", Object.assign(new Error("no"), { code: "EACCES" }));
+  expect(message).toMatch(/above 1023: choose another with --syslog-port[^]*CAP_NET_BIND_SERVICE/);
 });

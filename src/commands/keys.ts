@@ -259,8 +259,13 @@ function readName(text: string): string {
 function readScopes(text: string): Scope[] {
   if (text === "all") return [...SCOPES];
   const given = text.split(",").map((scope) => scope.trim());
-  const unknown = given.filter((scope) => !(SCOPES as readonly string[]).includes(scope));
-  if (unknown.length === 0) return given as Scope[];
+  const unknown = given.filter((scope) => scope !== "all" && !(SCOPES as readonly string[]).includes(scope));
+  if (unknown.length === 0) {
+    if (!given.includes("all")) return given as Scope[];
+    throw new InvalidArgumentError(
+      "all has every scope in it and stands alone: leave the others out, or leave it out.",
+    );
+  }
   const named = unknown.map((scope) => scope || "an empty one");
   throw new InvalidArgumentError(`Not a scope: ${named.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
 }

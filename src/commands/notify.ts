@@ -22,7 +22,8 @@ With the settings that the service would have. Nothing is stored and nothing is 
 
 Examples:
   tocsin notify test slack
-  TOCSIN_NOTIFICATIONS_EMAIL_HOST=mail.example.com tocsin notify test email
+  tocsin notify test email --notifications-email-host mail.example.com \\
+    --notifications-email-from tocsin@example.com --notifications-email-to you@example.com
 
 Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the channel is not configured or the configuration is wrong.`,
     )

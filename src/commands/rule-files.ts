@@ -1,10 +1,18 @@
 import { globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { RuleFile } from "../detection/rule-file.ts";
+import type { MappingFault } from "../sigma/mapping.ts";
 import type { ImportFormat } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_WRONG_USE } from "./failure.ts";
+import { countOf } from "./settings.ts";
 
 // The files that a command about rules is given: files by name, folders with everything in them that is YAML.
+
+/** The flag and what it says, of every command that reads Sigma. */
+export const MAPPING_OPTION = [
+  "--mapping <file>",
+  "where Sigma's log sources and fields are in your events (YAML)",
+] as const;
 
 const FILES_MAX = 50_000;
 const BYTES_MAX = 512 * 1024 * 1024;
@@ -33,6 +41,12 @@ function namesAt(path: string): string[] {
 /** Sigma rules have these at their top; ours do not. */
 export function formatOf(content: string): ImportFormat {
   return /^(detection|correlation|logsource|filter|action):/m.test(content) ? "sigma" : "tocsin";
+}
+
+/** A mapping is of no use as long as there is a fault in it. */
+export function mappingFailure(faults: readonly MappingFault[]): CommandFailure {
+  const lines = faults.map(({ line, path, message }) => `  line ${line}: ${path === "" ? "" : `${path}: `}${message}`);
+  return new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);
 }
 
 export function readText(path: string): string {

@@ -2,7 +2,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
 import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
-import { formatOf, readRuleFiles, readText } from "./rule-files.ts";
+import { formatOf, MAPPING_OPTION, mappingFailure, readRuleFiles, readText } from "./rule-files.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
@@ -26,7 +26,7 @@ export function addRulesImport(rules: Command, paths: string): void {
     .command("import")
     .argument("<paths...>", paths)
     .description("make rules out of Sigma rules or rule files")
-    .option("--mapping <file>", "where Sigma's log sources and fields are in your events (YAML)")
+    .option(...MAPPING_OPTION)
     .option("--format <format>", "sigma or tocsin; by itself each file is told by what is in it", readFormat)
     .option("--dry-run", "only say what would be made")
     .option("--disabled", "make the rules, but do not enable them")
@@ -80,12 +80,7 @@ async function importHere(
 ): Promise<ImportResult> {
   const { readRules, makeRules, remarksOnTaken } = await import("../sigma/rule-import.ts");
   const read = readRules(question);
-  if ("mappingFaults" in read) {
-    const lines = read.mappingFaults.map(
-      ({ line, path, message }) => `  line ${line}: ${path === "" ? "" : `${path}: `}${message}`,
-    );
-    throw new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);
-  }
+  if ("mappingFaults" in read) throw mappingFailure(read.mappingFaults);
   const make = (create: CreateRules) => makeRules(read.rules, create);
   const made = dryRun ? await make(await rehearseHere(loaded)) : await withRulebook(loaded, make);
   const refused = [...read.refused, ...made.refused];

@@ -3,7 +3,7 @@ import type { Hint } from "../detection/lint.ts";
 import type { RuleDocument, RuleFile, RuleFileFault } from "../detection/rule-file.ts";
 import { sourceNames } from "../model/event.ts";
 import { EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
-import { formatOf, readRuleFiles } from "./rule-files.ts";
+import { formatOf, MAPPING_OPTION, mappingFailure, readRuleFiles, readText } from "./rule-files.ts";
 import { addRulesImport } from "./rules-import.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
@@ -56,11 +56,15 @@ interface LintHint extends Hint {
 async function lintSigma(
   command: Command,
   files: readonly RuleFile[],
+  mappingPath: string | undefined,
 ): Promise<{ rules: number; faults: RuleFileFault[]; hints: LintHint[] }> {
   const { settings } = requireSettings(command);
   const { importSigma } = await import("../sigma/import.ts");
+  const { readMapping } = await import("../sigma/rule-import.ts");
+  const read = mappingPath === undefined ? undefined : readMapping(readText(mappingPath), settings.platform);
+  if (read && "faults" in read) throw mappingFailure(read.faults);
   const sigma = files.filter(({ content }) => formatOf(content) === "sigma");
-  const outcomes = importSigma(sigma, { sources: sourceNames(settings.platform) });
+  const outcomes = importSigma(sigma, { mapping: read?.mapping, sources: sourceNames(settings.platform) });
   const told = (
     { file, line, title }: (typeof outcomes)[number],
     { place, message }: { place: string; message: string },
@@ -133,16 +137,17 @@ function addLint(rules: Command): void {
     .command("lint")
     .argument("<paths...>", PATHS)
     .description("find faults in rule files and in Sigma, and what is most likely not meant")
+    .option(...MAPPING_OPTION)
     .option("--strict", "fail on hints too")
     .option("--json", "as one JSON object");
   addSettingFlags(command, ["platform", "timezone"])
     .addHelpText(
       "after",
-      "\nExamples:\n  tocsin rules lint site-rules/\n  tocsin rules lint doors.yaml --strict --json",
+      "\nExamples:\n  tocsin rules lint site-rules/\n  tocsin rules lint doors.yaml --strict --json\n  tocsin rules lint sigma/rules --mapping mapping.yaml",
     )
-    .action(async (paths: string[], { strict, json }: { strict?: true; json?: true }) => {
+    .action(async (paths: string[], { mapping, strict, json }: { mapping?: string; strict?: true; json?: true }) => {
       const own = await readDocuments(command, paths);
-      const sigma = await lintSigma(command, own.files);
+      const sigma = await lintSigma(command, own.files, mapping);
       const { lintRule } = await import("../detection/lint.ts");
       const hints = [
         ...own.documents.flatMap((document) => {

@@ -40,7 +40,10 @@ export function addTestEvent(program: Command): void {
     .argument("<source>", `${TEST_SOURCES.join(", ")}; also as events have it: platform_network`, readSource)
     .description("send one event through the whole path of a running service")
     .option("--url <address>", `of the service (or ${CLIENT_VARIABLES.url}; default: as the settings say)`)
-    .option("--key <key>", `its API key, with events:read and events:write (or ${CLIENT_VARIABLES.key})`)
+    .option(
+      "--key <key>",
+      `its API key, with events:read, events:write and, for the rules, alerts:read (or ${CLIENT_VARIABLES.key})`,
+    )
     .option("--json", "as one JSON object");
   addSettingFlags(command, ["host", "port", "collectors.access_secret"])
     .addHelpText(
@@ -135,6 +138,11 @@ function lineBody({ collector, line }: { collector: string; line: string }): unk
   return collector === "eve" ? JSON.parse(line) : line;
 }
 
+const WHERE_TO_LOOK =
+  "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders does not name.";
+/** What a socket says when the other side has ended it before it had all. */
+const CLOSED_BY_PEER: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+
 async function sendLine({ url }: Service, { address, port }: Listener, line: string): Promise<string> {
   // A listener on every interface is reached where the service is; one on a single address only there.
   const isEvery = address === "0.0.0.0" || address === "::";
@@ -145,7 +153,10 @@ async function sendLine({ url }: Service, { address, port }: Listener, line: str
     socket.end(`${line}\n`);
     await once(socket, "close");
   } catch (error) {
-    const message = `Port ${port} of ${host} cannot be reached: ${(error as Error).message}`;
+    const { code = "", message: reason } = error as NodeJS.ErrnoException;
+    const message = CLOSED_BY_PEER.has(code)
+      ? `Port ${port} of ${host} closed the connection (${code}).\n${WHERE_TO_LOOK}`
+      : `Port ${port} of ${host} cannot be reached: ${reason}`;
     throw new CommandFailure(message, EXIT_FAILED, { cause: error });
   }
   return `TCP to ${host} port ${port}`;
@@ -157,7 +168,7 @@ async function findEvent(service: Service, marker: string): Promise<Event> {
     if (event) return event;
   }
   throw new CommandFailure(
-    `It was sent, but no event came of it within ${FOUND_MS_MAX / 1000} s.\nGET /v1/collectors says what was refused and why; the marker is ${marker}.`,
+    `It was sent, but no event came of it within ${FOUND_MS_MAX / 1000} s; the marker is ${marker}.\n${WHERE_TO_LOOK}`,
   );
 }
 

@@ -329,7 +329,7 @@ function nameTaker(taken: Iterable<string>): (name: string) => string | undefine
 }
 
 function takenWords(name: string): string {
-  return `there is a rule named ${name} already`;
+  return `there is a rule named ${name} already: change that one with PUT /v1/rules/:id, delete it first, or take another name`;
 }
 
 function tooManyWords(): string {

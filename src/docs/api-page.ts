@@ -2,7 +2,7 @@ import { PROBLEMS } from "../api/problems.ts";
 import { settingEntries } from "../config/config.ts";
 import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
 import { CLASSES, SEVERITIES, sourceNames, WELL_KNOWN_FIELDS } from "../model/event.ts";
-import { PLANS, SCOPES } from "../model/key.ts";
+import { PLANS, SCOPES, type Scope } from "../model/key.ts";
 import { code, markdownTable } from "./markdown.ts";
 
 // docs/api.md, from the OpenAPI document of the service and from the tables it is built on.
@@ -45,7 +45,8 @@ Printed by \`npm run docs\` from the code; change that, not this page. A running
 
 Every request to \`/v1\` and \`/api/v1\` carries \`Authorization: Bearer <key>\`. Answers are JSON: \`data\`, \`meta\` (the request id
 and the time) and on lists \`pagination\`; those about flows have no envelope. Times are ISO 8601; those that are returned are UTC.
-An unknown parameter or field is refused, never ignored.
+An unknown parameter or field is refused, never ignored. \`/healthz\`, \`/readyz\`, \`/metrics\`, \`/docs\` and \`/openapi.json\` need no key,
+count for no limit and look at no parameters.
 
 A body may be gzipped (\`Content-Encoding: gzip\`). Unpacked it is at most as large as the settings \`body_limits\` say: by default
 ${defaultOf("body_limits.submit_bytes")} bytes, and ${defaultOf("body_limits.batch_bytes")} of a batch, an import of rules and what is collected.
@@ -97,7 +98,12 @@ ${Object.keys(WELL_KNOWN_FIELDS).map(code).join(", ")}.
 
 ## Keys, scopes and limits
 
-Scopes: ${SCOPES.map(code).join(", ")}. A call that lacks one is answered with 403, and the message names it.
+A key has one or more scopes. A call that lacks one is answered with 403, and the message names it.
+
+${markdownTable(
+  ["scope", "opens"],
+  SCOPES.map((scope) => [code(scope), scopeWords(scope)]),
+)}
 
 ${markdownTable(
   ["plan", "requests a minute", "requests a UTC day"],
@@ -105,8 +111,28 @@ ${markdownTable(
 )}
 
 These are the defaults of the settings \`plans\`. \`X-RateLimit-Limit\`, \`X-RateLimit-Remaining\` and \`X-RateLimit-Reset\`
-(epoch seconds) on every answer describe the window with the least left; 429 adds \`Retry-After\`.
+(epoch seconds) on every answer of \`/v1\` and \`/api/v1\` describe the window with the least left; 429 adds \`Retry-After\`.
 `;
+}
+
+type CollectorScope = Extract<Scope, `collect:${string}`>;
+
+const SCOPE_WORDS: Record<Exclude<Scope, CollectorScope>, string> = {
+  "events:read":
+    "events, one by one, in lists, searches, exports and `/v1/stream`; flows; what `/v1/collectors` and `/v1/enrichment` say",
+  "events:write": "submitting events; all of `/v1/collect`",
+  "alerts:read": "alerts with their events, in lists and `/v1/stream`; their totals; notifications",
+  "alerts:write": "moving, commenting and judging alerts; sending notifications again",
+  "rules:read": "rules; with `events:read` simulations",
+  "rules:write":
+    "making, importing, changing and deleting rules and exceptions; with `alerts:write` resolving an alert with an exception",
+  "keys:manage": "keys: listing and revoking all, making and rotating those with no more scopes than its own",
+};
+
+function scopeWords(scope: Scope): string {
+  return scope in SCOPE_WORDS
+    ? SCOPE_WORDS[scope as keyof typeof SCOPE_WORDS]
+    : `\`POST /v1/collect/${scope.slice(scope.indexOf(":") + 1)}\``;
 }
 
 function operationSection(title: string, operation: Operation, document: OpenApiDocument): string {

@@ -23,6 +23,8 @@ A setting is looked for in four places; the last one that has it wins:
 4. its flag: the name in the file with dashes for dots and underscores, so that \`retention.events_days\` is
    \`--retention-events-days\`.
 
+They are read at a start: a setting that is changed needs a restart.
+
 \`tocsin check\` says what would be used and where each value comes from, and starts nothing. Every fault is reported at
 once, with the place it stands in and what is allowed there. A name that is not a setting is a fault too, and so are files,
 sockets and addresses that the service could not use, and a port that two would open: each is looked at by the part that

@@ -62,8 +62,7 @@ export type CreateRules = (
 
 export function readRules(question: ImportQuestion): ReadRules | { readonly mappingFaults: readonly MappingFault[] } {
   const { files, platform, timezone, enabled } = question;
-  const parsed =
-    question.mapping === undefined ? undefined : parseMapping(question.mapping.replaceAll("{platform}", platform));
+  const parsed = question.mapping === undefined ? undefined : readMapping(question.mapping, platform);
   if (parsed && "faults" in parsed) return { mappingFaults: parsed.faults };
   const sigma = readSigmaRules(files, { mapping: parsed?.mapping, platform, enabled });
   const own = readOwnRules(files, { platform, timezone, enabled });
@@ -72,6 +71,11 @@ export function readRules(question: ImportQuestion): ReadRules | { readonly mapp
     refused: [...sigma.refused, ...own.refused],
     remarks: [...sigma.remarks, ...own.remarks],
   };
+}
+
+/** A mapping as people write it: `{platform}` stands for the platform's word. */
+export function readMapping(text: string, platform: string): ReturnType<typeof parseMapping> {
+  return parseMapping(text.replaceAll("{platform}", platform));
 }
 
 export async function makeRules(

@@ -16,7 +16,7 @@ export async function forgetCopies(connection: DuckDBConnection, memoryLimit: st
     await connection.run(`SET memory_limit = '${held + KEPT_BYTES} bytes'`);
   } catch (error) {
     // What is in no file stays.
-    if (!(error instanceof Error) || !/^Out of Memory Error/.test(error.message)) throw error;
+    if (!(error instanceof Error) || !error.message.startsWith("Out of Memory Error")) throw error;
   } finally {
     await connection.run(`SET memory_limit = '${memoryLimit}'`);
   }
