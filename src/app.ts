@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { openAlerts } from "./alerts/alerts.ts";
+import { openAlerts, type AlertsOptions } from "./alerts/alerts.ts";
 import { isBeyond } from "./alerts/room.ts";
 import { Analyst } from "./analysis/analyst.ts";
 import { createServer, type ConnectionLimits } from "./api/server.ts";
@@ -90,7 +90,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? telling.channels : []);
     const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
     const rulebook = await Rulebook.open({ store: store.rules, builtins, now });
-    const addException: typeof rulebook.addException = (...exception) => rulebook.addException(...exception);
+    const addException: AlertsOptions["addException"] = async (ruleId, exception, author) => {
+      const { id, reason } = await rulebook.addException(ruleId, exception, author);
+      return { id, reason, takeBack: () => rulebook.takeBackException(ruleId, id) };
+    };
     const hear = (alert: AlertSummary) => analyst.hear(alert);
     const onCreated = (alert: Alert, { eventId }: Finding) => {
       const events = alert.relatedEvents.map(({ id }) => id);

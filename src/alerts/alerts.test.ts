@@ -33,7 +33,8 @@ beforeAll(async () => {
     telling: { channels: ["email", "webhook"], onResolve: true },
     addException: async (...exception) => {
       exceptions.push(exception);
-      return { id: `exc_${exceptions.length}`, reason: exception[1].reason };
+      const takeBack = async () => void exceptions.splice(exceptions.indexOf(exception), 1);
+      return { id: `exc_${exceptions.length}`, reason: exception[1].reason, takeBack };
     },
   });
 });
@@ -348,6 +349,19 @@ describe("moves", () => {
     );
     expect(exceptions).toHaveLength(told + 1);
   });
+
+  test("of several who resolve it at once, each with an exception, one has its way, and its exception alone", async () => {
+    const id = await make("open");
+    const move = { action: "resolve", resolution: "false_positive" } as const;
+    const exception = { conditions: [{ field: "raw.host", equals: "lab" }] };
+    const told = exceptions.length;
+    const outcomes = await Promise.allSettled(
+      ["anna", "ben", "cleo"].map((actor) => alerts.resolveWithException(id, move, exception, actor)),
+    );
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected", "rejected"]);
+    const winner = ["anna", "ben", "cleo"][outcomes.findIndex(({ status }) => status === "fulfilled")];
+    expect(exceptions.slice(told).map(([, , author]) => author)).toEqual([winner]);
+  });
 });
 
 describe("who is told", () => {
@@ -410,7 +424,7 @@ describe("who is told", () => {
       store,
       now: () => clock,
       telling: { channels: ["email"], onResolve: false },
-      addException: async (_, { reason }) => ({ id: "exc_1", reason }),
+      addException: async (_, { reason }) => ({ id: "exc_1", reason, takeBack: async () => undefined }),
     });
     await quiet.raise([finding([1])], undefined);
     const { id } = await onlyAlert();

@@ -24,9 +24,14 @@ const UNRESOLVED_MAX = 10_000;
 /** The moves that people are told of. */
 const TOLD_MOVES: Partial<Record<Move["action"], NotificationReason>> = { resolve: "resolved", reopen: "reopened" };
 
+export interface AddedException extends MadeException {
+  /** What it was made for has not come about. */
+  takeBack(): Promise<void>;
+}
+
 export interface AlertsOptions {
   readonly store: Pick<Store, "alerts">;
-  readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<MadeException>;
+  readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<AddedException>;
   /** Left out, nobody is told of anything. */
   readonly telling?: Telling;
   readonly now?: () => number;
@@ -93,7 +98,7 @@ export class Alerts {
   async raise(findings: readonly Finding[], detected: Detected | undefined): Promise<void> {
     if (findings.length === 0 && !detected) return;
     const { created, happenings, beyond } = await this.#untilMade(async () => {
-      const bounded = await this.#room.bound(findings);
+      const bounded = await this.#room.bound(findings, this.#now());
       const questions = questionsOf(bounded.findings);
       const places = [...questions.keys()];
       const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
@@ -106,13 +111,12 @@ export class Alerts {
       const timeline = [...changes.timeline, ...told.timeline];
       const { notifications } = told;
       const conflicts = await this.#store.commit({ alerts: changes.alerts, timeline, notifications, detected });
-      return conflicts.length === 0 ? { ...folded, beyond: bounded.beyond } : undefined;
+      if (conflicts.length > 0) return undefined;
+      for (const { alert } of folded.created) this.#room.made(alert.rule.id);
+      return { ...folded, beyond: bounded.beyond };
     });
     this.#beyond.inc(beyond);
-    for (const { alert, finding } of created) {
-      this.#room.made(alert.rule.id);
-      this.#onCreated(alert, finding);
-    }
+    for (const { alert, finding } of created) this.#onCreated(alert, finding);
     for (const { alert, reason } of happenings) if (reason === "severity_raised") this.#onRaised(alert);
   }
 
@@ -125,7 +129,7 @@ export class Alerts {
 
   /**
    * Resolves a false positive and has its rule leave such events out from now on. An alert that cannot be resolved makes no
-   * exception; one that somebody else resolves in the same moment leaves it behind, since it is as true then.
+   * exception; one that somebody else resolves in the same moment takes it back.
    */
   async resolveWithException(
     id: string,
@@ -139,7 +143,12 @@ export class Alerts {
     if (outcome instanceof AlertRefused) throw outcome;
     const reason = exception.reason ?? `false positive: ${id}`;
     const made = await this.#addException(alert.rule.id, { ...exception, reason }, actor);
-    return this.move(id, { ...move, exception: { id: made.id, reason: made.reason } }, actor);
+    try {
+      return await this.move(id, { ...move, exception: { id: made.id, reason: made.reason } }, actor);
+    } catch (error) {
+      await made.takeBack();
+      throw error;
+    }
   }
 
   /** Each alert stands for itself: what one of them does not allow is done with the others all the same. */

@@ -1,20 +1,22 @@
+import { formatTime, startOfDay } from "../lib/time.ts";
 import { isSameAttack, type Finding } from "../model/finding.ts";
 import type { AlertStore } from "../store/store.ts";
 import { questionOf } from "./folding.ts";
 
 // A rule whose alerts nobody resolves, or for which somebody makes up one address after the other, gets no more of them than
-// can be kept. What is beyond that is one attack, whatever its group, and its alert says so.
+// can be kept. What is beyond that is one attack, whatever its group and its time, which the sender may have made up as
+// well, and its alert says so. On another day people are told anew.
 
-/** The key of what is beyond. Keys of groups are lists. */
+/** What the keys of what is beyond begin with. Keys of groups are lists. */
 const BEYOND = "beyond";
-/** After so long without any of it, people are told anew. */
-const BEYOND_MS_MIN = 3_600_000;
+/** Longer than any two events can lie apart. */
+const ALL_MS = 2 ** 50;
 /** Rules come and go; those that are forgotten here are asked about again. */
 const RULES_MAX = 10_000;
 
 /** Whether it stands for what is beyond, and so for nobody in particular. */
 export function isBeyond({ foldKey }: { readonly foldKey: string }): boolean {
-  return foldKey === BEYOND;
+  return foldKey.startsWith(BEYOND);
 }
 
 export class Room {
@@ -29,7 +31,7 @@ export class Room {
   }
 
   /** The same findings, those for which there is no room in another form, and how many these are. */
-  async bound(findings: readonly Finding[]): Promise<{ findings: readonly Finding[]; beyond: number }> {
+  async bound(findings: readonly Finding[], nowMs: number): Promise<{ findings: readonly Finding[]; beyond: number }> {
     if (this.#unresolved.size > RULES_MAX) this.#unresolved.clear();
     const counts = new Map<string, number>();
     for (const { rule } of findings) counts.set(rule.id, (counts.get(rule.id) ?? 0) + 1);
@@ -40,10 +42,10 @@ export class Room {
     const unresolved = await this.#store.countUnresolved(unsure, BEYOND, this.#unresolvedMax);
     for (const [i, id] of unsure.entries()) this.#unresolved.set(id, unresolved[i]!);
     const crowded = findings.filter(({ rule }) => isCrowded(rule.id));
-    return crowded.length === 0 ? { findings, beyond: 0 } : this.#choose(findings, crowded);
+    return crowded.length === 0 ? { findings, beyond: 0 } : this.#choose(findings, crowded, nowMs);
   }
 
-  async #choose(findings: readonly Finding[], crowded: readonly Finding[]) {
+  async #choose(findings: readonly Finding[], crowded: readonly Finding[], nowMs: number) {
     const stored = await this.#store.unresolved(crowded.map(questionOf));
     const withoutAlert = new Set(crowded.filter((_, i) => !stored[i]));
     const left = new Map<string, number>();
@@ -60,7 +62,7 @@ export class Room {
       const isNear = known.some((other) => isSameAttack(other, finding, finding.foldMs));
       if (!isNear && room <= 0) {
         beyond++;
-        return beyondOf(finding, this.#unresolvedMax);
+        return beyondOf(finding, this.#unresolvedMax, nowMs);
       }
       known.push(finding);
       left.set(id, isNear ? room : room - 1);
@@ -81,12 +83,12 @@ export class Room {
   }
 }
 
-function beyondOf(finding: Finding, unresolvedMax: number): Finding {
+function beyondOf(finding: Finding, unresolvedMax: number, nowMs: number): Finding {
   const { name } = finding.rule;
   return {
     ...finding,
-    foldKey: BEYOND,
-    foldMs: Math.max(finding.foldMs, BEYOND_MS_MIN),
+    foldKey: `${BEYOND} ${formatTime(startOfDay(nowMs))}`,
+    foldMs: ALL_MS,
     group: null,
     title: `${name}: ${unresolvedMax.toLocaleString("en")} of its alerts are unresolved, more are counted here`,
     description:

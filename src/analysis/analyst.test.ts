@@ -30,7 +30,7 @@ beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "tocsin-analysis-"));
   const log = pino({ level: "silent" });
   store = await openStore({ dataDir, platform: "platform", indexPrefix: "tocsin", registry: new Registry(), log });
-  alerts = openAlerts({ store, addException: async (_, { reason }) => ({ id: "exc_1", reason }) });
+  alerts = openAlerts({ store, addException: () => Promise.reject(new Error("unasked")) });
 });
 afterAll(async () => {
   await store.close();

@@ -237,6 +237,15 @@ export class Rulebook {
     });
   }
 
+  /** Removes an exception where nobody else has done so. */
+  async takeBackException(id: string, exceptionId: string): Promise<void> {
+    try {
+      await this.removeException(id, exceptionId);
+    } catch (error) {
+      if (!(error instanceof RuleRefused && error.kind === "not_found")) throw error;
+    }
+  }
+
   async #editOne(
     id: string,
     revision: number | undefined,

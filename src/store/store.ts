@@ -250,7 +250,7 @@ export interface AlertStore {
   getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
   /** For each question, of the unresolved alerts that it is about, the one whose last event is the newest. */
   unresolved(questions: readonly UnresolvedQuestion[]): Promise<(Alert | undefined)[]>;
-  /** How many unresolved alerts with another key than this one each of these rules has, counted no further than so many. */
+  /** How many unresolved alerts each of these rules has whose keys begin otherwise, counted no further than so many. */
   countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): Promise<number[]>;
   /**
    * Makes the changes durable. Where an alert has another version than expected nothing is changed and the ids of those

@@ -130,7 +130,7 @@ export class AlertTables {
   countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): number[] {
     const select = this.#sql.read(
       `SELECT count(*) AS n FROM
-       (SELECT 1 FROM alerts WHERE rule_id = ? AND fold_key <> ? AND status <> 'resolved' LIMIT ?)`,
+       (SELECT 1 FROM alerts WHERE rule_id = ?1 AND substr(fold_key, 1, length(?2)) <> ?2 AND status <> 'resolved' LIMIT ?3)`,
     );
     return ruleIds.map((ruleId) => (select.get(ruleId, besides, countMax) as { n: number }).n);
   }
