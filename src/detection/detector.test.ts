@@ -350,6 +350,27 @@ test("a false positive makes an exception of its rule in the same call", async (
   });
 });
 
+test("of several who resolve a false positive at once, the exception of one is left on the rule", async () => {
+  const type = uniqueType();
+  const rule = await makeRule(type);
+  await submit(type, { host: "lab" });
+  const [alert] = await eventually(
+    () => alertsOf(server, rule),
+    (alerts) => expect(alerts).toHaveLength(1),
+  );
+  const answers = await Promise.all(
+    ["first", "second", "third", "fourth"].map((reason) => {
+      const exception = { conditions: [{ field: "raw.host", equals: reason }], reason };
+      const body = { resolution: "false_positive", exception };
+      return server.call("POST", `/v1/alerts/${alert.id}/resolve`, { body });
+    }),
+  );
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409]);
+  const { timeline } = answers.find(({ status }) => status === 200)!.body.data;
+  const { exceptions } = (await server.call("GET", `/v1/rules/${rule.id}`)).body.data;
+  expect(exceptions.map(({ id }: { id: string }) => id)).toEqual([timeline.at(-1).exception.id]);
+});
+
 test("a rule that matches everything folds: every event is counted, and there is one alert", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
