@@ -197,6 +197,21 @@ test("an event that comes far too late is counted as late, not with what is new"
   expect(engine.process(attempts(1, 10_000)).findings).toMatchObject([{ eventCount: 3 }]);
 });
 
+test("an event with more values than count is counted as cut, by each rule that cuts it", () => {
+  const many = (count: number) => Array.from({ length: count }, (_, n) => `192.0.2.${n}`);
+  engine.setRule(bruteForce);
+  engine.process([failure({ src_ip: many(16) })]);
+  expect(engine.metrics()["values_cut"]).toBe(0);
+  engine.process([failure({ src_ip: many(17) })]);
+  const distinct = { ...bruteForce.threshold!, group_by: ["raw.user", "raw.host"], distinct: "raw.src_ip" };
+  engine.setRule(rule({ ...bruteForce, id: "rule_distinct", threshold: distinct }));
+  engine.process([failure({ src_ip: many(17), user: "root", host: "a" })]);
+  engine.process([failure({ src_ip: "192.0.2.1", user: many(5), host: many(4) })]);
+  expect(engine.metrics()["values_cut"]).toBe(4);
+  engine.removeRule("rule_distinct");
+  expect(engine.metrics()["values_cut"]).toBe(4);
+});
+
 test("steps of different kinds, each with the value under a path of its own, make one finding", () => {
   engine.setRule(
     rule({

@@ -99,6 +99,7 @@ export class Engine {
   readonly #matcher = new Matcher<Active>(this.#facts, this.#budget);
   readonly #active = new Map<string, Active>();
   #late = 0;
+  #cut = 0;
   #refused = 0;
 
   constructor({ now, seed, ...limits }: EngineOptions) {
@@ -151,6 +152,7 @@ export class Engine {
     this.#takeOut(active);
     active.tracker.end();
     this.#late += active.tracker.late;
+    this.#cut += active.tracker.cut;
     this.#refused += active.silences?.refused ?? 0;
   }
 
@@ -243,10 +245,12 @@ export class Engine {
 
   metrics(): Record<string, number> {
     let late = this.#late;
+    let cut = this.#cut;
     let waited = 0;
     let refused = this.#refused;
     for (const { tracker, silences } of this.#active.values()) {
       late += tracker.late;
+      cut += tracker.cut;
       waited += silences?.size ?? 0;
       refused += silences?.refused ?? 0;
     }
@@ -258,6 +262,7 @@ export class Engine {
       evicted_single: this.#room.evicted.single,
       evicted_several: this.#room.evicted.several,
       late,
+      values_cut: cut,
       absences_waited_for: waited,
       absences_refused: refused,
       patterns_skipped: this.#budget.skipped,

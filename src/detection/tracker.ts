@@ -88,6 +88,7 @@ export class Tracker<Key extends EventKey = string> {
   readonly #words = new Uint32Array(4);
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
+  #cut = 0;
   #hand = 0;
   /** No group expires before this second; and the one touched longest ago of those that the hand has passed. */
   #restUntil = 0;
@@ -178,6 +179,11 @@ export class Tracker<Key extends EventKey = string> {
     }
   }
 
+  /** Matches with more values than count. */
+  get cut(): number {
+    return this.#cut;
+  }
+
   get late(): number {
     return this.#window?.late ?? 0;
   }
@@ -193,22 +199,25 @@ export class Tracker<Key extends EventKey = string> {
 
   /** Adds the groups that the match belongs to. */
   #place<Known extends Match<Key>>(match: Known, places: Place<Known>[]): void {
-    if (this.#distinctPlace >= 0 && match.values[this.#distinctPlace]!.length === 0) return;
+    if (this.#distinctPlace >= 0) {
+      const different = match.values[this.#distinctPlace]!.length;
+      if (different === 0) return;
+      if (different > COMBINATIONS_MAX) this.#cut++;
+    }
     if (this.#groupPlaces.length === 1) {
       const [paths] = this.#groupPlaces as [readonly number[]];
       const only = paths.length === 1 ? match.values[paths[0]!]! : undefined;
       // By far the most usual, and nothing has to be made for it.
       if (only?.length === 1) places.push({ match, values: only, steps: match.steps });
       else {
-        const lists = paths.map((path) => match.values[path]!);
-        for (const values of combinations(lists)) places.push({ match, values, steps: match.steps });
+        for (const values of this.#groupsOf(match, paths)) places.push({ match, values, steps: match.steps });
       }
       return;
     }
     const found = new Map<string, { values: readonly Scalar[]; steps: number }>();
     for (const [step, paths] of this.#groupPlaces.entries()) {
       if ((match.steps & (1 << step)) === 0) continue;
-      for (const values of combinations(paths.map((path) => match.values[path]!))) {
+      for (const values of this.#groupsOf(match, paths)) {
         const key = JSON.stringify(values);
         const known = found.get(key);
         if (known) known.steps |= 1 << step;
@@ -216,6 +225,12 @@ export class Tracker<Key extends EventKey = string> {
       }
     }
     for (const { values, steps } of found.values()) places.push({ match, values, steps });
+  }
+
+  #groupsOf(match: Match<Key>, paths: readonly number[]): readonly (readonly Scalar[])[] {
+    const lists = paths.map((path) => match.values[path]!);
+    if (lists.reduce((product, { length }) => product * length, 1) > COMBINATIONS_MAX) this.#cut++;
+    return combinations(lists);
   }
 
   /** The group of this place of the stretch. */
