@@ -113,7 +113,7 @@ const ALWAYS_THERE: ReadonlySet<string> = new Set([
   ANY_FIELD,
 ]);
 
-export function existsSql(field: string, parameters: Parameters): string {
+function existsSql(field: string, parameters: Parameters): string {
   if (ALWAYS_THERE.has(field)) return TRUE;
   const hot = hotField(field);
   if (hot) return or([`${hot.column} IS NOT NULL`, isOdd(hot, parameters)]);
