@@ -75,7 +75,11 @@ describe("a rule that is made", () => {
     const body = rule();
     const answers = await Promise.all([1, 2, 3].map(() => server.call("POST", "/v1/rules", { body })));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
-    expect(answers.find(({ status }) => status === 409)!.body.error.code).toBe("conflict");
+    for (const { status, body: answer } of answers) {
+      if (status === 201) continue;
+      expect(answer.error).toMatchObject({ code: "conflict", message: expect.stringContaining(body.name) });
+      expect(answer.error.details).toEqual([{ field: "name", message: "is the name of another rule" }]);
+    }
   });
 });
 
