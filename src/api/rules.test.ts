@@ -129,6 +129,10 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("a group that is no field", { window: "5m", threshold: { count: 2, group_by: ["raw.a", "b"] } }, [
     "threshold.group_by[1]",
   ]);
+  test1("each path of a group that is none", { window: "5m", threshold: { count: 2, group_by: ["raw.a", 5, "b"] } }, [
+    "threshold.group_by[1]",
+    "threshold.group_by[2]",
+  ]);
   const nine = `{{${Array.from({ length: 9 }, (_, i) => `raw.a${i}`).join(" | ")}}}`;
   test1("more paths in one place of a title or a description than are looked at", { title: nine, description: nine }, [
     "description",

@@ -30,17 +30,25 @@ const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list
   return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
 });
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
-const texts = oneOrSeveral(text, LIST_VALUES_MAX);
+const texts = textOrTexts(text, LIST_VALUES_MAX);
 const otherField = z.string().superRefine((path, context) => {
   const fault = path === "id" ? "every id is different" : pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
 const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
 
-/** One value, or a list of which any may hold. Told apart by hand, so that a fault names its place in the list. */
-function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
-  const several = z.array(item).min(1).max(itemsMax);
+/** One text, or a list of which any may hold. */
+function textOrTexts(item: z.ZodString, itemsMax: number) {
   const error = `a text, or a list of 1 to ${itemsMax} texts`;
+  return oneOrSeveral(item, z.array(item).min(1).max(itemsMax), { itemsMax, error });
+}
+
+/** One text or a list of them. Told apart by hand, so that a fault names its place in the list. */
+export function oneOrSeveral<Item extends z.ZodType, List extends z.ZodType>(
+  item: Item,
+  list: List,
+  { itemsMax, error }: { readonly itemsMax: number; readonly error: string },
+) {
   return z.preprocess(
     (input, context) => {
       if (!Array.isArray(input)) return input;
@@ -49,12 +57,12 @@ function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
         context.addIssue({ code: "custom", message: error });
         return input;
       }
-      const parsed = several.safeParse(input);
+      const parsed = list.safeParse(input);
       if (!parsed.success) passIssues(parsed.error, context);
       // What is refused can still be looked at for more.
       return input;
     },
-    z.union([item, several], { error }),
+    z.union([item, list], { error }),
   );
 }
 
@@ -63,9 +71,9 @@ const VALUES = {
   scalar,
   scalars,
   texts,
-  globs: oneOrSeveral(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
-  patterns: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
-  networks: oneOrSeveral(z.string(), LIST_VALUES_MAX),
+  globs: textOrTexts(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
+  patterns: textOrTexts(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
+  networks: textOrTexts(z.string(), LIST_VALUES_MAX),
   bound,
   hours: z.string().max(HOURS_CHARACTERS_MAX),
   otherField,

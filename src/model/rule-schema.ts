@@ -4,7 +4,7 @@ import { BESIDE_OTHERS, passIssues, WITH_NAMES } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { unlessTooMuch } from "../lib/unless-too-much.ts";
 import { CONDITION_DEPTH_MAX } from "./condition.ts";
-import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
+import { fieldTestSchema, keywordSchema, oneOrSeveral } from "./condition-schema.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./query.ts";
@@ -100,17 +100,16 @@ function refuseRepeated(items: readonly string[], context: z.RefinementCtx): voi
   }
 }
 
-export const pathsSchema = z
-  .union(
-    [
-      pathSchema,
-      z.array(pathSchema).min(1).max(GROUP_PATHS_MAX).superRefine(refuseRepeated).meta({ uniqueItems: true }),
-    ],
-    {
-      error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
-    },
-  )
-  .describe("a field path, or a list of them");
+const severalPaths = z
+  .array(pathSchema)
+  .min(1)
+  .max(GROUP_PATHS_MAX)
+  .superRefine(refuseRepeated)
+  .meta({ uniqueItems: true });
+export const pathsSchema = oneOrSeveral(pathSchema, severalPaths, {
+  itemsMax: GROUP_PATHS_MAX,
+  error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
+}).describe("a field path, or a list of them");
 
 function durationSchema(maxMs: number, words: string) {
   return z
