@@ -65,6 +65,31 @@ describe("rules test", () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, tests: [{ rule: "site.logins", line: 9, ok: false }] });
   });
 
+  test("shows the titles of twenty alerts, and how many more there are", async () => {
+    const failing = (alerts: number) =>
+      [
+        "name: site.each",
+        "description: Each one",
+        'title: "At {{raw.door}}."',
+        "severity: low",
+        "conditions: [{ field: type, equals: opened }]",
+        "dedup: { by: raw.door }",
+        "actions: [{ alert: { channels: [] } }]",
+        "tests:",
+        "  - name: all",
+        "    alerts: 0",
+        "    events:",
+        ...Array.from({ length: alerts }, (_, i) => `      - { type: opened, raw: { door: ${i} } }`),
+      ].join("\n");
+    const few = await tocsin(["rules", "test", write("few.yaml", failing(20))]);
+    expect(few.stdout).toMatch(/raises 20 alerts, not 0: "At 0\.", .*, "At 19\."\n/);
+    const path = write("many.yaml", failing(300));
+    const many = await tocsin(["rules", "test", path]);
+    expect(many.stdout).toMatch(/raises 300 alerts, not 0: "At 0\.", .*, "At 19\.", and 280 more\n/);
+    const { tests } = JSON.parse((await tocsin(["rules", "test", path, "--json"])).stdout);
+    expect(tests[0].faults).toEqual([expect.stringMatching(/"At 19\.", and 280 more$/)]);
+  });
+
   test("says the line of a fault, and of a name that stands twice", async () => {
     const path = write("a.yaml", `${RULE.replace("equals", "eqals")}---\n${RULE}---\n${RULE}`);
     const { code, stdout } = await tocsin(["rules", "test", path]);

@@ -34,7 +34,10 @@ const answerSchema = z
 const bodySchema = z.union([
   z.record(z.string(), z.unknown()),
   z.string(),
-  z.array(z.union([z.record(z.string(), z.unknown()), z.string()])).max(POST_ITEMS_MAX),
+  z
+    .array(z.union([z.record(z.string(), z.unknown()), z.string()]))
+    .min(1)
+    .max(POST_ITEMS_MAX),
 ]);
 
 const ABOUT =

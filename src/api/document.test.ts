@@ -208,6 +208,54 @@ describe("the OpenAPI document", () => {
     expect(["one-key", "two keys", "", "k".repeat(256)].map(headerFaults)).toEqual([0, 1, 2, 1]);
   });
 
+  test("refuses, as the service does, a list that is empty or has something twice, and no other", async () => {
+    const rule = { ...document.paths["/v1/rules"].post.requestBody.content["application/json"].example, name: "a.c" };
+    const grouped = (paths: string[]) => ({ ...rule, window: "5m", threshold: { count: 2, group_by: paths } });
+    const telling = (channels: string[]) => ({ ...rule, actions: [{ alert: { channels } }] });
+    const step = { name: "one", conditions: [{ field: "type", equals: "a" }] };
+    const stepping = (...sequence: object[]) => ({ ...rule, conditions: [], threshold: null, window: "5m", sequence });
+    const cases: [path: string, body: object, isTaken: boolean][] = [
+      ...["in", "not_in", "contains", "starts_with", "prefix", "ends_with", "glob", "regex", "cidr"].map(
+        (name): [string, object, boolean] => [
+          "/v1/rules",
+          { ...rule, conditions: [{ field: "raw.a", [name]: [] }] },
+          false,
+        ],
+      ),
+      ["/v1/rules", { ...rule, conditions: [{ keyword: [] }] }, false],
+      ["/v1/rules", { ...rule, conditions: [{ any: [] }] }, false],
+      ["/v1/rules", { ...rule, conditions: [{ not: { all: [] } }] }, false],
+      ["/v1/rules", { ...rule, conditions: [{ any: Array(257).fill(step.conditions[0]) }] }, false],
+      ["/v1/rules", { ...rule, exceptions: [{ reason: "x", conditions: [] }] }, false],
+      ["/v1/rules", { ...rule, actions: [] }, false],
+      ["/v1/rules", { ...rule, dedup: { by: [] } }, false],
+      ["/v1/rules", grouped([]), false],
+      ["/v1/rules", grouped(["raw.a", "raw.a"]), false],
+      ["/v1/rules", telling(["slack", "slack"]), false],
+      ["/v1/rules", stepping(), false],
+      ["/v1/rules", stepping(step), false],
+      ["/v1/rules", stepping(step, { name: "two", conditions: [] }), false],
+      ["/v1/alerts/bulk", { alert_ids: [], action: "reopen" }, false],
+      ["/v1/events/batch", [], false],
+      ["/v1/events/export", { format: "csv", time_range: { from: "2026-11-01", to: "2026-11-02" }, fields: [] }, false],
+      ["/v1/keys", { name: "x", scopes: [] }, false],
+      ["/v1/collect/eve", [], false],
+      ["/v1/events/search", { query: { bool: { must: [], must_not: [], should: [] } } }, true],
+      ["/v1/rules", { ...telling([]), tags: [], references: [], exceptions: [] }, true],
+      ["/v1/rules", { ...stepping(step, { ...step, name: "two" }), name: "a.d" }, true],
+      ["/v1/rules", { ...rule, conditions: [{ any: [{ all: step.conditions }] }], name: "a.e" }, true],
+      ["/v1/rules", { ...grouped(["raw.a", "raw.b"]), name: "a.f" }, true],
+    ];
+    for (const [path, body, isTaken] of cases) {
+      const answer = await server.call("POST", path, { body });
+      const template = path.replace(/^\/v1\/collect\/.*/, "/v1/collect/{name}");
+      const says = { document: bodyFaults(body, template).length === 0, service: answer.status < 400 };
+      expect
+        .soft(says, `${path} ${JSON.stringify(body).slice(0, 400)} ${answer.text}`)
+        .toEqual({ document: isTaken, service: isTaken });
+    }
+  });
+
   function many(count: number, entry: (n: number) => [string, unknown]) {
     return Object.fromEntries(Array.from({ length: count }, (_, n) => entry(n)));
   }

@@ -1,3 +1,4 @@
+import { CONDITION_ITEMS_MAX } from "../model/rule-schema.ts";
 import { JSON_TYPE } from "./body.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { HeaderName } from "./headers.ts";
@@ -111,13 +112,14 @@ function describeConditions(schemas: Record<string, Schema>): void {
       required: [word],
       additionalProperties: false,
     });
+    const several = { type: "array", items: itself, minItems: 1, maxItems: CONDITION_ITEMS_MAX };
     schemas[name] = {
       description: "a test on a field, a keyword, or any, all or not of conditions",
       anyOf: [
         { $ref: `${COMPONENTS}FieldTest${suffix}` },
         { $ref: `${COMPONENTS}Keyword${suffix}` },
-        under("any", { type: "array", items: itself }),
-        under("all", { type: "array", items: itself }),
+        under("any", several),
+        under("all", several),
         under("not", itself),
       ],
     };

@@ -103,6 +103,41 @@ describe("all faults of a request at once", () => {
     );
   });
 
+  test("those of the values of a list, each at its place, of whatever kind they are", async () => {
+    const tests = [
+      { field: "raw.x", contains: ["a", 5, ""] },
+      { field: "raw.x", starts_with: [null, "a", []] },
+      { field: "raw.x", ends_with: [true] },
+      { field: "raw.x", glob: ["a*", {}] },
+      { field: "raw.x", regex: ["(", 5, "a", ""] },
+      { field: "raw.x", cidr: ["10.0.0.0/99", 10, "10.0.0.0/8"] },
+      { field: "raw.x", in: [null, null] },
+      { field: "severity", not_in: [null, "none", "low"] },
+      { field: "source", in: [null, "custom"] },
+      { keyword: ["a", 5, ""] },
+    ];
+    const places = [
+      ["contains[1]", "contains[2]"],
+      ["starts_with[0]", "starts_with[2]"],
+      ["ends_with[0]"],
+      ["glob[1]"],
+      ["regex[0]", "regex[1]", "regex[3]"],
+      ["cidr[0]", "cidr[1]"],
+      ["in[0]", "in[1]"],
+      ["not_in[0]", "not_in[1]"],
+      ["in[0]"],
+      ["keyword[1]", "keyword[2]"],
+    ];
+    const under = (list: string) => places.flatMap((each, i) => each.map((place) => `${list}[${i}].${place}`)).sort();
+    const rule = { name: "test.x", description: "x", severity: "low", actions: [{ alert: { channels: [] } }] };
+    expect(fieldsOf(await post("/v1/rules", { ...rule, conditions: tests }))).toEqual(under("conditions"));
+    expect(fieldsOf(await search({ query: { bool: { must: tests } } }))).toEqual(under("query.bool.must"));
+    expect(fieldsOf(await post("/v1/rules", { ...rule, conditions: [{ any: [{ not: tests[0] }] }] }))).toEqual([
+      "conditions[0].any[0].not.contains[1]",
+      "conditions[0].any[0].not.contains[2]",
+    ]);
+  });
+
   test("an array where a filter or a condition must stand is one of them", async () => {
     expect(fieldsOf(await search({ query: { bool: { must: [[]] } }, limit: -1 }))).toEqual([
       "limit",
@@ -193,6 +228,7 @@ describe("the words of a fault", () => {
   test("say what something must be", async () => {
     expect(await submit({ data: [] })).toEqual({ data: "must be an object" });
     expect(await submit({ type: 1 })).toEqual({ type: "must be a string" });
+    expect(await submit({ type: [] })).toEqual({ type: "must be a string" });
     const answer = await search({ query: [], limit: 1.5, aggs: { a: { terms: { field: "type", size: "2" } } } });
     expect(detailsOf(answer)).toEqual({
       query: "must be an object",

@@ -16,7 +16,11 @@ export const PROBLEMS = {
   builtin_rule: { status: 403, meaning: "a built-in rule can be enabled, disabled and given exceptions, nothing else" },
   not_found: { status: 404, meaning: "there is nothing at this path or under this id" },
   method_not_allowed: { status: 405, meaning: "the path exists, but not for this method; Allow lists those it has" },
-  conflict: { status: 409, meaning: "the state of the resource does not allow this; the message names the state" },
+  conflict: {
+    status: 409,
+    meaning:
+      "the state of the resource does not allow this; the message names the state, and details the field that is taken",
+  },
   payload_too_large: { status: 413, meaning: "the body is larger than allowed, after decompression" },
   unsupported_media_type: { status: 415, meaning: "the body's content type or encoding is not one that is taken here" },
   rate_limited: { status: 429, meaning: "too many requests; Retry-After says in how many seconds to come back" },
@@ -73,7 +77,10 @@ const RULE_REFUSALS = {
 export function toProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error;
   if (error instanceof AlertRefused) return new Problem(error.kind, error.message);
-  if (error instanceof RuleConflict) return new Problem("conflict", error.message);
+  if (error instanceof RuleConflict) {
+    const details = error.kind === "name_taken" ? [{ field: "name", message: "is the name of another rule" }] : [];
+    return new Problem("conflict", error.message, { details });
+  }
   if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
   if (error instanceof QuestionRefused) return invalid([{ field: error.field, message: error.message }]);
   if (error instanceof StoreUnavailable) {

@@ -75,7 +75,11 @@ describe("a rule that is made", () => {
     const body = rule();
     const answers = await Promise.all([1, 2, 3].map(() => server.call("POST", "/v1/rules", { body })));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409]);
-    expect(answers.find(({ status }) => status === 409)!.body.error.code).toBe("conflict");
+    for (const { status, body: answer } of answers) {
+      if (status === 201) continue;
+      expect(answer.error).toMatchObject({ code: "conflict", message: expect.stringContaining(body.name) });
+      expect(answer.error.details).toEqual([{ field: "name", message: "is the name of another rule" }]);
+    }
   });
 });
 
@@ -124,6 +128,10 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("a threshold of 0", { window: "5m", threshold: { count: 0 } }, ["threshold.count"]);
   test1("a group that is no field", { window: "5m", threshold: { count: 2, group_by: ["raw.a", "b"] } }, [
     "threshold.group_by[1]",
+  ]);
+  test1("each path of a group that is none", { window: "5m", threshold: { count: 2, group_by: ["raw.a", 5, "b"] } }, [
+    "threshold.group_by[1]",
+    "threshold.group_by[2]",
   ]);
   const nine = `{{${Array.from({ length: 9 }, (_, i) => `raw.a${i}`).join(" | ")}}}`;
   test1("more paths in one place of a title or a description than are looked at", { title: nine, description: nine }, [

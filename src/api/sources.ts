@@ -32,7 +32,8 @@ export function sourceFaults(query: unknown, sources: readonly string[], context
           const fold = (value: unknown) =>
             filter["ignore_case"] === true && typeof value === "string" ? value.toLowerCase() : value;
           for (const [i, value] of [given ?? []].flat().entries()) {
-            if (sources.some((source) => source === fold(value))) continue;
+            // What is of another type has been refused for that.
+            if (typeof value === "object" || sources.some((source) => source === fold(value))) continue;
             const within = Array.isArray(given) ? [operator, i] : [operator];
             context.addIssue({ code: "custom", path: [...place, ...within], message });
           }

@@ -59,10 +59,19 @@ function fold(alerts: Alert[], findings: readonly Finding[]): void {
   }
 }
 
+/** Alerts that a test which fails shows by their titles: a rule that matches too much has thousands. */
+const TITLES_SHOWN_MAX = 20;
+
+function titlesOf(alerts: readonly Alert[]): string {
+  const titles = alerts.slice(0, TITLES_SHOWN_MAX).map(({ title }) => `"${title}"`);
+  const more = alerts.length - titles.length;
+  return [...titles, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}
+
 function compare(test: RuleTest, alerts: readonly Alert[]): string[] {
   const faults: string[] = [];
   if (alerts.length !== test.alerts) {
-    const titles = alerts.map(({ title }) => `"${title}"`).join(", ");
+    const titles = titlesOf(alerts);
     faults.push(
       `raises ${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}, not ${test.alerts}${titles === "" ? "" : `: ${titles}`}`,
     );

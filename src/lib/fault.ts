@@ -79,7 +79,12 @@ export function passIssues({ issues }: z.ZodError, context: z.RefinementCtx): vo
 
 /** The faults that a schema found, one for each place, worded for the one who wrote the input. */
 export function faultsOf(error: z.ZodError, above: readonly PropertyKey[] = []): Fault[] {
-  return error.issues.flatMap((issue) => faultsOfIssue(issue, above));
+  const mistyped = new Set<string>();
+  for (const { code, path } of error.issues) if (code === "invalid_type") mistyped.add(formatPath(path));
+  // An empty list in the place of a text is told that it must be a text, not also that a text must not be empty.
+  const isIdle = ({ code, path }: Issue) =>
+    (code === "too_small" || code === "too_big") && mistyped.has(formatPath(path));
+  return error.issues.flatMap((issue) => (isIdle(issue) ? [] : faultsOfIssue(issue, above)));
 }
 
 function faultsOfIssue(issue: Issue, above: readonly PropertyKey[]): Fault[] {

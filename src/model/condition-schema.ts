@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { BESIDE_OTHERS } from "../lib/fault.ts";
+import { BESIDE_OTHERS, formatPath, passIssues } from "../lib/fault.ts";
 import { unlessTooMuch } from "../lib/unless-too-much.ts";
 import {
   OPERATOR_NAMES,
@@ -23,25 +23,46 @@ const HOURS_CHARACTERS_MAX = 100;
 
 const SCALAR_WORDS = "a string, a number or a boolean";
 const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], { error: SCALAR_WORDS });
-/** Values of the wrong type that a list is told one by one. */
-const WRONG_VALUES_MAX = 10;
+/** Values of the wrong type that a list is told one by one, as many as any item is told; with more, the list is. */
+const WRONG_VALUES_MAX = 20;
 const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
   const wrong = Array.isArray(list) ? list.filter((item) => typeof item === "object").length : 0;
   return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
 });
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
-const texts = oneOrSeveral(text, LIST_VALUES_MAX);
+const texts = textOrTexts(text, LIST_VALUES_MAX);
 const otherField = z.string().superRefine((path, context) => {
   const fault = path === "id" ? "every id is different" : pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
 const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
 
-/** One value, or a list of which any may hold. */
-function oneOrSeveral<Item extends z.ZodType>(item: Item, itemsMax: number) {
+/** One text, or a list of which any may hold. */
+function textOrTexts(item: z.ZodString, itemsMax: number) {
   const error = `a text, or a list of 1 to ${itemsMax} texts`;
-  return unlessTooMuch(z.union([item, z.array(item).min(1).max(itemsMax)], { error }), (list) =>
-    Array.isArray(list) && list.some((value) => typeof value !== "string") ? error : undefined,
+  return oneOrSeveral(item, z.array(item).min(1).max(itemsMax), { itemsMax, error });
+}
+
+/** One text or a list of them. Told apart by hand, so that a fault names its place in the list. */
+export function oneOrSeveral<Item extends z.ZodType, List extends z.ZodType>(
+  item: Item,
+  list: List,
+  { itemsMax, error }: { readonly itemsMax: number; readonly error: string },
+) {
+  return z.preprocess(
+    (input, context) => {
+      if (!Array.isArray(input)) return input;
+      const wrong = input.filter((value) => typeof value !== "string").length;
+      if (input.length > itemsMax || wrong > WRONG_VALUES_MAX) {
+        context.addIssue({ code: "custom", message: error });
+        return input;
+      }
+      const parsed = list.safeParse(input);
+      if (!parsed.success) passIssues(parsed.error, context);
+      // What is refused can still be looked at for more.
+      return input;
+    },
+    z.union([item, list], { error }),
   );
 }
 
@@ -50,9 +71,9 @@ const VALUES = {
   scalar,
   scalars,
   texts,
-  globs: oneOrSeveral(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
-  patterns: oneOrSeveral(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
-  networks: oneOrSeveral(z.string(), LIST_VALUES_MAX),
+  globs: textOrTexts(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
+  patterns: textOrTexts(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
+  networks: textOrTexts(z.string(), LIST_VALUES_MAX),
   bound,
   hours: z.string().max(HOURS_CHARACTERS_MAX),
   otherField,
@@ -85,36 +106,37 @@ export const fieldTestSchema = fieldTestShape
   .superRefine(refuseTest, BESIDE_OTHERS)
   .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
 
-/** All faults at once: also what is wrong beside something of the wrong type. */
+/** All faults at once, one for each place: also what is wrong beside something of the wrong type. */
 function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
-  const isOfType = (field: string) => !context.issues.some(({ path }) => path?.[0] === field);
-  const fault = !isOfType("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
-  if (fault) context.addIssue({ code: "custom", path: ["field"], message: fault });
+  const refused = new Set(context.issues.map(({ path }) => formatPath(path ?? [])));
+  const refuse = (path: PropertyKey[], message: string) => {
+    refused.add(formatPath(path));
+    context.addIssue({ code: "custom", path, message });
+  };
+  const fault = refused.has("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
+  if (fault) refuse(["field"], fault);
   const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
   if (given.length !== 1) {
     const message = given.length === 0 ? "needs an operator" : `takes one operator, not ${given.join(" and ")}`;
-    context.addIssue({ code: "custom", path: [], message: `${message}: one of ${OPERATOR_NAMES.join(", ")}` });
-    return;
+    return refuse([], `${message}: one of ${OPERATOR_NAMES.join(", ")}`);
   }
   const name = given[0]!;
   if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
-    const message = `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`;
-    context.addIssue({ code: "custom", path: [name], message });
+    refuse([name], `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`);
   }
   if (input.field === "id" && !ID_OPERATORS.includes(name)) {
-    context.addIssue({ code: "custom", path: [name], message: `id takes ${ID_OPERATORS.join(", ")}, not ${name}` });
+    refuse([name], `id takes ${ID_OPERATORS.join(", ")}, not ${name}`);
   }
   const operator = OPERATORS[name] as Operator;
   const refuseValue = (value: Scalar, path: PropertyKey[]) => {
+    if (refused.has(formatPath(path))) return;
     const message = operator.fault?.(value, input.field, input.ignore_case === true);
-    if (message) context.addIssue({ code: "custom", path, message });
+    if (message) refuse(path, message);
   };
   const value = input[name] as Scalar | Scalar[];
-  if (isOfType(name) && Array.isArray(value)) value.forEach((item, i) => refuseValue(item, [name, i]));
-  else if (isOfType(name)) refuseValue(value as Scalar, [name]);
-  if (input.ignore_case && !operator.ignoresCase) {
-    context.addIssue({ code: "custom", path: ["ignore_case"], message: `${name} does not compare text` });
-  }
+  if (!Array.isArray(value)) refuseValue(value, [name]);
+  else if (!refused.has(name)) value.forEach((item, i) => refuseValue(item, [name, i]));
+  if (input.ignore_case && !operator.ignoresCase) refuse(["ignore_case"], `${name} does not compare text`);
 }
 
 export const keywordSchema = z

@@ -4,7 +4,7 @@ import { BESIDE_OTHERS, passIssues, WITH_NAMES } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { unlessTooMuch } from "../lib/unless-too-much.ts";
 import { CONDITION_DEPTH_MAX } from "./condition.ts";
-import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
+import { fieldTestSchema, keywordSchema, oneOrSeveral } from "./condition-schema.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./query.ts";
@@ -14,7 +14,7 @@ import { refuseCrowdedPlaces, refuseMixtures, refuseUnknownSources } from "./rul
 // How rules are checked and described.
 
 const RULE_TESTS_MAX = 1000;
-const CONDITION_ITEMS_MAX = 256;
+export const CONDITION_ITEMS_MAX = 256;
 const THRESHOLD_COUNT_MAX = 10_000;
 const GROUP_PATHS_MAX = 5;
 const STEPS_MAX = 10;
@@ -92,6 +92,7 @@ const pathSchema = z.string().superRefine((path, context) => {
   const fault = pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
+
 /** The same thing twice is a slip: whoever wrote it meant something else. */
 function refuseRepeated(items: readonly string[], context: z.RefinementCtx): void {
   for (const [i, item] of items.entries()) {
@@ -99,11 +100,16 @@ function refuseRepeated(items: readonly string[], context: z.RefinementCtx): voi
   }
 }
 
-export const pathsSchema = z
-  .union([pathSchema, z.array(pathSchema).min(1).max(GROUP_PATHS_MAX).superRefine(refuseRepeated)], {
-    error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
-  })
-  .describe("a field path, or a list of them");
+const severalPaths = z
+  .array(pathSchema)
+  .min(1)
+  .max(GROUP_PATHS_MAX)
+  .superRefine(refuseRepeated)
+  .meta({ uniqueItems: true });
+export const pathsSchema = oneOrSeveral(pathSchema, severalPaths, {
+  itemsMax: GROUP_PATHS_MAX,
+  error: `a field path, or a list of 1 to ${GROUP_PATHS_MAX} of them`,
+}).describe("a field path, or a list of them");
 
 function durationSchema(maxMs: number, words: string) {
   return z
@@ -150,7 +156,13 @@ const keptExceptionSchema = exceptionInputSchema
 
 const actionSchema = z
   .strictObject({
-    alert: z.strictObject({ channels: z.array(z.enum(CHANNELS)).max(ACTION_CHANNELS_MAX).superRefine(refuseRepeated) }),
+    alert: z.strictObject({
+      channels: z
+        .array(z.enum(CHANNELS))
+        .max(ACTION_CHANNELS_MAX)
+        .superRefine(refuseRepeated)
+        .meta({ uniqueItems: true }),
+    }),
   })
   .meta({ id: "RuleAction" });
 

@@ -25,6 +25,57 @@ describe("a filter", () => {
     expect(matches(importText(RULES + text)[1]!, { a: 2, user: "root" })).toBe(!isMeant);
   });
 
+  const of = (logsource: string, rules: string) =>
+    filter(rules).replace("{ category: process_creation, product: windows }", logsource);
+
+  test.each([
+    ["{ product: linux }", "it is for the product linux, and the rule's is windows"],
+    ["{ product: windows, service: sysmon }", "it is for the service sysmon, and the rule says none"],
+    [
+      "{ category: dns, product: linux }",
+      "it is for the category dns, and the rule's is process_creation; it is for the product linux, and the rule's is windows",
+    ],
+  ])("of the log source %s is not for a rule of another one that it names, and that is said", (logsource, why) => {
+    const [first, second, refused] = importText(RULES + of(logsource, "[first]"));
+    expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, true]);
+    expect(first!.remarks).toContainEqual({
+      place: "logsource",
+      message: `the filter "A filter" names this rule and is not applied to it: ${why}`,
+    });
+    expect(second!.remarks.filter(({ place }) => place === "logsource")).toEqual([]);
+    expect(refused).toMatchObject({ kind: "refused" });
+    expect(refused!.reasons).toEqual([
+      { place: "logsource", message: "no rule that is imported together with it and that it names lies within it" },
+    ]);
+  });
+
+  test.each(["{ product: windows }", "{ category: process_creation }"])(
+    "of the wider log source %s is for the rules that it names",
+    (logsource) => {
+      const [first, second] = importText(RULES + of(logsource, "[first]"));
+      expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, false]);
+      expect(matches(second!, { a: 2, user: "root" })).toBe(true);
+    },
+  );
+
+  test("is part of those that it fits, where it names others too, and says how many it is not applied to", () => {
+    const linux = withDetection("s: { a: 3 }\ncondition: s").replace("product: windows", "product: linux");
+    const [first, , other, part] = importText(`${RULES}${linux}\nname: other\n---\n${filter("[first, other]")}`);
+    expect([matches(first!, { a: 1, user: "root" }), matches(other!, { a: 3, user: "root" })]).toEqual([false, true]);
+    expect(part!.remarks).toEqual([
+      { place: "logsource", message: "not applied to rules of another log source that it names: 1" },
+      { place: "", message: "is part of the rules that it filters: 1" },
+    ]);
+  });
+
+  test("is told to a rule that others of another log source name as well, and how many more there are", () => {
+    const one = of("{ product: linux }", "[first]");
+    const filters = Array.from({ length: 13 }, (_, i) => one.replace("A filter", `Filter ${i}`)).join("\n---\n");
+    const told = importText(RULES + filters)[0]!.remarks.filter(({ message }) => message.includes("filter"));
+    expect(told).toHaveLength(11);
+    expect(told.at(-1)!.message).toBe("more filters that name this rule and are not for it: 3");
+  });
+
   test("without a not leaves only what it holds for, and that is said", () => {
     const [first, , part] = importText(RULES + filter("[first]", "s"));
     expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([false, true]);

@@ -4,7 +4,7 @@ import type { ConditionInput, RuleInput } from "../model/rule.ts";
 import { ruleInputSchema } from "../model/rule-schema.ts";
 import { allOf, listOf } from "./combine.ts";
 import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
-import { readFilter, type Filter } from "./filter.ts";
+import { applyFilters, readFilter, type Filter } from "./filter.ts";
 import { readDetection, type Detection } from "./detection.ts";
 import {
   readSigma,
@@ -121,7 +121,7 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
   }
   const detection = readDetection(rule.detection, placement, notes);
   if (!detection) return refused;
-  const left = filters.flatMap((filter) => (filter?.condition && filter.takes(rule) ? [filter.condition] : []));
+  const left = applyFilters(filters, rule, notes);
   const condition = allOf([...placement.conditions, detection.condition, ...left]);
   const base: BaseRule = {
     reference: rule.name ?? rule.id ?? rule.title,
