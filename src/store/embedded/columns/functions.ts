@@ -12,6 +12,7 @@ import { compileCondition, type FieldTest } from "../../../model/condition.ts";
 import type { Event, JsonValue } from "../../../model/event.ts";
 import { fieldReader, OBJECT } from "../../../model/field.ts";
 import { parseHours, withinHours } from "../../../model/hours.ts";
+import { REST_CHARACTERS_MAX } from "./rows.ts";
 
 // What the engine has no words for it asks of us: the functions here are the meaning of a condition itself, called for
 // each row. Their last argument says what is asked, and is the same for all rows of a question.
@@ -25,9 +26,6 @@ const REMEMBERED_CHARACTERS_MAX = 100;
 
 /** Null arguments have been answered. */
 type Answer<Args extends unknown[], Result> = (...args: Args) => Result;
-
-/** A value that is longer, as JSON, is not grouped or sorted by: the engine holds thousands of them at a time. */
-const VALUES_CHARACTERS_MAX = 16 * 1024;
 
 /** The event of a row, out of the journal. */
 export type ReadEvent = (timestampMs: number, seq: number) => Event | undefined;
@@ -51,7 +49,8 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
         const event = readEvent(Number(ts), Number(seq));
         const values = event ? read(event).map((value) => (value === OBJECT ? null : value)) : [];
         const json = JSON.stringify(values);
-        return values.length === 0 || json.length > VALUES_CHARACTERS_MAX ? null : json;
+        // What would be too long in `rest` is too long here as well.
+        return values.length === 0 || json.length > REST_CHARACTERS_MAX ? null : json;
       };
     },
   );

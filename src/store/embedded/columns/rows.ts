@@ -11,7 +11,7 @@ export const CHUNK_ROWS = 2048;
 /** Rows that have so much text are best taken however few they are: some events are as large as a hundred others. */
 const TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** The engine holds two thousand rows in memory at a time: what is longer than this stays in the journal alone. */
-const REST_CHARACTERS_MAX = 16 * 1024;
+export const REST_CHARACTERS_MAX = 16 * 1024;
 const HOT_CHARACTERS_MAX = 4 * 1024;
 const FIELDS_MAX = 10_000;
 /** A text of up to this many bytes stands in its slot itself: its length, then its bytes. */

@@ -397,6 +397,7 @@ const api = {
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
   async beginProjection(number: number, question: Projection & TimeRange): Promise<void> {
+    refuseAtTheEnd();
     await readers.during(() => projections.begin(number, question));
   },
 
@@ -412,6 +413,7 @@ const api = {
   toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
     return readers.during(async () => {
       await ready;
+      refuseAtTheEnd();
       const connection = await engine.instance.connect();
       try {
         const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
