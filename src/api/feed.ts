@@ -1,6 +1,6 @@
 import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
-import type { Store } from "../store/store.ts";
+import type { Searchable, Store } from "../store/store.ts";
 
 // What is new, read once for everybody who listens: alerts that changed, by the number of the change, and events, by id.
 
@@ -11,11 +11,11 @@ export interface News<Place extends number | string> {
   readonly place: Place;
   /** What filters look at. */
   readonly fields: Readonly<Record<string, string>>;
+  readonly timeMs: number;
+  readonly searchable: Searchable;
   /** The message without its id. */
   readonly message: string;
 }
-export type AlertNews = News<number>;
-export type EventNews = News<string>;
 
 export interface Listener {
   hearAlerts(news: readonly AlertNews[]): void;
@@ -24,7 +24,7 @@ export interface Listener {
   hearFailure(error: unknown): void;
 }
 
-type FeedStore = Pick<Store, "alerts" | "events">;
+export type FeedStore = Pick<Store, "alerts" | "events" | "searchable">;
 
 export class Feed {
   readonly #store: FeedStore;
@@ -106,7 +106,7 @@ export class Feed {
     const changes = await this.#store.alerts.changedSince(this.#change, CHANGES_AT_ONCE_MAX);
     if (signal.aborted || changes.length === 0) return false;
     this.#change = changes.at(-1)!.change;
-    const news = changes.map(({ change, alert }) => alertNews(change, alert));
+    const news = changes.map(({ change, alert }) => new AlertNews(this.#store, change, alert));
     for (const listener of this.#listeners) listener.hearAlerts(news);
     return true;
   }
@@ -116,7 +116,7 @@ export class Feed {
       for await (const chunk of this.#store.events.arrivals(this.#eventId, signal)) {
         if (signal.aborted) return;
         this.#eventId = chunk.at(-1)!.id;
-        const news = chunk.map(({ id, text }) => eventNews(id, text));
+        const news = chunk.map(({ id, text }) => new EventNews(this.#store, id, text));
         for (const listener of this.#listeners) listener.hearEvents(news);
       }
     } catch (error) {
@@ -135,28 +135,61 @@ export class Feed {
   }
 }
 
-export function alertNews(change: number, alert: AlertSummary): AlertNews {
-  const { severity, source, status, rule, assignee } = alert;
-  const data = JSON.stringify({ ...alertView(alert), change });
-  return {
-    place: change,
-    fields: { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase() },
-    message: `event: alert\ndata: ${data}\n\n`,
-  };
+// What only some listeners ask for is made when the first of them asks, once for all of them.
+
+export class AlertNews implements News<number> {
+  readonly place: number;
+  readonly fields: News<number>["fields"];
+  readonly timeMs: number;
+  readonly message: string;
+  readonly #store: FeedStore;
+  readonly #alert: AlertSummary;
+  #searchable: Searchable | undefined;
+
+  constructor(store: FeedStore, change: number, alert: AlertSummary) {
+    const { severity, source, status, rule, assignee } = alert;
+    this.#store = store;
+    this.#alert = alert;
+    this.place = change;
+    this.fields = { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase() };
+    this.timeMs = alert.createdAt;
+    this.message = `event: alert\ndata: ${JSON.stringify({ ...alertView(alert), change })}\n\n`;
+  }
+
+  get searchable(): Searchable {
+    return (this.#searchable ??= this.#store.searchable.alert(this.#alert));
+  }
 }
 
-/** The fields are read only if somebody asks for some of them: most listeners take everything. */
-export function eventNews(id: string, text: string): EventNews {
-  let fields: Record<string, string> | undefined;
-  return {
-    place: id,
-    get fields() {
-      if (!fields) {
-        const { severity, source, type, class: eventClass } = JSON.parse(text) as Event;
-        fields = { severity, source, type, class: eventClass };
-      }
-      return fields;
-    },
-    message: `event: event\ndata: ${text}\n\n`,
-  };
+export class EventNews implements News<string> {
+  readonly place: string;
+  readonly message: string;
+  readonly #store: FeedStore;
+  readonly #text: string;
+  #event: Event | undefined;
+  #searchable: Searchable | undefined;
+
+  constructor(store: FeedStore, id: string, text: string) {
+    this.#store = store;
+    this.#text = text;
+    this.place = id;
+    this.message = `event: event\ndata: ${text}\n\n`;
+  }
+
+  get #read(): Event {
+    return (this.#event ??= JSON.parse(this.#text) as Event);
+  }
+
+  get fields(): News<string>["fields"] {
+    const { severity, source, type, class: eventClass } = this.#read;
+    return { severity, source, type, class: eventClass };
+  }
+
+  get timeMs(): number {
+    return Date.parse(this.#read.timestamp);
+  }
+
+  get searchable(): Searchable {
+    return (this.#searchable ??= this.#store.searchable.event(this.#read));
+  }
 }

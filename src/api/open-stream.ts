@@ -1,6 +1,6 @@
 import type { ApiKey, Scope } from "../model/key.ts";
-import type { Store } from "../store/store.ts";
-import { alertNews, eventNews, type AlertNews, type EventNews, type Feed, type News } from "./feed.ts";
+import type { Searchable, Store } from "../store/store.ts";
+import { AlertNews, EventNews, type Feed, type FeedStore, type News } from "./feed.ts";
 import { StreamOutput } from "./stream-output.ts";
 
 // One stream: what its reader may read and has asked for, from where they left off.
@@ -41,13 +41,18 @@ export interface Opening {
   readonly authorization: string | undefined;
   readonly kinds: readonly Kind[];
   readonly filters: Filters;
+  /** Of the time of an event, or of when an alert was made. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+  /** Words, as in the lists. */
+  readonly search?: string | undefined;
   /** Where the reader left off; undefined: from now on. */
   readonly place: Place | undefined;
 }
 
 type EndReason = "client" | "slow_reader" | "key" | "failure" | "shutdown";
 
-type StreamStore = Pick<Store, "alerts" | "events">;
+type StreamStore = FeedStore & Pick<Store, "searchIn">;
 
 interface StreamOptions {
   readonly store: StreamStore;
@@ -65,6 +70,7 @@ export class Stream {
   readonly #feed: Feed;
   readonly #mayRead: StreamOptions["mayRead"];
   readonly #onEnd: StreamOptions["onEnd"];
+  readonly #finds: ((what: Searchable) => boolean) | undefined;
   readonly #stop = new AbortController();
   #change = 0;
   #eventId: string | null = null;
@@ -79,6 +85,7 @@ export class Stream {
     this.opening = opening;
     this.#mayRead = mayRead;
     this.#onEnd = onEnd;
+    this.#finds = opening.search === undefined ? undefined : store.searchIn(opening.search);
   }
 
   async start(): Promise<void> {
@@ -153,7 +160,7 @@ export class Stream {
       }
       const upTo = this.#feed.change;
       const changes = await this.#store.alerts.changedSince(this.#change, CHANGES_AT_ONCE_MAX);
-      this.#tellAlerts(changes.map(({ change, alert }) => alertNews(change, alert)));
+      this.#tellAlerts(changes.map(({ change, alert }) => new AlertNews(this.#store, change, alert)));
       if (changes.length === 0) this.#change = upTo;
     }
   }
@@ -167,7 +174,7 @@ export class Stream {
     await this.output.room();
     if (this.#stop.signal.aborted || hasCaughtUp()) return;
     for await (const chunk of this.#store.events.arrivals(this.#eventId, this.#stop.signal)) {
-      this.#tellEvents(chunk.map(({ id, text }) => eventNews(id, text)));
+      this.#tellEvents(chunk.map(({ id, text }) => new EventNews(this.#store, id, text)));
       await this.output.room();
       if (this.#stop.signal.aborted || hasCaughtUp()) return;
     }
@@ -194,8 +201,13 @@ export class Stream {
   }
 
   #isWanted(kind: Kind, news: News<number | string>): boolean {
-    const { filters } = this.opening;
-    return FIELDS_OF[kind].every((field) => filters[field]?.includes(news.fields[field]!) ?? true);
+    const { filters, fromMs, toMs } = this.opening;
+    return (
+      FIELDS_OF[kind].every((field) => filters[field]?.includes(news.fields[field]!) ?? true) &&
+      (fromMs === undefined || news.timeMs >= fromMs) &&
+      (toMs === undefined || news.timeMs < toMs) &&
+      (this.#finds?.(news.searchable) ?? true)
+    );
   }
 
   #withPlace(message: string): string {

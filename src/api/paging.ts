@@ -39,13 +39,16 @@ export function searchParameter(searchFault: Store["searchFault"], about: string
     .describe(about);
 }
 
-interface Paging {
+interface Range {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+interface Paging extends Range {
   readonly page?: number | undefined;
   readonly per_page?: number | undefined;
   readonly after?: string | undefined;
   readonly limit?: number | undefined;
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
 }
 
 /**
@@ -53,12 +56,7 @@ interface Paging {
  * parameters say together is looked at even when one of them is wrong alone.
  */
 export function refuseMixedPaging<Schema extends z.ZodType<Paging>>(schema: Schema): Schema {
-  // A parameter that is wrong alone has been told of.
-  const unlessWrong = (name: keyof Paging) => ({
-    path: [name],
-    when: ({ issues }: z.core.ParsePayload) => !issues.some(({ path }) => path?.[0] === name),
-  });
-  return schema
+  return refuseReversedRange(schema)
     .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
       message: "cannot stand beside after or limit, which are cursor mode",
       ...unlessWrong("page"),
@@ -66,11 +64,23 @@ export function refuseMixedPaging<Schema extends z.ZodType<Paging>>(schema: Sche
     .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
       message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
       ...unlessWrong("per_page"),
-    })
-    .refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
-      message: "is after to",
-      ...unlessWrong("from"),
     });
+}
+
+/** Refuses a range that runs backwards. */
+export function refuseReversedRange<Schema extends z.ZodType<Range>>(schema: Schema): Schema {
+  return schema.refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
+    message: "is after to",
+    ...unlessWrong("from"),
+  });
+}
+
+/** A parameter that is wrong alone has been told of. */
+function unlessWrong(name: keyof Paging) {
+  return {
+    path: [name],
+    when: ({ issues }: z.core.ParsePayload) => !issues.some(({ path }) => path?.[0] === name),
+  };
 }
 
 export function positionOf({ page, per_page, after, limit }: Paging): Position {

@@ -65,7 +65,7 @@ const revisionHeader = z.object({
 
 export interface RuleEndpointOptions {
   readonly rulebook: Rulebook;
-  readonly store: Pick<Store, "searchFault" | "searchIn">;
+  readonly store: Pick<Store, "searchable" | "searchFault" | "searchIn">;
   readonly sources: readonly string[];
   /** What detection has counted is in the figures when this resolves. */
   readonly countMatches: () => Promise<void>;
@@ -109,7 +109,9 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
       },
       handle: async ({ query: { page, per_page, after, limit, search, ...filter } }) => {
         const position = positionOf({ page, per_page, after, limit });
-        const all = rulebook.list({ ...filter, search: search === undefined ? undefined : store.searchIn(search) });
+        const finds = search === undefined ? undefined : store.searchIn(search);
+        const isFound = finds && ((texts: readonly string[]) => finds(store.searchable.texts(texts)));
+        const all = rulebook.list({ ...filter, search: isFound });
         const { shown, nextCursor } = cut(all, position, rulebook);
         const items = (await views(shown)).map((view) => JSON.stringify(view));
         return listPage(position, { total: all.length, items, nextCursor });

@@ -104,7 +104,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, store, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
-    streamEndpoint(streams, sources),
+    streamEndpoint(streams, sources, (words) => store.searchFault(words)),
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { CLASSES } from "../model/event.ts";
 import { classSchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
+import { boundParameter } from "../model/query.ts";
 import { QuestionRefused, type Store } from "../store/store.ts";
 import { alertFilters } from "./alerts.ts";
 import { createIdentify, type Identify } from "./auth.ts";
@@ -22,6 +23,7 @@ import {
   type Place,
   type StreamTimes,
 } from "./open-stream.ts";
+import { refuseReversedRange, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import type { StreamOutput } from "./stream-output.ts";
 
@@ -35,7 +37,7 @@ const FULL_RETRY_SECONDS = 10;
 const TIMES: StreamTimes = { tickMs: 1000, heartbeatTicks: 15, stalledTicksMax: 30 };
 
 export interface StreamsOptions {
-  readonly store: Pick<Store, "alerts" | "events" | "keys">;
+  readonly store: Pick<Store, "alerts" | "events" | "keys" | "searchable" | "searchIn">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
@@ -169,7 +171,11 @@ const SHOWN = [
   "```",
 ].join("\n");
 
-export function streamEndpoint(streams: Streams, sources: readonly string[]): Endpoint {
+export function streamEndpoint(
+  streams: Streams,
+  sources: readonly string[],
+  searchFault: Store["searchFault"],
+): Endpoint {
   return endpoint({
     method: "GET",
     path: "/v1/stream",
@@ -179,8 +185,8 @@ export function streamEndpoint(streams: Streams, sources: readonly string[]): En
     about:
       "Server-sent events, for `curl -N` or `fetch`: a browser's `EventSource` cannot send a key. `event: alert` is an alert of a list with the number of its `change`: sent when it is made and " +
       "whenever it changes, as it is then; of several changes in a row the last may stand for all. `event: event` is an event. " +
-      "Filters say what is sent: `status`, `rule_name` and `assignee` are about alerts, `type` and `class` about events, `severity` and " +
-      "`source` about both. The `id` of each message is a place to go on from: send that of the last one back as the header " +
+      "The filters of the lists say what is sent: `status`, `rule_name` and `assignee` are about alerts, `type` and `class` about " +
+      "events, the others about both. The `id` of each message is a place to go on from: send that of the last one back as the header " +
       "`Last-Event-ID` or as `last_event_id`, and nothing is missed. A reader who is too slow is sent away and may come back. " +
       `A key may have ${STREAMS_PER_KEY_MAX} streams open, and all keys together ${STREAMS_MAX}: one more is a 503.\n\n` +
       `${SHOWN}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key does.`,
@@ -191,24 +197,32 @@ export function streamEndpoint(streams: Streams, sources: readonly string[]): En
         .optional()
         .describe("the same as `last_event_id`; where both are given, this one counts"),
     }),
-    query: z.strictObject({
-      kinds: commaListParameter(z.enum(KINDS), "alerts, events; default: what the key may read"),
-      ...alertFilters(sources),
-      type: commaListParameter(typeSchema, "type of an event"),
-      class: commaListParameter(classSchema, CLASSES.join(", ")),
-      last_event_id: z.string().optional().describe("the id of the last message that was read"),
-    }),
+    query: refuseReversedRange(
+      z.strictObject({
+        kinds: commaListParameter(z.enum(KINDS), "alerts, events; default: what the key may read"),
+        ...alertFilters(sources),
+        type: commaListParameter(typeSchema, "type of an event"),
+        class: commaListParameter(classSchema, CLASSES.join(", ")),
+        from: boundParameter.optional().describe("of an event's timestamp or an alert's created_at, inclusive"),
+        to: boundParameter.optional().describe("of the same, exclusive"),
+        search: searchParameter(
+          searchFault,
+          "words that must all occur, as in the list of events and in that of alerts",
+        ),
+        last_event_id: z.string().optional().describe("the id of the last message that was read"),
+      }),
+    ),
     answers: {
       200: { about: "messages, for as long as both sides stay", content: { "text/event-stream": z.string() } },
     },
     handle: async ({ query, key, request }) => {
-      const { kinds: wanted, last_event_id: last, ...filters } = query;
+      const { kinds: wanted, last_event_id: last, from: fromMs, to: toMs, search, ...filters } = query;
       const kinds = wanted ?? KINDS.filter((kind) => key.scopes.includes(SCOPE_OF[kind]));
       requireScopesOf(kinds, key);
       refuseIdleFilters(kinds, filters);
       const place = readPlace(request, last);
       const { authorization } = request.headers;
-      const stream = await streams.open({ key, authorization, kinds, filters, place });
+      const stream = await streams.open({ key, authorization, kinds, filters, fromMs, toMs, search, place });
       // Whoever asks for the headers alone would leave a stream that nobody reads.
       if (request.method === "HEAD") stream.end();
       const headers = { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" };

@@ -1,6 +1,6 @@
 import type { Alert, AlertSummary, TimelineEntry } from "../model/alert.ts";
 import type { Resolution, Status } from "../model/alert-state.ts";
-import type { EventClass, EventDraft, JsonObject, Severity } from "../model/event.ts";
+import type { Event, EventClass, EventDraft, JsonObject, Severity } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type {
   Flow,
@@ -386,6 +386,15 @@ export interface ExportStore {
   toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void>;
 }
 
+export interface Searchable {
+  /** Its words as the index would have them, each between spaces. */
+  readonly words: string;
+  /** Where a phrase must stand in one text. */
+  readonly values: { readonly [key: string]: unknown };
+  /** An event is found by its own id; elsewhere an id is a word like any other. */
+  readonly eventId: string | undefined;
+}
+
 export interface Store {
   readonly events: EventStore;
   readonly alerts: AlertStore;
@@ -399,8 +408,14 @@ export interface Store {
   readonly reputations: ReputationStore;
   /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
   searchFault(words: string): string | undefined;
-  /** Whether a search finds texts that are not the store's own: the same words, cut the same way. */
-  searchIn(words: string): (texts: readonly string[]) => boolean;
+  /** What is at hand, ready to be searched: made once, for however many searches. */
+  readonly searchable: {
+    event(event: Event): Searchable;
+    alert(alert: AlertSummary): Searchable;
+    texts(texts: readonly string[]): Searchable;
+  };
+  /** Whether a search finds what is at hand: it finds what a list would. Refuses on `search` as a list does. */
+  searchIn(words: string): (what: Searchable) => boolean;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

@@ -28,7 +28,8 @@ import { lockDataFolder } from "./lock.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State, type Used } from "./state.ts";
-import { searchFault, searchIn } from "./text-search.ts";
+import { searchable, searchIn } from "./search-in.ts";
+import { searchFault } from "./text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -114,6 +115,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
       searchFault,
+      searchable,
       searchIn,
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);

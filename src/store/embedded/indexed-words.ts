@@ -41,8 +41,10 @@ let count = 0;
 /** The characters that its words begin with. */
 const starts = new Uint8Array(128);
 
+type IndexedEvent = Omit<EventDraft, "timestampMs">;
+
 /** The words of an event, with those that the list's filters look for. */
-export function eventWords(event: EventDraft): { text: string; truncated: boolean } {
+export function eventWords(event: IndexedEvent): { text: string; truncated: boolean } {
   const { line } = event.raw;
   const texts: string[] = [];
   collect(event.raw, typeof line === "string" ? line : "", texts);
@@ -72,12 +74,26 @@ function collect(value: JsonValue, line: string, texts: string[]): void {
 /** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */
 export function textWords(texts: readonly string[]): Set<string> {
   const words = new Set<string>();
-  for (const [word] of foldCase(gather(texts).text).matchAll(WORD)) words.add(word.slice(0, TEXT_WORD_CHARACTERS_MAX));
+  for (const word of spacedTextWords(texts).split(" ")) words.add(word.slice(0, TEXT_WORD_CHARACTERS_MAX));
+  words.delete("");
   return words;
 }
-const WORD = new RegExp(`[a-z0-9._\\-:@/\\\\${FILTER_MARK}\\u0080-\\u{10ffff}]+`, "gu");
 /** More than a search asks for, so that a word that is as long as a search can be is still told from a longer one. */
 const TEXT_WORD_CHARACTERS_MAX = 64;
+
+/** The words of an event as the index has them, each between spaces: to be looked up without an index. */
+export function spacedEventWords(event: IndexedEvent): string {
+  return spaced(eventWords(event).text);
+}
+
+export function spacedTextWords(texts: readonly string[]): string {
+  return spaced(gather(texts).text);
+}
+
+function spaced(text: string): string {
+  return ` ${foldCase(text).replace(BETWEEN_WORDS, " ")} `;
+}
+const BETWEEN_WORDS = new RegExp(`[^a-z0-9._\\-:@/\\\\${FILTER_MARK}\\u0080-\\u{10ffff}]`, "gu");
 
 function gather(texts: readonly string[], made?: Made): { text: string; truncated: boolean } {
   length = 0;
@@ -198,7 +214,7 @@ function runWords(run: string): RunWords {
 const kinds = new Map<string, Made>();
 
 /** Few kinds of events make up most of them. */
-function wordsOfKind({ type, source, severity, class: eventClass }: EventDraft): Made {
+function wordsOfKind({ type, source, severity, class: eventClass }: IndexedEvent): Made {
   const name = `${type} ${source} ${severity} ${eventClass}`;
   let made = kinds.get(name);
   if (!made) {

@@ -1,6 +1,5 @@
 import { FINAL_SIGMA, foldCase, SIGMA } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
-import { QuestionRefused } from "../store.ts";
 import { readEventId } from "./event-id.ts";
 import {
   filterWord,
@@ -71,19 +70,9 @@ export function searchFault(words: string): string | undefined {
   return "fault" in search ? search.fault : undefined;
 }
 
-/** A search of texts that no index has: the same words, looked up in the texts themselves. */
-export function searchIn(words: string): (texts: readonly string[]) => boolean {
-  const search = parseSearch(words, {});
-  if ("fault" in search) throw new QuestionRefused("search", search.fault);
-  const phrases = [
-    ...search.terms.map(({ word, goesOn }) => {
-      const start = START_MARKS.indexOf(word);
-      return start < 0 ? { text: word, whole: !goesOn } : { text: String.fromCharCode(start), whole: false };
-    }),
-    ...search.ids.map((id) => ({ text: id, whole: true })),
-    ...search.phrases,
-  ];
-  return (texts) => holdsPhrases({ texts }, phrases);
+/** Where an id is a word like any other. */
+export function idsAsTerms({ ids }: TextSearch): Term[] {
+  return ids.map((word) => ({ word, goesOn: true }));
 }
 
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
@@ -160,7 +149,11 @@ function collapse(text: string): string {
 }
 
 /** Whether an event's own values hold every phrase. */
-export function holdsPhrases(event: EventDraft | { [key: string]: unknown }, phrases: readonly Phrase[]): boolean {
+export function holdsPhrases(
+  event: EventDraft | { readonly [key: string]: unknown },
+  phrases: readonly Phrase[],
+): boolean {
+  if (phrases.length === 0) return true;
   const missing = new Set(phrases);
   const walk = (value: unknown): void => {
     if (missing.size === 0 || value === null) return;

@@ -1,6 +1,6 @@
 import type { AlertSummary } from "../../../model/alert.ts";
 import { QuestionRefused, type AlertFilter } from "../../store.ts";
-import { holdsPhrases, parseSearch, type TextSearch } from "../text-search.ts";
+import { holdsPhrases, idsAsTerms, parseSearch, type TextSearch } from "../text-search.ts";
 import type { AlertColumns } from "./alert-columns.ts";
 import type { WordIndex } from "./word-index.ts";
 
@@ -21,7 +21,7 @@ export class AlertSearch {
     const search = parseSearch(words, {});
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
     const { slotsEnd } = this.#columns;
-    const [first, ...others] = termsOf(search);
+    const [first, ...others] = [...search.terms, ...idsAsTerms(search)];
     const found = this.#words.find(first!, slotsEnd);
     for (const term of others) {
       const also = this.#words.find(term, slotsEnd);
@@ -51,9 +51,4 @@ export class AlertSearch {
 /** What of an alert is searched. */
 export function searchTexts({ title, description, rule, group, assignee }: AlertSummary): string[] {
   return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
-}
-
-/** An id among the words is a word like any other here. */
-function termsOf({ terms, ids }: TextSearch) {
-  return [...terms, ...ids.map((word) => ({ word, goesOn: true }))];
 }

@@ -1,0 +1,28 @@
+import { QuestionRefused, type Searchable, type Store } from "../store.ts";
+import { searchTexts } from "./cases/alert-search.ts";
+import { spacedEventWords, spacedTextWords } from "./indexed-words.ts";
+import { holdsPhrases, idsAsTerms, parseSearch, type Term } from "./text-search.ts";
+
+// A search of what is at hand, be it new or kept without an index. It finds what the indexes would: their words are made, and
+// looked up in place.
+
+export const searchable: Store["searchable"] = {
+  event: (event) => ({ words: spacedEventWords(event), values: { ...event }, eventId: event.id }),
+  alert: (alert) => searchable.texts(searchTexts(alert)),
+  texts: (texts) => ({ words: spacedTextWords(texts), values: { texts }, eventId: undefined }),
+};
+
+export function searchIn(words: string): (what: Searchable) => boolean {
+  const search = parseSearch(words, {});
+  if ("fault" in search) throw new QuestionRefused("search", search.fault);
+  const terms = search.terms.map(spaced);
+  const idTerms = idsAsTerms(search).map(spaced);
+  return ({ words: own, values, eventId }) =>
+    terms.every((term) => own.includes(term)) &&
+    (eventId === undefined ? idTerms.every((term) => own.includes(term)) : search.ids.every((id) => id === eventId)) &&
+    holdsPhrases(values, search.phrases);
+}
+
+function spaced({ word, goesOn }: Term): string {
+  return goesOn ? ` ${word}` : ` ${word} `;
+}
