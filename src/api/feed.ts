@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
 import type { Searchable, Store } from "../store/store.ts";
@@ -5,6 +6,8 @@ import type { Searchable, Store } from "../store/store.ts";
 // What is new, read once for everybody who listens: alerts that changed, by the number of the change, and events, by id.
 
 const CHANGES_AT_ONCE_MAX = 500;
+/** Others have their turn in between: listeners may look each event through for words. */
+const EVENTS_AT_ONCE_MAX = 250;
 
 /** Something new. `place` is where it stands in the order of its kind: greater than what came before. */
 export interface News<Place extends number | string> {
@@ -113,10 +116,9 @@ export class Feed {
 
   async #followEvents(signal: AbortSignal): Promise<void> {
     try {
-      for await (const chunk of this.#store.events.arrivals(this.#eventId, signal)) {
+      for await (const news of eventNews(this.#store, this.#eventId, signal)) {
         if (signal.aborted) return;
-        this.#eventId = chunk.at(-1)!.id;
-        const news = chunk.map(({ id, text }) => new EventNews(this.#store, id, text));
+        this.#eventId = news.at(-1)!.place;
         for (const listener of this.#listeners) listener.hearEvents(news);
       }
     } catch (error) {
@@ -132,6 +134,21 @@ export class Feed {
   #stop(): void {
     this.#running?.stop.abort();
     this.#running = undefined;
+  }
+}
+
+/** Events after one of them as they arrive, some at a time. */
+export async function* eventNews(
+  store: FeedStore,
+  after: string | null,
+  signal: AbortSignal,
+): AsyncGenerator<EventNews[]> {
+  for await (const chunk of store.events.arrivals(after, signal)) {
+    for (let start = 0; start < chunk.length; start += EVENTS_AT_ONCE_MAX) {
+      if (start > 0) await setImmediate();
+      const some = chunk.slice(start, start + EVENTS_AT_ONCE_MAX);
+      yield some.map(({ id, text }) => new EventNews(store, id, text));
+    }
   }
 }
 

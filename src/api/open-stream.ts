@@ -1,6 +1,6 @@
 import type { ApiKey, Scope } from "../model/key.ts";
 import type { Searchable, Store } from "../store/store.ts";
-import { AlertNews, EventNews, type Feed, type FeedStore, type News } from "./feed.ts";
+import { AlertNews, eventNews, type EventNews, type Feed, type FeedStore, type News } from "./feed.ts";
 import { StreamOutput } from "./stream-output.ts";
 
 // One stream: what its reader may read and has asked for, from where they left off.
@@ -173,8 +173,8 @@ export class Stream {
     };
     await this.output.room();
     if (this.#stop.signal.aborted || hasCaughtUp()) return;
-    for await (const chunk of this.#store.events.arrivals(this.#eventId, this.#stop.signal)) {
-      this.#tellEvents(chunk.map(({ id, text }) => new EventNews(this.#store, id, text)));
+    for await (const news of eventNews(this.#store, this.#eventId, this.#stop.signal)) {
+      this.#tellEvents(news);
       await this.output.room();
       if (this.#stop.signal.aborted || hasCaughtUp()) return;
     }

@@ -483,7 +483,7 @@ describe("the list of rules", () => {
     for (const search of ["visitor", "FOUND", "found visit", "n"]) expect(await found(search), search).toEqual(both);
     expect(await found('"at night"')).toEqual(late);
     expect(await found('visitor "nowhere near"')).toEqual(late);
-    for (const search of ['"night at"', '"at nigh"', "isitor", "92.0.2.7", "night kind", "evt_none"]) {
+    for (const search of ['"night at"', '"at nigh"', "isitor", "92.0.2.7", "0.2.7", "night kind", "evt_none"]) {
       expect(await found(search), search).toEqual([]);
     }
   });

@@ -182,6 +182,62 @@ describe("a stream", () => {
     expect(ids(await annas.count(1))).toEqual([mine]);
   });
 
+  test("tells what the lists have under the same words and range of time, at once and when it catches up", async () => {
+    const first = await listen();
+    await submit();
+    const { id: place } = (await first.count(1))[0]!;
+    const noon = Date.now() - 3_600_000;
+    const at = (ms: number) => new Date(ms).toISOString();
+    const questions = [
+      "search=192.0.2.77",
+      "search=0.2.77",
+      "search=8443",
+      "search=true+stream_word",
+      "search=aa:bb:cc:22:33:44",
+      'search="barred+door"',
+      "search=mia",
+      "search=stream_w&severity=low",
+      `search=stream_word&from=${at(noon)}`,
+      `search=stream_word&from=${at(noon - 1)}&to=${at(noon)}`,
+      `to=${at(noon)}`,
+    ];
+    const open = async (more = "", key = server.addKey().secret) =>
+      Promise.all(questions.map((question) => listen(`?${question}${more}`, {}, key)));
+    const live = await open();
+    const data = [
+      { src_ip: "192.0.2.77", port: 8443 },
+      { src_ip: "192.0.2.7", flag: true, mac: "AA-BB-CC-22-33-44" },
+      { text: "the barred door, 192.0.2.77:8443" },
+      { text: "a door that is barred, for Mia" },
+    ];
+    for (const [i, each] of data.entries()) {
+      await submit({ type: "stream_word", severity: i === 3 ? "low" : "high", data: each, timestamp: at(noon - 1) });
+      await submit({ type: "stream_word", data: each, timestamp: at(noon) });
+    }
+    const rule = { id: "rule_w", name: "stream.words", description: "", tags: [], channels: [] };
+    await raise({ rule, title: "A barred door at 192.0.2.77" });
+    const assigned = await raise({ rule, title: "port 8443, true, aabb.cc22.3344", description: "stream_word" });
+    await server.call("POST", `/v1/alerts/${assigned}/acknowledge`, { body: { assignee: "mia@example.com" } });
+    const late = await open(`&last_event_id=${place}`);
+    // Every question finds one of the last ones, at least where there can be some.
+    const text = `stream_word ${questions.join(" ")} "barred door" 0.2.77 true`;
+    for (const ms of [noon, noon - 1])
+      await submit({ type: "stream_word", severity: "low", data: { text }, timestamp: at(ms) });
+    await raise({ rule, severity: "low", title: text, description: "stream_word mia" });
+    for (const [i, question] of questions.entries()) {
+      const wanted = new Set<string>();
+      for (const path of ["/v1/events", "/v1/alerts"]) {
+        const { body } = await server.call("GET", `${path}?limit=100&${question}`);
+        for (const { id } of body.data) wanted.add(id);
+      }
+      expect(wanted.size, question).toBeGreaterThan(0);
+      for (const reader of [live[i]!, late[i]!]) {
+        await reader.until((messages) => wanted.isSubsetOf(new Set(ids(messages))));
+        expect(new Set(ids(reader.messages)), question).toEqual(wanted);
+      }
+    }
+  });
+
   test("goes on where it was left, by header and by parameter, without a gap and without repeating", async () => {
     const reader = await listen();
     const events = [await submit()];
@@ -282,6 +338,9 @@ describe("who may listen", () => {
     ["last_event_id=7.evt_nonsense", ["last_event_id"]],
     ["last_event_id=-1.", ["last_event_id"]],
     ["since=1", ["since"]],
+    ["search=***", ["search"]],
+    ["from=noon&search=", ["from", "search"]],
+    ["from=2026-11-16&to=2026-11-15", ["from"]],
   ])("%s is refused", async (query, fields) => {
     const answer = await server.call("GET", `/v1/stream?${query}`);
     expect(answer.status).toBe(400);

@@ -90,10 +90,20 @@ export function spacedTextWords(texts: readonly string[]): string {
   return spaced(gather(texts).text);
 }
 
+/** Cuts and folds as the index does: what is beyond ASCII is a word's as it is. */
 function spaced(text: string): string {
-  return ` ${foldCase(text).replace(BETWEEN_WORDS, " ")} `;
+  length = 0;
+  reserve(3 * text.length);
+  length = bytes.write(text, "utf8");
+  const into = bytes;
+  const end = length;
+  for (let i = 0; i < end; i++) into[i] = AS_INDEXED[into[i]!]!;
+  return ` ${take(end === text.length ? "latin1" : "utf8")} `;
 }
-const BETWEEN_WORDS = new RegExp(`[^a-z0-9._\\-:@/\\\\${FILTER_MARK}\\u0080-\\u{10ffff}]`, "gu");
+const AS_INDEXED = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte >= 128 || byte === FILTER_MARK.charCodeAt(0)) return byte;
+  return KINDS[byte] === SEPARATOR ? SPACE : KINDS[byte] === LETTER ? byte | LOWER : byte;
+});
 
 function gather(texts: readonly string[], made?: Made): { text: string; truncated: boolean } {
   length = 0;
@@ -161,10 +171,14 @@ function end(): { text: string; truncated: boolean } {
     for (let i = 0; i < MARK_BYTES; i++) into[at++] = mark[i]!;
   }
   length = at;
-  const text = bytes.toString(isAscii ? "latin1" : "utf8", 0, length);
+  return { text: take(isAscii ? "latin1" : "utf8"), truncated: count >= EVENT_WORDS_MAX };
+}
+
+function take(encoding: "latin1" | "utf8"): string {
+  const text = bytes.toString(encoding, 0, length);
   // What one event out of thousands needed is not kept.
   if (bytes.length > BYTES_KEPT) bytes = Buffer.alloc(BYTES_KEPT);
-  return { text, truncated: count >= EVENT_WORDS_MAX };
+  return text;
 }
 
 function reserve(more: number): void {
