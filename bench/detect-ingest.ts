@@ -1,14 +1,10 @@
 import { withServer, type Bench, type Serving } from "./bench.ts";
 import { perSecond, type Answer } from "./figures.ts";
-import { BATCH_SIZE, CONNECTIONS } from "./ingest.ts";
-import { startLoad } from "./load.ts";
+import { BATCH_SIZE, ingestInTurns } from "./ingest.ts";
 
 // What detection takes from ingest: the same load with no rule in force and with a hundred, in turns.
 
 const RULES = 100;
-const ROUNDS = 3;
-const WARM_UP_MS = 2000;
-const DURATION_MS = 10_000;
 const SHARE_MIN = 0.8;
 
 interface RuleView {
@@ -20,33 +16,21 @@ export async function detectIngest(bench: Bench): Promise<readonly Answer[]> {
   const folder = await bench.writable();
   return withServer(folder, async (server) => {
     const rules = await prepareRules(server);
-    const rates: Record<"with" | "without", number[]> = { with: [], without: [] };
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const kind of ["without", "with"] as const) {
-        await enable(server, rules, kind === "with");
-        const { report } = startLoad({
-          port: server.port,
-          key: server.key,
-          connections: CONNECTIONS,
-          warmUpMs: WARM_UP_MS,
-          durationMs: DURATION_MS,
-          work: { kind: "batch", size: BATCH_SIZE },
-        });
-        rates[kind].push((await report).eventsPerSecond);
-      }
-    }
-    const [without, withRules] = [median(rates.without), median(rates.with)];
+    const rates = await ingestInTurns(server, ["without", "with"], async (kind) => {
+      await enable(server, rules, kind === "with");
+      return () => {};
+    });
     const lag = await server.get<{ data: { detection: { lag_seconds: number } } }>("/readyz");
-    const ratio = withRules / without;
+    const ratio = rates.with / rates.without;
     return [
       {
         question: `durable batches of ${BATCH_SIZE} with ${RULES} rules in force`,
-        figure: `${perSecond(withRules)}; detection ${lag.data.detection.lag_seconds.toFixed(1)} s behind at the end`,
-        baseline: `${perSecond(without)} with no rule`,
+        figure: `${perSecond(rates.with)}; detection ${lag.data.detection.lag_seconds.toFixed(1)} s behind at the end`,
+        baseline: `${perSecond(rates.without)} with no rule`,
         ratio,
         reach: `at least ${SHARE_MIN}`,
         met: ratio >= SHARE_MIN,
-        values: { with: withRules, without, lagSeconds: lag.data.detection.lag_seconds },
+        values: { ...rates, lagSeconds: lag.data.detection.lag_seconds },
       },
     ];
   });
@@ -78,8 +62,4 @@ export async function prepareRules(server: Serving): Promise<readonly RuleView[]
 
 async function enable(server: Serving, rules: readonly RuleView[], enabled: boolean): Promise<void> {
   for (const { id } of rules) await server.patch(`/v1/rules/${id}`, { enabled });
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }

@@ -4,7 +4,7 @@ import { formatTime } from "../src/lib/time.ts";
 import { compileCondition } from "../src/model/condition.ts";
 import type { Event } from "../src/model/event.ts";
 import { ruleCondition, toRuleBody, type Rule } from "../src/model/rule.ts";
-import { cpuMs, perSecond, type Answer } from "./figures.ts";
+import { cpuMs, median, perSecond, type Answer } from "./figures.ts";
 import { processEvents, sigmaRules } from "./sigma-rules.ts";
 
 // Thousands of rules over started processes, on one core: the engine, and every rule asked of every event.
@@ -126,8 +126,4 @@ function runPlainly(rules: readonly Rule[], events: readonly Event[]): number {
   round();
   if (matches < 0) throw new Error("never");
   return (events.length / (cpuMs() - startedAt)) * 1000;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 }

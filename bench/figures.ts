@@ -92,3 +92,7 @@ export function spreadOf(values: readonly number[]): Spread {
 export const ms = (value: number) => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
 export const perSecond = (value: number) => `${Math.round(value).toLocaleString("en")}/s`;
 export const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+}

@@ -25,6 +25,7 @@ import { parse } from "./parse.ts";
 import { readers } from "./readers.ts";
 import { reportMarkdown } from "./report.ts";
 import { simulate } from "./simulate.ts";
+import { stream } from "./stream.ts";
 import { submit } from "./submit.ts";
 import { text } from "./text.ts";
 
@@ -45,6 +46,7 @@ const EVENT_QUESTIONS: Record<string, Question> = {
   "detect-groups": detectGroups,
   "detect-regex": detectRegex,
   "alert-latency": alertLatency,
+  stream,
   simulate,
   alerts,
 };

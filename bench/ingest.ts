@@ -5,9 +5,9 @@ import { startOfDay } from "../src/lib/time.ts";
 import { openDayForWriting, WordsMerger } from "../src/store/embedded/journal/day-file.ts";
 import { dayFile, eventsFolder } from "../src/store/embedded/layout.ts";
 import { eventWords } from "../src/store/embedded/indexed-words.ts";
-import { timed, watchMemory, withServer, type Bench } from "./bench.ts";
+import { timed, watchMemory, withServer, type Bench, type Serving } from "./bench.ts";
 import { benchEvents, INDEX_PREFIX } from "./dataset.ts";
-import { DATA_FOLDER, megabytes, ms, perSecond, type Answer } from "./figures.ts";
+import { DATA_FOLDER, median, megabytes, ms, perSecond, type Answer } from "./figures.ts";
 import { startLoad, type LoadReport } from "./load.ts";
 
 // Durable batches through HTTP, against the journal's own tables filled with the same rows by nothing but SQLite.
@@ -16,6 +16,9 @@ export const BATCH_SIZE = 500;
 export const CONNECTIONS = 2;
 const WARM_UP_MS = 5000;
 const DURATION_MS = 30_000;
+const TURNS = 3;
+const TURN_WARM_UP_MS = 2000;
+const TURN_MS = 10_000;
 const STALL_MS_MAX = 250;
 const SHARE_MIN = 0.5;
 const MEMORY_MAX = 1.2e9;
@@ -73,6 +76,31 @@ export async function ingest(bench: Bench): Promise<readonly Answer[]> {
       values: { ...most, firstTotalMs: visible.ms },
     },
   ];
+}
+
+/** Rates of the same load under different circumstances, in turns: the median of each. `arrange` gives the way to end one. */
+export async function ingestInTurns<Kind extends string>(
+  server: Serving,
+  kinds: readonly Kind[],
+  arrange: (kind: Kind) => Promise<() => void>,
+): Promise<Record<Kind, number>> {
+  const rates = kinds.map((): number[] => []);
+  for (let turn = 0; turn < TURNS; turn++) {
+    for (const [i, kind] of kinds.entries()) {
+      const end = await arrange(kind);
+      const { report } = startLoad({
+        port: server.port,
+        key: server.key,
+        connections: CONNECTIONS,
+        warmUpMs: TURN_WARM_UP_MS,
+        durationMs: TURN_MS,
+        work: { kind: "batch", size: BATCH_SIZE },
+      });
+      rates[i]!.push((await report).eventsPerSecond);
+      end();
+    }
+  }
+  return Object.fromEntries(kinds.map((kind, i) => [kind, median(rates[i]!)])) as Record<Kind, number>;
 }
 
 /** Every event that was acknowledged is in the total that is asked for right afterwards. */

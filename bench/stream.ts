@@ -1,0 +1,47 @@
+import { get } from "node:http";
+import { withServer, type Bench, type Serving } from "./bench.ts";
+import { perSecond, type Answer } from "./figures.ts";
+import { BATCH_SIZE, ingestInTurns } from "./ingest.ts";
+
+// What a stream that looks every new event through for words takes from ingest: the same load without it and with it, in turns.
+
+const SHARE_MIN = 0.7;
+
+const STREAMS = {
+  none: undefined,
+  type: "kinds=events&type=bench_never",
+  search: "kinds=events&search=192.0.2.250+never",
+} as const;
+type Kind = keyof typeof STREAMS;
+
+export async function stream(bench: Bench): Promise<readonly Answer[]> {
+  const folder = await bench.writable();
+  return withServer(folder, async (server) => {
+    const rates = await ingestInTurns(server, Object.keys(STREAMS) as Kind[], (kind) => listen(server, STREAMS[kind]));
+    const answer = (kind: Kind, what: string): Answer => {
+      const ratio = rates[kind] / rates.none;
+      return {
+        question: `durable batches of ${BATCH_SIZE} beside a stream with ${what}`,
+        figure: perSecond(rates[kind]),
+        baseline: `${perSecond(rates.none)} with no stream`,
+        ratio,
+        reach: `at least ${SHARE_MIN}`,
+        met: ratio >= SHARE_MIN,
+        values: { with: rates[kind], without: rates.none },
+      };
+    };
+    return [answer("type", "a filter"), answer("search", "a search")];
+  });
+}
+
+async function listen(server: Serving, query: string | undefined): Promise<() => void> {
+  if (query === undefined) return () => {};
+  const headers = { authorization: `Bearer ${server.key}` };
+  return new Promise((resolve, reject) => {
+    const request = get({ port: server.port, path: `/v1/stream?${query}`, headers }, (response) => {
+      response.resume();
+      resolve(() => request.destroy());
+    });
+    request.on("error", reject);
+  });
+}
