@@ -1,0 +1,482 @@
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DuckDBInstance } from "@duckdb/node-api";
+import pino from "pino";
+import { afterEach, describe, expect, test } from "vitest";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import { ALWAYS } from "../../model/condition.ts";
+import type { EventDraft } from "../../model/event.ts";
+import { createKey, revokeKey, rotateKey } from "../../model/key.ts";
+import { plainRule } from "../../model/rule.fixture.ts";
+import type { Store } from "../store.ts";
+import { options } from "./embedded.fixture.ts";
+import { openEmbedded, rebuildColumns } from "./embedded.ts";
+import { readEventId } from "./event-id.ts";
+import { Keys } from "./keys.ts";
+import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "./layout.ts";
+import { DataFolderInUse } from "./lock.ts";
+import { PlatformChanged } from "./platform-word.ts";
+
+describe("the data folder", () => {
+  const folders: string[] = [];
+  const stores: Store[] = [];
+  afterEach(async () => {
+    for (const store of stores.splice(0)) await store.close();
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+  });
+
+  const newFolder = () => {
+    const folder = mkdtempSync(join(tmpdir(), "tocsin-folder-"));
+    folders.push(folder);
+    return folder;
+  };
+  const open = async (dataDir: string) => {
+    const store = await openEmbedded(options(dataDir));
+    stores.push(store);
+    return store;
+  };
+  const close = async (store: Store) => {
+    stores.splice(stores.indexOf(store), 1);
+    await store.close();
+  };
+  const newLog = () => {
+    const lines: string[] = [];
+    return { lines, log: pino({ level: "warn" }, { write: (line: string) => void lines.push(line) }) };
+  };
+  const drafts = (count: number, day = startOfDay(Date.now())): { draft: EventDraft }[] =>
+    Array.from({ length: count }, (_, i) => ({
+      draft: {
+        type: i % 2 === 0 ? "even" : "odd",
+        source: "custom",
+        severity: "info",
+        class: "security",
+        timestampMs: day + i,
+        raw: { n: i, user: `user${i % 7}` },
+        enrichment: {},
+      },
+    }));
+  const totals = async (store: Store) => {
+    const even = await store.events.list({ type: "even" }, { mode: "page", page: 1, size: 1 });
+    const users = await store.events.search({
+      condition: ALWAYS,
+      sort: [],
+      limit: 0,
+      aggs: [{ name: "users", aggregation: { kind: "cardinality", field: "raw.user" } }],
+    });
+    return { even: even.total, all: users.total, ...users.aggregations };
+  };
+
+  test("a question that is under way when the store is closed has its answer or a refusal, and nothing falls over", async () => {
+    const dataDir = newFolder();
+    for (let round = 0; round < 4; round++) {
+      const store = await openEmbedded(options(dataDir));
+      if (round === 0) await store.events.append(drafts(5000));
+      const query = { condition: ALWAYS, sort: [{ field: "raw.user", descending: false }], limit: 5, aggs: [] };
+      const answers = Array.from({ length: 10 }, () => store.events.search(query).then(({ total }) => total, String));
+      await store.close();
+      for (const answer of await Promise.all(answers))
+        expect([5000, expect.stringMatching(/^(\w+)?Error|^Store/)]).toContainEqual(answer);
+    }
+    expect((await totals(await open(dataDir))).all).toBe(5000);
+  });
+
+  test("columns that cannot be built anew for now are left alone until someone asks, and then are", async () => {
+    const dataDir = newFolder();
+    const first = await open(dataDir);
+    // More than is kept in memory.
+    const large = () =>
+      drafts(1000).map(({ draft }) => ({ draft: { ...draft, raw: { text: randomBytes(1000).toString("hex") } } }));
+    for (let i = 0; i < 8; i++) await first.events.append(large());
+    await close(first);
+    const store = await open(dataDir);
+    const path = columnsFile(dataDir);
+    const bytes = statSync(path).size;
+    const file = openSync(path, "r+");
+    writeSync(file, Buffer.alloc(bytes - 24_576, 0x5a), 0, bytes - 24_576, 24_576);
+    closeSync(file);
+    // Nothing can be made in its place.
+    renameSync(path, `${path}.away`);
+    mkdirSync(join(path, "in the way"), { recursive: true });
+    const sorted = () =>
+      store.events.search({ condition: ALWAYS, sort: [{ field: "raw.text", descending: false }], limit: 5, aggs: [] });
+    await expect(sorted()).rejects.toThrow();
+    // Many times as long as it takes to forget what was read.
+    await sleep(200);
+    await expect(sorted()).rejects.toThrow();
+    rmSync(path, { recursive: true });
+    expect((await sorted()).total).toBe(8000);
+  });
+  const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
+
+  test("numbers go on above what detection has looked at, whatever has become of the events", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    const [, last] = await store.events.append(drafts(2));
+    const detected = { upTo: last!.id, matches: [], seen: [] };
+    await store.alerts.commit({ alerts: [], timeline: [], detected });
+    await close(store);
+    rmSync(dayFile({ dataDir: folder, indexPrefix: "tocsin" }, startOfDay(Date.now())));
+    store = await open(folder);
+    const [next] = await store.events.append(drafts(1));
+    expect(readEventId(next!.id)!.seq).toBeGreaterThan(readEventId(last!.id)!.seq);
+    const heard: string[] = [];
+    const stop = new AbortController();
+    for await (const chunk of store.events.arrivals(last!.id, stop.signal)) {
+      heard.push(...chunk.map(({ id }) => id));
+      stop.abort();
+    }
+    expect(heard).toEqual([next!.id]);
+  });
+
+  const openAs = async (dataDir: string, platform: string) => {
+    const store = await openEmbedded({ ...options(dataDir), platform });
+    stores.push(store);
+    return store;
+  };
+  const ofSource = (source: string) => drafts(1).map(({ draft }) => ({ draft: { ...draft, source } }));
+
+  test("takes another platform word as long as nothing bears one", async () => {
+    const dataDir = newFolder();
+    let store = await openAs(dataDir, "one");
+    await store.events.append(ofSource("custom"));
+    await close(store);
+    store = await openAs(dataDir, "two");
+    await store.events.append(ofSource("two_network"));
+    await close(store);
+    await expect(openAs(dataDir, "one")).rejects.toThrow(PlatformChanged);
+    expect(await (await openAs(dataDir, "two")).events.count()).toBe(2);
+  });
+
+  test("keeps the platform word that a rule names", async () => {
+    const dataDir = newFolder();
+    const store = await openAs(dataDir, "one");
+    await store.rules.put(plainRule({ source: "any" }));
+    await close(store);
+    const other = await openAs(dataDir, "two");
+    await other.rules.put(plainRule({ id: "rule_2", name: "test.two", source: "two_access" }));
+    await close(other);
+    await expect(openAs(dataDir, "one")).rejects.toThrow(/platform word is two, not one/);
+  });
+
+  test("of a version that wrote no platform word down: its newest event says it", async () => {
+    const dataDir = newFolder();
+    const store = await openAs(dataDir, "old");
+    await store.events.append(ofSource("old_talk"));
+    await close(store);
+    const state = new DatabaseSync(stateFile(dataDir));
+    state.exec("DROP TABLE words");
+    state.close();
+    await expect(openAs(dataDir, "new")).rejects.toThrow(/platform word is old, not new/);
+    await openAs(dataDir, "old");
+  });
+
+  test("is left without logs of any size when the store closes", async () => {
+    const dataDir = newFolder();
+    const store = await open(dataDir);
+    await store.events.append(drafts(2000));
+    expect(await totals(store)).toEqual(expected(2000));
+    const log = `${dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now()))}-wal`;
+    expect(statSync(log).size).toBeGreaterThan(100_000);
+    await close(store);
+    expect(statSync(log, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
+  });
+
+  test("of events that were changed later: built anew, the columns have the changes", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const enrichment = { abuse_ipdb: { score: 80 } };
+    await store.events.amend(stored.slice(0, 400).map(({ id }) => ({ id, enrichment })));
+    const scored = async () => {
+      const aggregation = { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const;
+      const aggs = [{ name: "scores", aggregation }];
+      return (await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs })).aggregations["scores"];
+    };
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+    await close(store);
+    await rebuildColumns({ ...options(dataDir), onProgress: () => undefined });
+    store = await open(dataDir);
+    expect(await scored()).toMatchObject({ sum: 32_000 });
+  });
+
+  test("from before events could be changed later is read as it is, and they can", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const [first] = await store.events.append(drafts(3));
+    await close(store);
+    const day = new DatabaseSync(dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now())));
+    day.exec("DROP TABLE amendments");
+    day.close();
+    store = await open(dataDir);
+    expect(await store.events.get(first!.id)).toBe(first!.text);
+    await store.events.amend([{ id: first!.id, enrichment: { lists: ["late"] } }]);
+    const condition = {
+      kind: "test",
+      field: "enrichment.lists",
+      operator: "equals",
+      value: "late",
+      ignoreCase: false,
+    } as const;
+    expect((await store.events.search({ condition, sort: [], limit: 5, aggs: [] })).total).toBe(1);
+  });
+
+  test("whose columns are a copy from before some changes, or have changes that the journal lost, follows the journal", async () => {
+    const dataDir = newFolder();
+    let store = await open(dataDir);
+    const stored = await store.events.append(drafts(700));
+    const amend = (count: number, score: number) =>
+      store.events.amend(stored.slice(0, count).map(({ id }) => ({ id, enrichment: { abuse_ipdb: { score } } })));
+    const sum = async () => {
+      const aggs = [{ name: "scores", aggregation: { kind: "stats", field: "enrichment.abuse_ipdb.score" } as const }];
+      const { aggregations } = await store.events.search({ condition: ALWAYS, sort: [], limit: 0, aggs });
+      return (aggregations["scores"] as { sum: number }).sum;
+    };
+    await amend(650, 1);
+    await close(store);
+    const before = newFolder();
+    cpSync(dataDir, before, { recursive: true });
+    store = await open(dataDir);
+    await amend(700, 2);
+    expect(await sum()).toBe(1400);
+    await close(store);
+    const [columns, events] = [join("columns", "columns.duckdb"), "events"];
+    cpSync(join(dataDir, columns), join(before, "after.duckdb"));
+    // The columns of before beside the journal of now.
+    cpSync(join(before, columns), join(dataDir, columns));
+    store = await open(dataDir);
+    expect(await sum()).toBe(1400);
+    await close(store);
+    // The journal of before beside the columns of now.
+    cpSync(join(before, "after.duckdb"), join(dataDir, columns));
+    cpSync(join(before, events), join(dataDir, events), { recursive: true });
+    store = await open(dataDir);
+    expect(await sum()).toBe(650);
+    await amend(650, 5);
+    expect(await sum()).toBe(3250);
+  });
+
+  test("with events under another prefix says so, and keeps them", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(3));
+    await close(store);
+    const { lines, log } = newLog();
+    const other = await openEmbedded({ ...options(folder), indexPrefix: "other", log });
+    stores.push(other);
+    expect(await other.events.count()).toBe(0);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ index_prefix: "other", others: ["tocsin"] }]);
+    await close(other);
+    expect(await (await open(folder)).events.count()).toBe(3);
+  });
+
+  test("is held by one store at a time, and free again after it", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await expect(openEmbedded(options(folder))).rejects.toThrow(DataFolderInUse);
+    await expect(openEmbedded(options(folder))).rejects.toThrow(String(process.pid));
+    await close(store);
+    await open(folder);
+  });
+
+  test("keys changed by another process are seen by the very next look-up", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const beside = new Keys(folder);
+    const key = {
+      id: "key_9",
+      name: "beside",
+      scopes: ["events:read" as const],
+      plan: "starter" as const,
+      createdAt: 1,
+      expiresAt: null,
+      revokedAt: null,
+      secretHash: new Uint8Array(32),
+      previous: [],
+    };
+    beside.put(key);
+    await new Promise(setImmediate);
+    expect(store.keys.find("key_9")).toEqual(key);
+    beside.put({ ...key, revokedAt: 2 });
+    // As the next request would be: in a later turn of the loop.
+    await new Promise(setImmediate);
+    expect(store.keys.find("key_9")?.revokedAt).toBe(2);
+    beside.close();
+  });
+
+  test("a key that another process revokes stays revoked, whoever rotates it in the same moment", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const beside = new Keys(folder);
+    const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
+    store.keys.put(key);
+    expect(store.keys.find(key.id)?.revokedAt).toBeNull();
+    beside.change(key.id, (now) => revokeKey(now, 2));
+    // In the same turn of the loop, in which the look-up above has been remembered.
+    expect(store.keys.change(key.id, (now) => rotateKey(now, { graceMs: 0, now: 3 }).key)?.revokedAt).toBe(2);
+    expect(store.keys.find(key.id)?.revokedAt).toBe(2);
+    beside.close();
+  });
+
+  test("columns that were deleted, cut or overwritten are built anew from the journal", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append(drafts(2000));
+    await close(store);
+    const path = columnsFile(folder);
+    const overwrite = (from: number, length: number) => {
+      const file = openSync(path, "r+");
+      writeSync(file, Buffer.alloc(length, 0x5a), 0, length, from);
+      closeSync(file);
+    };
+    const damages: (() => void)[] = [
+      () => rmSync(path),
+      () => {
+        const file = openSync(path, "r+");
+        ftruncateSync(file, Math.floor(statSync(path).size / 2));
+        closeSync(file);
+      },
+      () => overwrite(0, 4096),
+      () => overwrite(16_384, statSync(path).size - 16_384),
+    ];
+    for (const damage of damages) {
+      damage();
+      store = await open(folder);
+      expect(await totals(store)).toEqual(expected(2000));
+      await close(store);
+    }
+  });
+
+  test("columns that lack events of a day, or have them twice, are seen at the start and read again", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append([...drafts(1000), ...drafts(1000, startOfDay(Date.now()) - DAY_MS)]);
+    await close(store);
+    const damages = [
+      "DELETE FROM events WHERE seq BETWEEN 300 AND 310",
+      "INSERT INTO events SELECT * FROM events WHERE seq BETWEEN 1300 AND 1310",
+    ];
+    for (const damage of damages) {
+      const instance = await DuckDBInstance.create(columnsFile(folder));
+      const connection = await instance.connect();
+      expect(Number((await connection.run(damage)).rowsChanged)).toBe(11);
+      instance.closeSync();
+      store = await open(folder);
+      expect(await totals(store)).toEqual(expected(2000));
+      await close(store);
+    }
+  });
+
+  test("columns that went further than a torn journal go back with it", async () => {
+    const folder = newFolder();
+    const day = startOfDay(Date.now()) - DAY_MS;
+    let store = await open(folder);
+    await store.events.append(drafts(1000, day));
+    await close(store);
+    // As if the journal's end had been lost after the columns had read it.
+    rmSync(dayFile({ dataDir: folder, indexPrefix: "tocsin" }, day));
+    store = await open(folder);
+    expect(await totals(store)).toEqual({ even: 0, all: 0, users: { value: 0 } });
+    await store.events.append(drafts(50, day));
+    expect(await totals(store)).toEqual(expected(50));
+  });
+
+  test("a rebuild reads everything again and says how far it is", async () => {
+    const folder = newFolder();
+    let store = await open(folder);
+    await store.events.append(drafts(3000));
+    await store.events.append(drafts(500, startOfDay(Date.now()) - 3 * DAY_MS));
+    const before = await totals(store);
+    await close(store);
+    const progress: number[] = [];
+    const rows = await rebuildColumns({ ...options(folder), onProgress: (done, total) => progress.push(done / total) });
+    expect(rows).toBe(3500);
+    expect(progress.at(-1)).toBe(1);
+    store = await open(folder);
+    expect(await totals(store)).toEqual(before);
+  });
+
+  test("columns of large events are built anew some at a time, and have each of them once", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    const text = "x".repeat(900_000);
+    const large = drafts(20).map(({ draft }) => ({ draft: { ...draft, raw: { ...draft.raw, text } } }));
+    await store.events.append(large);
+    await close(store);
+    rmSync(columnsFile(folder));
+    expect(await totals(await open(folder))).toEqual(expected(20));
+  });
+
+  test("lists and totals stay right while rows move from memory to disk", async () => {
+    const store = await open(newFolder());
+    let appended = 0;
+    const writing = new AbortController();
+    const reading = (async () => {
+      while (!writing.signal.aborted) {
+        const known = appended;
+        const { all } = await totals(store);
+        expect(all).toBeGreaterThanOrEqual(known);
+      }
+    })();
+    for (let i = 0; i < 40; i++) {
+      await store.events.append(drafts(250));
+      appended += 250;
+    }
+    writing.abort();
+    await reading;
+    expect(await totals(store)).toEqual(expected(appended));
+  });
+
+  test("a clean stop leaves no write-ahead log behind", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(100));
+    await totals(store);
+    await close(store);
+    expect(existsSync(`${dayFile({ dataDir: folder, indexPrefix: "tocsin" }, startOfDay(Date.now()))}-wal`)).toBe(
+      false,
+    );
+    expect(existsSync(`${columnsFile(folder)}.wal`)).toBe(false);
+    // Nor of days that were only read.
+    const again = await open(folder);
+    await totals(again);
+    await again.events.list({ search: "user1" }, { mode: "page", page: 1, size: 1 });
+    await close(again);
+    expect(readdirSync(eventsFolder(folder))).toHaveLength(1);
+  });
+
+  test("with events, whose rules or keys are gone, says which file is missing or empty", async () => {
+    const folder = newFolder();
+    const store = await open(folder);
+    await store.events.append(drafts(3));
+    await close(store);
+    const { lines, log } = newLog();
+    const openLogged = async () => {
+      stores.push(await openEmbedded({ ...options(folder), log }));
+      await close(stores.at(-1)!);
+      return lines.splice(0).map((line) => (JSON.parse(line) as { path: string }).path);
+    };
+    expect(await openLogged()).toEqual([]);
+    rmSync(casesFile(folder));
+    truncateSync(keysFile(folder));
+    expect(await openLogged()).toEqual([casesFile(folder), keysFile(folder)]);
+    expect(await openLogged()).toEqual([]);
+  });
+});
