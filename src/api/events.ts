@@ -222,7 +222,7 @@ function listQuery(sources: readonly string[], searchFault: Store["searchFault"]
       search: searchParameter(
         searchFault,
         "words that must all occur, each from its beginning, in any field but the timestamp (for that there are from and " +
-          'to); an address or a "phrase" as a whole',
+          'to); an address or a "phrase" as a whole; an id finds its event and those that name it',
       ),
     }),
   );

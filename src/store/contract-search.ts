@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { AlertSummary } from "../model/alert.ts";
 import type { Event, EventDraft } from "../model/event.ts";
 import { newAlert } from "./contract-cases.ts";
-import { QuestionRefused, type Searchable, type Store } from "./store.ts";
+import { QuestionRefused, type EventFilter, type Searchable, type Store } from "./store.ts";
 
 // The part of the contract that is about searches of what is at hand: they find what lists find.
 
@@ -42,6 +42,10 @@ const piece = fc.constantFrom(
   "100% sure",
   "systemd-logind-with-a-very-long-name-that-goes-on",
   "systemd-logind-with-a-very-long-name-that-stops",
+  // Where words are cut there is the middle of a character.
+  "home/mia/reports-2026/november/invoices😀bill.pdf",
+  `a-${"x".repeat(39)}😀.tail`,
+  "wagtail\u{10ffff}b",
   "evt_01a1de53db4c70008000499d449120c4",
 );
 const text = fc
@@ -53,6 +57,7 @@ const typed = fc
     fc.oneof(
       piece,
       fc.tuple(piece, fc.nat(12), fc.nat(12)).map(([of, start, length]) => of.slice(start, start + 1 + length)),
+      fc.tuple(piece, fc.nat(2), fc.nat(50)).map(([of, start, length]) => of.slice(start, start + 1 + length)),
       fc.constantFrom("high", "custom", "0.2.7", "db8", "22-33", "AA:BB:CC:22:33:44", "Σασ", "false"),
     ),
     { minLength: 1, maxLength: 2 },
@@ -84,6 +89,17 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
     expect(found).toBeGreaterThan(100);
   };
 
+  /** One event at a time. */
+  const walk = async (filter: EventFilter) => {
+    const found: string[] = [];
+    let after: string | undefined;
+    do {
+      const { items, nextCursor } = await store().events.list(filter, { mode: "cursor", after, size: 1 });
+      found.push(...items.map((item) => (JSON.parse(item) as Event).id));
+      after = nextCursor ?? undefined;
+    } while (after !== undefined);
+    return found;
+  };
   const alertsOf = (ruleName: string) => async (search: string) => {
     const filter = { ruleName: [ruleName], search };
     const { items } = await store().alerts.list(filter, WHOLE, "created_at", true);
@@ -99,14 +115,34 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
         { numRuns: 150, seed: SEED },
       );
       const events = await append(...raws.map((raw) => draft({ type, raw, enrichment: { geo: { city: "Wien" } } })));
-      const ids = [events[0]!.id, `${events[1]!.id} wien`, `${events[2]!.id} ${events[3]!.id}`, `"${events[4]!.id}"`];
+      const [one, two, other] = events.map(({ id }) => id);
+      // Some name others.
+      events.push(
+        ...(await append(
+          draft({ type, raw: { ref: one!, text: `see ${two}, wien` } }),
+          draft({ type, raw: { refs: [`${two}.json`, `${one}`] }, severity: "high" }),
+          draft({ type, raw: { ref: `x${one}` } }),
+        )),
+      );
+      const ids = [
+        one!,
+        `${one} wien`,
+        `${one} ${two}`,
+        `"${two}"`,
+        ` "${other}" custom `,
+        `${other} ${one}`,
+        `${one}0`,
+      ];
       await compare(
         events,
-        [...ids, "wien", "at_hand", "hand", "t", '"at_hand"'],
+        [...ids, `${two} high`, `${one} "see ${two}"`, "wien", "at_hand", "hand", "t", '"at_hand"'],
         (event) => store().searchable.event(event),
         async (search) => {
-          const { items } = await store().events.list({ type, search }, WHOLE);
-          return items.map((item) => (JSON.parse(item) as Event).id);
+          const { total, items } = await store().events.list({ type, search }, WHOLE);
+          const found = items.map((item) => (JSON.parse(item) as Event).id);
+          expect(total).toBe(found.length);
+          if (ids.includes(search)) expect(await walk({ type, search })).toEqual(found);
+          return found;
         },
       );
     });

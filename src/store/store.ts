@@ -391,7 +391,7 @@ export interface Searchable {
   readonly words: string;
   /** Where a phrase must stand in one text. */
   readonly values: { readonly [key: string]: unknown };
-  /** An event is found by its own id; elsewhere an id is a word like any other. */
+  /** An event is found by its own id, too. */
   readonly eventId: string | undefined;
 }
 

@@ -1,7 +1,7 @@
 import type { Thread } from "../../lib/thread.ts";
-import { DAY_MS } from "../../lib/time.ts";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition, Scalar } from "../../model/condition.ts";
-import type { Event } from "../../model/event.ts";
+import type { JsonObject } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../model/query.ts";
 import {
@@ -22,12 +22,13 @@ import type { ColumnsApi } from "./columns/worker.ts";
 import { readEventId } from "./event-id.ts";
 import type { Journal } from "./journal/journal.ts";
 import { idOfText } from "./journal/questions.ts";
-import type { ListPlace, Span } from "./journal/reader.ts";
+import { newestFirst, type ListPlace } from "./journal/list-place.ts";
+import type { Span } from "./journal/reader.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
-import { holdsPhrases, parseSearch, type TextSearch } from "./text-search.ts";
+import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "./text-search.ts";
 
 // Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
 // lists, totals and aggregations, and say where the rows lie; their texts always come from the journal.
@@ -135,39 +136,32 @@ export class EmbeddedEvents implements EventStore {
   ) {
     const search = parseSearch(words, filter);
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
-    if (search.ids.length > 0) return this.#listId(filter, search, span, after, offset, limit);
-    const [total, places] = await Promise.all([
-      this.#journal.questions.textCount(search, span),
-      this.#journal.questions.textPage(search, span, after, offset + limit),
+    const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
+    const [total, places, named] = await Promise.all([
+      this.#journal.questions.textCount(ofWords, span),
+      this.#journal.questions.textPage(ofWords, span, after, offset + limit),
+      this.#named(search, span),
     ]);
-    return { total, texts: await this.#journal.questions.bodies(places.slice(offset)) };
+    const below = named.filter((place) => !after || newestFirst(after, place) < 0);
+    const all = [...places, ...below].sort(newestFirst).slice(offset, offset + limit);
+    return { total: total + named.length, texts: await this.#journal.questions.bodies(all) };
   }
 
-  /** An id among the words: at most that one event. */
-  async #listId(
-    filter: EventFilter,
-    search: TextSearch,
-    span: Span,
-    after: ListPlace | undefined,
-    offset: number,
-    limit: number,
-  ) {
-    const found = new Set(search.ids).size === 1 ? await this.#find(search.ids[0]!) : undefined;
-    const event = found && (JSON.parse(found.body) as Event);
-    const matches =
-      found &&
-      event &&
-      found.ts >= span.from &&
-      found.ts < span.to &&
-      (["source", "severity", "class", "type"] as const).every(
-        (field) => filter[field] === undefined || event[field] === filter[field],
-      ) &&
-      holdsPhrases(event as unknown as { [key: string]: unknown }, search.phrases) &&
-      (search.terms.length === 0 ||
-        (await this.#journal.questions.textHas(search.terms, found.ts - (found.ts % DAY_MS), found.seq)));
-    if (!matches) return { total: 0, texts: [] };
-    const isBelow = !after || found.ts < after.ts || (found.ts === after.ts && found.seq < after.seq);
-    return { total: 1, texts: isBelow && offset === 0 && limit > 0 ? [found.body] : [] };
+  /** Events whose ids are among the words, but for those that have their own id for a word, too. */
+  async #named({ terms, phrases, ids }: TextSearch, span: Span): Promise<ListPlace[]> {
+    const named: ListPlace[] = [];
+    for (const id of new Set(ids)) {
+      const found = await this.#find(id);
+      if (!found || found.ts < span.from || found.ts >= span.to) continue;
+      const has = (wanted: readonly Term[]) => this.#journal.questions.textHas(wanted, startOfDay(found.ts), found.seq);
+      const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
+      const isFound =
+        holdsPhrases(JSON.parse(found.body) as JsonObject, phrases) &&
+        (wanted.length === 0 || (await has(wanted))) &&
+        !(await has([idTerm(id)]));
+      if (isFound) named.push({ ts: found.ts, seq: found.seq });
+    }
+    return named;
   }
 
   async search(

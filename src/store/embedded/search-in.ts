@@ -1,7 +1,7 @@
 import { QuestionRefused, type Searchable, type Store } from "../store.ts";
 import { searchTexts } from "./cases/alert-search.ts";
 import { spacedEventWords, spacedTextWords } from "./indexed-words.ts";
-import { holdsPhrases, idsAsTerms, parseSearch, type Term } from "./text-search.ts";
+import { holdsPhrases, idTerm, parseSearch, type Term } from "./text-search.ts";
 
 // A search of what is at hand, be it new or kept without an index. It finds what the indexes would: their words are made, and
 // looked up in place.
@@ -16,13 +16,13 @@ export function searchIn(words: string): (what: Searchable) => boolean {
   const search = parseSearch(words, {});
   if ("fault" in search) throw new QuestionRefused("search", search.fault);
   const terms = search.terms.map(spaced);
-  const idTerms = idsAsTerms(search).map(spaced);
   return ({ words: own, values, eventId }) =>
     terms.every((term) => own.includes(term)) &&
-    (eventId === undefined ? idTerms.every((term) => own.includes(term)) : search.ids.every((id) => id === eventId)) &&
+    search.ids.every((id) => id === eventId || own.includes(spaced(idTerm(id)))) &&
     holdsPhrases(values, search.phrases);
 }
 
+/** Well-formed as words are, also one that is cut in the middle of a character. */
 function spaced({ word, goesOn }: Term): string {
-  return goesOn ? ` ${word}` : ` ${word} `;
+  return (goesOn ? ` ${word}` : ` ${word} `).toWellFormed();
 }

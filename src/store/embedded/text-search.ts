@@ -29,7 +29,7 @@ export interface TextSearch {
   readonly terms: readonly Term[];
   /** What the index cannot decide alone: the event's own text must hold these. */
   readonly phrases: readonly Phrase[];
-  /** An event id among the words. */
+  /** Event ids among the words: each finds its event, and those that it is a word of. */
   readonly ids: readonly string[];
 }
 
@@ -53,7 +53,8 @@ export function parseSearch(
   const phrases: Phrase[] = [];
   const ids: string[] = [];
   for (const [, quoted, bare] of search.matchAll(/"([^"]*)"?|([^\s"]+)/g)) {
-    if (bare !== undefined && readEventId(bare)) ids.push(bare);
+    const id = bare ?? quoted!.trim();
+    if (readEventId(id)) ids.push(id);
     else if (bare !== undefined) addBareTerm(foldCase(bare), terms, phrases);
     else addPhrase(foldCase(quoted!), terms, phrases);
   }
@@ -70,9 +71,9 @@ export function searchFault(words: string): string | undefined {
   return "fault" in search ? search.fault : undefined;
 }
 
-/** Where an id is a word like any other. */
-export function idsAsTerms({ ids }: TextSearch): Term[] {
-  return ids.map((word) => ({ word, goesOn: true }));
+/** What finds an id where it is a word like any other. */
+export function idTerm(id: string): Term {
+  return { word: id, goesOn: true };
 }
 
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {

@@ -11,6 +11,9 @@ export const EVENT_WORDS_MAX = 10_000;
 /** A word is kept up to this length; a longer one that is searched is compared with the event itself. */
 export const WORD_CHARACTERS_MAX = 40;
 
+/** Behind every word that begins as what stands before this does: what is beyond ASCII in a word is no longer than that. */
+export const AFTER_ALL = "\u{10ffff}".repeat(WORD_CHARACTERS_MAX);
+
 /** In the index a letter, in every text a separator. */
 export const FILTER_MARK = "\x01";
 /** The characters besides letters and digits that the index leaves in a word. */

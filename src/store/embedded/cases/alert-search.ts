@@ -1,6 +1,6 @@
 import type { AlertSummary } from "../../../model/alert.ts";
 import { QuestionRefused, type AlertFilter } from "../../store.ts";
-import { holdsPhrases, idsAsTerms, parseSearch, type TextSearch } from "../text-search.ts";
+import { holdsPhrases, idTerm, parseSearch, type TextSearch } from "../text-search.ts";
 import type { AlertColumns } from "./alert-columns.ts";
 import type { WordIndex } from "./word-index.ts";
 
@@ -21,7 +21,7 @@ export class AlertSearch {
     const search = parseSearch(words, {});
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
     const { slotsEnd } = this.#columns;
-    const [first, ...others] = [...search.terms, ...idsAsTerms(search)];
+    const [first, ...others] = [...search.terms, ...search.ids.map(idTerm)];
     const found = this.#words.find(first!, slotsEnd);
     for (const term of others) {
       const also = this.#words.find(term, slotsEnd);

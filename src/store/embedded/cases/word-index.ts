@@ -1,4 +1,5 @@
 import { spellings, type Term } from "../text-search.ts";
+import { AFTER_ALL } from "../words.ts";
 import type { Statements } from "./statements.ts";
 
 // Which alerts have a word. A row stands for a word in a thousand alerts, so that a word that every alert has takes a hundred
@@ -16,7 +17,6 @@ const BITMAP_BYTES = BLOCK_SLOTS / 8;
 const LISTED_MAX = 32;
 const BETWEEN = ",";
 const BEFORE_BITS = ":";
-const AFTER_ALL = "\u{10ffff}";
 
 interface Block {
   readonly word: string;

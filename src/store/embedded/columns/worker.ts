@@ -10,7 +10,7 @@ import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/q
 import { StoreUnavailable, type Projection } from "../../store.ts";
 import { forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
-import type { ListPlace } from "../journal/reader.ts";
+import type { ListPlace } from "../journal/list-place.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { MEMORY_LIMIT, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";

@@ -7,7 +7,8 @@ import type { Layout } from "../layout.ts";
 import type { Term, TextSearch } from "../text-search.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Days } from "./days.ts";
-import type { Arrived, ListPlace, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
+import type { ListPlace } from "./list-place.ts";
+import type { Arrived, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
 
 // Questions to the journal, day by day, each to a thread that reads.
 

@@ -6,20 +6,22 @@ import { QuestionRefused } from "../../store.ts";
 import { DamagedFile, namingFiles } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { holdsPhrases, independentWords, matchOf, spellings, type Term, type TextSearch } from "../text-search.ts";
+import { AFTER_ALL } from "../words.ts";
 import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
 import { isEventText } from "./group.ts";
+import { newestFirst, type ListPlace } from "./list-place.ts";
 
 // A thread that reads the journal. Each call is about one day: the caller walks the days.
+
+/**
+ * A place in the index of words. A number is bound as one that may have a fraction, which the index takes for no bound at all:
+ * it looks at every match, or takes any for the one that was asked for.
+ */
+const PLACE = "CAST(? AS INTEGER)";
 
 export interface ReaderData extends Layout {
   /** Reads through mapped memory: faster for searches, which come back to the same pages again and again. */
   readonly mapped: boolean;
-}
-
-/** A place in the list's order: newest first by time, then by sequence. */
-export interface ListPlace {
-  readonly ts: number;
-  readonly seq: number;
 }
 
 /** Half-open range of times within the day. */
@@ -213,7 +215,7 @@ const api = {
     if (!reader) return [];
     const match = resolve(reader, search.terms)?.match;
     if (match === undefined) return [];
-    const isBelow = (row: ListPlace) => !after || row.ts < after.ts || (row.ts === after.ts && row.seq < after.seq);
+    const isBelow = (row: ListPlace) => !after || newestFirst(after, row) < 0;
     if (search.phrases.length > 0) {
       let best: ListPlace[] = [];
       visitVerified(reader, match, search, span, (row) => {
@@ -228,7 +230,7 @@ const api = {
     for (const block of blocks) latest.push(Math.max(block.max_ts, latest.at(-1) ?? 0));
     const select = reader.sql(
       `SELECT words.rowid AS seq, ts FROM words JOIN events ON events.seq = words.rowid
-       WHERE words MATCH ? AND words.rowid < ? ORDER BY words.rowid DESC LIMIT ${TEXT_CHUNK}`,
+       WHERE words MATCH ? AND words.rowid < ${PLACE} ORDER BY words.rowid DESC LIMIT ${TEXT_CHUNK}`,
     );
     let found: ListPlace[] = [];
     let below = 2 ** 41;
@@ -252,7 +254,10 @@ const api = {
   /** Whether this one event has the words. */
   textHas(day: number, terms: readonly Term[], seq: number): boolean {
     const match = matchOf(terms.map(spellings));
-    const found = days.get(day)?.sql("SELECT rowid FROM words WHERE words MATCH ? AND rowid = ?").get(match, seq);
+    const found = days
+      .get(day)
+      ?.sql(`SELECT rowid FROM words WHERE words MATCH ? AND rowid = ${PLACE}`)
+      .get(match, seq);
     return found !== undefined;
   },
 
@@ -280,12 +285,12 @@ function countText(reader: DayReader, blocks: readonly Block[], search: TextSear
   for (const { low, high, whole } of parts) {
     const counted = whole
       ? reader
-          .sql("SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ?")
+          .sql(`SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ${PLACE} AND ${PLACE}`)
           .get(resolved.match, low, high)
       : reader
           .sql(
             `SELECT count(*) AS n FROM words JOIN events ON events.seq = words.rowid
-             WHERE words MATCH ? AND words.rowid BETWEEN ? AND ? AND ts >= ? AND ts < ?`,
+             WHERE words MATCH ? AND words.rowid BETWEEN ${PLACE} AND ${PLACE} AND ts >= ? AND ts < ?`,
           )
           .get(resolved.match, low, high, span.from, span.to);
     count += (counted as { n: number }).n;
@@ -307,7 +312,7 @@ function resolve(reader: DayReader, terms: readonly Term[]): { match: string; ev
   for (const term of terms) {
     const spelled = spellings(term);
     const found = spelled.flatMap(({ word, goesOn }) => {
-      return select.all(word, goesOn ? `${word}\u{10ffff}` : word) as { term: string; doc: number }[];
+      return select.all(word, goesOn ? word + AFTER_ALL : word) as { term: string; doc: number }[];
     });
     if (found.length === 0) return undefined;
     if (found.length >= VOCABULARY_WORDS_MAX) choices.push(spelled);
@@ -351,10 +356,6 @@ function visitVerified(
 function isSettled(found: ListPlace[], limit: number, newestLeft: number): boolean {
   if (found.length < limit) return false;
   return found.sort(newestFirst)[limit - 1]!.ts > newestLeft;
-}
-
-function newestFirst(a: ListPlace, b: ListPlace): number {
-  return b.ts - a.ts || b.seq - a.seq;
 }
 
 export type ReaderApi = typeof api;
