@@ -295,6 +295,16 @@ detection: { s: { a: 1 }, condition: s }`);
     });
   });
 
+  test("a title makes a name, whatever its letters; one without any that a name can have is told from others", () => {
+    const nameOf = (title: string, id = "") =>
+      importOne(withDetection("s: { a: 1 }\ncondition: s").replace("title: A rule", `title: ${title}${id}`)).rule!.name;
+    expect(nameOf("Über Größe, naïve Łódź")).toBe("sigma.uber_grosse_naive_lodz");
+    expect(nameOf("日本語の規則", "\nid: 6f0fb6a5-0000-4000-8000-000000000001")).toBe("sigma.rule_6f0fb6a5");
+    const names = ["日本語の規則", "中文规则", "日本語の規則"].map((title) => nameOf(title));
+    expect(names[0]).toMatch(/^sigma\.rule_[0-9a-f]{8}$/);
+    expect([names[1] === names[0], names[2] === names[0]]).toEqual([false, true]);
+  });
+
   test("a level that is not known is medium, and said; a deprecated rule is not enabled, and said", () => {
     const text = withDetection("s: { a: 1 }\ncondition: s").replace("level: high", "level: odd\nstatus: deprecated");
     const { rule, remarks } = importOne(text);

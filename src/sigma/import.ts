@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
 import type { ConditionInput, RuleInput } from "../model/rule.ts";
@@ -43,6 +44,7 @@ export interface SigmaOutcome {
 }
 
 const NAME_CHARACTERS_MAX = 180;
+const SHORT_ID_CHARACTERS = 8;
 const TAGS_MAX = 50;
 const TAG_CHARACTERS_MAX = 100;
 const REFERENCES_MAX = 50;
@@ -286,25 +288,41 @@ function finish(head: SigmaHead, made: Made, { schema, enabled, names, notes }: 
 
 /** Two rules of one title are told apart by their ids, or by their number. */
 function uniqueName({ title, id }: SigmaHead, names: ReadonlySet<string>): string {
-  const slug = title
-    .normalize("NFKD")
+  const shortId = (id ?? "")
     .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "_")
-    .replaceAll(/^_+|_+$/g, "")
-    .slice(0, NAME_CHARACTERS_MAX);
-  const name = `sigma.${slug || "rule"}`;
+    .replaceAll(/[^a-z0-9]/g, "")
+    .slice(0, SHORT_ID_CHARACTERS);
+  // A title in letters that a name cannot have still gives the same name in every import, and another than the next one.
+  const name = `sigma.${slugOf(title) || `rule_${shortId || hash("sha1", title).slice(0, SHORT_ID_CHARACTERS)}`}`;
   if (!names.has(name)) return name;
-  const withId = `${name}_${
-    (id ?? "")
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9]/g, "")
-      .slice(0, 8) || "2"
-  }`;
+  const withId = `${name}_${shortId || "2"}`;
   for (let number = 2; ; number++) {
     const candidate = number === 2 ? withId : `${withId}_${number}`;
     if (!names.has(candidate)) return candidate;
   }
 }
+
+/** In the letters that a name may have: without accents, and what is a letter of its own as it is spelled without it. */
+function slugOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[ßæœøđłþð]/g, (letter) => SPELLED[letter]!)
+    .normalize("NFKD")
+    .replaceAll(/\p{M}+/gu, "")
+    .replaceAll(/[^a-z0-9]+/g, "_")
+    .replaceAll(/^_+|_+$/g, "")
+    .slice(0, NAME_CHARACTERS_MAX);
+}
+const SPELLED: Readonly<Record<string, string>> = {
+  ß: "ss",
+  æ: "ae",
+  œ: "oe",
+  ø: "o",
+  đ: "d",
+  ł: "l",
+  þ: "th",
+  ð: "d",
+};
 
 /** What a person should know, and where the rule is from. */
 function describe({ title, description, falsepositives, id, author, status }: SigmaHead): string {
