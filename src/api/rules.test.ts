@@ -342,6 +342,30 @@ describe("a rule is replaced", () => {
     }
   });
 
+  test("as it was read, and may be tried so", async () => {
+    const { id } = await create();
+    const exception = { conditions: [{ field: "raw.bench", exists: true }], reason: "a test bench" };
+    await server.call("POST", `/v1/rules/${id}/exceptions`, { body: exception });
+    const read = await server.call("GET", `/v1/rules/${id}`);
+    const sent = { ...read.body.data, severity: "critical" };
+    const replaced = await server.call("PUT", `/v1/rules/${id}`, {
+      body: { ...sent, builtin: true, stats: { matches_24h: 7 }, created_at: "2001-01-01" },
+      headers: { "if-match": String(read.headers["etag"]) },
+    });
+    expect(replaced.status).toBe(200);
+    expect(replaced.body.data).toEqual({ ...sent, updated_at: expect.any(String) });
+    const other = await server.call("PUT", `/v1/rules/${id}`, {
+      body: { ...sent, id: "rule_other", name: "an.other" },
+    });
+    expect([other.status, faults(other)]).toEqual([400, ["id", "name"]]);
+    const time_range = { from: "2026-11-10", to: "2026-11-11" };
+    const tried = await server.call("POST", "/v1/rules/simulate", { body: { rule: sent, time_range } });
+    expect(tried.status).toBe(200);
+    // A new one has an id of its own.
+    const made = await server.call("POST", "/v1/rules", { body: { ...sent, name: "site.copied" } });
+    expect([made.status, faults(made).includes("id")]).toEqual([400, true]);
+  });
+
   test("under its own name, and with enabled said", async () => {
     const { id, name } = await create();
     const renamed = await server.call("PUT", `/v1/rules/${id}`, { body: { ...rule(), enabled: true } });

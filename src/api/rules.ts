@@ -157,8 +157,8 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
       summary: "Replace a rule",
       about:
         "What is left out goes back to its default. The name stays. The rule begins anew: it looks at events that " +
-        "come in from now on, and its alerts stay as they are. Exceptions that are sent as they were read, with their " +
-        "`id`, stay what they are; those that are left out are gone.",
+        "come in from now on, and its alerts stay as they are. It may be sent as it was read, with `stats` and the like: only " +
+        "what can be changed is. Exceptions that are sent with their `id` stay what they are; those that are left out are gone.",
       scopes: ["rules:write"],
       params: idParams,
       requestHeaders: revisionHeader,
@@ -171,9 +171,11 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
       beyond: (input, params) => {
         const rule = rulebook.find(params.id);
         if (!rule) return [];
-        const isRenamed = typeof input === "object" && input !== null && "name" in input && input.name !== rule.name;
-        const renamed = isRenamed ? [{ field: "name", message: `cannot change: it is ${rule.name}` }] : [];
-        return [...renamed, ...ruleExceptionFaults(input, now(), rule.exceptions)];
+        const sent = (typeof input === "object" ? input : null) as { readonly [key: string]: unknown } | null;
+        const changed = (["id", "name"] as const)
+          .filter((field) => sent?.[field] !== undefined && sent[field] !== rule[field])
+          .map((field) => ({ field, message: `cannot change: it is ${rule[field]}` }));
+        return [...changed, ...ruleExceptionFaults(input, now(), rule.exceptions)];
       },
       handle: async ({ params, body, key, request }) =>
         answer(await rulebook.replace(params.id, body, key.name, revisionOf(request.headers["if-match"]))),

@@ -239,12 +239,22 @@ function newRuleInputSchema(sources: readonly string[]) {
     .meta({ id: "NewRule" });
 }
 
+/** What the service says of a rule. Whoever sends back what they have read need not take it out: it changes nothing. */
+const saidFields = {
+  id: z.string().optional().describe("as it was read"),
+  builtin: z.boolean().optional().describe("as it was read; not heeded"),
+  created_at: z.string().optional().describe("as it was read; not heeded"),
+  updated_at: z.string().optional().describe("as it was read; not heeded"),
+  stats: z.looseObject({}).optional().describe("as they were read; not heeded"),
+  exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]),
+};
+
 /** A rule as it replaces another: `enabled` must be said. */
 export function ruleReplacementSchema(sources: readonly string[]) {
   return z
     .strictObject({
       ...ruleFields,
-      exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]),
+      ...saidFields,
       enabled: z.boolean(),
       source: sourceSchema(sources),
     })
@@ -253,11 +263,9 @@ export function ruleReplacementSchema(sources: readonly string[]) {
     .meta({ id: "RuleReplacement" });
 }
 
-/** A rule as it is tried: its exceptions may stand as they were read. */
+/** A rule as it is tried. */
 export function simulatedRuleSchema(sources: readonly string[]) {
-  return newRuleInputSchema(sources)
-    .safeExtend({ exceptions: z.array(keptExceptionSchema).max(EXCEPTIONS_MAX).default([]) })
-    .meta({ id: "SimulatedRule" });
+  return newRuleInputSchema(sources).safeExtend(saidFields).meta({ id: "SimulatedRule" });
 }
 
 function sourceSchema(sources: readonly string[]) {
