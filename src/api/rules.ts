@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import type { Rulebook } from "../detection/rulebook.ts";
 import { severitySchema } from "../model/event-schema.ts";
@@ -6,13 +7,14 @@ import { ANY_SOURCE, type Rule } from "../model/rule.ts";
 import { exceptionInputSchema, ruleInputSchema, ruleReplacementSchema } from "../model/rule-schema.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
-import type { Store } from "../store/store.ts";
+import type { Searchable, Store } from "../store/store.ts";
 import { booleanParameter, data, endpoint, type Endpoint } from "./endpoint.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
 
 const TAG_CHARACTERS_MAX = 100;
+const SEARCHABLES_AT_ONCE_MAX = 250;
 
 const RULE_INPUT_EXAMPLE = {
   name: "site.repeated_login_failure",
@@ -78,6 +80,7 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
     const stats = await rulebook.stats(rules);
     return rules.map((rule, i) => ruleView(rule, stats[i]!));
   };
+  const findRules = ruleSearch(store);
   const answer = async (rule: Rule, status = 200, headers: Readonly<Record<string, string>> = {}) => {
     const [view] = await views([rule]);
     return data(view, status, { ETag: etagOf(rule), ...headers });
@@ -109,9 +112,8 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
       },
       handle: async ({ query: { page, per_page, after, limit, search, ...filter } }) => {
         const position = positionOf({ page, per_page, after, limit });
-        const finds = search === undefined ? undefined : store.searchIn(search);
-        const isFound = finds && ((texts: readonly string[]) => finds(store.searchable.texts(texts)));
-        const all = rulebook.list({ ...filter, search: isFound });
+        const listed = rulebook.list(filter);
+        const all = search === undefined ? listed : await findRules(listed, search);
         const { shown, nextCursor } = cut(all, position, rulebook);
         const items = (await views(shown)).map((view) => JSON.stringify(view));
         return listPage(position, { total: all.length, items, nextCursor });
@@ -267,6 +269,25 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
       },
     }),
   ];
+}
+
+/** Finds rules by words. What is searched of a rule is made once, and of thousands some at a time: others wait meanwhile. */
+function ruleSearch(store: Pick<Store, "searchable" | "searchIn">) {
+  const known = new WeakMap<Rule, Searchable>();
+  return async (rules: readonly Rule[], words: string): Promise<Rule[]> => {
+    const finds = store.searchIn(words);
+    const found: Rule[] = [];
+    let made = 0;
+    for (const rule of rules) {
+      let what = known.get(rule);
+      if (!what) {
+        if (++made % SEARCHABLES_AT_ONCE_MAX === 0) await setImmediate();
+        known.set(rule, (what = store.searchable.texts([rule.name, rule.description])));
+      }
+      if (finds(what)) found.push(rule);
+    }
+    return found;
+  };
 }
 
 /** The part of the list that is asked for. A cursor goes on behind that rule's name, whether the filter has it or not. */

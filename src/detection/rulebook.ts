@@ -47,8 +47,6 @@ export interface RuleFilter {
   readonly source?: string | undefined;
   readonly severity?: Severity | undefined;
   readonly tag?: string | undefined;
-  /** Whether these texts of a rule, its name and its description, are what is searched for. */
-  readonly search?: ((texts: readonly string[]) => boolean) | undefined;
 }
 
 export interface RulebookOptions {
@@ -118,8 +116,7 @@ export class Rulebook {
           (filter.enabled === undefined || rule.enabled === filter.enabled) &&
           (filter.source === undefined || rule.source === filter.source) &&
           (filter.severity === undefined || rule.severity === filter.severity) &&
-          (filter.tag === undefined || rule.tags.includes(filter.tag)) &&
-          (filter.search === undefined || filter.search([rule.name, rule.description])),
+          (filter.tag === undefined || rule.tags.includes(filter.tag)),
       )
       .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   }
