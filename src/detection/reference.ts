@@ -175,13 +175,27 @@ function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undef
   return complete([], 0);
 }
 
-/** Whether the entries can be some of the places: the first ones, or any. */
+/**
+ * Whether the entries can be some of the places: any, or the first ones, where those of one moment stand in any order. To
+ * the last moment more may still come.
+ */
 function fits(chosen: readonly Entry[], places: readonly number[], order: Rule["sequenceOrder"]): boolean {
-  if (order === "in_order") return chosen.every(({ steps }, i) => steps.includes(places[i]!));
-  const assign = (i: number, left: readonly number[]): boolean =>
-    i === chosen.length ||
-    chosen[i]!.steps.some((step) => left.includes(step) && assign(i + 1, left.toSpliced(left.indexOf(step), 1)));
-  return assign(0, places);
+  if (order === "any") return canBe(chosen, places);
+  const lastMs = chosen.at(-1)?.mark.timestampMs;
+  const moments = Map.groupBy(chosen, ({ mark }) => mark.timestampMs);
+  let from = 0;
+  for (const [atMs, moment] of moments) {
+    const isOpen = atMs === lastMs && chosen.length < places.length;
+    if (!canBe(moment, places.slice(from, isOpen ? undefined : from + moment.length))) return false;
+    from += moment.length;
+  }
+  return true;
+}
+
+/** Whether each of the entries can be another of these places. */
+function canBe([first, ...others]: readonly Entry[], places: readonly number[]): boolean {
+  if (first === undefined) return true;
+  return first.steps.some((step) => places.includes(step) && canBe(others, places.toSpliced(places.indexOf(step), 1)));
 }
 
 interface Fired {

@@ -2,6 +2,7 @@ import type { Scalar } from "../model/condition.ts";
 import { RELATED_EVENTS_MAX } from "../model/finding.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
+import { firstStep, Steps, type Entries } from "./steps.ts";
 import type { Spot, Window } from "./tracker.ts";
 
 // Steps that must all happen within a window, in their order or in any. Entries are sorted by time, those of one moment
@@ -23,16 +24,13 @@ export interface SequenceOptions {
 export class SequenceWindow implements Window {
   readonly #groups: Groups;
   readonly #options: SequenceOptions;
-  readonly #needed: number;
-  /** For each place in the sequence, the bit of its step. */
-  readonly #places: readonly number[];
+  readonly #steps: Steps;
   late = 0;
 
   constructor(groups: Groups, options: SequenceOptions) {
     this.#groups = groups;
     this.#options = options;
-    this.#places = options.counts.flatMap((count, step) => Array.from({ length: count }, () => 1 << step));
-    this.#needed = this.#places.length;
+    this.#steps = new Steps(options.counts, options.inOrder);
   }
 
   add(
@@ -51,7 +49,7 @@ export class SequenceWindow implements Window {
       return undefined;
     }
     if (timestampMs > newest) this.#expire(group, timestampMs - windowMs - lateMs);
-    if (groups.length(group) >= this.#needed + SPARE_ENTRIES) this.#shorten(group);
+    if (groups.length(group) >= this.#steps.needed + SPARE_ENTRIES) this.#shorten(group);
     const place = this.#insert(group, timestampMs, words, steps);
     const taken = this.#completion(group, timestampMs, place);
     return taken && this.#take(group, taken);
@@ -111,91 +109,59 @@ export class SequenceWindow implements Window {
     const groups = this.#groups;
     const held = groups.time(at);
     if (timestampMs !== held) return timestampMs < held;
-    const [one, other] = [firstBit(steps), firstBit(groups.extra(at))];
+    const [one, other] = [firstStep(steps), firstStep(groups.extra(at))];
     if (one !== other) return one < other;
     for (let i = 0; i < 4; i++) if (words[i] !== groups.idWord(at, i)) return words[i]! < groups.idWord(at, i);
     return false;
   }
 
   /** Places of the entries that complete the sequence, if any do. There was no completion without the new entry. */
-  #completion(group: number, timestampMs: number, place: number): number[] | undefined {
-    const groups = this.#groups;
-    const { windowMs, inOrder } = this.#options;
+  #completion(group: number, timestampMs: number, place: number): readonly number[] | undefined {
+    const { windowMs, inOrder, counts } = this.#options;
     const length = this.#groups.length(group);
-    if (length < this.#needed) return undefined;
-    const from = this.#groups.begin(group);
-    if (inOrder && place === length - 1 && (groups.extra(from + place) & this.#places.at(-1)!) === 0) return undefined;
+    if (length < this.#steps.needed) return undefined;
+    const entries = this.#entriesOf(group);
+    if (inOrder && !this.#hasStep(entries, length, timestampMs, counts.length - 1)) return undefined;
     let start = 0;
-    while (groups.time(from + start) < timestampMs - windowMs) start++;
-    if (!this.#hasAllSteps(from, start, length, timestampMs + windowMs)) return undefined;
-    for (; start <= place; start++) {
-      if (inOrder && (groups.extra(from + start) & this.#places[0]!) === 0) continue;
-      const untilMs = groups.time(from + start) + windowMs;
-      const found = inOrder
-        ? this.#followSteps(from, start, length, untilMs)
-        : this.#fillSteps(from, start, length, untilMs);
+    while (entries.time(start) < timestampMs - windowMs) start++;
+    if (!this.#hasAllSteps(entries, start, length, timestampMs + windowMs)) return undefined;
+    let end = start;
+    while (start <= place) {
+      const startMs = entries.time(start);
+      while (end < length && entries.time(end) <= startMs + windowMs) end++;
+      const found = this.#steps.completion(entries, start, end);
       if (found) return found;
       // What was not found with everything up to the newest in reach is not found with less.
-      if (groups.time(from + length - 1) <= untilMs) return undefined;
+      if (end === length) return undefined;
+      while (entries.time(start) === startMs) start++;
     }
     return undefined;
   }
 
-  /** Cheap, and says no for almost every entry of a flood of one step. */
-  #hasAllSteps(from: number, start: number, length: number, untilMs: number): boolean {
+  #entriesOf(group: number): Entries {
     const groups = this.#groups;
-    const missing = [...this.#options.counts];
-    let steps = missing.length;
-    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
-      for (let bits = groups.extra(from + i); bits !== 0; bits &= bits - 1) {
-        if (--missing[firstBit(bits)]! === 0 && --steps === 0) return true;
-      }
+    const from = groups.begin(group);
+    return { time: (place) => groups.time(from + place), steps: (place) => groups.extra(from + place) };
+  }
+
+  /** Whether one that is no older is this step. */
+  #hasStep(entries: Entries, length: number, timestampMs: number, step: number): boolean {
+    for (let i = length - 1; i >= 0 && entries.time(i) >= timestampMs; i--) {
+      if (entries.steps(i) & (1 << step)) return true;
     }
     return false;
   }
 
-  #followSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
-    const groups = this.#groups;
-    const taken: number[] = [];
-    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
-      if ((groups.extra(from + i) & this.#places[taken.length]!) === 0) continue;
-      taken.push(i);
-      if (taken.length === this.#needed) return taken;
-    }
-    return undefined;
-  }
-
-  /** Takes every entry that fits beside those before it; one that could be several steps moves over where that helps. */
-  #fillSteps(from: number, start: number, length: number, untilMs: number): number[] | undefined {
-    const groups = this.#groups;
-    const { counts } = this.#options;
-    const members: number[][] = counts.map(() => []);
-    let seen = 0;
-    const settle = (i: number): boolean => {
-      for (let bits = groups.extra(from + i) & ~seen; bits !== 0; bits = groups.extra(from + i) & ~seen) {
-        const step = firstBit(bits);
-        seen |= 1 << step;
-        const held = members[step]!;
-        if (held.length < counts[step]!) {
-          held.push(i);
-          return true;
-        }
-        const moved = held.findIndex((other) => (groups.extra(from + other) & ~seen) !== 0 && settle(other));
-        if (moved >= 0) {
-          held[moved] = i;
-          return true;
-        }
+  /** Cheap, and says no for almost every entry of a flood of one step. */
+  #hasAllSteps(entries: Entries, start: number, length: number, untilMs: number): boolean {
+    const missing = [...this.#options.counts];
+    let steps = missing.length;
+    for (let i = start; i < length && entries.time(i) <= untilMs; i++) {
+      for (let bits = entries.steps(i); bits !== 0; bits &= bits - 1) {
+        if (--missing[firstStep(bits)]! === 0 && --steps === 0) return true;
       }
-      return false;
-    };
-    const taken: number[] = [];
-    for (let i = start; i < length && groups.time(from + i) <= untilMs; i++) {
-      seen = 0;
-      if (!settle(i)) continue;
-      taken.push(i);
-      if (taken.length === this.#needed) return taken;
     }
-    return undefined;
+    return false;
   }
 
   #take(group: number, taken: readonly number[]): Spot {
@@ -214,8 +180,4 @@ export class SequenceWindow implements Window {
     groups.dropSome(group, taken);
     return spot;
   }
-}
-
-function firstBit(bits: number): number {
-  return 31 - Math.clz32(bits & -bits);
 }
