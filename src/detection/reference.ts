@@ -162,6 +162,10 @@ function firing(rule: Rule, entries: readonly Entry[], timestampMs: number): Ent
 function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undefined {
   const windowMs = parseDuration(rule.window!)!;
   const places = rule.sequence!.flatMap(({ count }, step) => Array.from({ length: count }, () => step));
+  const isPossible = rule.sequence!.every(
+    ({ count }, step) => entries.filter(({ steps }) => steps.includes(step)).length >= count,
+  );
+  if (!isPossible) return undefined;
   const complete = (chosen: readonly Entry[], from: number): Entry[] | undefined => {
     const isWithin = chosen.length < 2 || chosen.at(-1)!.mark.timestampMs - chosen[0]!.mark.timestampMs <= windowMs;
     if (!isWithin || !fits(chosen, places, rule.sequenceOrder)) return undefined;

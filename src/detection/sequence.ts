@@ -3,15 +3,15 @@ import { RELATED_EVENTS_MAX } from "../model/finding.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
 import { firstStep, Steps, type Entries } from "./steps.ts";
+import { entriesToDrop } from "./thinning.ts";
 import type { Spot, Window } from "./tracker.ts";
 
 // Steps that must all happen within a window, in their order or in any. Entries are sorted by time, those of one moment
 // by the first step that they are, then by arrival. Of all sets of entries that complete the sequence, the one that
 // comes first in that order is taken, and its entries are gone: they do not make a second one.
 
-/** Entries that a group keeps beyond those that complete the sequence. */
+/** Enough for all that sequences of twenty events need of what came before. */
 const SPARE_ENTRIES = 256;
-const DROPPED_AT_ONCE = 32;
 
 export interface SequenceOptions {
   readonly windowMs: number;
@@ -19,18 +19,22 @@ export interface SequenceOptions {
   /** How many events make each step. */
   readonly counts: readonly number[];
   readonly inOrder: boolean;
+  /** Entries that a group keeps beyond those of one sequence. */
+  readonly spareEntries?: number;
 }
 
 export class SequenceWindow implements Window {
   readonly #groups: Groups;
   readonly #options: SequenceOptions;
   readonly #steps: Steps;
+  readonly #spareEntries: number;
   late = 0;
 
   constructor(groups: Groups, options: SequenceOptions) {
     this.#groups = groups;
     this.#options = options;
     this.#steps = new Steps(options.counts, options.inOrder);
+    this.#spareEntries = options.spareEntries ?? SPARE_ENTRIES;
   }
 
   add(
@@ -49,7 +53,7 @@ export class SequenceWindow implements Window {
       return undefined;
     }
     if (timestampMs > newest) this.#expire(group, timestampMs - windowMs - lateMs);
-    if (groups.length(group) >= this.#steps.needed + SPARE_ENTRIES) this.#shorten(group);
+    if (groups.length(group) >= this.#steps.needed + this.#spareEntries) this.#shorten(group, timestampMs);
     const place = this.#insert(group, timestampMs, words, steps);
     const taken = this.#completion(group, timestampMs, place);
     return taken && this.#take(group, taken);
@@ -67,31 +71,11 @@ export class SequenceWindow implements Window {
     if (expired > 0) groups.dropFirst(group, expired);
   }
 
-  /**
-   * A step that happens again and again must not push the others out. Of a long run of one kind only both ends matter:
-   * what could be done with one from its middle can be done with one of those, or nearly always.
-   */
-  #shorten(group: number): void {
-    const { start, length } = this.#longestRun(group);
-    const kind = this.#groups.extra(this.#groups.begin(group) + start);
-    const kept = this.#options.counts.reduce((sum, count, step) => (kind & (1 << step) ? sum + count : sum), 0);
-    const dropped = Math.min(DROPPED_AT_ONCE, length - 2 * kept);
-    if (dropped <= 0) return this.#groups.dropFirst(group, 1);
-    this.#groups.dropSome(
-      group,
-      Array.from({ length: dropped }, (_, i) => start + kept + i),
-    );
-  }
-
-  #longestRun(group: number): { start: number; length: number } {
-    const groups = this.#groups;
-    const from = this.#groups.begin(group);
-    let longest = { start: 0, length: 0 };
-    for (let start = 0, i = 0; i < this.#groups.length(group); i++) {
-      if (groups.extra(from + i) !== groups.extra(from + start)) start = i;
-      if (i + 1 - start > longest.length) longest = { start, length: i + 1 - start };
-    }
-    return longest;
+  #shorten(group: number, timestampMs: number): void {
+    const { windowMs } = this.#options;
+    const length = this.#groups.length(group);
+    const crowd = { entries: this.#entriesOf(group), length, steps: this.#steps, windowMs, timestampMs };
+    this.#groups.dropSome(group, entriesToDrop(crowd, Math.ceil(this.#spareEntries / 4)));
   }
 
   #insert(group: number, timestampMs: number, words: Uint32Array, steps: number): number {

@@ -3,6 +3,8 @@
 
 /** Steps are bits of a word. */
 export const STEPS_MAX = 32;
+/** More ways to begin are not told apart, so that a sequence of thousands of events does not take long. */
+const BEGINNINGS_MAX = 64;
 
 /** Entries sorted by time, known by their places. */
 export interface Entries {
@@ -33,22 +35,54 @@ export class Steps {
       : fill(entries, this.counts, this.needed, start, end);
     return taken.length === this.needed ? taken : undefined;
   }
+
+  /**
+   * What the entries between these places have to offer to a sequence that ends with newer ones: sets of them, of which
+   * each sequence that any of the entries can begin can be begun with one, no earlier. The sets that come furthest are first.
+   *
+   * In any order it is one set, found from the newest on: an entry that does not fit beside the newer ones adds nothing
+   * to them. In order it is, for each number of events that there could be so far, the one that begins last.
+   */
+  beginnings(entries: Entries, start: number, end: number): (readonly number[])[] {
+    if (!this.inOrder) return [fill(entries, this.counts, this.needed, end - 1, start - 1)];
+    const furthest = follow(entries, this.#inTurn, start, end).length;
+    // Fewer of the first step are among as many as it counts.
+    const nearest = Math.min(furthest, this.counts[0]!);
+    const stride = Math.ceil((furthest - nearest + 1) / BEGINNINGS_MAX);
+    const found: (readonly number[])[] = [];
+    for (let events = furthest; events >= nearest && events > 0; events -= stride) {
+      found.push(follow(entries, this.#inTurn.slice(0, events).reverse(), end - 1, start - 1));
+    }
+    return found;
+  }
+
+  /** How many entries that are these steps one sequence can take. */
+  usable(steps: number): number {
+    return this.counts.reduce((sum, count, step) => (steps & (1 << step) ? sum + count : sum), 0);
+  }
 }
 
-/** Takes every entry that fits beside those before it, until there are enough. */
+/** Takes every entry that fits beside those before it, until there are enough. Goes down where the end is below the start. */
 function fill(entries: Entries, counts: readonly number[], needed: number, start: number, end: number): number[] {
   const filling = new Filling(entries, counts);
-  for (let i = start; i < end && filling.taken.size < needed; i++) filling.take(i);
+  const way = start < end ? 1 : -1;
+  for (let i = start; i !== end && filling.taken.size < needed; i += way) filling.take(i);
   return [...filling.taken];
 }
 
-/** Takes as many of these steps as there are, one after the other. Each moment gives all that it can. */
+/**
+ * Takes as many of these steps as there are, one after the other. Each moment gives all that it can. Goes down where the
+ * end is below the start.
+ */
 function follow(entries: Entries, steps: readonly number[], start: number, end: number): number[] {
   const taken: number[] = [];
-  for (let next = start; next < end && taken.length < steps.length;) {
-    const first = next++;
-    while (next < end && entries.time(next) === entries.time(first)) next++;
-    takeMoment(entries, steps, first, next, taken);
+  const way = start < end ? 1 : -1;
+  for (let next = start; next !== end && taken.length < steps.length;) {
+    const first = next;
+    do next += way;
+    while (next !== end && entries.time(next) === entries.time(first));
+    if (way > 0) takeMoment(entries, steps, first, next, taken);
+    else takeMoment(entries, steps, next + 1, first + 1, taken);
   }
   return taken;
 }
