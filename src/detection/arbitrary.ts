@@ -110,6 +110,38 @@ export const denseRule: fc.Arbitrary<Rule> = fc
     ...memory,
   }));
 
+/** A sequence that begins, more events of one or two steps than a group remembers, and a sequence that may end. */
+export const floodedSequence: fc.Arbitrary<{ rule: Rule; events: Event[] }> = fc
+  .record({
+    begun: fc.integer({ min: 1, max: 2 }),
+    repeated: fc.subarray([0, 1, 2], { minLength: 1, maxLength: 2 }),
+    length: fc.integer({ min: 260, max: 300 }),
+    after: fc.array(fc.nat(3), { maxLength: 6 }),
+    sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+  })
+  .map(({ begun, repeated, length, after, sequenceOrder }) => {
+    const steps = [0, 1, 2, 3];
+    const others = steps.filter((step) => step !== begun);
+    const flood = Array.from({ length }, (_, i) => others[repeated[i % repeated.length]!]!);
+    const nextId = idMaker("evt_", () => START_MS);
+    const events = [...steps.slice(0, begun), ...flood, ...steps.slice(begun), ...after].map((step, i) => ({
+      id: nextId(),
+      type: "seen",
+      source: "custom",
+      class: "audit" as const,
+      severity: "low" as const,
+      timestamp: formatTime(START_MS + i * 1000),
+      raw: { step },
+      enrichment: {},
+    }));
+    const sequence = steps.map((step) => ({
+      name: `${step}`,
+      conditions: [{ field: "raw.step", equals: step }],
+      count: 1,
+    }));
+    return { rule: { ...PLAIN_RULE, id: "rule_flooded", sequence, sequenceOrder, window: "1h" }, events };
+  });
+
 /** Rules of every kind over these conditions. */
 export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[]> {
   const condition = fc.oneof(

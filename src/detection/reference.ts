@@ -162,6 +162,10 @@ function firing(rule: Rule, entries: readonly Entry[], timestampMs: number): Ent
 function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undefined {
   const windowMs = parseDuration(rule.window!)!;
   const places = rule.sequence!.flatMap(({ count }, step) => Array.from({ length: count }, () => step));
+  const isPossible = rule.sequence!.every(
+    ({ count }, step) => entries.filter(({ steps }) => steps.includes(step)).length >= count,
+  );
+  if (!isPossible) return undefined;
   const complete = (chosen: readonly Entry[], from: number): Entry[] | undefined => {
     const isWithin = chosen.length < 2 || chosen.at(-1)!.mark.timestampMs - chosen[0]!.mark.timestampMs <= windowMs;
     if (!isWithin || !fits(chosen, places, rule.sequenceOrder)) return undefined;
@@ -175,13 +179,27 @@ function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undef
   return complete([], 0);
 }
 
-/** Whether the entries can be some of the places: the first ones, or any. */
+/**
+ * Whether the entries can be some of the places: any, or the first ones, where those of one moment stand in any order. To
+ * the last moment more may still come.
+ */
 function fits(chosen: readonly Entry[], places: readonly number[], order: Rule["sequenceOrder"]): boolean {
-  if (order === "in_order") return chosen.every(({ steps }, i) => steps.includes(places[i]!));
-  const assign = (i: number, left: readonly number[]): boolean =>
-    i === chosen.length ||
-    chosen[i]!.steps.some((step) => left.includes(step) && assign(i + 1, left.toSpliced(left.indexOf(step), 1)));
-  return assign(0, places);
+  if (order === "any") return canBe(chosen, places);
+  const lastMs = chosen.at(-1)?.mark.timestampMs;
+  const moments = Map.groupBy(chosen, ({ mark }) => mark.timestampMs);
+  let from = 0;
+  for (const [atMs, moment] of moments) {
+    const isOpen = atMs === lastMs && chosen.length < places.length;
+    if (!canBe(moment, places.slice(from, isOpen ? undefined : from + moment.length))) return false;
+    from += moment.length;
+  }
+  return true;
+}
+
+/** Whether each of the entries can be another of these places. */
+function canBe([first, ...others]: readonly Entry[], places: readonly number[]): boolean {
+  if (first === undefined) return true;
+  return first.steps.some((step) => places.includes(step) && canBe(others, places.toSpliced(places.indexOf(step), 1)));
 }
 
 interface Fired {

@@ -7,6 +7,7 @@ import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
 import type { Room } from "./room.ts";
 import { SequenceWindow } from "./sequence.ts";
+import { STEPS_MAX } from "./steps.ts";
 import { ThresholdWindow } from "./threshold.ts";
 
 // What one rule remembers of the events that matched it, and when that makes it fire. It knows events only by their key,
@@ -15,8 +16,6 @@ import { ThresholdWindow } from "./threshold.ts";
 const HOUR_MS = 3_600_000;
 /** Groups in which one event can count, where a path reaches several values. */
 const COMBINATIONS_MAX = 16;
-/** Steps are bits of a word. */
-const STEPS_MAX = 32;
 /** Places that are looked for together, before the last match brings its own. */
 const STRETCH_PLACES = 256;
 /** What is known of those at hand, whichever tracker they are of: a hash for each, and the group that had it. */
