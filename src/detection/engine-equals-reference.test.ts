@@ -109,7 +109,10 @@ test("an engine that is warmed with what came before goes on as if it had been t
 });
 
 test("a threshold's memory does not depend on the order in which it is filled", () => {
-  const aligned = denseRule.filter(({ threshold }) => threshold !== null);
+  // Where another path tells alerts apart, whichever event completes a match says what its events are counted under.
+  const aligned = denseRule
+    .filter(({ threshold }) => threshold !== null)
+    .map((rule) => ({ ...rule, dedup: { ...rule.dedup, by: null } }));
   fc.assert(
     fc.property(aligned, denseEvents, fc.nat(30), fc.infiniteStream(fc.nat()), (rule, events, cut, random) => {
       const recent = events.filter(({ timestamp }) => Date.parse(timestamp) < START_MS + 60 * MINUTE_MS);

@@ -1,5 +1,4 @@
 import type { Scalar } from "../model/condition.ts";
-import { RELATED_EVENTS_MAX } from "../model/finding.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
 import type { Hash } from "./hash.ts";
@@ -162,8 +161,7 @@ export class ThresholdWindow implements Window {
       const timestampMs = groups.time(at);
       firstMs = Math.min(firstMs, timestampMs);
       lastMs = Math.max(lastMs, timestampMs);
-      if (marks.length < RELATED_EVENTS_MAX)
-        marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
+      marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
     }
     return { count, firstMs, lastMs, marks };
   }

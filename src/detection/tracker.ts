@@ -49,7 +49,7 @@ export interface Firing<Key extends EventKey> {
   readonly count: number;
   readonly firstMs: number;
   readonly lastMs: number;
-  /** The newest of them, newest first, at most RELATED_EVENTS_MAX. */
+  /** They, newest first; of a sequence at most RELATED_EVENTS_MAX. */
   readonly marks: readonly { readonly id: Key; readonly timestampMs: number }[];
 }
 
@@ -89,6 +89,7 @@ export class Tracker<Key extends EventKey = string> {
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
   #cut = 0;
+  #sharesEvents = false;
   #hand = 0;
   /** No group expires before this second; and the one touched longest ago of those that the hand has passed. */
   #restUntil = 0;
@@ -184,6 +185,11 @@ export class Tracker<Key extends EventKey = string> {
     return this.#cut;
   }
 
+  /** Whether some match was in several groups: what one of them counts, another may count again. */
+  get sharesEvents(): boolean {
+    return this.#sharesEvents;
+  }
+
   get late(): number {
     return this.#window?.late ?? 0;
   }
@@ -210,7 +216,9 @@ export class Tracker<Key extends EventKey = string> {
       // By far the most usual, and nothing has to be made for it.
       if (only?.length === 1) places.push({ match, values: only, steps: match.steps });
       else {
-        for (const values of this.#groupsOf(match, paths)) places.push({ match, values, steps: match.steps });
+        const groups = this.#groupsOf(match, paths);
+        if (groups.length > 1) this.#sharesEvents = true;
+        for (const values of groups) places.push({ match, values, steps: match.steps });
       }
       return;
     }
@@ -224,6 +232,7 @@ export class Tracker<Key extends EventKey = string> {
         else found.set(key, { values, steps: 1 << step });
       }
     }
+    if (found.size > 1) this.#sharesEvents = true;
     for (const { values, steps } of found.values()) places.push({ match, values, steps });
   }
 
