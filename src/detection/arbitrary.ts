@@ -79,6 +79,32 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
     }));
   });
 
+/** More of one group than are kept at once, in floods and alone, and then some that are late by any time. */
+export const longStream: fc.Arbitrary<Event[]> = fc
+  .tuple(
+    fc.array(fc.oneof(fc.nat(10_000), fc.constantFrom(0, 60_000, 90_000)), {
+      minLength: 280,
+      maxLength: 340,
+      size: "max",
+    }),
+    fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 20, maxLength: 40, size: "max" }),
+  )
+  .map(([gaps, late]) => {
+    const nextId = idMaker("evt_", () => START_MS);
+    let lastMs = 0;
+    const times = gaps.map((gap) => (lastMs += gap));
+    return [...times, ...late.map((part) => Math.floor(part * lastMs))].map((at) => ({
+      id: nextId(),
+      type: "seen",
+      source: "custom",
+      class: "audit",
+      severity: "low",
+      timestamp: formatTime(START_MS + at),
+      raw: {},
+      enrichment: {},
+    }));
+  });
+
 const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
 
 /** Rules over those. */

@@ -4,7 +4,7 @@ import type { Event } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import { conditions, drafts } from "../store/arbitrary.ts";
-import { denseEvents, denseRule, eventsOf, rulesOf, START_MS } from "./arbitrary.ts";
+import { denseEvents, denseRule, eventsOf, longStream, PLAIN_RULE, rulesOf, START_MS } from "./arbitrary.ts";
 import { Engine, type Outcome } from "./engine.ts";
 import { Reference } from "./reference.ts";
 
@@ -67,6 +67,20 @@ test("windows and sequences count what the plain evaluator counts, in whatever o
       }
     }),
     { numRuns: 600 },
+  );
+});
+
+test("what comes late to a group that has grown long counts as the plain evaluator counts it", () => {
+  fc.assert(
+    fc.property(longStream, fc.integer({ min: 1, max: 12 }), sizes, (events, count, cuts) => {
+      const rule: Rule = { ...PLAIN_RULE, id: "rule_long", name: "test.long", window: "1m", threshold: { count } };
+      const engine = engineWith([rule]);
+      const reference = new Reference([rule]);
+      for (const batch of batches(events, cuts)) {
+        expect(comparable(engine.process(batch))).toEqual(comparable(reference.process(batch, START_MS)));
+      }
+    }),
+    { numRuns: 15 },
   );
 });
 

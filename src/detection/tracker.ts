@@ -2,6 +2,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
 import { groupPaths, pathList, type Rule } from "../model/rule.ts";
+import { VALUE_WORDS } from "./different-values.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
 import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
@@ -121,9 +122,9 @@ export class Tracker<Key extends EventKey = string> {
       this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
     } else if (rule.threshold) {
       const isDistinct = distinct !== undefined;
-      this.groups = new Groups(isDistinct ? 2 : 0, room.totals);
+      this.groups = new Groups(isDistinct ? VALUE_WORDS : 0, room.totals);
       const { count } = rule.threshold;
-      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash });
+      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
     } else this.groups = new Groups(0, room.totals);
     if (this.#window) room.join(this);
   }
