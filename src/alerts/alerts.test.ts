@@ -65,6 +65,20 @@ const one = async (): Promise<Alert> => {
 };
 
 describe("findings", () => {
+  test("that have events in common count them once in an alert", async () => {
+    const made = finding([500, 700]);
+    const { events } = finding([600]);
+    await alerts.raise([made, { ...made, eventCount: 3, events: [...made.events, ...events] }], undefined);
+    await alerts.raise([made], undefined);
+    const alert = await one();
+    expect(alert).toMatchObject({ eventCount: 3, relatedEvents: [made.events[0], events[0], made.events[1]] });
+    const { timeline } = (await store.alerts.withTimeline(alert.id))!;
+    expect(timeline).toMatchObject([
+      { kind: "created", count: 2 },
+      { kind: "events_added", count: 1 },
+    ]);
+  });
+
   test("make an alert of what they say, and whoever asked hears of it", async () => {
     const made = finding([500, 700]);
     await alerts.raise([made], undefined);

@@ -99,7 +99,12 @@ export function foldFindings(findings: readonly Finding[], found: ReadonlyMap<nu
 function add(touched: Touched, finding: Finding): void {
   const { alert } = touched;
   const span = union(spanOf(alert), finding);
-  touched.added += finding.eventCount;
+  // Findings of different groups may have events in common. Detection tells where their keys are the same; here it is the
+  // alert beyond the rule's limit, which takes all groups, or what came before detection can remember.
+  const known = new Set(alert.relatedEvents.map(({ id }) => id));
+  const events = finding.events.filter(({ id }) => !known.has(id));
+  const count = finding.eventCount - (finding.events.length - events.length);
+  touched.added += count;
   if (finding.eventCount === 0) touched.silentSince = finding.lastEventMs;
   const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
   if (isWorse && !touched.isNew) touched.raisedTo = finding.severity;
@@ -107,10 +112,10 @@ function add(touched: Touched, finding: Finding): void {
     ...alert,
     severity: isWorse ? finding.severity : alert.severity,
     channels: finding.rule.channels,
-    eventCount: alert.eventCount + finding.eventCount,
+    eventCount: alert.eventCount + count,
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
-    relatedEvents: newestEvents(alert.relatedEvents, finding.events),
+    relatedEvents: newestEvents(alert.relatedEvents, events),
   };
 }
 
@@ -142,7 +147,8 @@ function entriesOf(
 ): TimelineEntry[] {
   const entries: TimelineEntry[] = [];
   if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created", count: finding.eventCount });
-  if (added > 0 || !isNew) {
+  const isToldOf = silentSince !== undefined || raisedTo !== undefined;
+  if (added > 0 || (!isNew && isToldOf)) {
     const raised = raisedTo === undefined ? {} : { severity: raisedTo };
     const silence = silentSince === undefined ? {} : { silentSince };
     entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...silence, ...raised });

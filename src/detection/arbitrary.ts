@@ -59,6 +59,7 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
         { weight: 1, arbitrary: fc.constantFrom(3_600_000, 7_200_000) },
       ),
       group: fc.constantFrom<string | string[]>("a", "a", "a", "b", ["a", "b"]),
+      to: fc.constantFrom<string | string[]>("a", "b", ["b", "c"]),
       value: fc.constantFrom<number | string | (number | string)[]>(1, 2, 3, "1", [1, 2], [2, 4], []),
       kinds: fc.subarray([0, 1, 2]),
     }),
@@ -74,6 +75,32 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
       severity: "low",
       timestamp: formatTime(START_MS + at),
       raw,
+      enrichment: {},
+    }));
+  });
+
+/** More of one group than are kept at once, in floods and alone, and then some that are late by any time. */
+export const longStream: fc.Arbitrary<Event[]> = fc
+  .tuple(
+    fc.array(fc.oneof(fc.nat(10_000), fc.constantFrom(0, 60_000, 90_000)), {
+      minLength: 280,
+      maxLength: 340,
+      size: "max",
+    }),
+    fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 20, maxLength: 40, size: "max" }),
+  )
+  .map(([gaps, late]) => {
+    const nextId = idMaker("evt_", () => START_MS);
+    let lastMs = 0;
+    const times = gaps.map((gap) => (lastMs += gap));
+    return [...times, ...late.map((part) => Math.floor(part * lastMs))].map((at) => ({
+      id: nextId(),
+      type: "seen",
+      source: "custom",
+      class: "audit",
+      severity: "low",
+      timestamp: formatTime(START_MS + at),
+      raw: {},
       enrichment: {},
     }));
   });
@@ -96,19 +123,27 @@ export const denseRule: fc.Arbitrary<Rule> = fc
         .array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 3 })
         .map((counts) =>
           counts.map((count, i) => ({ name: `${i}`, conditions: [{ field: "raw.kinds", equals: i }], count })),
+        )
+        .chain((steps) =>
+          // The value that is the same may stand elsewhere: an event is in other groups with each of its steps then.
+          fc.constantFrom(steps, [{ ...steps[0]!, group_by: "raw.to" }, ...steps.slice(1)]),
         ),
       sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
       groupBy: fc.constantFrom(null, "raw.group"),
       window: denseWindow,
     }),
   )
-  .map((memory) => ({
-    ...PLAIN_RULE,
-    id: "rule_dense",
-    name: "test.dense",
-    dedup: { period: "1s", by: null },
-    ...memory,
-  }));
+  .chain((memory) =>
+    fc
+      .record({ period: fc.constantFrom("1s", "10m"), by: fc.constantFrom(null, "type", "raw.value") })
+      .map((dedup) => ({
+        ...PLAIN_RULE,
+        id: "rule_dense",
+        name: "test.dense",
+        dedup,
+        ...memory,
+      })),
+  );
 
 /** A sequence that begins, more events of one or two steps than a group remembers, and a sequence that may end. */
 export const floodedSequence: fc.Arbitrary<{ rule: Rule; events: Event[] }> = fc

@@ -126,6 +126,59 @@ describe("a threshold", () => {
   });
 });
 
+test("an event of several groups counts once in their alert, sent alone or with others, over a restart as well", async () => {
+  const type = uniqueType();
+  const memory = { window: "5m", threshold: { count: 2, group_by: "raw.arr" } };
+  const rule = await makeRule(type, { ...memory, dedup: { by: "raw.h" } });
+  const counted = (wanted: number[]) =>
+    eventually(
+      () => alertsOf(server, rule),
+      (alerts) => expect(alerts.map(({ event_count }) => event_count).sort()).toEqual(wanted),
+    );
+  const ids = [await submit(type, { arr: ["x", "y", "z"], h: 1 }), await submit(type, { arr: ["x", "y"], h: 1 })];
+  await counted([2]);
+  const body = ["p", "q"].map(() => ({ type, source: "custom", data: { arr: ["p", "q"], h: 2 } }));
+  await server.call("POST", "/v1/events/batch", { body });
+  await counted([2, 2]);
+  server = await server.restart();
+  ids.push(await submit(type, { arr: "z", h: 1 }));
+  const alerts = await counted([2, 3]);
+  const whole = await detail(alerts.find(({ event_count }) => event_count === 3)!.id);
+  expect(whole.related_events_total).toBe(3);
+  expect(whole.related_events.map(({ id }: { id: string }) => id)).toEqual(ids.toReversed());
+});
+
+test("a late event counts with its neighbours after hundreds of others, as in a simulation", async () => {
+  const type = uniqueType();
+  const more = { window: "60s", threshold: { count: 3, group_by: "raw.g" } };
+  const rule = await makeRule(type, more);
+  const at = Date.now() - 20 * 3_600_000;
+  const times = [0, 30, ...Array.from({ length: 262 }, (_, i) => 3600 + i * 100)];
+  const event = (seconds: number) => ({
+    type,
+    source: "custom",
+    data: { g: 1 },
+    timestamp: new Date(at + seconds * 1000),
+  });
+  await server.call("POST", "/v1/events/batch", { body: times.map(event) });
+  await server.call("POST", "/v1/events", { body: event(10) });
+  await eventually(
+    () => alertsOf(server, rule),
+    (alerts) => expect(alerts.map(({ event_count }) => event_count)).toEqual([3]),
+  );
+  const tried = {
+    name: rule.name,
+    description: "The same",
+    severity: "high",
+    conditions: [{ field: "type", equals: type }],
+    actions: [{ alert: { channels: [] } }],
+    ...more,
+  };
+  const time_range = { from: new Date(at - 1000), to: new Date() };
+  const { body } = await server.call("POST", "/v1/rules/simulate", { body: { rule: tried, time_range } });
+  expect(body.data).toMatchObject({ matches: 265, alerts: 1 });
+});
+
 describe("what came late is remembered as well", () => {
   const at = Date.now() - 3 * 3_600_000;
   type Rule = { id: string; name: string };

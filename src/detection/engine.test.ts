@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import type { Event, JsonObject } from "../model/event.ts";
@@ -242,6 +242,67 @@ test("steps of different kinds, each with the value under a path of its own, mak
   const { findings, matches } = engine.process([device, elsewhere, person, denied]);
   expect(findings).toMatchObject([{ eventCount: 3, foldKey: '["lab"]', group: { field: "raw.zone", value: "lab" } }]);
   expect(matches.reduce((sum, { timesMs }) => sum + timesMs.length, 0)).toBe(4);
+});
+
+describe("an event of several groups that fold together counts once", () => {
+  const shared = (count: number) =>
+    rule({ window: "5m", threshold: { count, group_by: "raw.arr" }, dedup: { period: "1h", by: "raw.h" } });
+  const first = () => failure({ arr: ["x", "y"], h: 1 });
+  const second = () => failure({ arr: ["x", "y", "z"], h: 1 }, 1000);
+  const countsOf = (batches: readonly (readonly Event[])[]) =>
+    batches.map((batch) => engine.process(batch).findings.map(({ eventCount, events }) => [eventCount, events.length]));
+
+  test.each([
+    ["one by one", 1, [[[1, 1]], [[1, 1]]]],
+    ["one by one, when two are enough", 2, [[], [[2, 2]]]],
+  ])("%s", (_, count, wanted) => {
+    engine.setRule(shared(count));
+    expect(countsOf([[first()], [second()]])).toEqual(wanted);
+  });
+
+  test.each([1, 2])("in one batch, when %s are enough", (count) => {
+    engine.setRule(shared(count));
+    expect(countsOf([[first(), second()]])).toEqual([[[2, 2]]]);
+  });
+
+  test("where another of its groups fires later, before and after a start", () => {
+    engine.setRule(shared(2));
+    const events = [first(), failure({ arr: "x", h: 1 }, 1000), failure({ arr: "y", h: 1 }, 2000)] as const;
+    expect(countsOf(events.map((event) => [event]))).toEqual([[], [[2, 2]], [[1, 1]]]);
+    engine = new Engine({ now: () => now });
+    engine.setRule(shared(2));
+    engine.warm("rule_1", events.slice(0, 2));
+    expect(countsOf([[events[2]]])).toEqual([[[1, 1]]]);
+  });
+
+  test("and more of them than an alert shows", () => {
+    engine.setRule(shared(200));
+    const events = Array.from({ length: 200 }, (_, i) => failure({ arr: ["x", "y"], h: 1 }, i));
+    expect(countsOf([events])).toEqual([[[200, 50]]]);
+  });
+
+  test("in sequences that share it", () => {
+    const leads = { conditions: [{ field: "type", equals: "login_failure" }], count: 1 };
+    const sequence = [
+      { name: "to", ...leads },
+      { name: "from", ...leads, group_by: "raw.src" },
+    ];
+    engine.setRule(rule({ window: "5m", groupBy: "raw.dst", sequence, dedup: { period: "1h", by: "type" } }));
+    const events = ["AB", "BC", "CD"].map(([src, dst], i) => failure({ src: src!, dst: dst! }, i * 1000));
+    const { findings } = engine.process(events);
+    expect(findings).toMatchObject([{ eventCount: 3, events: events.toReversed().map(({ id }) => ({ id })) }]);
+  });
+
+  test("but in each alert that it belongs to", () => {
+    engine.setRule(shared(2));
+    const events = [first(), failure({ arr: "x", h: 1 }, 1000), failure({ arr: "y", h: 2 }, 2000)];
+    expect(countsOf([events])).toEqual([
+      [
+        [2, 2],
+        [2, 2],
+      ],
+    ]);
+  });
 });
 
 test("what patterns were not tried on is no match, not even of their opposite", () => {

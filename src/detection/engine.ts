@@ -15,7 +15,7 @@ import {
 import type { Outage } from "../store/store.ts";
 import { compile, type Predicate, type Workshop } from "./compile.ts";
 import { Facts } from "./facts.ts";
-import { Attacks, foldKeyOf, type Attack } from "./fold.ts";
+import { Attacks, CountedEvents, foldKeyOf, type Attack } from "./fold.ts";
 import { describeFinding, describeSilence } from "./describe.ts";
 import { randomSeed, type Seed } from "./hash.ts";
 import { Matcher } from "./matcher.ts";
@@ -98,6 +98,7 @@ export class Engine {
   readonly #budget = new PatternBudget();
   readonly #matcher = new Matcher<Active>(this.#facts, this.#budget);
   readonly #active = new Map<string, Active>();
+  readonly #counted = new CountedEvents();
   #late = 0;
   #cut = 0;
   #refused = 0;
@@ -209,15 +210,13 @@ export class Engine {
   warm(ruleId: string, events: readonly Event[]): void {
     const active = this.#active.get(ruleId);
     if (!active || active.silences) return;
-    const now = this.#now();
-    const matches: Counted[] = [];
     for (const event of events) {
       this.#facts.turnTo(event);
       this.#budget.renew();
       if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id)))
-        matches.push(this.#matchOf(active));
+        active.waiting.push(this.#matchOf(active));
     }
-    active.tracker.add(matches, now, () => {});
+    this.#count(active, this.#now(), undefined);
   }
 
   /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
@@ -296,16 +295,21 @@ export class Engine {
     return { key: event.id, timestampMs, values: this.#valuesOf(active), steps, event };
   }
 
-  /** The matches that have gathered. */
-  #count(active: Active, now: number, attacks: Attacks<Beginning>): void {
+  /** The matches that have gathered; where no attacks are wanted, they are only remembered. */
+  #count(active: Active, now: number, attacks: Attacks<Beginning> | undefined): void {
     const { rule, tracker, foldMs, foldSlots } = active;
     const facts = this.#facts;
     tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
+      // Groups keep their alerts apart unless the rule says what does.
+      const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
+      if (!attacks && !seesAgain) return;
       facts.turnTo(event);
       for (const firing of firings) {
         const foldKey = foldKeyOf(rule, firing.group, (path) => facts.scalars(foldSlots.get(path)!));
+        const key = `${rule.id} ${foldKey}`;
         const { group } = firing;
-        attacks.add(`${rule.id} ${foldKey}`, firing, foldMs, () => ({ active, event, foldKey, group }));
+        const fresh = seesAgain ? this.#counted.add(key, firing) : firing;
+        if (fresh) attacks?.add(key, fresh, foldMs, () => ({ active, event, foldKey, group }));
       }
     });
   }

@@ -2,11 +2,16 @@ import { createHash } from "node:crypto";
 import type { Scalar } from "../model/condition.ts";
 import { isSameAttack, newestEvents, RELATED_EVENTS_MAX, type EventMark } from "../model/finding.ts";
 import { pathList, type Rule } from "../model/rule.ts";
+import { Hash, randomSeed } from "./hash.ts";
 import { bounded } from "./tracker.ts";
 
-// Which firings of a rule are of one attack.
+// Which firings of a rule are of one attack, and which of their events count for it.
 
 const KEY_CHARACTERS_MAX = 500;
+/** Events that are known to be counted under a key, of all rules together: at least so many, at most twice as many. */
+const COUNTED_MAX = 100_000;
+/** So much of a hash's high word as a whole number has room for beside the low one. */
+const HIGH_MASK = 2 ** 21 - 1;
 
 /** What keeps alerts of the rule apart: the group that fired, or the values of the paths that the rule names for it. */
 export function foldKeyOf(
@@ -35,7 +40,42 @@ interface Fired {
   readonly count: number;
   readonly firstMs: number;
   readonly lastMs: number;
+  /** Newest first. */
   readonly marks: readonly EventMark[];
+}
+
+/**
+ * Which events have been counted under which key. An event can be in several groups, which fire one after the other; where
+ * they fold together it counts for the first of them alone. Known by hashes, since keys are as long as somebody makes them;
+ * the oldest are forgotten.
+ */
+export class CountedEvents {
+  readonly #hash = new Hash(randomSeed());
+  #newer = new Set<number>();
+  #older = new Set<number>();
+
+  /**
+   * The firing with what is new of it; undefined where nothing is. It reaches over all of its events nevertheless: that is
+   * what it folds by.
+   */
+  add(key: string, fired: Fired): Fired | undefined {
+    const marks = fired.marks.filter(({ id }) => this.#note(key, id));
+    const count = fired.count - (fired.marks.length - marks.length);
+    return count === 0 ? undefined : { ...fired, count, marks };
+  }
+
+  /** Whether it is new. */
+  #note(key: string, id: string): boolean {
+    this.#hash.of([key, id]);
+    const hash = (this.#hash.high & HIGH_MASK) * 2 ** 32 + this.#hash.low;
+    if (this.#newer.has(hash) || this.#older.has(hash)) return false;
+    if (this.#newer.size >= COUNTED_MAX) {
+      this.#older = this.#newer;
+      this.#newer = new Set();
+    }
+    this.#newer.add(hash);
+    return true;
+  }
 }
 
 /** Firings of one attack that came together; `first` is whatever the caller knows of the one that began it. */
@@ -51,7 +91,7 @@ export class Attack<First> {
     this.eventCount = count;
     this.firstEventMs = firstMs;
     this.lastEventMs = lastMs;
-    this.#marks = [...marks];
+    this.#marks = marks.slice(0, RELATED_EVENTS_MAX);
   }
 
   takes({ firstMs, lastMs }: Fired, periodMs: number): boolean {
@@ -62,7 +102,7 @@ export class Attack<First> {
     this.eventCount += count;
     this.firstEventMs = Math.min(this.firstEventMs, firstMs);
     this.lastEventMs = Math.max(this.lastEventMs, lastMs);
-    for (const mark of marks) this.#marks.push(mark);
+    for (let i = 0; i < Math.min(marks.length, RELATED_EVENTS_MAX); i++) this.#marks.push(marks[i]!);
     if (this.#marks.length > RELATED_EVENTS_MAX * 8) this.#marks = newestEvents(this.#marks, []);
   }
 

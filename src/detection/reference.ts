@@ -41,6 +41,8 @@ export class Reference {
 class PlainRule {
   readonly #rule: Rule;
   readonly #groups = new Map<string, Entry[]>();
+  /** Under each key of an alert, the events that were counted. */
+  readonly #counted = new Set<string>();
 
   constructor(rule: Rule) {
     this.#rule = rule;
@@ -55,7 +57,7 @@ class PlainRule {
     return {
       findings: fold(
         rule,
-        matching.flatMap((event) => this.#count(event)),
+        matching.flatMap((event) => this.#count(event)).flatMap((fired) => this.#fresh(fired)),
       ),
       matches:
         matching.length === 0
@@ -64,7 +66,16 @@ class PlainRule {
     };
   }
 
-  #count(event: Event): Fired[] {
+  /** An event of several groups counts once in an alert; the alert reaches over it nevertheless. */
+  #fresh({ event, group, marks }: Omit<Fired, "foldKey" | "timesMs">): Fired[] {
+    const foldKey = foldKeyOf(this.#rule, group, (path) => scalarsOf(event, path));
+    const fresh = marks.filter(({ id }) => !this.#counted.has(`${foldKey} ${id}`));
+    for (const { id } of fresh) this.#counted.add(`${foldKey} ${id}`);
+    const timesMs = marks.map(({ timestampMs }) => timestampMs);
+    return fresh.length === 0 ? [] : [{ event, group, foldKey, timesMs, marks: fresh }];
+  }
+
+  #count(event: Event): Omit<Fired, "foldKey" | "timesMs">[] {
     const rule = this.#rule;
     const mark = { id: event.id, timestampMs: Date.parse(event.timestamp) };
     if (rule.sequence) {
@@ -205,19 +216,22 @@ function canBe([first, ...others]: readonly Entry[], places: readonly number[]):
 interface Fired {
   readonly event: Event;
   readonly group: readonly Scalar[];
+  readonly foldKey: string;
+  /** Of all that fired. */
+  readonly timesMs: readonly number[];
+  /** Of those that were not counted before. */
   readonly marks: readonly EventMark[];
 }
 
 function fold(rule: Rule, fired: readonly Fired[]): Finding[] {
   const attacks: { first: Fired; found: Found }[] = [];
   for (const firing of fired) {
-    const times = firing.marks.map(({ timestampMs }) => timestampMs);
     const found: Found = {
-      foldKey: foldKeyOf(rule, firing.group, (path) => scalarsOf(firing.event, path)),
+      foldKey: firing.foldKey,
       foldMs: parseDuration(rule.dedup.period)!,
       eventCount: firing.marks.length,
-      firstEventMs: Math.min(...times),
-      lastEventMs: Math.max(...times),
+      firstEventMs: Math.min(...firing.timesMs),
+      lastEventMs: Math.max(...firing.timesMs),
       events: newestEvents(firing.marks, []),
     };
     const same = attacks.filter((attack) => attack.found.foldKey === found.foldKey);

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import type { Scalar } from "../model/condition.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Tracker, type Firing, type Match, type TrackedRule } from "./tracker.ts";
 
@@ -93,6 +94,87 @@ test("a value that comes again and again does not push out the different ones", 
     }
   }
   expect(fired).toBe(100);
+});
+
+/** The counts of what fires when these values come, one a second, with these numbers as keys. */
+function countsOf(tracker: Tracker<number>, values: readonly (readonly Scalar[])[], everyMs = 1000): number[] {
+  return values.flatMap((each, key) =>
+    addAll(tracker, [{ key, timestampMs: key * everyMs, values: [each], steps: 0 }]).map(({ count }) => count),
+  );
+}
+
+test.each([
+  ["few times", 250, [["b"]]],
+  ["more often than all are remembered", 300, [["b"]]],
+  ["all the time", 2000, [["b"]]],
+  ["together with others", 2000, [["b", "d", "e"], ["b"], ["d", "b"]]],
+])("a value that comes again %s counts with each of its events", (_, times, values) => {
+  const { room } = open({});
+  const tracker = new Tracker<number>(rule({ count: 5, distinct: "raw.u" }), { seed: SEED, room });
+  const repeated = Array.from({ length: times }, (_, i) => values[i % values.length]!);
+  const others = 5 - new Set(values.flat()).size;
+  const last = ["v", "w", "x", "y"].slice(0, others).map((value) => [value]);
+  expect(countsOf(tracker, [...repeated, ...last])).toEqual([times + others]);
+});
+
+test("however many values repeat, and however many an event has, each event counts once", () => {
+  const some = fc.uniqueArray(fc.constantFrom<Scalar>("a", "b", "c", 1, "1"), { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(fc.array(some, { minLength: 257, maxLength: 1200, size: "max" }), (repeated) => {
+      const count = new Set(repeated.flat()).size + 1;
+      const tracker = new Tracker<number>(rule({ count, distinct: "raw.u" }), { seed: SEED, room: new Room() });
+      expect(countsOf(tracker, [...repeated, ["new"], ["a"]])).toEqual([repeated.length + 1, 1]);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("of a value that comes again and again, only what lies in the window counts", () => {
+  const { room } = open({});
+  const tracker = new Tracker<number>(rule({ count: 3, distinct: "raw.u" }), { seed: SEED, room });
+  const days = Array.from({ length: 3 * 24 * 360 }, (_, i) => [i % 2 === 0 ? "b" : "c"]);
+  const [counted] = countsOf(tracker, [...days, ["a"]], 10_000);
+  // As exact as a sixty-fourth of the window.
+  expect(Math.abs(counted! - 361)).toBeLessThanOrEqual(Math.ceil(361 / 64));
+});
+
+describe("a match that comes late", () => {
+  const minute = { ...rule({ count: 3, group_by: "raw.a" }), window: "1m" };
+  /** What fires when the third of three comes after so many others that are this far apart. */
+  const lateAfter = (room: Room, others: number, everyMs: number) => {
+    const tracker = new Tracker<number>(minute, { seed: SEED, room });
+    const times = [0, 30_000, ...Array.from({ length: others }, (_, i) => HOUR_MS + i * everyMs), 10_000];
+    return times
+      .map((timestampMs, key) => addAll(tracker, [{ key, timestampMs, values: [["g"]], steps: 0 }]))
+      .at(-1)!
+      .map(({ count }) => count);
+  };
+
+  test.each([
+    ["few others", 250, 100_000],
+    ["many others", 262, 100_000],
+    ["two thousand others", 2000, 100_000],
+    ["a flood", 20_000, 100],
+  ])("finds its neighbours after %s", (_, others, everyMs) => {
+    expect(lateAfter(new Room(), others, everyMs)).toEqual([3]);
+  });
+
+  test("does not where there is no room for so many", () => {
+    const room = new Room({ entriesMax: 1200 });
+    expect(lateAfter(room, 2000, 100_000)).toEqual([]);
+    expect(room.totals.entries).toBeLessThanOrEqual(1024);
+  });
+});
+
+test("a threshold as high as can be has its room", () => {
+  const tracker = new Tracker<number>({ ...rule({ count: 10_000 }), window: "7d" }, { seed: SEED, room: new Room() });
+  const matches = Array.from({ length: 40_000 }, (_, key) => ({
+    key,
+    timestampMs: key * 60_501,
+    values: [],
+    steps: 0,
+  }));
+  expect(addAll(tracker, matches)).toEqual([]);
 });
 
 test("a step that happens again and again does not push out the others", () => {

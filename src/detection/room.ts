@@ -10,6 +10,8 @@ const GROUPS_PER_RULE_MAX = 1_000_000;
 const ENTRIES_MAX = 4_000_000;
 const LOOKED_AT = 16;
 const SLOTS_MAX = 256;
+/** The part of the room up to which groups may hold more than they need. */
+const PLENTY = 0.25;
 /** Evictions after which the largest tracker is looked for anew. */
 const LARGEST_AGE_MAX = 1000;
 
@@ -37,6 +39,10 @@ export class Room {
     this.#groupsMax = groupsMax ?? GROUPS_MAX;
     this.#groupsPerRuleMax = groupsPerRuleMax ?? GROUPS_PER_RULE_MAX;
     this.#entriesMax = entriesMax ?? ENTRIES_MAX;
+  }
+
+  get hasPlenty(): boolean {
+    return this.totals.entries < this.#entriesMax * PLENTY;
   }
 
   join(member: Member): void {

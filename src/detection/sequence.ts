@@ -1,5 +1,4 @@
 import type { Scalar } from "../model/condition.ts";
-import { RELATED_EVENTS_MAX } from "../model/finding.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
 import { firstStep, Steps, type Entries } from "./steps.ts";
@@ -152,8 +151,7 @@ export class SequenceWindow implements Window {
     const groups = this.#groups;
     const from = groups.begin(group);
     const marks = taken
-      .slice(-RELATED_EVENTS_MAX)
-      .reverse()
+      .toReversed()
       .map((i) => ({ id: readWords((word) => groups.idWord(from + i, word)), timestampMs: groups.time(from + i) }));
     const spot = {
       count: taken.length,

@@ -1,15 +1,23 @@
 import type { Scalar } from "../model/condition.ts";
-import { RELATED_EVENTS_MAX } from "../model/finding.ts";
+import { carriedBy, DifferentValues, setValue } from "./different-values.ts";
 import { readWords } from "./event-words.ts";
 import type { Groups } from "./groups.ts";
 import type { Hash } from "./hash.ts";
+import { dropDense, dropRepeated, isSameEvent } from "./shortening.ts";
 import type { Spot, Window } from "./tracker.ts";
 
 // A threshold over a sliding window of event time. A match fires when enough matches of its group (or enough different
 // values) lie in some span of the window's length that it is in, whatever the order in which they came.
 
-/** Entries that a group keeps beyond those that make it fire: late ones find their neighbours among them. */
+/**
+ * Entries that a group keeps beyond those that make it fire: late ones find their neighbours among them. Each time that it
+ * has so many more it is made shorter, unless there is plenty of room. With the most of them and the highest count that a
+ * rule can have, a quarter of the largest block is free, as groups need it.
+ */
 const SPARE_ENTRIES = 256;
+const SPARE_ENTRIES_MAX = 8 * SPARE_ENTRIES;
+/** What is dropped when there is nothing to be made shorter: looking for that must not be done for each match. */
+const DROPPED_AT_ONCE = 32;
 
 export interface ThresholdOptions {
   readonly windowMs: number;
@@ -17,6 +25,7 @@ export interface ThresholdOptions {
   readonly count: number;
   readonly isDistinct: boolean;
   readonly hash: Hash;
+  readonly room: { readonly hasPlenty: boolean };
 }
 
 export class ThresholdWindow implements Window {
@@ -30,13 +39,13 @@ export class ThresholdWindow implements Window {
     this.#groups = groups;
     this.#options = options;
     this.#entriesMax = options.count + SPARE_ENTRIES;
-    this.#different = new DifferentValues(options.isDistinct ? this.#entriesMax : 1);
+    this.#different = new DifferentValues(groups, options.isDistinct ? this.#entriesMax : 1);
   }
 
   add(group: number, timestampMs: number, words: Uint32Array, distinct: readonly Scalar[]): Spot | undefined {
     const { isDistinct, hash, count } = this.#options;
     const length = this.#groups.length(group);
-    if (!isDistinct && length < this.#entriesMax) {
+    if (!isDistinct && !this.#isLong(length)) {
       const horizonMs = timestampMs - this.#options.windowMs - this.#options.lateMs;
       if (this.#groups.append(group, timestampMs, words, horizonMs)) {
         if (length + 1 < count) return undefined;
@@ -55,9 +64,7 @@ export class ThresholdWindow implements Window {
     for (const value of distinct) {
       place = this.#insert(group, timestampMs, words);
       hash.of([value]);
-      const entry = this.#groups.begin(group) + place;
-      this.#groups.setExtra(entry, hash.high, 0);
-      this.#groups.setExtra(entry, hash.low, 1);
+      setValue(this.#groups, this.#groups.begin(group) + place, hash);
     }
     return this.#mark(group, this.#firingSpanOfValues(group, timestampMs, place));
   }
@@ -80,26 +87,25 @@ export class ThresholdWindow implements Window {
       while (expired < held && groups.time(from + expired) < horizon) expired++;
       if (expired > 0) groups.dropFirst(group, expired);
     }
-    if (groups.length(group) >= this.#entriesMax) this.#shorten(group);
+    if (this.#isLong(groups.length(group))) this.#shorten(group);
     from = groups.begin(group);
     const place = firstAbove(groups, from, groups.length(group), timestampMs);
     groups.write(groups.makeRoom(group, place), timestampMs, words);
     return place;
   }
 
-  /** A value that comes again and again must not push others out: the older ones of a value go first. */
+  #isLong(length: number): boolean {
+    return length >= this.#entriesMax && (length - this.#entriesMax) % SPARE_ENTRIES === 0;
+  }
+
   #shorten(group: number): void {
     const groups = this.#groups;
-    if (this.#options.isDistinct) {
-      const from = groups.begin(group);
-      const repeated: number[] = [];
-      this.#different.clear();
-      for (let i = groups.length(group) - 1; i >= 0; i--) {
-        if (!this.#different.add(groups.extra(from + i, 0), groups.extra(from + i, 1))) repeated.push(i);
-      }
-      if (repeated.length > 0) return groups.dropSome(group, repeated.reverse());
-    }
-    groups.dropFirst(group, groups.length(group) - this.#entriesMax + 1);
+    const { windowMs, count, isDistinct, room } = this.#options;
+    const left = groups.length(group) - DROPPED_AT_ONCE;
+    if (isDistinct) dropRepeated(groups, group, this.#different, { windowMs, left });
+    else dropDense(groups, group, windowMs, count);
+    const isMost = isDistinct || groups.length(group) >= count + SPARE_ENTRIES_MAX;
+    if (this.#isLong(groups.length(group)) && (isMost || !room.hasPlenty)) groups.dropFirst(group, DROPPED_AT_ONCE);
   }
 
   /** The entries of all spans that have enough and have this one in them: they make one stretch. */
@@ -134,12 +140,12 @@ export class ThresholdWindow implements Window {
     this.#different.clear();
     for (let start = end; start <= place; start++) {
       for (; end < length && groups.time(from + end) - groups.time(from + start) <= windowMs; end++) {
-        this.#different.add(groups.extra(from + end, 0), groups.extra(from + end, 1));
+        this.#different.add(from + end);
       }
       if (this.#different.size >= count) span = { first: span?.first ?? start, end };
       // Spans that begin later have nothing that this one does not have.
       if (end === length) break;
-      this.#different.remove(groups.extra(from + start, 0), groups.extra(from + start, 1));
+      this.#different.remove(from + start);
     }
     return span;
   }
@@ -156,22 +162,18 @@ export class ThresholdWindow implements Window {
       const at = from + i;
       if (groups.isCounted(at)) continue;
       groups.count(group, at);
-      // Several values of one event are several entries, side by side.
-      if (this.#options.isDistinct && i + 1 < span.end && isSameEvent(groups, at, at + 1)) continue;
+      if (this.#options.isDistinct) {
+        count += carriedBy(groups, at);
+        if (i + 1 < span.end && isSameEvent(groups, at, at + 1)) continue;
+      }
       count++;
       const timestampMs = groups.time(at);
       firstMs = Math.min(firstMs, timestampMs);
       lastMs = Math.max(lastMs, timestampMs);
-      if (marks.length < RELATED_EVENTS_MAX)
-        marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
+      marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
     }
     return { count, firstMs, lastMs, marks };
   }
-}
-
-function isSameEvent(groups: Groups, one: number, other: number): boolean {
-  for (let i = 0; i < 4; i++) if (groups.idWord(one, i) !== groups.idWord(other, i)) return false;
-  return true;
 }
 
 /** How many of these sorted times are not above the bound. Most look for a place near the end. */
@@ -185,57 +187,4 @@ function firstAbove(groups: Groups, from: number, length: number, bound: number)
     else high = middle;
   }
   return low;
-}
-
-/** How often each of some hashes occurs; emptied by counting up. */
-class DifferentValues {
-  readonly #high: Uint32Array;
-  readonly #low: Uint32Array;
-  readonly #rounds: Uint32Array;
-  readonly #counts: Uint16Array;
-  #round = 0;
-  size = 0;
-
-  constructor(entriesMax: number) {
-    const slots = 2 ** Math.ceil(Math.log2(entriesMax * 2));
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#rounds = new Uint32Array(slots);
-    this.#counts = new Uint16Array(slots);
-  }
-
-  clear(): void {
-    this.size = 0;
-    this.#round = (this.#round + 1) >>> 0;
-    if (this.#round === 0) {
-      this.#rounds.fill(0);
-      this.#round = 1;
-    }
-  }
-
-  /** Whether it is new. */
-  add(high: number, low: number): boolean {
-    const slot = this.#slot(high, low);
-    const isNew = this.#counts[slot]!++ === 0;
-    if (isNew) this.size++;
-    return isNew;
-  }
-
-  remove(high: number, low: number): void {
-    if (--this.#counts[this.#slot(high, low)]! === 0) this.size--;
-  }
-
-  #slot(high: number, low: number): number {
-    const mask = this.#rounds.length - 1;
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      if (this.#rounds[slot] !== this.#round) {
-        this.#rounds[slot] = this.#round;
-        this.#high[slot] = high;
-        this.#low[slot] = low;
-        this.#counts[slot] = 0;
-        return slot;
-      }
-      if (this.#low[slot] === low && this.#high[slot] === high) return slot;
-    }
-  }
 }

@@ -2,6 +2,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
 import { groupPaths, pathList, type Rule } from "../model/rule.ts";
+import { VALUE_WORDS } from "./different-values.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
 import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
@@ -48,7 +49,7 @@ export interface Firing<Key extends EventKey> {
   readonly count: number;
   readonly firstMs: number;
   readonly lastMs: number;
-  /** The newest of them, newest first, at most RELATED_EVENTS_MAX. */
+  /** They, newest first. */
   readonly marks: readonly { readonly id: Key; readonly timestampMs: number }[];
 }
 
@@ -88,6 +89,7 @@ export class Tracker<Key extends EventKey = string> {
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
   #cut = 0;
+  #sharesEvents = false;
   #hand = 0;
   /** No group expires before this second; and the one touched longest ago of those that the hand has passed. */
   #restUntil = 0;
@@ -119,9 +121,9 @@ export class Tracker<Key extends EventKey = string> {
       this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
     } else if (rule.threshold) {
       const isDistinct = distinct !== undefined;
-      this.groups = new Groups(isDistinct ? 2 : 0, room.totals);
+      this.groups = new Groups(isDistinct ? VALUE_WORDS : 0, room.totals);
       const { count } = rule.threshold;
-      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash });
+      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
     } else this.groups = new Groups(0, room.totals);
     if (this.#window) room.join(this);
   }
@@ -183,6 +185,11 @@ export class Tracker<Key extends EventKey = string> {
     return this.#cut;
   }
 
+  /** Whether some match was in several groups: what one of them counts, another may count again. */
+  get sharesEvents(): boolean {
+    return this.#sharesEvents;
+  }
+
   get late(): number {
     return this.#window?.late ?? 0;
   }
@@ -209,7 +216,9 @@ export class Tracker<Key extends EventKey = string> {
       // By far the most usual, and nothing has to be made for it.
       if (only?.length === 1) places.push({ match, values: only, steps: match.steps });
       else {
-        for (const values of this.#groupsOf(match, paths)) places.push({ match, values, steps: match.steps });
+        const groups = this.#groupsOf(match, paths);
+        if (groups.length > 1) this.#sharesEvents = true;
+        for (const values of groups) places.push({ match, values, steps: match.steps });
       }
       return;
     }
@@ -223,6 +232,7 @@ export class Tracker<Key extends EventKey = string> {
         else found.set(key, { values, steps: 1 << step });
       }
     }
+    if (found.size > 1) this.#sharesEvents = true;
     for (const { values, steps } of found.values()) places.push({ match, values, steps });
   }
 

@@ -41,11 +41,12 @@ export interface Finding {
   readonly title: string;
   readonly description: string;
   readonly enrichment: JsonObject;
-  /** Events that no earlier finding of the rule counted. Zero only for an absence. */
+  /** Events that no earlier finding of the rule with this key counted. Zero only for an absence. */
   readonly eventCount: number;
+  /** Between these lies all that fired, also what was counted before in another group. */
   readonly firstEventMs: number;
   readonly lastEventMs: number;
-  /** The newest of those events, newest first, at most RELATED_EVENTS_MAX. */
+  /** The newest of those that are counted, newest first, at most RELATED_EVENTS_MAX. */
   readonly events: readonly EventMark[];
 }
 
