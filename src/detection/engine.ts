@@ -15,7 +15,7 @@ import {
 import type { Outage } from "../store/store.ts";
 import { compile, type Predicate, type Workshop } from "./compile.ts";
 import { Facts } from "./facts.ts";
-import { Attacks, CountedEvents, foldKeyOf, type Attack } from "./fold.ts";
+import { Attacks, CountedEvents, foldKeyOf, together, type Attack, type Fired } from "./fold.ts";
 import { describeFinding, describeSilence } from "./describe.ts";
 import { randomSeed, type Seed } from "./hash.ts";
 import { Matcher } from "./matcher.ts";
@@ -304,12 +304,17 @@ export class Engine {
       const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
       if (!attacks && !seesAgain) return;
       facts.turnTo(event);
+      const found = new Map<string, { fired: Fired; group: readonly Scalar[] }>();
       for (const firing of firings) {
-        const foldKey = foldKeyOf(rule, firing.group, (path) => facts.scalars(foldSlots.get(path)!));
-        const key = `${rule.id} ${foldKey}`;
         const { group } = firing;
-        const fresh = seesAgain ? this.#counted.add(key, firing) : firing;
-        if (fresh) attacks?.add(key, fresh, foldMs, () => ({ active, event, foldKey, group }));
+        const foldKey = foldKeyOf(rule, group, (path) => facts.scalars(foldSlots.get(path)!));
+        const fresh = seesAgain ? this.#counted.add(`${rule.id} ${foldKey}`, firing) : firing;
+        const known = found.get(foldKey);
+        if (known) known.fired = together(known.fired, fresh);
+        else found.set(foldKey, { fired: fresh, group });
+      }
+      for (const [foldKey, { fired, group }] of found) {
+        attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
       }
     });
   }

@@ -36,7 +36,7 @@ function keyText(values: readonly unknown[]): string {
   return `${text.slice(0, KEY_CHARACTERS_MAX).toWellFormed()}…${digest}`;
 }
 
-interface Fired {
+export interface Fired {
   readonly count: number;
   readonly firstMs: number;
   readonly lastMs: number;
@@ -54,14 +54,10 @@ export class CountedEvents {
   #newer = new Set<number>();
   #older = new Set<number>();
 
-  /**
-   * The firing with what is new of it; undefined where nothing is. It reaches over all of its events nevertheless: that is
-   * what it folds by.
-   */
-  add(key: string, fired: Fired): Fired | undefined {
+  /** The firing with what is new of it. It reaches over all of its events nevertheless: that is what it folds by. */
+  add(key: string, fired: Fired): Fired {
     const marks = fired.marks.filter(({ id }) => this.#note(key, id));
-    const count = fired.count - (fired.marks.length - marks.length);
-    return count === 0 ? undefined : { ...fired, count, marks };
+    return { ...fired, count: fired.count - (fired.marks.length - marks.length), marks };
   }
 
   /** Whether it is new. */
@@ -76,6 +72,16 @@ export class CountedEvents {
     this.#newer.add(hash);
     return true;
   }
+}
+
+/** What one event fires in several groups, with one key, is one firing. */
+export function together(one: Fired, other: Fired): Fired {
+  return {
+    count: one.count + other.count,
+    firstMs: Math.min(one.firstMs, other.firstMs),
+    lastMs: Math.max(one.lastMs, other.lastMs),
+    marks: newestEvents(one.marks, other.marks),
+  };
 }
 
 /** Firings of one attack that came together; `first` is whatever the caller knows of the one that began it. */

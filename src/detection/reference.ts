@@ -57,7 +57,7 @@ class PlainRule {
     return {
       findings: fold(
         rule,
-        matching.flatMap((event) => this.#count(event)).flatMap((fired) => this.#fresh(fired)),
+        matching.flatMap((event) => this.#fresh(this.#count(event))),
       ),
       matches:
         matching.length === 0
@@ -66,13 +66,21 @@ class PlainRule {
     };
   }
 
-  /** An event of several groups counts once in an alert; the alert reaches over it nevertheless. */
-  #fresh({ event, group, marks }: Omit<Fired, "foldKey" | "timesMs">): Fired[] {
-    const foldKey = foldKeyOf(this.#rule, group, (path) => scalarsOf(event, path));
-    const fresh = marks.filter(({ id }) => !this.#counted.has(`${foldKey} ${id}`));
-    for (const { id } of fresh) this.#counted.add(`${foldKey} ${id}`);
-    const timesMs = marks.map(({ timestampMs }) => timestampMs);
-    return fresh.length === 0 ? [] : [{ event, group, foldKey, timesMs, marks: fresh }];
+  /**
+   * An event of several groups counts once in an alert; the alert reaches over it nevertheless. What one event fires with
+   * one key is one firing.
+   */
+  #fresh(firings: readonly Omit<Fired, "foldKey" | "timesMs">[]): Fired[] {
+    const found = new Map<string, Fired>();
+    for (const { event, group, marks } of firings) {
+      const foldKey = foldKeyOf(this.#rule, group, (path) => scalarsOf(event, path));
+      const fresh = marks.filter(({ id }) => !this.#counted.has(`${foldKey} ${id}`));
+      for (const { id } of fresh) this.#counted.add(`${foldKey} ${id}`);
+      const known = found.get(foldKey) ?? { event, group, foldKey, timesMs: [], marks: [] };
+      const timesMs = [...known.timesMs, ...marks.map(({ timestampMs }) => timestampMs)];
+      found.set(foldKey, { ...known, timesMs, marks: [...known.marks, ...fresh] });
+    }
+    return [...found.values()];
   }
 
   #count(event: Event): Omit<Fired, "foldKey" | "timesMs">[] {

@@ -114,6 +114,18 @@ test("a simulation counts the matches and the alerts of live detection", async (
   expect(fired).toBeGreaterThan(15);
 });
 
+test("a simulation counts the alerts of live detection where events of several groups fold together", async () => {
+  const rule = plainRule({
+    conditions: [{ field: "raw", exists: true }],
+    window: "10m",
+    threshold: { count: 2, group_by: "raw.list" },
+    dedup: { period: "1s", by: ["raw.src_ip"] },
+  });
+  const { alerts } = await run(rule);
+  expect(alerts).toBe(detect(rule).alerts);
+  expect(alerts).toBeGreaterThan(10);
+});
+
 describe("a simulation", () => {
   test("shows the newest matches, newest first, as they are stored", async () => {
     const { matches, sampleEvents } = await run(plainRule({ conditions: [{ field: "type", equals: "dns" }] }));
