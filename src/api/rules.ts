@@ -271,7 +271,7 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
   ];
 }
 
-/** Finds rules by words. What is searched of a rule is made once, and of thousands some at a time: others wait meanwhile. */
+/** Finds rules by words. What is searched of a rule is made once; of thousands, others have their turn in between. */
 function ruleSearch(store: Pick<Store, "searchable" | "searchIn">) {
   const known = new WeakMap<Rule, Searchable>();
   return async (rules: readonly Rule[], words: string): Promise<Rule[]> => {

@@ -50,6 +50,20 @@ export const PLAIN_RULE = plainRule({
 const groupPath = fc.constantFrom("raw.src_ip", "raw.user", "type", "source", "raw.list", "raw.ports", "raw.a.b");
 const groupBy = fc.oneof(groupPath, fc.array(groupPath, { minLength: 1, maxLength: 2 }));
 const window = fc.constantFrom("1s", "1m", "10m", "1h");
+
+function seenAt(id: string, at: number, raw: Event["raw"]): Event {
+  return {
+    id,
+    type: "seen",
+    source: "custom",
+    class: "audit",
+    severity: "low",
+    timestamp: formatTime(START_MS + at),
+    raw,
+    enrichment: {},
+  };
+}
+
 /** Few groups, few values, many of one moment or just a window apart: where windows and sequences can go wrong. */
 export const denseEvents: fc.Arbitrary<Event[]> = fc
   .array(
@@ -67,16 +81,7 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
   )
   .map((list) => {
     const nextId = idMaker("evt_", () => START_MS);
-    return list.map(({ at, ...raw }) => ({
-      id: nextId(),
-      type: "seen",
-      source: "custom",
-      class: "audit",
-      severity: "low",
-      timestamp: formatTime(START_MS + at),
-      raw,
-      enrichment: {},
-    }));
+    return list.map(({ at, ...raw }) => seenAt(nextId(), at, raw));
   });
 
 /** More of one group than are kept at once, in floods and alone, and then some that are late by any time. */
@@ -93,16 +98,7 @@ export const longStream: fc.Arbitrary<Event[]> = fc
     const nextId = idMaker("evt_", () => START_MS);
     let lastMs = 0;
     const times = gaps.map((gap) => (lastMs += gap));
-    return [...times, ...late.map((part) => Math.floor(part * lastMs))].map((at) => ({
-      id: nextId(),
-      type: "seen",
-      source: "custom",
-      class: "audit",
-      severity: "low",
-      timestamp: formatTime(START_MS + at),
-      raw: {},
-      enrichment: {},
-    }));
+    return [...times, ...late.map((part) => Math.floor(part * lastMs))].map((at) => seenAt(nextId(), at, {}));
   });
 
 const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
