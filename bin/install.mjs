@@ -1,9 +1,11 @@
 // Installs what is missing, and nothing when all is there. Plain JavaScript without a dependency:
 // it runs on whatever Node the machine has, before the pinned one is in node_modules.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { withInstallLock } from "./install-lock.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const pinnedNode = `${root}node_modules/.bin/node`;
@@ -18,18 +20,30 @@ export function isInstalled() {
   return existsSync(pinnedNode) && existsSync(mark) && readFileSync(mark, "utf8") === wanted();
 }
 
-export function ensureInstalled() {
+export async function ensureInstalled() {
   if (isInstalled()) return;
+  await withInstallLock(`${root}.installing`, async () => {
+    // Another process may have installed while this one waited for the lock.
+    if (!isInstalled()) await install();
+  });
+}
+
+async function install() {
   process.stderr.write("Installing what is missing (once; takes about a minute)...\n");
   // Dev dependencies come along whatever NODE_ENV says: `npm test` must work in the same folder.
-  const npm = spawnSync(
+  const npm = spawn(
     "npm",
     ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"],
     // Standard output stays clean for commands whose answer a script reads.
     { cwd: root, stdio: ["ignore", 2, 2], shell: process.platform === "win32" },
   );
-  if (npm.error) throw new Error(`npm could not be started: ${npm.error.message}. Install npm 11, then try again.`);
-  if (npm.status !== 0) throw new Error("npm ci failed; the lines above say why. Mend that, then try again.");
+  let status;
+  try {
+    [status] = await once(npm, "exit");
+  } catch (error) {
+    throw new Error(`npm could not be started: ${error.message}. Install npm 11, then try again.`);
+  }
+  if (status !== 0) throw new Error("npm ci failed; the lines above say why. Fix that, then try again.");
   if (!existsSync(pinnedNode)) {
     throw new Error(
       `No pinned Node 26 for ${process.platform} ${process.arch}. Install Node 26 and run: node src/main.mjs serve`,
@@ -40,7 +54,7 @@ export function ensureInstalled() {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
-    ensureInstalled();
+    await ensureInstalled();
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);

@@ -7,7 +7,7 @@ if (Number(process.versions.node.split(".")[0]) >= 26 && isInstalled()) {
   await import("../src/main.mjs");
 } else {
   try {
-    ensureInstalled();
+    await ensureInstalled();
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);
