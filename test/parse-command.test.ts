@@ -49,6 +49,17 @@ describe("tocsin parse", () => {
     expect(code).toBe(0);
   });
 
+  test("reads standard input from a slow writer, and more of it than a pipe holds", async () => {
+    async function* slowly() {
+      yield `${CEF_THREAT}\n`;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      for (let line = 0; line < 400; line++) yield `${CEF_THREAT}\n`;
+    }
+    const { stdout, code } = await tocsin(["parse", "-"], {}, slowly());
+    expect(stdout.trimEnd().split("\n").at(-1)).toBe("401 lines: 401 events.");
+    expect(code).toBe(0);
+  });
+
   test("shows nothing that a terminal obeys, in words or as JSON", async () => {
     const file = write(
       "obeyed.log",

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 
 // The program as people run it: processes of its own, on data folders of their own.
@@ -35,13 +37,18 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a command to its end, in a folder without a configuration file. */
-export function tocsin(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+/** Runs a command to its end, in a folder without a configuration file. `input` is its standard input, as a pipe. */
+export function tocsin(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input?: Iterable<string> | AsyncIterable<string>,
+): Promise<Finished> {
   return new Promise((resolve) => {
     const options = { cwd: tmpdir(), env: environment(env), maxBuffer: OUTPUT_BYTES_MAX };
     const child = execFile(process.execPath, [main, ...args], options, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, stdout, stderr }),
     );
+    if (input !== undefined) void pipeline(Readable.from(input), child.stdin!);
   });
 }
 

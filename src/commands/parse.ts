@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
 import { Option, type Command } from "commander";
 import type { Format } from "../collectors/format.ts";
 import { linesOf } from "../collectors/inlet/file-bytes.ts";
@@ -65,7 +66,7 @@ export function addParse(program: Command): void {
       const open = new OpenEvents();
       const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;
       const limits = { lineBytesMax, thingBytesMax: settings.bodyLimits.submitBytes, keepsUnparsed };
-      const read = things(readBytes(file)).map(({ place, bytes }) => ({
+      const read = things(await readBytes(file)).map(({ place, bytes }) => ({
         place,
         reading: readBytesAs(format, bytes, limits, context, open),
       }));
@@ -82,10 +83,12 @@ export function addParse(program: Command): void {
     });
 }
 
-function readBytes(file: string): Buffer {
+async function readBytes(file: string): Promise<Buffer> {
   try {
+    // A pipe may be non-blocking: reading descriptor 0 as a file fails with EAGAIN as soon as the writer is slower.
+    const bytes = file === STANDARD_INPUT ? await buffer(process.stdin) : await readFile(file);
     // Some programs write the mark of UTF-8 before everything else.
-    return withoutByteOrderMark(readFileSync(file === STANDARD_INPUT ? 0 : file));
+    return withoutByteOrderMark(bytes);
   } catch (error) {
     throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
   }
