@@ -41,7 +41,7 @@ async function install() {
   try {
     [status] = await once(npm, "exit");
   } catch (error) {
-    throw new Error(`npm could not be started: ${error.message}. Install npm 11, then try again.`);
+    throw new Error(`npm could not be started: ${error.message}. Install npm 11, then try again.`, { cause: error });
   }
   if (status !== 0) throw new Error("npm ci failed; the lines above say why. Fix that, then try again.");
   if (!existsSync(pinnedNode)) {
