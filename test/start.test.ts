@@ -53,6 +53,16 @@ describe("a first start where no folder is, for links that lead nowhere from ano
     });
   });
 
+  test("names every counter, and nothing else, with the suffix _total", async () => {
+    const metrics = await (await fetch(`${server.address}/metrics`)).text();
+    const types = [...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => ({
+      name: name!,
+      type: type!,
+    }));
+    expect(types.length).toBeGreaterThan(50);
+    expect(types.filter(({ name, type }) => name.endsWith("_total") !== (type === "counter"))).toEqual([]);
+  });
+
   test("makes the data folder, with the folders above it", async () => {
     expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
     expect(readdirSync(join(above, "not", "there", "yet"))).toContain("keys.db");
