@@ -87,6 +87,16 @@ const imports = sources.flatMap((file) =>
   })),
 );
 
+test("blocks of shell on the pages hold no comments: pasted into zsh, the default on macOS, they are arguments", () => {
+  const pages = globSync(["*.md", "docs/**/*.md"], { cwd: join(root, "..") });
+  const comments = pages.flatMap((page) => {
+    const blocks = readFileSync(join(root, "..", page), "utf8").matchAll(/^```(?:sh|bash|zsh)\n([^]*?)^```$/gm);
+    const lines = [...blocks].flatMap(([, block]) => block!.split("\n"));
+    return lines.filter((line) => /(^|\s)#/.test(line)).map((line) => `${page}: ${line}`);
+  });
+  expect(comments, "say it in words above the block").toEqual([]);
+});
+
 test("every part of the house has its line in the table", () => {
   const unknown = [...new Set(sources.map(partOf))].filter((part) => !(part in MAY_IMPORT));
   expect(unknown, "add the part to MAY_IMPORT in test/house.test.ts, with what it may import").toEqual([]);
