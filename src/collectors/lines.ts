@@ -8,6 +8,7 @@ import { LEASE_PROGRAMS, readLease, readStranger } from "./gateway/leases.ts";
 import { LOGIN_PROGRAMS, readLogin } from "./gateway/logins.ts";
 import type { ReadContext, ReadEvent, Reading } from "./reading.ts";
 import { readHeader, type SyslogHeader } from "./syslog/header.ts";
+import { unwrapRelayed } from "./syslog/relay.ts";
 
 // A line of text that some device has sent: what stands before the message is taken off, then the first reader that
 // knows the message says what it is. The line itself is always kept.
@@ -38,21 +39,29 @@ const LATE_PROGRAM = new RegExp(
 /** What became of a line. Never throws, and refuses nothing: what no reader knows is an event of the type `unparsed`. */
 export function readLine(line: string, context: ReadContext): Reading {
   const text = line.isWellFormed() ? line : line.toWellFormed();
-  const header = withProgram(readHeader(text, context));
-  if (header.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
+  const outer = readHeader(text, context);
+  if (outer.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
+  const relayed = unwrapRelayed(outer, context);
+  const original = relayed && withProgram(relayed.header);
+  const reading = original && readMessage(original, text, context);
+  if (reading) return reading;
+  if (original && relayed.isCertain) return { kind: "events", events: [unparsed(original, text, context)] };
+  const header = withProgram(outer);
+  return readMessage(header, text, context) ?? { kind: "events", events: [unparsed(header, text, context)] };
+}
+
+/** Undefined where no reader understands it. */
+function readMessage(header: SyslogHeader, line: string, context: ReadContext): Reading | undefined {
   const only = header.program === null ? undefined : PROGRAMS.get(header.program);
   if (only !== undefined) {
     const event = only(header.message);
-    return {
-      kind: "events",
-      events: [event ? withHeader(event, header, text, context) : unparsed(header, text, context)],
-    };
+    return event && { kind: "events", events: [withHeader(event, header, line, context)] };
   }
   for (const read of READERS) {
     const event = read(header, context);
-    if (event) return { kind: "events", events: [withHeader(event, header, text, context)] };
+    if (event) return { kind: "events", events: [withHeader(event, header, line, context)] };
   }
-  return readRecord(header, text, context) ?? { kind: "events", events: [unparsed(header, text, context)] };
+  return readRecord(header, line, context);
 }
 
 function withProgram(header: SyslogHeader): SyslogHeader {
@@ -106,6 +115,7 @@ function putHeader(raw: JsonObject, header: SyslogHeader, { sender }: ReadContex
     const device = header.host ?? addressOf(sender) ?? sender;
     if (device !== "") raw["device"] = device;
   }
+  if (header.relay !== null) put(raw, "relay", header.relay);
   if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
   if (header.model !== null) put(raw, "model", header.model);
   if (header.program !== null) raw["program"] = header.program;

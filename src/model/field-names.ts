@@ -39,6 +39,7 @@ export const FIELD_NAMES = {
   device: text("the device that it is about, or that tells of it: gateway, access point, sensor, hub"),
   device_ip: text("its address"),
   device_mac: text("its hardware address"),
+  relay: text("syslog relay that passed the line on, where the line names the original device as well"),
   model: text("its model"),
   version: text("version of what speaks"),
   user: text("who did it, or tried to"),

@@ -29,10 +29,12 @@ export function readFirewall(program: string | null, message: string): ReadEvent
   return { type, source: "network", severity, timestampMs: null, raw };
 }
 
+/** What people call the rule. A relay may have escaped the quotes. */
+const DESCRIPTION = /DESCR=\\?"(?:([^]*)")?/;
+
 /** Words, and what people call the rule: that may hold anything. */
 function isNameOfRule(prefix: string): boolean {
-  const described = prefix.indexOf('DESCR="');
-  return isPlain(described < 0 ? prefix : prefix.slice(0, described));
+  return isPlain(prefix.slice(0, DESCRIPTION.exec(prefix)?.index));
 }
 
 /** `[ 8812.123456]`: the seconds since the start, which the kernel puts before all that it says. */
@@ -41,10 +43,9 @@ const KERNEL_CLOCK = /^\[ *\d{1,12}\.\d{1,9}\] */;
 /** The name in brackets, what it is called by people, and what became of the packet. */
 function readPrefix(whole: string, raw: JsonObject): string | undefined {
   const prefix = whole.charCodeAt(0) === OPENING_BRACKET ? whole.replace(KERNEL_CLOCK, "") : whole;
-  const described = prefix.indexOf('DESCR="');
-  const description =
-    described < 0 ? "" : prefix.slice(described + 'DESCR="'.length, Math.max(described + 7, prefix.lastIndexOf('"')));
-  const before = described < 0 ? prefix : prefix.slice(0, described);
+  const described = DESCRIPTION.exec(prefix);
+  const description = (described?.[1] ?? "").replace(/\\$/, "");
+  const before = prefix.slice(0, described?.index);
   const close = before.lastIndexOf("]");
   const open = before.lastIndexOf("[", close);
   const name = open >= 0 && close > open ? before.slice(open + 1, close).trim() : before.trim().replace(/:$/, "");

@@ -18,6 +18,8 @@ export interface SyslogHeader {
   readonly deviceMac: string | null;
   readonly model: string | null;
   readonly message: string;
+  /** The host that passed the message on, where the message has a header of its own. */
+  readonly relay: string | null;
 }
 
 const PRIORITY_MAX = 191;
@@ -55,6 +57,11 @@ export function readHeader(line: string, context: TimeContext): SyslogHeader {
 }
 
 type Rest = Omit<SyslogHeader, "facility" | "severity">;
+
+/** Whether a header begins at this place: a priority, or a time. */
+export function beginsHeader(line: string, at: number, context: TimeContext): boolean {
+  return scanPriority(line, { at }) !== null || scanTime(line, at, context) !== undefined;
+}
 
 /**
  * Undefined where it is not one after all: then the rest is read as the older form. Some senders leave out fields behind the
@@ -97,8 +104,12 @@ function scanRfc5424(line: string, place: Place, context: TimeContext, mayLackTi
     deviceMac: null,
     model: null,
     message: line.slice(place.at),
+    relay: null,
   };
 }
+
+/** How some syslog daemons mark what they pass on; the original host stands behind it. */
+const FORWARDED = "Message forwarded from ";
 
 function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
   skipBlanks(line, place);
@@ -115,10 +126,12 @@ function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
     // Some write a colon behind the time.
     if (line.charCodeAt(place.at) === COLON) place.at++;
     skipBlanks(line, place);
-    host = scanHost(line, place);
+    host = line.startsWith(FORWARDED, place.at) ? scanForwarded(line, place) : scanHost(line, place);
     if (host === null && line.includes(": %", time.end)) time = passZone(line, start, time, place, context);
   }
-  let program = scanProgram(line, place);
+  // Behind a relay's header stands that of the message, whose time would pass for a program: `2026-11-17T06`.
+  const isRelayed = host !== null && beginsHeader(line, place.at, context);
+  let program = isRelayed ? undefined : scanProgram(line, place);
   let deviceMac: string | null = null;
   let model: string | null = null;
   // `6c63f8356535,U6-Lite-6.5.28: hostapd[12]: ...`: the device stands where the program should, the program behind it.
@@ -138,7 +151,18 @@ function scanRfc3164(line: string, place: Place, context: TimeContext): Rest {
     deviceMac,
     model,
     message: place.at === 0 ? line : line.slice(place.at),
+    relay: null,
   };
+}
+
+/** `Message forwarded from gateway: sshd[12]: ...`: the host ends in a colon. Null, and nothing skipped, where it does not. */
+function scanForwarded(line: string, place: Place): string | null {
+  const start = place.at + FORWARDED.length;
+  const end = wordEnd(line, start);
+  if (end - start < 2 || end - start > HOST_CHARACTERS_MAX || line.charCodeAt(end - 1) !== COLON) return null;
+  place.at = end;
+  skipBlanks(line, place);
+  return line.slice(start, end - 1);
 }
 
 /** Which of the lines it is, who it is where that is set, and a mark for a clock that nobody has set. */
