@@ -79,7 +79,7 @@ const NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "UPnP Port Opened": "upnp_port_opened",
   },
   "UniFi Protect": {
-    "Camera Adopted": "camera_adopted",
+    "Camera Adopted": "device_adopted",
     "Camera Interface Error": "camera_interface_error",
     "Monitoring Paused": "monitoring_paused",
     "Recording Deleted": "recording_deleted",

@@ -70,8 +70,16 @@ describe("values in the types that are promised", () => {
     ["DROP", "block"],
     ["allowed", "allow"],
     ["rejected", "reject"],
-    ["Quarantined", "quarantined"],
-    ["constructor", "constructor"],
+    ["discard", "block"],
+    ["Prevented", "block"],
+    ["Quarantined", "block"],
+    ["refused", "reject"],
+    ["reset", "reject"],
+    ["reset-both", "reject"],
+    ["log and drop", "block"],
+    ["not allowed", undefined],
+    ["tagged", undefined],
+    ["constructor", undefined],
   ])("action %j", (value, expected) => expect(actionOf(value)).toBe(expected));
 
   test.each([

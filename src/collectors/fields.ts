@@ -121,34 +121,42 @@ export function listOf(value: unknown): readonly JsonValue[] {
   return Array.isArray(value) ? value : [];
 }
 
+const ACTION_CHARACTERS_MAX = 64;
+
+/** The verbs that devices have for what they did about traffic, without their endings. */
+const ACTION_VERBS = {
+  allow: ["accept", "alert", "allow", "detect", "forward", "log", "monitor", "notify", "pass", "permit", "trust"],
+  block: ["block", "deny", "discard", "drop", "filter", "prevent", "quarantine", "shun", "sinkhole"],
+  reject: ["refuse", "reject", "reset"],
+} as const;
+
 const ACTIONS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    allow: "allow",
-    allowed: "allow",
-    accept: "allow",
-    accepted: "allow",
-    permit: "allow",
-    permitted: "allow",
-    pass: "allow",
-    alert: "allow",
-    detect: "allow",
-    detected: "allow",
-    block: "block",
-    blocked: "block",
-    deny: "block",
-    denied: "block",
-    drop: "block",
-    dropped: "block",
-    reject: "reject",
-    rejected: "reject",
-  }),
+  Object.entries(ACTION_VERBS).flatMap(([action, verbs]) =>
+    verbs.flatMap((verb) => formsOf(verb).map((form) => [form, action] as const)),
+  ),
 );
 
-/** What was done, in one word for each; a word that is not known stays. */
+function formsOf(verb: string): string[] {
+  const stem = verb.endsWith("e") ? verb.slice(0, -1) : verb;
+  const doubled = `${verb}${verb.at(-1)}ed`;
+  return [verb, `${stem}ed`, `${verb.replace(/y$/, "i")}ed`, doubled];
+}
+
+/** `reset-both`, `Drop Packet`: the verb stands between other words. */
+const WORD_BREAK = /[^a-z]+/;
+
+/** What was done: `allow`, `block` or `reject`. Undefined for a word that is none of these: nothing is guessed. */
 export function actionOf(value: unknown): string | undefined {
   const text = textOf(value);
-  if (text === undefined) return undefined;
-  return ACTIONS.get(text) ?? ACTIONS.get(text.toLowerCase()) ?? text.toLowerCase();
+  if (text === undefined || text.length > ACTION_CHARACTERS_MAX) return undefined;
+  const known = ACTIONS.get(text);
+  if (known !== undefined) return known;
+  const words = text.toLowerCase().split(WORD_BREAK);
+  // `not allowed` says the opposite of its verb.
+  if (words.includes("not")) return undefined;
+  const actions = words.map((word) => ACTIONS.get(word)).filter((action) => action !== undefined);
+  // `log and drop`: logging beside it does not make it pass.
+  return actions.find((action) => action !== "allow") ?? actions[0];
 }
 
 /** What has several names. */

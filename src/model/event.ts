@@ -70,7 +70,7 @@ const TYPES_OF_CLASS: Readonly<Record<EventClass, string>> = {
   audit: `
     access_granted access_incomplete admin_created badge_scanned config_changed device_adopted device_updated door_access
     door_closed door_opened door_status door_unlocked doorbell_ended fingerprint_identified firmware_updated
-    protect_accessed recording_mode_changed session_closed session_opened software_updated temporary_unlock_ended
+    recording_mode_changed session_closed session_opened software_updated temporary_unlock_ended
     temporary_unlock_started unlock_schedule_ended unlock_schedule_started visitor_checked_in visitor_checked_out
     visitor_status_changed`,
 };

@@ -60,7 +60,7 @@ const KINDS: Readonly<Record<string, DetectionKind>> = {
   sensorBatteryLow: sensed("battery_low", "low"),
   lightMotion: sensed("light_motion"),
   doorAccess: seen("door_access"),
-  access: sensed("protect_accessed"),
+  access: sensed("admin_login"),
   deviceAdopted: sensed("device_adopted", "low"),
   deviceUpdate: sensed("device_updated"),
 };

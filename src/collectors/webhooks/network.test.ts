@@ -44,6 +44,22 @@ describe("the network's console", () => {
     expect(event("network", { ...rest, ...parameters })).toMatchObject({ type: "client_connected", raw: expected });
   });
 
+  test.each([
+    ["event.threat_detected", "THREAT_BLOCKED_V3", "ids_alert", { action: "block" }],
+    ["event.threat_detected", "THREAT_DETECTED_V3", "ids_alert", { action: "allow" }],
+    ["event.honeypot_triggered", "HONEYPOT_HIT_DETECTED_KNOWN_CLIENT", "honeypot_triggered", {}],
+    ["event.admin_accessed_unifi_network", "ADMIN_ACCESS", "admin_login", {}],
+    ["event.client_connected", "CLIENT_CONNECTED_WIRELESS", "client_connected", { src_mac: "02:00:00:77:88:99" }],
+    ["event.client_disconnected", "CLIENT_DISCONNECTED_WIRED", "client_disconnected", {}],
+    ["event.something_else", "THREAT_BLOCKED_KNOWN_SOURCE_CLIENT", "ids_alert", { action: "block" }],
+    ["event.unheard_of", "UNHEARD_OF", "unheard_of", {}],
+  ])("the alarm manager's event %s with the key %s is %s", (id, alertKey, type, raw) => {
+    const scope = { site_id: "site-7", client_mac: "02:00:00:77:88:99" };
+    const read = event("network", { events: [{ id, alert_key: alertKey, alert_id: "alert-3", scope }] });
+    expect(read).toMatchObject({ type, source: "network" });
+    expect(read.raw).toMatchObject({ ...raw, event_name: alertKey, event_id: "alert-3", site: "site-7" });
+  });
+
   test("the app in the body says whose it is", () => {
     const body = { app: "protect", name: "Camera Disconnected", severity: 6, parameters: { UNIFIdeviceName: "Yard" } };
     expect(event("network", body)).toMatchObject({

@@ -33,6 +33,8 @@ export function readNetwork(object: JsonObject, context: ReadContext): readonly 
     return [readThreat(object, context)];
   }
   if (key !== undefined) return [readEvent(key, object, context)];
+  const alertKey = textOf(object["alert_key"]);
+  if (alertKey !== undefined) return [readAlert(alertKey, object, context)];
   const alarm = objectOf(object["alarm"]);
   return alarm && readOlderAlarm(object, alarm, context);
 }
@@ -47,6 +49,29 @@ function readThreat(object: JsonObject, context: ReadContext): ReadEvent {
   put(raw, "action", actionOf(object["inner_alert_action"]));
   const severity = severityOfEve(object["inner_alert_severity"]);
   return { type: "ids_alert", source: "network", severity, timestampMs: timeOf(object, context), raw };
+}
+
+/** What stands before the name of every event of an alarm. */
+const EVENT_PREFIX = /^event\./;
+
+/**
+ * `{ id: "event.threat_detected", alert_key: "THREAT_BLOCKED_V3", alert_id, scope: { site_id } }`: the alarm manager names the
+ * event and points at what the controller knows about it. The id says what it is, the key what was done about it.
+ */
+function readAlert(key: string, object: JsonObject, context: ReadContext): ReadEvent {
+  const name = textOf(object["id"])?.replace(EVENT_PREFIX, "");
+  const scope = objectOf(object["scope"]) ?? {};
+  const known = [name, key].find((words) => words !== undefined && alarmKind("network", words, "").type !== undefined);
+  const event = alarmOf("network", known ?? name ?? key, { ...scope, ...object }, context);
+  const raw: JsonObject = { ...object, ...event.raw, event_name: key };
+  delete raw["id"];
+  put(raw, "event_id", textOf(object["alert_id"]));
+  put(raw, "site", textOf(object["site_name"] ?? scope["site_name"] ?? scope["site_id"]));
+  put(raw, "src_mac", macOf(scope["client_mac"]));
+  put(raw, "device_mac", macOf(scope["device_mac"]));
+  if (event.type === "ids_alert") put(raw, "action", actionOf(key.replaceAll("_", " ")) ?? "allow");
+  const timestampMs = event.timestampMs ?? timeOf(object, context);
+  return { ...event, timestampMs, raw };
 }
 
 function putEnds(raw: JsonObject, object: JsonObject): void {
