@@ -47,7 +47,8 @@ const NAMES: Scale = {
 
 const EVE: Scale = {
   name: "EVE",
-  about: "an IDS counts from 1, the worst, down to 4; the category changes nothing about it",
+  about:
+    "an IDS counts from 1, the worst, down to 4; what the signature's class, the action, the direction and the signature's author say may lower it",
   values: { 4: "low", 3: "medium", 2: "high", 1: "critical" },
 };
 

@@ -34,6 +34,10 @@ export const FIELD_NAMES = {
   category: text(
     "of an intrusion, its class in short: `trojan-activity`, `attempted-recon`...; else what the device says",
   ),
+  reputation_list: text(
+    "list of addresses that a signature stands for, where it tells of no attack: `ET CINS`, `ET DROP`",
+  ),
+  local_ip: text("of an intrusion, the site's own end, where one of the two addresses is private"),
   risk: text("how the device rates it, besides the severity"),
   host: text("name of the machine that it is about: a client, a server"),
   device: text("the device that it is about, or that tells of it: gateway, access point, sensor, hub"),

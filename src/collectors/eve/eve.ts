@@ -1,8 +1,8 @@
 import { isDeeperThan } from "../../lib/json.ts";
-import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
 import { actionOf, addressOf, integerOf, objectOf, portOf, protocolOf, put, textOf, typeOf } from "../fields.ts";
 import type { ReadContext, Reading } from "../reading.ts";
+import { rateThreat } from "../threat-severity.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
 import { wellFormed } from "../well-formed.ts";
@@ -80,7 +80,7 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     putSignature(raw, alert);
     put(raw, "action", actionOf(alert["action"]));
     putParts(raw);
-    return told("ids_alert", severityOfEve(alert["severity"]));
+    return told("ids_alert", rateThreat(raw, alert["severity"], alert));
   },
   // Told beside the alert that was the reason, where there is one.
   drop: (raw, drop) => {
@@ -88,7 +88,7 @@ const KINDS: Readonly<Record<string, ReadKind>> = {
     if (alert !== undefined) putSignature(raw, alert);
     put(raw, "action", "block");
     put(raw, "reason", textOf(drop["reason"]));
-    return told("drop", alert === undefined ? "low" : severityOfEve(alert["severity"]));
+    return told("drop", alert === undefined ? "low" : rateThreat(raw, alert["severity"], alert));
   },
   dns: (raw, dns) => {
     putDns(raw, dns);

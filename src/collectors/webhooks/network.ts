@@ -1,4 +1,3 @@
-import { severityOfEve } from "../../model/device-severity.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
 import {
   actionOf,
@@ -17,6 +16,7 @@ import {
 import { completeStranger, completeTarget } from "../alarm.ts";
 import { alarmKind } from "../alarm-kinds.ts";
 import type { ReadContext, ReadEvent } from "../reading.ts";
+import { rateThreat } from "../threat-severity.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
 import { alarmOf } from "./alarm-body.ts";
@@ -47,7 +47,7 @@ function readThreat(object: JsonObject, context: ReadContext): ReadEvent {
   put(raw, "signature", textOf(object["inner_alert_signature"]));
   put(raw, "category", category && threatClass(category));
   put(raw, "action", actionOf(object["inner_alert_action"]));
-  const severity = severityOfEve(object["inner_alert_severity"]);
+  const severity = rateThreat(raw, object["inner_alert_severity"]);
   return { type: "ids_alert", source: "network", severity, timestampMs: timeOf(object, context), raw };
 }
 
