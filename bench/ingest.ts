@@ -124,7 +124,10 @@ async function rawJournal(folder: string): Promise<number> {
 
   const toMs = Date.now();
   const drafts = benchEvents({ seed: 7, fromMs: toMs - 3_600_000, toMs, count: JOURNAL_ROWS });
-  const rows = Array.from(drafts, (draft) => ({ body: JSON.stringify(draft), words: eventWords(draft).text }));
+  const rows = Array.from(drafts, (draft) => ({
+    body: JSON.stringify(draft),
+    words: eventWords(draft, draft.timestampMs).text,
+  }));
 
   const db = openDayForWriting(layout, day);
   db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);

@@ -1,15 +1,16 @@
-import { foldCase } from "../../lib/text.ts";
 import type { EventDraft, JsonObject, JsonValue } from "../../model/event.ts";
 import {
   CONNECTOR,
   EVENT_WORDS_MAX,
   FILTER_MARK,
   filterWord,
+  foldText,
   KINDS,
   kindOf,
   LETTER,
   SEPARATOR,
   START_MARKS,
+  timeWordAt,
   visitRuns,
   WORD_CHARACTERS_MAX,
   wordsOfRun,
@@ -43,13 +44,13 @@ const starts = new Uint8Array(128);
 
 type IndexedEvent = Omit<EventDraft, "timestampMs">;
 
-/** The words of an event, with those that the list's filters look for. */
-export function eventWords(event: IndexedEvent): { text: string; truncated: boolean } {
+/** The words of an event, with those that the list's filters look for, and its time. */
+export function eventWords(event: IndexedEvent, timestampMs: number): { text: string; truncated: boolean } {
   const { line } = event.raw;
   const texts: string[] = [];
   collect(event.raw, typeof line === "string" ? line : "", texts);
   collect(event.enrichment, typeof line === "string" ? line : "", texts);
-  return gather(texts, wordsOfKind(event));
+  return gather(texts, wordsOfKind(event), timeWordAt(timestampMs));
 }
 
 /** The words that an event is found by beyond those it has, once this is added to it. */
@@ -82,8 +83,8 @@ export function textWords(texts: readonly string[]): Set<string> {
 const TEXT_WORD_CHARACTERS_MAX = 64;
 
 /** The words of an event as the index has them, each between spaces: to be looked up without an index. */
-export function spacedEventWords(event: IndexedEvent): string {
-  return spaced(eventWords(event).text);
+export function spacedEventWords(event: IndexedEvent, timestampMs: number): string {
+  return spaced(eventWords(event, timestampMs).text);
 }
 
 export function spacedTextWords(texts: readonly string[]): string {
@@ -105,7 +106,7 @@ const AS_INDEXED = Uint8Array.from({ length: 256 }, (_, byte) => {
   return KINDS[byte] === SEPARATOR ? SPACE : KINDS[byte] === LETTER ? byte | LOWER : byte;
 });
 
-function gather(texts: readonly string[], made?: Made): { text: string; truncated: boolean } {
+function gather(texts: readonly string[], made?: Made, time?: string): { text: string; truncated: boolean } {
   length = 0;
   count = 0;
   isAscii = true;
@@ -118,12 +119,14 @@ function gather(texts: readonly string[], made?: Made): { text: string; truncate
     const plain = texts.filter((text) => PLAIN.test(text)).join(" ");
     bytes.write(plain, "latin1");
     takePlain(plain);
-    for (const text of texts) if (!PLAIN.test(text)) visitRuns(foldCase(text), addRun);
+    for (const text of texts) if (!PLAIN.test(text)) visitRuns(foldText(text), addRun);
   }
   if (made) addMade(made);
+  if (time !== undefined) addMade({ text: ` ${time}`, starts: NO_STARTS });
   return end();
 }
 const PLAIN = /^[\0-\x7f]*$/;
+const NO_STARTS: readonly number[] = [];
 
 /** Text of ASCII that stands at the beginning of the bytes: it stays there but for the runs that are taken apart. */
 function takePlain(text: string): void {
@@ -240,7 +243,7 @@ function wordsOfKind({ type, source, severity, class: eventClass }: IndexedEvent
     ];
     const runs: RunWords[] = [];
     for (const text of [type, source, severity, eventClass])
-      visitRuns(foldCase(text), (run) => runs.push(runWords(run)));
+      visitRuns(foldText(text), (run) => runs.push(runWords(run)));
     const text = ` ${filters.join(" ")}${runs.map((run) => run.text).join("")}`;
     made = { text, starts: runs.flatMap((run) => run.starts) };
     if (kinds.size >= KINDS_OF_EVENTS_MAX) kinds.clear();

@@ -7,7 +7,11 @@ import { holdsPhrases, idTerm, parseSearch, type Term } from "./text-search.ts";
 // looked up in place.
 
 export const searchable: Store["searchable"] = {
-  event: (event) => ({ words: spacedEventWords(event), values: { ...event }, eventId: event.id }),
+  event: (event) => ({
+    words: spacedEventWords(event, Date.parse(event.timestamp)),
+    values: { ...event },
+    eventId: event.id,
+  }),
   alert: (alert) => searchable.texts(searchTexts(alert)),
   texts: (texts) => ({ words: spacedTextWords(texts), values: { texts }, eventId: undefined }),
 };
@@ -15,9 +19,9 @@ export const searchable: Store["searchable"] = {
 export function searchIn(words: string): (what: Searchable) => boolean {
   const search = parseSearch(words, {});
   if ("fault" in search) throw new QuestionRefused("search", search.fault);
-  const terms = search.terms.map(spaced);
+  const terms = search.terms.map((term) => [term, ...(term.or ?? [])].map(spaced));
   return ({ words: own, values, eventId }) =>
-    terms.every((term) => own.includes(term)) &&
+    terms.every((choices) => choices.some((term) => own.includes(term))) &&
     search.ids.every((id) => id === eventId || own.includes(spaced(idTerm(id)))) &&
     holdsPhrases(values, search.phrases);
 }

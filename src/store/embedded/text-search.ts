@@ -1,11 +1,17 @@
-import { FINAL_SIGMA, foldCase, SIGMA } from "../../lib/text.ts";
+import { FINAL_SIGMA, SIGMA } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
 import { readEventId } from "./event-id.ts";
 import {
   filterWord,
+  foldText,
+  isTimeBeginning,
+  isWordEdge,
   kindOf,
   LETTER,
+  piecesOf,
   START_MARKS,
+  TIME_WORD_CHARACTERS,
+  timeWord,
   trimEnd,
   visitRuns,
   wholeWord,
@@ -17,11 +23,15 @@ import {
 
 const SEARCH_CHARACTERS_MAX = 1000;
 const SEARCH_TERMS_MAX = 32;
+/** Pairs of characters of one run that the index is asked for; the event's own text decides about the rest. */
+const PAIRS_MAX = 8;
 
 /** A word of a search; one that goes on stands for every word that begins with it. */
 export interface Term {
   readonly word: string;
   readonly goesOn: boolean;
+  /** Words that do as well. */
+  readonly or?: readonly Term[];
 }
 
 export interface TextSearch {
@@ -55,8 +65,8 @@ export function parseSearch(
   for (const [, quoted, bare] of search.matchAll(/"([^"]*)"?|([^\s"]+)/g)) {
     const id = bare ?? quoted!.trim();
     if (readEventId(id)) ids.push(id);
-    else if (bare !== undefined) addBareTerm(foldCase(bare), terms, phrases);
-    else addPhrase(foldCase(quoted!), terms, phrases);
+    else if (bare !== undefined) addBareTerm(foldText(bare), terms, phrases);
+    else addPhrase(foldText(quoted!), terms, phrases);
   }
   if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
   if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
@@ -84,9 +94,41 @@ function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
     if (trimmed === "") return;
     const code = trimmed.charCodeAt(0);
     if (trimmed.length === 1 && code < 128) return void terms.push({ word: START_MARKS[code]!, goesOn: false });
-    terms.push(beginningOf(trimmed));
-    if (trimmed.length > WORD_CHARACTERS_MAX) phrases.push({ text: trimmed, whole: false });
+    const particular = particularTerms(trimmed);
+    terms.push(...(particular?.terms ?? [beginningOf(trimmed)]));
+    if (particular ? !particular.isSettled : trimmed.length > WORD_CHARACTERS_MAX)
+      phrases.push({ text: trimmed, whole: false });
   });
+}
+
+/** For a run that is not simply a word: a time, or a script without spaces. `isSettled`: the index alone decides. */
+function particularTerms(run: string): { terms: Term[]; isSettled: boolean } | undefined {
+  if (isTimeBeginning(run)) {
+    const own = { word: timeWord(run), goesOn: run.length < TIME_WORD_CHARACTERS };
+    return { terms: [{ ...beginningOf(run), or: [own] }], isSettled: run.length <= TIME_WORD_CHARACTERS };
+  }
+  const pieces = piecesOf(run);
+  if (pieces === undefined) return undefined;
+  // Events that were stored before have the run itself for a word.
+  const or = [beginningOf(run)];
+  const terms = pieces.flatMap(({ text, isUnspaced }): Term[] => {
+    if (isUnspaced) return pairTerms(text).map((term) => ({ ...term, or }));
+    const trimmed = trimEnd(text.slice(firstLetter(text)));
+    return trimmed === "" ? [] : [{ ...beginningOf(trimmed), or }];
+  });
+  return { terms, isSettled: pieces.length === 1 && [...run].length <= 2 };
+}
+
+/** Pairs that stand side by side, and the last one: a single character begins pairs, or is the last of its run. */
+function pairTerms(piece: string): Term[] {
+  const characters = [...piece];
+  if (characters.length === 1) return [{ word: piece, goesOn: true }];
+  const pairs: string[] = [];
+  for (let i = 0; i + 1 < characters.length && pairs.length < PAIRS_MAX; i += 2) {
+    pairs.push(characters[i]! + characters[i + 1]!);
+  }
+  pairs.push(characters.slice(-2).join(""));
+  return [...new Set(pairs)].map((word) => ({ word, goesOn: false }));
 }
 
 function beginningOf(run: string): Term {
@@ -101,6 +143,12 @@ function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
     const trimmed = trimEnd(run.slice(firstLetter(run)));
     if (whole !== undefined) terms.push({ word: whole, goesOn: false });
     else if (trimmed !== "") {
+      const particular = particularTerms(trimmed);
+      if (particular) {
+        terms.push(...particular.terms);
+        if (runs.length === 1) phrases.push({ text: trimmed, whole: true });
+        continue;
+      }
       const isWord = !/[^\p{L}\p{N}]/u.test(trimmed) && trimmed.length <= WORD_CHARACTERS_MAX;
       terms.push(isWord ? { word: trimmed, goesOn: false } : beginningOf(trimmed));
       if (runs.length === 1 && !isWord) phrases.push({ text: trimmed, whole: true });
@@ -113,6 +161,7 @@ const WORD_END_SIGMA = new RegExp(`${SIGMA}(?![\\p{L}\\p{N}])`, "gu");
 
 /** A word as it is indexed, and as it was while the sigma at its end was another letter: what was written then is still there. */
 export function spellings(term: Term): readonly Term[] {
+  if (term.or !== undefined) return [term, ...term.or].flatMap(({ word, goesOn }) => spellings({ word, goesOn }));
   if (!term.word.includes(SIGMA)) return [term];
   const before = term.word.replace(WORD_END_SIGMA, FINAL_SIGMA);
   return before === term.word ? [term] : [term, { ...term, word: before }];
@@ -159,7 +208,7 @@ export function holdsPhrases(
   const walk = (value: unknown): void => {
     if (missing.size === 0 || value === null) return;
     if (typeof value === "string") {
-      const text = collapse(foldCase(value));
+      const text = collapse(foldText(value));
       for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
     } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
   };
@@ -168,12 +217,8 @@ export function holdsPhrases(
 }
 
 function holdsPhrase(text: string, phrase: Phrase): boolean {
-  const isLetterAt = (i: number) => i >= 0 && i < text.length && kindOf(text.charCodeAt(i)) === LETTER;
   for (let at = text.indexOf(phrase.text); at >= 0; at = text.indexOf(phrase.text, at + 1)) {
-    const end = at + phrase.text.length;
-    const startsWord = !isLetterAt(at) || !isLetterAt(at - 1);
-    const endsWord = !phrase.whole || !isLetterAt(end - 1) || !isLetterAt(end);
-    if (startsWord && endsWord) return true;
+    if (isWordEdge(text, at) && (!phrase.whole || isWordEdge(text, at + phrase.text.length))) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { WORDS_TABLE } from "./journal/day-file.ts";
 import { foldCase } from "../../lib/text.ts";
+import { formatTime } from "../../lib/time.ts";
 import { eventWords } from "./indexed-words.ts";
 import { holdsPhrases, matchOf, parseSearch, spellings } from "./text-search.ts";
 import { CONNECTORS, visitRuns, wordsOfRun } from "./words.ts";
@@ -14,7 +15,7 @@ function draft(raw: JsonObject, type = "login_failure"): EventDraft {
     source: "custom",
     severity: "high",
     class: "security",
-    timestampMs: 0,
+    timestampMs: Date.parse("2026-11-17T06:59:58.123Z"),
     raw,
     enrichment: { geo: { country: "Österreich" } },
   };
@@ -26,12 +27,11 @@ function finds(event: EventDraft, search: string): boolean {
   if ("fault" in parsed) throw new Error(parsed.fault);
   const db = new DatabaseSync(":memory:");
   db.exec(WORDS_TABLE);
-  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event).text);
+  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event, event.timestampMs).text);
   const found =
-    db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(matchOf(parsed.terms.map((term) => [term])))
-      .length === 1;
+    db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(matchOf(parsed.terms.map(spellings))).length === 1;
   db.close();
-  return found && holdsPhrases(event, parsed.phrases);
+  return found && holdsPhrases({ ...event, timestamp: formatTime(event.timestampMs) }, parsed.phrases);
 }
 
 const event = draft({
@@ -44,6 +44,8 @@ const event = draft({
   count: 17,
   seen: "at 2026-11-15T08:30:00Z, again",
   tags: ["Straße", "東京 tower", { deep: "naïve" }],
+  note: "サーバーへのログインに失敗しました。来自192.0.2.77的登录user07失败 로그인실패 ล็อกอินล้มเหลว",
+  accents: "Cafe\u0301 Zürich",
 });
 
 describe("a search finds", () => {
@@ -69,6 +71,23 @@ describe("a search finds", () => {
     ["a date from its beginning", "2026-11-15"],
     ["one letter, whatever begins with it", "t F n"],
     ["one digit", "1"],
+    ["a word inside a Japanese sentence", "ログイン失敗".slice(0, 4)],
+    ["a word at its end", "しました"],
+    ["a single character inside", "敗"],
+    ["a Chinese word behind an address", "登录"],
+    ["an address between Chinese characters", "192.0.2.77"],
+    ["a Latin word between them", "user07"],
+    ["several scripts side by side", "登录user07失败"],
+    ["a Korean word inside", "실패"],
+    ["a Thai word inside", "ล้มเหลว"],
+    ["a quoted phrase inside", '"に失敗"'],
+    ["a composed letter where it was sent in two", "café"],
+    ["two characters where a composed letter was sent", "zu\u0308rich"],
+    ["the event's own time", "2026-11-17T06:59:58.123Z"],
+    ["its day", "2026-11-17"],
+    ["its hour", "2026-11-17t06"],
+    ["its second", "2026-11-17T06:59:58"],
+    ["its minute in quotes", '"2026-11-17T06:59"'],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(true);
   });
@@ -85,11 +104,32 @@ describe("a search does not find", () => {
     ["a long word that ends otherwise", "systemd-logind-with-a-very-long-name-that-stops"],
     ["a key", "deep"],
     ["one letter that nothing begins with", "q"],
+    ["characters that stand there in another order", "敗失"],
+    ["a longer word of which only pairs occur", "ログインログ"],
+    ["characters across a Latin word", "登录失败"],
+    ["a letter without the accent that it has", "cafe"],
+    ["another time of the same minute", "2026-11-17T06:59:57"],
+    ["another day", "2026-11-18"],
     ["a word of the filters", "severity:high"],
     ["a word of the filters with its mark", "\x01severity:high"],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(false);
   });
+});
+
+test("the year of an event's time is no word of it: a search for 20 would find everything", () => {
+  for (const search of ["2", "20", "2026", "2026-"]) expect(finds(draft({ port: 443 }), search)).toBe(false);
+});
+
+test("in a script without spaces, what is found is what stands there", () => {
+  const text = fc.string({ unit: fc.constantFrom(..."登录失败成功ログ에러𠮷a1. "), minLength: 1, maxLength: 14 });
+  const wanted = fc.string({ unit: fc.constantFrom(..."登录失败成功ログ에러𠮷"), minLength: 1, maxLength: 5 });
+  fc.assert(
+    fc.property(text, wanted, (text, wanted) => {
+      expect(finds(draft({ text }), wanted)).toBe(text.includes(wanted));
+    }),
+    { numRuns: 1000 },
+  );
 });
 
 test("a search without a word is refused in words", () => {
@@ -101,7 +141,7 @@ function wordsOf(event: EventDraft): Set<string> {
   const db = new DatabaseSync(":memory:");
   db.exec(WORDS_TABLE);
   db.exec("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)");
-  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event).text);
+  db.prepare("INSERT INTO words(rowid, text) VALUES (1, ?)").run(eventWords(event, event.timestampMs).text);
   const rows = db.prepare("SELECT term FROM vocabulary").all() as { term: string }[];
   db.close();
   return new Set(rows.map(({ term }) => term));

@@ -1,10 +1,13 @@
 import { isIP } from "node:net";
 import { canonicalAddress } from "../../lib/ip.ts";
+import { foldCase } from "../../lib/text.ts";
+import { formatTime } from "../../lib/time.ts";
 
 // How text is cut into words, the same way in an event (indexed-words.ts) and in a search (text-search.ts): a *run* is letters,
 // digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its *parts* are what stands
 // between connectors. A run is findable from the beginning of each of its parts. An address or a MAC address is one word,
-// in one spelling; so are numbers with connectors between them, such as dates.
+// in one spelling; so are numbers with connectors between them, such as dates. Scripts that put no spaces between words are
+// indexed as overlapping pairs of characters, so that a word is found wherever it stands.
 
 /** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
@@ -78,6 +81,13 @@ function isIpv4(text: string): boolean {
   return dots === 3 && value >= 0;
 }
 
+const ASCII = /^[\0-\x7f]*$/;
+
+/** Text as it is indexed and searched: without case, and composed, so that both forms of an accented letter are one. */
+export function foldText(text: string): string {
+  return foldCase(ASCII.test(text) ? text : text.normalize("NFC"));
+}
+
 /** Calls back with every run of a folded text. */
 export function visitRuns(text: string, visit: (run: string) => void): void {
   let start = -1;
@@ -95,10 +105,52 @@ export function visitRuns(text: string, visit: (run: string) => void): void {
 /** Dates, times, versions, amounts: numbers with connectors between them are one word. */
 const NUMBERS = /^[0-9][0-9t]*(?:[._\-:/][0-9t]+)+z?$/;
 
+/** Thai, Lao, Burmese, Khmer, Hangul, kana, Bopomofo and Han: scripts that are written without spaces, or may be. */
+const UNSPACED_CLASS =
+  "\\u0e00-\\u0eff\\u1000-\\u109f\\u1100-\\u11ff\\u1780-\\u17ff\\u3040-\\u312f\\u3130-\\u318f\\u31f0-\\u31ff" +
+  "\\u3400-\\u4dbf\\u4e00-\\u9fff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff66-\\uff9f\\u{20000}-\\u{323af}";
+const UNSPACED = new RegExp(`[${UNSPACED_CLASS}]`, "u");
+const PIECES = new RegExp(`[${UNSPACED_CLASS}]+|[^${UNSPACED_CLASS}]+`, "gu");
+
+/** Whether a word may begin or end before this place. */
+export function isWordEdge(text: string, at: number): boolean {
+  if (at === 0 || at === text.length) return true;
+  if (kindOf(text.charCodeAt(at - 1)) !== LETTER || kindOf(text.charCodeAt(at)) !== LETTER) return true;
+  const before = isTrailing(text.charCodeAt(at - 1)) ? text.slice(at - 2, at) : text[at - 1]!;
+  return UNSPACED.test(before) || UNSPACED.test(String.fromCodePoint(text.codePointAt(at)!));
+}
+
+/** The second half of a character beyond the basic plane. */
+function isTrailing(code: number): boolean {
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+export interface Piece {
+  readonly text: string;
+  readonly isUnspaced: boolean;
+}
+
+/** A run, cut where a script without spaces begins or ends; undefined where it has none of these. */
+export function piecesOf(run: string): Piece[] | undefined {
+  if (ASCII.test(run) || !UNSPACED.test(run)) return undefined;
+  return (run.match(PIECES) ?? []).map((text) => ({ text, isUnspaced: UNSPACED.test(text) }));
+}
+
 /** The words that a run is found by. */
 export function wordsOfRun(run: string): string[] {
   const whole = wholeWord(run);
   if (whole !== undefined) return [whole];
+  const words = piecesOf(run)?.flatMap(({ text, isUnspaced }) => (isUnspaced ? pairsOf(text) : wordsOfRun(text)));
+  return words === undefined ? wordsOfSpacedRun(run) : words.slice(0, EVENT_WORDS_MAX);
+}
+
+/** Each character with the one behind it; the last stands alone. */
+function pairsOf(piece: string): string[] {
+  const characters = [...piece];
+  return characters.map((character, i) => character + (characters[i + 1] ?? ""));
+}
+
+function wordsOfSpacedRun(run: string): string[] {
   if (NUMBERS.test(run) && !INNER_IPV4.test(run)) return [run.slice(0, WORD_CHARACTERS_MAX)];
   const words: string[] = [];
   let partStart = -1;
@@ -138,6 +190,44 @@ export const START_MARKS: readonly string[] = Array.from(
   { length: 128 },
   (_, code) => `${FILTER_MARK}starts:${String.fromCharCode(code)}`,
 );
+
+/** Where a time in this form ends: its minute, to which an event's time is a word. */
+export const TIME_WORD_CHARACTERS = "2026-11-17t06:59".length;
+const TIME_MARK = `${FILTER_MARK}time:`;
+
+/** The word that an event is found by when its time is searched: `2026-11-17t06:59`, marked, so that no number finds it. */
+export function timeWord(time: string): string {
+  return TIME_MARK + time.slice(0, TIME_WORD_CHARACTERS);
+}
+
+const MINUTE_MS = 60_000;
+let wordOfMinute = "";
+let minute = Number.NaN;
+
+/** Most events are of the minute of the one before. */
+export function timeWordAt(ms: number): string {
+  const at = Math.floor(ms / MINUTE_MS);
+  if (at !== minute) {
+    minute = at;
+    wordOfMinute = timeWord(formatTime(ms).toLowerCase());
+  }
+  return wordOfMinute;
+}
+
+const TIME_TEMPLATE = "dddd-dd-ddtdd:dd:dd.dddz";
+/** A year alone is a number like any other. */
+const TIME_CHARACTERS_MIN = "2026-1".length;
+
+/** Whether a run is the beginning of a time as answers have it. */
+export function isTimeBeginning(run: string): boolean {
+  if (run.length < TIME_CHARACTERS_MIN || run.length > TIME_TEMPLATE.length) return false;
+  for (let i = 0; i < run.length; i++) {
+    const code = run.charCodeAt(i);
+    const isDigit = code >= 48 && code <= 57;
+    if (TIME_TEMPLATE[i] === "d" ? !isDigit : run[i] !== TIME_TEMPLATE[i]) return false;
+  }
+  return true;
+}
 
 /** The word that a filter of the list looks for. Begins with a character that no text of an event brings into a word. */
 export function filterWord(field: "type" | "source" | "severity" | "class", value: string): string {

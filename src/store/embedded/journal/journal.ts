@@ -203,7 +203,7 @@ export class Journal {
     const seq = ++this.#lastSeq;
     const day = startOfDay(draft.timestampMs);
     const id = makeEventId(this.#lastArrivalMs, { seq, day });
-    const { text: words, truncated } = eventWords(draft);
+    const { text: words, truncated } = eventWords(draft, draft.timestampMs);
     if (truncated) this.#metrics.truncated.inc();
     const text = eventText(id, draft);
     return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, draft };
