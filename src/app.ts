@@ -108,7 +108,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       if (!isBeyond(alert)) enrichment.alertMade(alert, eventId, events);
       hear(alert);
     };
-    const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear, registry });
+    const lastId = await store.alerts.lastId();
+    const alerts = openAlerts({ store, now, telling, addException, onCreated, onRaised: hear, registry, lastId });
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));

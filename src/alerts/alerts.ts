@@ -40,6 +40,8 @@ export interface AlertsOptions {
   /** Hears of each alert whose severity was raised, once it is durable. */
   readonly onRaised?: (alert: AlertSummary) => void;
   readonly registry?: Registry;
+  /** The greatest id of an alert that is stored: new ones are greater, whatever the clock says by now. */
+  readonly lastId?: string | null;
   /** Alerts of one rule that may be unresolved. */
   readonly unresolvedMax?: number;
 }
@@ -88,10 +90,10 @@ export class Alerts {
     this.#addException = addException;
     this.#now = now;
     this.#onCreated = onCreated;
-    this.#newAlertId = idMaker("alt_", now);
-    this.#newEntryId = idMaker("tln_", now);
-    this.#newCommentId = idMaker("cmt_", now);
-    this.#newNotificationId = idMaker("ntf_", now);
+    this.#newAlertId = idMaker("alt_", now, options.lastId);
+    this.#newEntryId = idMaker("tln_", now, options.lastId);
+    this.#newCommentId = idMaker("cmt_", now, options.lastId);
+    this.#newNotificationId = idMaker("ntf_", now, options.lastId);
   }
 
   /** Folds each finding into the alert that it belongs to, or makes one. All of it and `detected` are durable together. */

@@ -40,7 +40,7 @@ const TALKERS_LIMIT_MAX = 1000;
 const SERIES_DEFAULT = 10;
 const SERIES_MAX = 50;
 const LOOK_BACK_SECONDS_DEFAULT = 3600;
-/** As long as flows can be kept at all. */
+/** As long as flows can be kept at all; whoever looks back further sees everything, too. */
 const LOOK_BACK_SECONDS_MAX = 36_500 * 86_400;
 /** Intervals that are taken when none is asked for: the first that does not give too many points to look at. */
 const INTERVALS = ["1m", "5m", "15m", "1h", "6h", "1d"] as const;
@@ -58,7 +58,7 @@ function refined<Value>(
   about: string,
   message: string,
   read: (text: string) => Value | undefined,
-  meta: Record<string, string>,
+  meta: Record<string, string | number>,
 ) {
   return z
     .string()
@@ -73,12 +73,28 @@ function refined<Value>(
     .meta(meta);
 }
 
-/** Any 64-bit number is a time; what lies beyond the end of the calendar is its end. */
-function readEpoch(text: string): number | undefined {
+/** A 64-bit number, as near as a number comes to it. */
+function readInt64(text: string): number | undefined {
   if (!/^-?\d{1,19}$/.test(text)) return undefined;
   const value = BigInt(text);
-  if (BigInt.asIntN(64, value) !== value) return undefined;
-  return Math.max(-TIME_MS_MAX, Math.min(TIME_MS_MAX, Number(value)));
+  return BigInt.asIntN(64, value) === value ? Number(value) : undefined;
+}
+
+/** Any 64-bit number is a time; what lies beyond the end of the calendar is its end. */
+function readEpoch(text: string): number | undefined {
+  const value = readInt64(text);
+  return value === undefined ? undefined : Math.max(-TIME_MS_MAX, Math.min(TIME_MS_MAX, value));
+}
+
+/** Any offset that a 64-bit counter holds; one beyond the last flow gives an empty page, however far beyond. */
+function readOffset(text: string): number | undefined {
+  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n) return undefined;
+  return Math.min(Number(text), OFFSET_MAX);
+}
+
+function readLookBack(text: string): number | undefined {
+  const seconds = readInt64(text);
+  return seconds === undefined || seconds < 1 ? undefined : Math.min(seconds, LOOK_BACK_SECONDS_MAX);
 }
 
 const epoch = (about: string) =>
@@ -105,10 +121,11 @@ const filterParameters = {
 };
 
 const lookBackParameters = {
-  window_secs: integerParameter(
-    1,
-    LOOK_BACK_SECONDS_MAX,
+  window_secs: refined(
     `seconds to look back, from now or from \`to\`; default ${LOOK_BACK_SECONDS_DEFAULT}; not together with \`from\``,
+    "must be a whole number of seconds, at least 1",
+    readLookBack,
+    { type: "integer", format: "int64", minimum: 1 },
   ),
   ...rangeParameters,
   ...filterParameters,
@@ -131,7 +148,11 @@ const listQuery = z
     ...filterParameters,
     sort: z.enum(FLOW_SORTS).default("timestamp"),
     order: z.enum(["asc", "desc"]).default("desc"),
-    offset: integerParameter(0, OFFSET_MAX, "flows to pass over, default 0"),
+    offset: refined("flows to pass over, default 0", "must be a whole number, at least 0", readOffset, {
+      type: "integer",
+      format: "int64",
+      minimum: 0,
+    }),
     limit: integerParameter(1, LIST_LIMIT_MAX, `flows to give, default ${LIST_LIMIT_DEFAULT}`),
   })
   .superRefine(refuseBackwards, BESIDE_OTHERS);

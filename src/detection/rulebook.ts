@@ -1,4 +1,4 @@
-import { idMaker, timeOfId } from "../lib/id.ts";
+import { greatestId, idMaker, timeOfId } from "../lib/id.ts";
 import { Turns } from "../lib/turns.ts";
 import type { Severity } from "../model/event.ts";
 import {
@@ -71,7 +71,7 @@ export class Rulebook {
     this.#store = store;
     this.#now = now;
     this.#rules = new Map(rules.map((rule) => [rule.id, rule]));
-    this.#nextRuleId = idMaker("rule_", now);
+    this.#nextRuleId = idMaker("rule_", now, greatestId(this.#rules.keys()));
     this.#nextExceptionId = idMaker("exc_", now);
   }
 

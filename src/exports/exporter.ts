@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { idMaker } from "../lib/id.ts";
+import { greatestId, idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { Turns } from "../lib/turns.ts";
@@ -77,7 +77,7 @@ class QueueOfExports implements Exporter {
     this.#store = store;
     this.#log = log;
     this.#now = now;
-    this.#nextId = idMaker("exp_", now);
+    this.#nextId = idMaker("exp_", now, greatestId(store.exports.list().map(({ id }) => id)));
     this.#finished = new Counter({
       name: "tocsin_exports_total",
       help: "exports by format and outcome",

@@ -4,9 +4,12 @@ const RANDOM_BYTES = 8;
 // Asking the system for eight bytes at a time costs more than all the rest of an id.
 const POOL_BYTES = 512 * RANDOM_BYTES;
 
-/** Makes ids of one kind: a prefix and a UUIDv7 in lower-case hex, each greater than the one before. */
-export function idMaker(prefix: string, now: () => number = Date.now): () => string {
-  let lastMs = 0;
+/**
+ * Makes ids of one kind: a prefix and a UUIDv7 in lower-case hex, each greater than the one before, and greater than `lastId`,
+ * the last one that an earlier process made: its clock may have been ahead of ours.
+ */
+export function idMaker(prefix: string, now: () => number = Date.now, lastId?: string | null): () => string {
+  let lastMs = lastId ? timeOfId(lastId) + 1 : 0;
   let counter = 0;
   const pool = Buffer.alloc(POOL_BYTES);
   let drawn = POOL_BYTES;
@@ -29,6 +32,13 @@ export function idMaker(prefix: string, now: () => number = Date.now): () => str
     }
     return prefix + uuid7(lastMs, counter, random());
   };
+}
+
+/** The last one that was made of these; null when there are none. */
+export function greatestId(ids: Iterable<string>): string | null {
+  let greatest: string | null = null;
+  for (const id of ids) if (greatest === null || id > greatest) greatest = id;
+  return greatest;
 }
 
 /** The 32 hex digits of a UUIDv7 whose 12-bit counter stands where RFC 9562 puts `rand_a`. */

@@ -196,6 +196,14 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       expect(await count(10)).toEqual([4, 0]);
     });
 
+    test("the greatest id is known, also after a restart", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      expect(await store().alerts.lastId()).toBe(alert.id);
+      await reopen();
+      expect(await store().alerts.lastId()).toBe(alert.id);
+    });
+
     test("changes are numbered: what changed after one is found once, as it is now", async () => {
       const before = await store().alerts.lastChange();
       const [a, b, c] = [newAlert(), newAlert(), newAlert()];

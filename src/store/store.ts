@@ -268,6 +268,8 @@ export interface AlertStore {
   ): Promise<readonly { readonly change: number; readonly alert: AlertSummary }[]>;
   /** The number of the last change. */
   lastChange(): Promise<number>;
+  /** The greatest id of an alert; null when there is none. */
+  lastId(): Promise<string | null>;
   /**
    * Removes alerts whose resolution lies before this time, with all that belongs to them; not while somebody is yet to be told of
    * one. In small steps, between which others are answered; stops when the signal says so. Gives how many.

@@ -99,6 +99,10 @@ export class AlertTables {
     return this.#lastChange;
   }
 
+  get lastId(): string | null {
+    return this.#lastId === "" ? null : this.#lastId;
+  }
+
   whole(id: string): string | undefined {
     const slot = this.#slotOf(id);
     return slot === null ? undefined : this.#wholeOf(slot);

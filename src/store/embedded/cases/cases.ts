@@ -62,6 +62,7 @@ export class Cases {
         alert: JSON.parse(row.document) as AlertSummary,
       })),
     lastChange: () => this.#ask("lastChange"),
+    lastId: () => this.#ask("lastAlertId"),
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };

@@ -98,6 +98,7 @@ const api = {
   resolutions: (ruleName: string) => opened!.alerts.resolutions(ruleName),
   changedSince: (change: number, limit: number) => opened!.alerts.changedSince(change, limit),
   lastChange: () => opened!.alerts.lastChange,
+  lastAlertId: () => opened!.alerts.lastId,
 
   notification: (id: string) => opened!.notifications.get(id),
   notifications: (...args: Parameters<NotificationTables["list"]>) => opened!.notifications.list(...args),
