@@ -1,13 +1,17 @@
 import { describe, expect, test } from "vitest";
 import {
   concat,
+  ethernet,
   ipfix,
   ipfixOptions,
   ipv4,
+  ipv4Packet,
   record,
   set,
+  tcpHeader,
   template,
   v9,
+  VARIABLE,
   type FieldSpec,
   type FieldValue,
 } from "../packets.fixture.ts";
@@ -24,6 +28,10 @@ const ENDS_VALUES: readonly FieldValue[] = [ipv4("10.0.0.1"), ipv4("10.0.0.2")];
 const BASIC: readonly FieldSpec[] = [...ENDS, [1, 4], [2, 4]];
 const BASIC_VALUES: readonly FieldValue[] = [...ENDS_VALUES, 1000, 10];
 const six = (last: number) => Uint8Array.of(0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last);
+
+const FRAME = ethernet(ipv4Packet("10.0.0.1", "10.0.0.2", 6, tcpHeader(40_000, 443, 0x12)));
+/** As a network card leaves it that takes large packets apart itself. */
+const LENGTHLESS = FRAME.slice().fill(0, 16, 18);
 
 /** One record of these fields, with its template before it, read. */
 function readIpfix(fields: readonly FieldSpec[], values: readonly FieldValue[]) {
@@ -117,6 +125,9 @@ describe("IPFIX alone", () => {
     ]);
     const silent = values.with(8, 0n).with(9, 0n);
     expect(readIpfix(fields, silent), "nothing came back").toHaveLength(1);
+    const answered = values.with(6, 0n).with(7, 0n);
+    expect(readIpfix(fields, answered), "nothing was sent there").toMatchObject([{ src: "10.0.0.2", packets: 9n }]);
+    expect(readIpfix(fields, silent.with(6, 0n).with(7, 0n)), "nothing at all").toEqual([]);
   });
 
   test("total counters count once, however often a flow is told of", () => {
@@ -132,9 +143,108 @@ describe("IPFIX alone", () => {
     expect(reader.flows.map(({ bytes, packets }) => [bytes, packets])).toEqual([
       [100n, 1n],
       [150n, 2n],
-      [0n, 0n],
       [70n, 1n],
     ]);
+  });
+
+  test.each([
+    ["two hours ahead", 7_200_000],
+    ["thirty days behind", -30 * 86_400_000],
+  ])("total counters count once where the exporter's clock is %s, both ways of a connection", (_, offset) => {
+    const fields: readonly FieldSpec[] = [
+      ...ENDS,
+      [85, 8],
+      [86, 8],
+      [85, 8, 29_305],
+      [86, 8, 29_305],
+      [152, 8],
+      [153, 8],
+    ];
+    const reader = new Reader(60_000);
+    for (let report = 0; report < 3; report++) {
+      const atMs = T0 + report * 60_000;
+      const values = [...ENDS_VALUES, 5000, 50, 2500, 25, T0 + offset - 5000, atMs + offset];
+      const sets = [set(2, template(256, fields)), set(256, record(fields, values))];
+      reader.read(ipfix(sets, { seconds: (atMs + offset) / 1000 }), { atMs });
+    }
+    expect(reader.flows.map(({ src, bytes, packets }) => [src, bytes, packets])).toEqual([
+      ["10.0.0.1", 5000n, 50n],
+      ["10.0.0.2", 2500n, 25n],
+    ]);
+  });
+
+  test("a total beside a counter of this report: only the total is taken off", () => {
+    const fields: readonly FieldSpec[] = [...ENDS, [1, 8], [86, 8], [148, 4]];
+    const reader = new Reader();
+    reader.read(ipfix([set(2, template(256, fields))]));
+    for (const packets of [5, 8, 9]) {
+      reader.read(ipfix([set(256, record(fields, [...ENDS_VALUES, 500, packets, 7]))]));
+    }
+    expect(reader.flows.map(({ bytes, packets }) => [bytes, packets])).toEqual([
+      [500n, 5n],
+      [500n, 3n],
+      [500n, 1n],
+    ]);
+  });
+
+  test("total counters of flows without an id and a beginning are told apart by their ends", () => {
+    const fields: readonly FieldSpec[] = [...ENDS, [85, 8], [86, 8]];
+    const reader = new Reader();
+    reader.read(ipfix([set(2, template(256, fields))]));
+    for (const bytes of [100, 250, 60]) {
+      reader.read(ipfix([set(256, record(fields, [...ENDS_VALUES, bytes, 1]))]));
+    }
+    expect(reader.flows.map(({ bytes }) => bytes)).toEqual([100n, 150n, 60n]);
+  });
+
+  test.each([
+    ["the beginning of a frame", [[315, VARIABLE]], [FRAME], 40n],
+    [
+      "one that tells the frame's length",
+      [
+        [312, 2],
+        [315, VARIABLE],
+      ],
+      [1514, FRAME],
+      40n,
+    ],
+    [
+      "one whose header does not tell its own length",
+      [
+        [312, 2],
+        [315, VARIABLE],
+      ],
+      [1514, LENGTHLESS],
+      1500n,
+    ],
+    ["the beginning of a packet", [[313, 40]], [FRAME.subarray(14)], 40n],
+    ["one of fixed length that is filled up", [[313, 64]], [concat(FRAME.subarray(14), new Uint8Array(24))], 40n],
+  ] as const)(
+    "a record that holds %s is a flow of that packet, times the sampling rate",
+    (_, section, values, bytes) => {
+      const fields: readonly FieldSpec[] = [...(section as readonly FieldSpec[]), [34, 4], [153, 8]];
+      expect(readIpfix(fields, [...values, 100, T0])).toMatchObject([
+        {
+          src: "10.0.0.1",
+          dst: "10.0.0.2",
+          srcPort: 40_000,
+          dstPort: 443,
+          protocol: 6,
+          tcpFlags: 0x12,
+          packets: 100n,
+          bytes: bytes * 100n,
+          lastSeen: T0,
+        },
+      ]);
+    },
+  );
+
+  test("a record that holds a packet of something else than IP is counted", () => {
+    const reader = new Reader();
+    const fields: readonly FieldSpec[] = [[315, VARIABLE]];
+    const arp = ethernet(new Uint8Array(28), { type: 0x0806 });
+    expect(reader.read(ipfix([set(2, template(256, fields)), set(256, record(fields, [arp]))]))).toEqual([]);
+    expect(reader.status().drops.no_address).toBe(1);
   });
 
   test("a template that has both kinds of addresses means the one that is not all zeros", () => {

@@ -34,7 +34,11 @@ export const SAMPLING_PROBABILITY = 29;
 /** A wireless client, where the record tells only one end and the direction. */
 export const STATION_IPV4 = 30;
 export const DIRECTION = 31;
-export const PLACES = 32;
+/** The beginning of a single packet in place of addresses: from its IP header on, or as a frame. */
+export const IP_SECTION = 32;
+export const FRAME_SECTION = 33;
+export const FRAME_BYTES = 34;
+export const PLACES = 35;
 
 /** How the number in a field of time is meant. */
 const TIME_NONE = 0;
@@ -67,6 +71,9 @@ const field = (id: number, place: number, lengthMin: number, lengthMax: number, 
   id,
   { place, lengthMin, lengthMax, rank: odd.rank ?? 9, time: odd.time ?? TIME_NONE, total: odd.total ?? false },
 ];
+
+/** No datagram holds more. */
+const SECTION_BYTES_MAX = 65_535;
 
 /** By number in the IANA registry of IPFIX information elements, which v9's field types are part of. */
 const FIELDS: ReadonlyMap<number, Field> = new Map([
@@ -124,6 +131,9 @@ const FIELDS: ReadonlyMap<number, Field> = new Map([
   field(161, DURATION, 1, 4, { time: TIME_MILLISECONDS }),
   field(162, DURATION, 1, 4, { rank: 8, time: TIME_MICROSECONDS }),
 
+  field(313, IP_SECTION, 1, SECTION_BYTES_MAX),
+  field(315, FRAME_SECTION, 1, SECTION_BYTES_MAX),
+  field(312, FRAME_BYTES, 1, 4),
   field(148, FLOW_ID, 1, 8),
   field(160, SYSTEM_START, 1, 8),
   field(48, SAMPLER, 1, 4),

@@ -1,5 +1,6 @@
+import { NO_PACKET, readEthernet, readIp } from "../frame.ts";
 import type { Packet } from "../packet.ts";
-import { exactCounter, MAPPED_WORD, scaleCounter, setExactCounter, type RecordBatch } from "../records.ts";
+import { exactCounter, MAPPED_WORD, scaleCounter, setCounter, setExactCounter, type RecordBatch } from "../records.ts";
 import type { Domain } from "./domain.ts";
 import {
   BYTES,
@@ -10,9 +11,12 @@ import {
   DURATION,
   END,
   FLOW_ID,
+  FRAME_BYTES,
+  FRAME_SECTION,
   ICMP,
   ICMP_CODE,
   ICMP_TYPE,
+  IP_SECTION,
   PACKETS,
   PROTOCOL,
   REVERSE_BYTES,
@@ -41,7 +45,7 @@ import {
   TIME_SECONDS,
   TIME_UPTIME,
 } from "./fields.ts";
-import type { Template } from "./template.ts";
+import type { CounterTotals, Template } from "./template.ts";
 
 // One record of v9 or IPFIX, read by the plan of its template.
 
@@ -54,20 +58,55 @@ const NTP_OFFSET = 2_208_988_800;
 const RATE_MAX = WORD - 1;
 
 /**
- * Reads a flow, and its way back where the record holds one. False where it has no address to be stored under. `setRate` is
- * the rate of all records of the set, or below zero where each has its own.
+ * Reads a flow, and its way back where the record holds one; a side that sent nothing is left out. False where it has no address
+ * to be stored under. `setRate` is the rate of all records of the set, or below zero where each has its own.
  */
 export function readFlow(packet: Packet, domain: Domain, template: Template, at: number, setRate: number): boolean {
   const { view, batch } = packet;
-  const { offsets, lengths } = template;
+  const { offsets, totals } = template;
   const row = batch.next();
-  if (!readAddresses(view, at, offsets, batch, row)) {
+  const isAddressed = readAddresses(view, at, offsets, batch, row);
+  const packetBytes = isAddressed ? 0 : readSection(view, at, template, batch, row);
+  if (packetBytes === NO_PACKET) {
     batch.count--;
     return false;
   }
   batch.exporter[row] = packet.exporter.index;
   batch.version[row] = packet.version;
+  if (isAddressed) readEnds(view, at, template, batch, row);
+  readCounter(view, at, BYTES, template, batch.bytes, row);
+  readCounter(view, at, PACKETS, template, batch.packets, row);
+  if (!isAddressed) {
+    if (offsets[BYTES]! < 0) setCounter(batch.bytes, row, packetBytes);
+    if (offsets[PACKETS]! < 0) setCounter(batch.packets, row, 1);
+  }
 
+  const endMs = readTime(packet, domain, template, at, END);
+  const startMs = readTime(packet, domain, template, at, START);
+  setTimes(packet, template, at, row, startMs, endMs);
+
+  subtractReported(packet, template, totals, at, row, "");
+  const rate = setRate < 0 ? rateOf(view, at, template, domain) : setRate;
+  if (rate !== 1) {
+    scaleCounter(batch.bytes, row, rate);
+    scaleCounter(batch.packets, row, rate);
+    packet.exporter.samplingRate = rate;
+  }
+  // A record that counts nothing may still tell of something: an attempt that was refused. One side of a connection, or a
+  // report that adds nothing to the last one, does not.
+  const isEmpty = (template.hasReverse || totals.bytes || totals.packets) && isNothing(batch, row);
+  if (template.hasReverse) readReverse(packet, domain, template, at, row, rate, isEmpty);
+  else if (isEmpty) batch.count--;
+  return true;
+}
+
+function isNothing({ bytes, packets }: RecordBatch, row: number): boolean {
+  return (bytes[row * 2]! | bytes[row * 2 + 1]! | packets[row * 2]! | packets[row * 2 + 1]!) === 0;
+}
+
+/** Protocol, ports and flags. */
+function readEnds(view: DataView, at: number, template: Template, batch: RecordBatch, row: number): void {
+  const { offsets, lengths } = template;
   const protocol = offsets[PROTOCOL]! < 0 ? 0 : readNumber(view, at + offsets[PROTOCOL]!, lengths[PROTOCOL]!);
   batch.protocol[row] = protocol;
   const srcPort = offsets[SRC_PORT]! < 0 ? 0 : readNumber(view, at + offsets[SRC_PORT]!, lengths[SRC_PORT]!);
@@ -78,23 +117,21 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
   batch.ports[row] = ((srcPort << 16) | (dstPort & 0xffff)) >>> 0;
   batch.tcpFlags[row] =
     offsets[TCP_FLAGS]! < 0 ? 0 : readNumber(view, at + offsets[TCP_FLAGS]!, lengths[TCP_FLAGS]!) & 0xffff;
+}
 
-  readCounter(view, at, BYTES, template, batch.bytes, row);
-  readCounter(view, at, PACKETS, template, batch.packets, row);
-
-  const endMs = readTime(packet, domain, template, at, END);
-  const startMs = readTime(packet, domain, template, at, START);
-  setTimes(packet, template, at, row, startMs, endMs);
-
-  if (template.totals) subtractReported(packet, template, at, row);
-  const rate = setRate < 0 ? rateOf(view, at, template, domain) : setRate;
-  if (rate !== 1) {
-    scaleCounter(batch.bytes, row, rate);
-    scaleCounter(batch.packets, row, rate);
-    packet.exporter.samplingRate = rate;
+/** Ends and length of a packet whose beginning the record holds; NO_PACKET where it holds none, or nothing of IP. */
+function readSection(view: DataView, at: number, template: Template, batch: RecordBatch, row: number): number {
+  const { offsets, lengths } = template;
+  const frame = offsets[FRAME_SECTION]!;
+  if (frame >= 0) {
+    const end = at + frame + lengths[FRAME_SECTION]!;
+    const told = offsets[FRAME_BYTES]!;
+    const frameBytes = told < 0 ? lengths[FRAME_SECTION]! : readNumber(view, at + told, lengths[FRAME_BYTES]!);
+    return readEthernet(view, at + frame, end, frameBytes, batch, row);
   }
-  if (template.hasReverse) readReverse(packet, domain, template, at, row, rate);
-  return true;
+  const ip = offsets[IP_SECTION]!;
+  if (ip < 0) return NO_PACKET;
+  return readIp(view, at + ip, at + ip + lengths[IP_SECTION]!, lengths[IP_SECTION]!, batch, row);
 }
 
 function readAddresses(
@@ -311,34 +348,49 @@ export function readOptions(packet: Packet, domain: Domain, template: Template, 
   domain.setRate(sampler < 0 ? undefined : readNumber(view, at + sampler, lengths[SAMPLER]!), rate || 1);
 }
 
-/** Counters that count from the flow's beginning are told again with every report of it: what was told before is taken off. */
-function subtractReported(packet: Packet, template: Template, at: number, row: number): void {
-  const { batch, totals, view } = packet;
-  const id = template.offsets[FLOW_ID]!;
-  if (id < 0 && template.offsets[START]! < 0) return;
-  const flow = id < 0 ? 0 : readNumber(view, at + id, template.lengths[FLOW_ID]!);
-  const start = template.offsets[START]! < 0 ? 0 : batch.firstSeen[row]!;
+/**
+ * Counters that count from the flow's beginning are told again with every report of it: what was told before is taken off. A flow
+ * is known by its ends, its id and its beginning, as the exporter tells them: its clock may be off, and corrected differently
+ * with each packet.
+ */
+function subtractReported(
+  packet: Packet,
+  template: Template,
+  totals: CounterTotals,
+  at: number,
+  row: number,
+  side: string,
+): void {
+  if (!totals.bytes && !totals.packets) return;
+  const { batch, view } = packet;
+  const { offsets, lengths, times } = template;
+  const told = (place: number) => (offsets[place]! < 0 ? 0 : readNumber(view, at + offsets[place]!, lengths[place]!));
+  // How long before the export is another number each time.
+  const start = times[START] === TIME_BEFORE_EXPORT ? 0 : told(START);
   const words = row * 4;
   const { src, dst } = batch;
-  const key = `${packet.exporter.index} ${flow} ${start} ${batch.ports[row]!} ${batch.protocol[row]!} ${src.subarray(words, words + 4).join()} ${dst.subarray(words, words + 4).join()}`;
-  const bytes = exactCounter(batch.bytes, row);
-  const packets = exactCounter(batch.packets, row);
-  const before = totals.replace(key, { bytes, packets });
+  const key = `${side}${packet.exporter.index} ${told(FLOW_ID)} ${start} ${batch.ports[row]!} ${batch.protocol[row]!} ${src.subarray(words, words + 4).join()} ${dst.subarray(words, words + 4).join()}`;
+  const bytes = totals.bytes ? exactCounter(batch.bytes, row) : 0n;
+  const packets = totals.packets ? exactCounter(batch.packets, row) : 0n;
+  const before = packet.totals.replace(key, { bytes, packets });
   // Fewer than before: another flow that only looks the same.
   if (!before || before.bytes > bytes || before.packets > packets) return;
-  setExactCounter(batch.bytes, row, bytes - before.bytes);
-  setExactCounter(batch.packets, row, packets - before.packets);
+  if (totals.bytes) setExactCounter(batch.bytes, row, bytes - before.bytes);
+  if (totals.packets) setExactCounter(batch.packets, row, packets - before.packets);
 }
 
-/** The way back of a connection is a flow of its own, with its ends exchanged. */
-function readReverse(packet: Packet, domain: Domain, template: Template, at: number, row: number, rate: number): void {
+/** The way back of a connection is a flow of its own, with its ends exchanged. It takes the place of a way there that is empty. */
+function readReverse(
+  packet: Packet,
+  domain: Domain,
+  template: Template,
+  at: number,
+  row: number,
+  rate: number,
+  isForwardEmpty: boolean,
+): void {
   const { view, batch } = packet;
   const { offsets, lengths } = template;
-  const bytesAt = offsets[REVERSE_BYTES]!;
-  const packetsAt = offsets[REVERSE_PACKETS]!;
-  const someBytes = bytesAt >= 0 && readNumber(view, at + bytesAt, lengths[REVERSE_BYTES]!) > 0;
-  const somePackets = packetsAt >= 0 && readNumber(view, at + packetsAt, lengths[REVERSE_PACKETS]!) > 0;
-  if (!someBytes && !somePackets) return;
   const forward = {
     src: batch.src.slice(row * 4, row * 4 + 4),
     dst: batch.dst.slice(row * 4, row * 4 + 4),
@@ -347,6 +399,7 @@ function readReverse(packet: Packet, domain: Domain, template: Template, at: num
     firstSeen: batch.firstSeen[row]!,
     lastSeen: batch.lastSeen[row]!,
   };
+  if (isForwardEmpty) batch.count--;
   // Another place may mean a batch begun anew: nothing of the first row is there any more.
   const back = batch.next();
   batch.exporter[back] = packet.exporter.index;
@@ -365,6 +418,11 @@ function readReverse(packet: Packet, domain: Domain, template: Template, at: num
   batch.lastSeen[back] = forward.lastSeen;
   if (!Number.isNaN(startMs) || !Number.isNaN(endMs)) {
     packet.setTimes(back, Number.isNaN(startMs) ? endMs : startMs, Number.isNaN(endMs) ? startMs : endMs);
+  }
+  subtractReported(packet, template, template.reverseTotals, at, back, "back ");
+  if (isNothing(batch, back)) {
+    batch.count--;
+    return;
   }
   if (rate !== 1) {
     scaleCounter(batch.bytes, back, rate);

@@ -17,6 +17,11 @@ export interface TemplateField {
   readonly length: number;
 }
 
+export interface CounterTotals {
+  readonly bytes: boolean;
+  readonly packets: boolean;
+}
+
 export interface Template {
   readonly id: number;
   readonly options: boolean;
@@ -29,8 +34,10 @@ export interface Template {
   readonly lengths: number[];
   /** By place: how the number is meant. */
   readonly times: readonly number[];
-  readonly totals: boolean;
+  /** Which of its counters count from the flow's beginning rather than since the last report. */
+  readonly totals: CounterTotals;
   readonly hasReverse: boolean;
+  readonly reverseTotals: CounterTotals;
   /** Where a field varies in length: lengths of all fields in their order, and which place each fills, or -1. */
   readonly varying: {
     readonly lengths: Uint16Array;
@@ -67,6 +74,8 @@ export function compileTemplate(
   if (winners[REVERSE_BYTES]?.known.rank === 7 && !initiator(BYTES)) winners[REVERSE_BYTES] = undefined;
   if (winners[REVERSE_PACKETS]?.known.rank === 7 && !initiator(PACKETS)) winners[REVERSE_PACKETS] = undefined;
 
+  const isTotal = (place: number) => winners[place]?.known.total === true;
+
   // Plain arrays: small typed ones cost the garbage collector more than they save.
   const offsets = ABSENT.slice();
   const lengths = ABSENT.slice();
@@ -93,7 +102,8 @@ export function compileTemplate(
     offsets,
     lengths,
     times,
-    totals: Boolean(winners[BYTES]?.known.total || winners[PACKETS]?.known.total),
+    totals: { bytes: isTotal(BYTES), packets: isTotal(PACKETS) },
+    reverseTotals: { bytes: isTotal(REVERSE_BYTES), packets: isTotal(REVERSE_PACKETS) },
     hasReverse: winners[REVERSE_BYTES] !== undefined || winners[REVERSE_PACKETS] !== undefined,
     varying: varies
       ? {

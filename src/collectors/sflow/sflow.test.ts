@@ -26,7 +26,7 @@ function readOne(sample: Uint8Array) {
   return { flow: flows[0], flows, status: reader.status() };
 }
 
-test("a sampled packet is a flow of as many packets as the rate, by the length of its frame, when it arrived", () => {
+test("a sampled packet is a flow of as many packets as the rate, by the length of its IP packet, when it arrived", () => {
   expect(readOne(sampleOf(ethernet(tcp), 1514)).flow).toEqual({
     src: "10.0.0.1",
     dst: "10.0.0.2",
@@ -34,7 +34,7 @@ test("a sampled packet is a flow of as many packets as the rate, by the length o
     dstPort: 443,
     protocol: 6,
     tcpFlags: 0x12,
-    bytes: 151_400n,
+    bytes: 4_000n,
     packets: 100n,
     firstSeen: T0,
     lastSeen: T0,
@@ -44,7 +44,12 @@ test("a sampled packet is a flow of as many packets as the rate, by the length o
 
 test("an expanded sample says the same", () => {
   const sample = flowSample([rawHeader(ethernet(tcp), 1514)], 2 ** 31, true);
-  expect(readOne(sample).flow).toMatchObject({ packets: 2n ** 31n, bytes: 1514n * 2n ** 31n });
+  expect(readOne(sample).flow).toMatchObject({ packets: 2n ** 31n, bytes: 40n * 2n ** 31n });
+});
+
+test("a packet whose header does not tell its length has that of its frame, without what is around it", () => {
+  const lengthless = tcp.slice().fill(0, 2, 4);
+  expect(readOne(sampleOf(ethernet(lengthless, { vlans: [0x8100] }), 1518)).flow).toMatchObject({ bytes: 150_000n });
 });
 
 describe("the sampled header", () => {

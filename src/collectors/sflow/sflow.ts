@@ -1,10 +1,10 @@
 import type { Decoding } from "../decoder.ts";
 import type { Packet } from "../packet.ts";
 import { MAPPED_WORD, scaleCounter, setCounter } from "../records.ts";
-import { readEthernet, readIp } from "./frame.ts";
+import { NO_PACKET, readEthernet, readIp } from "../frame.ts";
 
 // sFlow v5: not flows but single packets, one out of so many, told by their first bytes. Each becomes a flow of that many
-// packets and that many times the length of its frame. Counters of interfaces and dropped packets are stepped over.
+// packets and that many times the length of its IP packet, so that its bytes compare with NetFlow's. Counters of interfaces and dropped packets are stepped over.
 
 const ADDRESS_IPV4 = 1;
 const ADDRESS_IPV6 = 2;
@@ -88,7 +88,7 @@ function readSample(packet: Packet, start: number, end: number, expanded: boolea
     }
     const row = batch.next();
     const bytes = readRecord(packet, format, at, at + length, row);
-    if (bytes >= 0) {
+    if (bytes !== NO_PACKET) {
       exporter.samplingRate = rate;
       batch.exporter[row] = exporter.index;
       batch.version[row] = packet.version;
@@ -107,17 +107,16 @@ function readSample(packet: Packet, start: number, end: number, expanded: boolea
   return false;
 }
 
-/** The length of the packet; below zero where the record holds none that has addresses. */
+/** The length of the IP packet; NO_PACKET where the record holds none that has addresses. */
 function readRecord({ view, batch }: Packet, format: number, at: number, end: number, row: number): number {
   const length = end - at;
   if (format === RAW_HEADER && length >= 16) {
     const protocol = view.getUint32(at);
     const headerEnd = Math.min(end, at + 16 + view.getUint32(at + 12));
-    const known =
-      protocol === HEADER_ETHERNET
-        ? readEthernet(view, at + 16, headerEnd, batch, row)
-        : (protocol === HEADER_IPV4 || protocol === HEADER_IPV6) && readIp(view, at + 16, headerEnd, batch, row);
-    return known ? view.getUint32(at + 4) : -1;
+    const frameBytes = view.getUint32(at + 4);
+    if (protocol === HEADER_ETHERNET) return readEthernet(view, at + 16, headerEnd, frameBytes, batch, row);
+    const isIp = protocol === HEADER_IPV4 || protocol === HEADER_IPV6;
+    return isIp ? readIp(view, at + 16, headerEnd, frameBytes, batch, row) : NO_PACKET;
   }
   const words = row * 4;
   if (format === IPV4_RECORD && length >= 28) {
@@ -136,7 +135,7 @@ function readRecord({ view, batch }: Packet, format: number, at: number, end: nu
     }
     return readEnds(view, at, at + 40, batch, row);
   }
-  return -1;
+  return NO_PACKET;
 }
 
 function readEnds(view: DataView, at: number, ports: number, batch: Packet["batch"], row: number): number {

@@ -1,11 +1,13 @@
-import { MAPPED_WORD, type RecordBatch } from "../records.ts";
+import { MAPPED_WORD, type RecordBatch } from "./records.ts";
 
-// The first bytes of a packet as it was on the wire, down to the ports.
+// The first bytes of a packet as it was on the wire, down to the ports: what sFlow samples, and IPFIX can carry. The addresses
+// are those of the outermost IP header: of a tunnel (VXLAN, GRE, SRv6) its ends.
 
 const ETHERNET_BYTES = 14;
 const VLAN_BYTES = 4;
 const MPLS_LABEL_BYTES = 4;
 const PPPOE_BYTES = 8;
+const IPV6_BYTES = 40;
 /** Tags, labels and extension headers that are stepped over; no honest packet has more. */
 const STEPS_MAX = 16;
 
@@ -27,59 +29,89 @@ const IPV6_EXTENSIONS = new Set([0, 43, 60, 135]);
 const IPV6_FRAGMENT = 44;
 const AUTHENTICATION = 51;
 
-/** Fills addresses, protocol, ports and flags of a row. False where the frame is not IP or cut before its addresses. */
-export function readEthernet(view: DataView, start: number, end: number, batch: RecordBatch, row: number): boolean {
-  if (end - start < ETHERNET_BYTES) return false;
+/** Where a frame is not IP, or cut before its addresses. */
+export const NO_PACKET = -1;
+
+/**
+ * Fills addresses, protocol, ports and flags of a row from a frame of `frameBytes`, of which the bytes from `start` to `end` are
+ * there. Gives the length of the IP packet, which is what NetFlow counts too; or NO_PACKET.
+ */
+export function readEthernet(
+  view: DataView,
+  start: number,
+  end: number,
+  frameBytes: number,
+  batch: RecordBatch,
+  row: number,
+): number {
+  if (end - start < ETHERNET_BYTES) return NO_PACKET;
+  const inside = (at: number) => readIp(view, at, end, Math.max(0, frameBytes - (at - start)), batch, row);
   let type = view.getUint16(start + 12);
   let at = start + ETHERNET_BYTES;
   for (let step = 0; step < STEPS_MAX && TYPES_VLAN.has(type); step++) {
-    if (end - at < VLAN_BYTES) return false;
+    if (end - at < VLAN_BYTES) return NO_PACKET;
     type = view.getUint16(at + 2);
     at += VLAN_BYTES;
   }
   if (TYPES_MPLS.has(type)) {
     for (let step = 0, bottom = false; step < STEPS_MAX && !bottom; step++) {
-      if (end - at < MPLS_LABEL_BYTES) return false;
+      if (end - at < MPLS_LABEL_BYTES) return NO_PACKET;
       bottom = (view.getUint8(at + 2) & 1) === 1;
       at += MPLS_LABEL_BYTES;
     }
-    return readIp(view, at, end, batch, row);
+    return inside(at);
   }
   if (type === TYPE_PPPOE) {
-    if (end - at < PPPOE_BYTES) return false;
-    const inside = view.getUint16(at + 6);
-    return (inside === PPP_IPV4 || inside === PPP_IPV6) && readIp(view, at + PPPOE_BYTES, end, batch, row);
+    if (end - at < PPPOE_BYTES) return NO_PACKET;
+    const protocol = view.getUint16(at + 6);
+    return protocol === PPP_IPV4 || protocol === PPP_IPV6 ? inside(at + PPPOE_BYTES) : NO_PACKET;
   }
-  return (type === TYPE_IPV4 || type === TYPE_IPV6) && readIp(view, at, end, batch, row);
+  return type === TYPE_IPV4 || type === TYPE_IPV6 ? inside(at) : NO_PACKET;
 }
 
-/** IPv4 or IPv6, as its first four bits say. */
-export function readIp(view: DataView, at: number, end: number, batch: RecordBatch, row: number): boolean {
-  if (end - at < 1) return false;
+/**
+ * The same for IPv4 or IPv6, as the first four bits say. `packetBytes` is the length where the header does not tell it, as in
+ * jumbograms and in what a network card puts together or takes apart.
+ */
+export function readIp(
+  view: DataView,
+  at: number,
+  end: number,
+  packetBytes: number,
+  batch: RecordBatch,
+  row: number,
+): number {
+  if (end - at < 1) return NO_PACKET;
   const version = view.getUint8(at) >> 4;
-  if (version === 4) return readIpv4(view, at, end, batch, row);
-  return version === 6 && readIpv6(view, at, end, batch, row);
+  const told =
+    version === 4
+      ? readIpv4(view, at, end, batch, row)
+      : version === 6
+        ? readIpv6(view, at, end, batch, row)
+        : NO_PACKET;
+  return told === 0 ? packetBytes : told;
 }
 
-function readIpv4(view: DataView, at: number, end: number, batch: RecordBatch, row: number): boolean {
-  if (end - at < 20) return false;
+/** Its length as the header tells it; 0 where that says nothing. */
+function readIpv4(view: DataView, at: number, end: number, batch: RecordBatch, row: number): number {
+  if (end - at < 20) return NO_PACKET;
   setIpv4(batch.src, row, view.getUint32(at + 12, true));
   setIpv4(batch.dst, row, view.getUint32(at + 16, true));
   const headerBytes = (view.getUint8(at) & 0xf) * 4;
   const isFirstPart = (view.getUint16(at + 6) & 0x1fff) === 0;
   const protocol = view.getUint8(at + 9);
   readTransport(view, at + Math.max(20, headerBytes), isFirstPart ? end : 0, protocol, batch, row);
-  return true;
+  return view.getUint16(at + 2);
 }
 
-function readIpv6(view: DataView, start: number, end: number, batch: RecordBatch, row: number): boolean {
-  if (end - start < 40) return false;
+function readIpv6(view: DataView, start: number, end: number, batch: RecordBatch, row: number): number {
+  if (end - start < IPV6_BYTES) return NO_PACKET;
   for (let word = 0; word < 4; word++) {
     batch.src[row * 4 + word] = view.getUint32(start + 8 + word * 4, true);
     batch.dst[row * 4 + word] = view.getUint32(start + 24 + word * 4, true);
   }
   let protocol = view.getUint8(start + 6);
-  let at = start + 40;
+  let at = start + IPV6_BYTES;
   let readable = end;
   for (let step = 0; step < STEPS_MAX && end - at >= 8; step++) {
     if (IPV6_EXTENSIONS.has(protocol)) {
@@ -95,7 +127,8 @@ function readIpv6(view: DataView, start: number, end: number, batch: RecordBatch
     } else break;
   }
   readTransport(view, at, readable, protocol, batch, row);
-  return true;
+  const payloadBytes = view.getUint16(start + 4);
+  return payloadBytes === 0 ? 0 : IPV6_BYTES + payloadBytes;
 }
 
 /** Ports that the sample does not reach are 0, as are those of later fragments. */
