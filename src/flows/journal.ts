@@ -25,7 +25,7 @@ const SUFFIX = ".window";
 /** Windows that are stored, kept so that summaries can go on after a restart. */
 const STORED_SUFFIX = ".stored";
 /** Beyond this the oldest stored windows are removed early: after a restart, summaries go without them. */
-export const STORED_BYTES_MAX = 256 * 1024 * 1024;
+const STORED_BYTES_MAX = 256 * 1024 * 1024;
 
 interface OpenFile {
   readonly handle: FileHandle;
@@ -60,8 +60,11 @@ export class WindowJournal {
   /** Oldest minute first. */
   readonly #stored: StoredFile[] = [];
 
-  constructor(folder: string) {
+  readonly #storedBytesMax: number;
+
+  constructor(folder: string, storedBytesMax = STORED_BYTES_MAX) {
     this.#folder = folder;
+    this.#storedBytesMax = storedBytesMax;
     mkdirSync(folder, { recursive: true });
   }
 
@@ -114,7 +117,7 @@ export class WindowJournal {
   async removeStored(beforeMinute: number): Promise<void> {
     let bytes = this.#stored.reduce((sum, file) => sum + file.bytes, 0);
     for (let file = this.#stored[0]; file; file = this.#stored[0]) {
-      if (file.minute >= beforeMinute && bytes <= STORED_BYTES_MAX) return;
+      if (file.minute >= beforeMinute && bytes <= this.#storedBytesMax) return;
       await rm(file.path, { force: true });
       this.#stored.shift();
       bytes -= file.bytes;

@@ -256,4 +256,48 @@ describe("the journal", () => {
     await journal.remove(table!);
     expect(await recover()).toEqual([]);
   });
+
+  test("keeps stored windows until they are too old or too large, and gives them back as they were", async () => {
+    const storeAll = async (journal: WindowJournal) => {
+      const { windows, closed } = open();
+      for (let minute = 0; minute < 3; minute++) {
+        const last = T0 + minute * MINUTE;
+        windows.add(batchOf(many.slice(0, 100).map((record) => ({ ...record, last }))), last);
+      }
+      windows.closeAll();
+      for (const table of closed) {
+        await journal.write(table, true);
+        await journal.keep(table);
+      }
+      return closed;
+    };
+    const stored = async () => {
+      const found: FlowTable[] = [];
+      for await (const table of new WindowJournal(folder).recoverStored()) found.push(table);
+      return found;
+    };
+    const journal = new WindowJournal(folder);
+    const tables = await storeAll(journal);
+    expect(await recover()).toEqual([]);
+    expect((await stored()).map(rowsOf)).toEqual(tables.map(rowsOf));
+    await journal.removeStored(tables[1]!.minute);
+    expect((await stored()).map(({ minute }) => minute)).toEqual([tables[1]!.minute, tables[2]!.minute]);
+    await journal.removeStored(Infinity);
+    expect(await readdir(folder)).toEqual([]);
+    const small = new WindowJournal(folder, 25_000);
+    const [, second, third] = await storeAll(small);
+    await small.removeStored(0);
+    expect((await stored()).map(({ minute }) => minute)).toEqual([second!.minute, third!.minute]);
+  });
+
+  test("knows when the first flow of a row ended", async () => {
+    const { windows } = open();
+    const journal = new WindowJournal(folder);
+    windows.add(batchOf([{ last: T0 + 500 }, { last: T0 }, { last: T0 - 100, bytes: 0n, packets: 0n }]), T0);
+    const [table] = windows.tables();
+    await journal.write(table!, true);
+    await journal.close();
+    const [found] = await recover();
+    expect(found!.table.firstEnd[0]).toBe((T0 % MINUTE) + 1);
+  });
 });
