@@ -182,6 +182,8 @@ export class HostHistory {
   #newest = 0;
   /** Minutes before this one are not kept. */
   #oldest = 0;
+  /** The first minute that there is. */
+  #first = Infinity;
 
   constructor(settings: HistorySettings) {
     this.#settings = settings;
@@ -230,6 +232,7 @@ export class HostHistory {
     if (known || number < this.#oldest || !this.#makeRoom(number, MINUTE_ENTRIES)) return known;
     const made = new MinuteHosts(number, number === table.minute ? table.count : 0);
     this.#minutes.set(number, made);
+    this.#first = Math.min(this.#first, number);
     this.#entries += MINUTE_ENTRIES;
     return made;
   }
@@ -237,9 +240,8 @@ export class HostHistory {
   /** Evicts the oldest minutes, but none for the sake of an older one. A row takes at most three entries. */
   #makeRoom(forMinute: number, entries = 3): boolean {
     while (this.#entries + entries > this.#settings.entriesMax) {
-      const oldest = Math.min(...this.#minutes.keys());
-      if (oldest >= forMinute) return false;
-      this.#evictBefore(oldest + 1);
+      if (this.#first >= forMinute) return false;
+      this.#evictBefore(this.#first + 1);
     }
     return true;
   }
@@ -252,6 +254,7 @@ export class HostHistory {
       this.#minutes.delete(number);
       this.#entries -= entries + MINUTE_ENTRIES;
     }
+    this.#first = Math.min(...this.#minutes.keys());
   }
 }
 
