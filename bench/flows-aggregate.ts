@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { Decoder } from "../src/collectors/decoder.ts";
 import { WindowJournal } from "../src/flows/journal.ts";
-import { summarise } from "../src/flows/summary.ts";
+import { Summaries } from "../src/flows/summary.ts";
 import type { FlowTable } from "../src/flows/table.ts";
 import { Windows } from "../src/flows/windows.ts";
 import { openStore } from "../src/store/index.ts";
@@ -61,6 +61,7 @@ async function aggregateRate(): Promise<Answer> {
   });
   const journal = new WindowJournal(join(folder, "windows"));
   const { decoder, windows, closed } = open(1_000_000);
+  const summaries = new Summaries(SUMMARY, { reachMs: 3_600_000, entriesMax: 1_000_000 }, PLATFORM);
   const seconds = Math.floor(Date.now() / 60_000) * 60;
   const packets = Array.from({ length: Math.ceil(TUPLES / 30) }, (_, index) => v5Packet(index * 30, seconds, TUPLES));
   const views = packets.map((packet) => new DataView(packet.buffer));
@@ -80,7 +81,7 @@ async function aggregateRate(): Promise<Answer> {
   let rows = 0;
   for (const table of closed) {
     await journal.write(table, true);
-    summarise(table, SUMMARY, PLATFORM);
+    summaries.take(table, Date.now());
     for (let from = 0; from < table.count; from += PART_ROWS) {
       const part = table.rows(from, Math.min(table.count, from + PART_ROWS));
       await store.flows.append(part, `${table.id}.${from}`);

@@ -3,25 +3,30 @@ import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { v5 } from "../src/collectors/packets.fixture.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
+import { eventually } from "./detection.ts";
 import { authorized } from "./tocsin.ts";
 
 // The service is killed while a window is open, and again right after it has stored what it found.
+
+const MINUTE = 60_000;
+/** What a row takes in the journal. */
+const ROW_BYTES = 84;
 
 let folder: string;
 let dataDir: string;
 let key: string;
 let server: ServerProcess;
 
-beforeAll(async () => {
+beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "tocsin-flows-crash-"));
   dataDir = join(folder, "data");
   key = await makeKey(dataDir);
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await server?.end("SIGKILL");
   await rm(folder, { recursive: true, force: true });
 });
@@ -44,6 +49,17 @@ async function start(): Promise<number> {
 
 const stored = () => ask<{ total: number; flows: { bytes: number; src_ip: string }[] }>("/api/v1/flows?limit=1000");
 
+const unstored = async () => {
+  const names = await readdir(join(dataDir, "flow-windows"));
+  return names.filter((name) => name.endsWith(".window"));
+};
+
+/** Bytes of the windows that are not stored yet. */
+const written = async () => {
+  const sizes = (await unstored()).map(async (name) => (await stat(join(dataDir, "flow-windows", name))).size);
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+};
+
 test("what was received before the last writing of the journal is stored by the next start, once", async () => {
   const port = await start();
   const flows = Array.from({ length: 30 }, (_, index) => ({
@@ -54,12 +70,7 @@ test("what was received before the last writing of the journal is stored by the 
   const socket = createSocket("udp4");
   const seconds = Math.floor(Date.now() / 1000);
   for (let times = 0; times < 3; times++) socket.send(v5(flows, { seconds, sequence: times * 30 }), port, "127.0.0.1");
-  const journal = join(dataDir, "flow-windows");
-  const written = async () => {
-    const sizes = (await readdir(journal)).map(async (name) => (await stat(join(journal, name))).size);
-    return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-  };
-  await expect.poll(written).toBeGreaterThan(30 * 80);
+  await expect.poll(written).toBeGreaterThan(30 * ROW_BYTES);
   // The writing after the last record.
   await sleep(2500);
   socket.close();
@@ -74,5 +85,39 @@ test("what was received before the last writing of the journal is stored by the 
   await sleep(2000);
   expect((await stored()).total).toBe(30);
   expect(await server.end()).toBe(0);
-  expect(await readdir(journal)).toEqual([]);
+  expect(await unstored()).toEqual([]);
+});
+
+test("a scan across two minutes is one alert, though the service is killed in between and after it", async () => {
+  const boundary = Math.floor(Date.now() / MINUTE - 5) * MINUTE;
+  const flowOf = (port: number) => {
+    const end = new Date(boundary - 7450 + port * 100).toISOString();
+    const flow = { pkts_toserver: 1, bytes_toserver: 60, pkts_toclient: 0, bytes_toclient: 0, start: end, end };
+    const ends = { src_ip: "10.20.1.66", src_port: 51_000, dest_ip: "10.20.4.2", dest_port: port, proto: "TCP" };
+    return { timestamp: end, event_type: "flow", ...ends, flow, tcp: { tcp_flags_ts: "02" } };
+  };
+  const ports = Array.from({ length: 150 }, (_, index) => 1 + index);
+  const alerts = async () => (await ask<{ data: any[] }>("/v1/alerts?rule_name=network.flow_port_scan")).data;
+  const summaries = async () => (await ask<{ data: any[] }>("/v1/events?type=flow_summary")).data;
+  await start();
+  for (const half of [ports.slice(0, 74), ports.slice(74)]) {
+    const { headers } = authorized(key);
+    const request = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
+    const body = JSON.stringify(half.map(flowOf));
+    const answer = await fetch(`${server.address}/v1/collect/eve`, { ...request, body });
+    expect(answer.status).toBe(200);
+    await expect.poll(written).toBeGreaterThan(half.length * ROW_BYTES);
+    await server.end("SIGKILL");
+    await start();
+    await eventually(stored, ({ total }) => expect(total).toBe(half.at(-1)));
+  }
+  const [alert, ...others] = await eventually(alerts, (found) => expect(found.length).toBeGreaterThan(0));
+  expect(others).toEqual([]);
+  expect(alert.title).toBe("10.20.1.66 tries 150 ports");
+  const events = await summaries();
+  expect(events.map(({ raw }) => raw.ports).sort((one, other) => one - other)).toEqual([74, 150]);
+  await server.end("SIGKILL");
+  await start();
+  expect(await alerts()).toMatchObject([{ id: alert.id }]);
+  expect(await summaries()).toHaveLength(events.length);
 });

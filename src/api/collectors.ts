@@ -106,6 +106,11 @@ const collectorsSchema = z
       late_records: counter,
       early_flushes: counter,
       journal_failures: counter.describe("how often open windows could not be written down against a crash"),
+      summary_entries: counter.describe("hosts, peers and ports that summaries of hosts hold in memory"),
+      uncounted_rows: counter.describe(
+        "rows that no summary counts, or not fully: their minute is no longer in memory, or there was no room for them",
+      ),
+      hosts_left: counter.describe("busy hosts that got no summary since too many were busy at once"),
     }),
     collected: z.object(countsShape).describe("what syslog, EVE and webhooks brought, by everyone"),
     senders: z.array(senderSchema).describe("who sends syslog and EVE"),
@@ -246,6 +251,9 @@ function flowsAnswer(
       late_records: windows.lateRecords,
       early_flushes: windows.earlyFlushes,
       journal_failures: windows.journalFailures,
+      summary_entries: windows.summaryEntries,
+      uncounted_rows: windows.uncountedRows,
+      hosts_left: windows.hostsLeft,
     },
   };
 }

@@ -92,6 +92,12 @@ export interface WindowsStatus {
   readonly earlyFlushes: number;
   /** How often open windows could not be written down against a crash. */
   readonly journalFailures: number;
+  /** Hosts, peers and ports that summaries of hosts hold in memory. */
+  readonly summaryEntries: number;
+  /** Rows that no summary counts, or not fully: their minute was evicted, or there was no room for them. */
+  readonly uncountedRows: number;
+  /** Busy hosts that got no summary since too many were busy at once. */
+  readonly hostsLeft: number;
 }
 
 export interface CollectorsStatus {

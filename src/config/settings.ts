@@ -152,7 +152,12 @@ export const settingsSchema = z.strictObject({
       1_073_741_824,
     ),
     graceSeconds: integer("how long after its end a window waits for records", 15, 0, 600),
-    lateSeconds: integer("records of flows that ended longer ago are dropped", 3600, 60, 604_800),
+    lateSeconds: integer(
+      "records of flows that ended longer ago are dropped; those within it count in rows and in summaries",
+      3600,
+      60,
+      604_800,
+    ),
     clockSkewSeconds: integer(
       "an exporter whose clock is further off is read as if it were right when it sends",
       60,
@@ -161,7 +166,7 @@ export const settingsSchema = z.strictObject({
     ),
     journalSeconds: integer("a crash loses at most the records of so many seconds", 5, 1, 60),
     tuplesMax: integer(
-      "rows in memory, stored ones not counted; with half of them in open windows the largest is stored early, with all of them the rest is added to rows without addresses",
+      "rows in memory, stored ones not counted; with half of them in open windows the largest is stored early, with all of them the rest is added to rows without addresses; summaries hold as many hosts, peers and ports",
       1_000_000,
       10_000,
       50_000_000,
@@ -170,9 +175,9 @@ export const settingsSchema = z.strictObject({
       "whether busy hosts are told of in events of the type flow_summary, so that rules see flows",
       "on",
     ),
-    summaryPeers: integer("different peers within a window that make a host busy", 30, 1, RATE_MAX),
-    summaryPorts: integer("different ports within a window that make a host busy", 30, 1, RATE_MAX),
-    summaryBytes: integer("bytes sent within a window that make a host busy", 100_000_000, 1, Number.MAX_SAFE_INTEGER),
+    summaryPeers: integer("different peers within 60 seconds that make a host busy", 30, 1, RATE_MAX),
+    summaryPorts: integer("different ports within 60 seconds that make a host busy", 30, 1, RATE_MAX),
+    summaryBytes: integer("bytes sent within a minute that make a host busy", 100_000_000, 1, Number.MAX_SAFE_INTEGER),
   }),
   syslogPort: portOrOff("UDP and TCP port for syslog", 5514),
   syslogTlsPort: portOrOff(

@@ -306,7 +306,7 @@ describe("nothing is lost, nothing is doubled", () => {
     await until(flows, received(1));
     await opened.pop()!.close();
     expect(rowsOf()).toMatchObject([{ bytes: 10n }]);
-    expect(await readdir(join(folder, "flow-windows"))).toEqual([]);
+    expect((await readdir(join(folder, "flow-windows"))).filter((name) => name.endsWith(".window"))).toEqual([]);
   });
 
   test("a journal that cannot be written is counted, and keeps nothing from being stored", async () => {
@@ -322,24 +322,28 @@ describe("nothing is lost, nothing is doubled", () => {
     expect(rowsOf()).toMatchObject([{ bytes: 10n }, { bytes: 10n }]);
   });
 
-  test("what the store refuses until the stop is delivered by the next start, under the same batch id", async () => {
+  test("what the store refuses until the stop is delivered by the next start, under the same ids", async () => {
     const offered: string[] = [];
     const refuse = async (_: FlowRows, batchId: string) => {
       offered.push(batchId);
       throw new Error("the store is full");
     };
-    const flows = await start({}, { deliver: refuse });
+    const summary = { peersMin: 1, portsMin: 1, bytesMin: 1 };
+    const flows = await start({ summary }, { deliver: refuse });
     await send(await portOf(flows), v5([flow], { seconds: nowSeconds() }));
     await until(flows, received(1));
     await opened.pop()!.close();
     expect(offered).toHaveLength(1);
+    const told = raised.splice(0);
+    expect(told).toHaveLength(1);
     expect(taken).toEqual([]);
-    const again = await start();
+    const again = await start({ summary });
     await until(again, ({ windows }) => windows.writtenRows === 1);
+    expect(raised, "the same summaries, under the same tokens").toEqual(told);
     expect(rowsOf()).toMatchObject([{ bytes: 10n, exporter: "127.0.0.1" }]);
     expect(taken[0]!.batchId).toBe(offered[0]);
     await opened.pop()!.close();
-    expect(await readdir(join(folder, "flow-windows"))).toEqual([]);
+    expect((await readdir(join(folder, "flow-windows"))).filter((name) => name.endsWith(".window"))).toEqual([]);
   });
 
   test("a store that refuses for a while gets it once", async () => {

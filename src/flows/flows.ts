@@ -10,7 +10,7 @@ import { DROP_REASONS, noDrops, type CollectorsStatus } from "../collectors/stat
 import { endingProcess, Thread } from "../lib/thread.ts";
 import type { FlowRows } from "../model/flow.ts";
 import { hasWindows } from "./journal.ts";
-import type { RaisedEvent, SummarySettings } from "./summary.ts";
+import { NO_SUMMARIES, type RaisedEvent, type SummarySettings } from "./summary.ts";
 import type { WindowSettings } from "./windows.ts";
 import type { FlowsThreadApi, FlowsThreadData, ThreadStatus, WindowPart } from "./worker.ts";
 
@@ -75,6 +75,7 @@ const nothingYet = (): ThreadStatus => ({
     lateRecords: 0,
     earlyFlushes: 0,
     journalFailures: 0,
+    ...NO_SUMMARIES,
   },
 });
 
@@ -151,7 +152,7 @@ class FlowsPart implements Flows {
       const { log } = this.#options;
       for (const trouble of part.troubles) log.error(trouble);
       if (part.hostsLeft > 0)
-        log.warn({ hosts: part.hostsLeft }, "more busy hosts in one window than events are made for");
+        log.warn({ hosts: part.hostsLeft }, "more busy hosts in one window than summaries are made for");
       if (!(await this.#store(part))) return;
       await thread.call("stored");
     }
@@ -273,6 +274,21 @@ class FlowsPart implements Flows {
       "tocsin_flows_late_total",
       "records that came after their window was closed",
       ({ windows }) => windows.lateRecords,
+    );
+    total(
+      "tocsin_flows_uncounted_total",
+      "rows that no summary of a host counts: their minute is no longer in memory, or there was no room for them",
+      ({ windows }) => windows.uncountedRows,
+    );
+    total(
+      "tocsin_flows_hosts_left_total",
+      "busy hosts that got no summary since too many were busy at once",
+      ({ windows }) => windows.hostsLeft,
+    );
+    level(
+      "tocsin_flows_summary_entries",
+      "hosts, peers and ports that summaries hold in memory",
+      ({ windows }) => windows.summaryEntries,
     );
     total(
       "tocsin_flows_journal_failures_total",

@@ -1,4 +1,4 @@
-import { open, readdir, readFile, rm, type FileHandle } from "node:fs/promises";
+import { open, readdir, readFile, rename, rm, type FileHandle } from "node:fs/promises";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -6,7 +6,7 @@ import { ADDRESS_BYTES } from "../model/flow.ts";
 import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
 
 // Windows that the store does not have yet, on disk: a file each, written every few seconds with the rows that changed, as
-// they stand, and removed once the store has them all. A crash loses the seconds since the last writing. Rows keep their
+// they stand, and once the store has them all removed, or kept for as long as summaries look back. A crash loses the seconds since the last writing. Rows keep their
 // places, so what is read back goes to the store under the same batch ids as before, and the store knows what it has.
 
 const MAGIC = 0x31_4a_46_54;
@@ -16,12 +16,16 @@ const BLOCK_CLOSED = 3;
 /** Kind, length and checksum before each block. */
 const BLOCK_HEADER_BYTES = 16;
 const EXPORTER_BYTES = 4 + ADDRESS_BYTES;
-/** Place, flags, key, counters, first and last seen. */
+/** Place, flags with the first end, key, counters, first and last seen. */
 const ROW_WORDS = 2 + KEY_WORDS + COUNTER_WORDS + 4;
 const BLOCK_ROWS_MAX = 65_536;
 /** A file that has grown so large is a window that had better be written. */
 export const JOURNAL_FILE_BYTES_MAX = 512 * 1024 * 1024;
 const SUFFIX = ".window";
+/** Windows that are stored, kept so that summaries can go on after a restart. */
+const STORED_SUFFIX = ".stored";
+/** Beyond this the oldest stored windows are removed early: after a restart, summaries go without them. */
+const STORED_BYTES_MAX = 256 * 1024 * 1024;
 
 interface OpenFile {
   readonly handle: FileHandle;
@@ -30,6 +34,12 @@ interface OpenFile {
   bytes: number;
   /** Something may stand behind that. */
   isTorn: boolean;
+}
+
+interface StoredFile {
+  readonly path: string;
+  readonly minute: number;
+  readonly bytes: number;
 }
 
 export interface Recovered {
@@ -47,9 +57,14 @@ export function hasWindows(folder: string): boolean {
 export class WindowJournal {
   readonly #folder: string;
   readonly #files = new Map<FlowTable, OpenFile>();
+  /** Oldest minute first. */
+  readonly #stored: StoredFile[] = [];
 
-  constructor(folder: string) {
+  readonly #storedBytesMax: number;
+
+  constructor(folder: string, storedBytesMax = STORED_BYTES_MAX) {
     this.#folder = folder;
+    this.#storedBytesMax = storedBytesMax;
     mkdirSync(folder, { recursive: true });
   }
 
@@ -86,6 +101,46 @@ export class WindowJournal {
     await rm(this.#pathOf(table.id), { force: true });
   }
 
+  /** The store has all of it, and summaries may still need it. */
+  async keep(table: FlowTable): Promise<void> {
+    const file = this.#files.get(table);
+    // One that could not be written is not there to be kept.
+    if (!file || file.bytes === 0) return this.remove(table);
+    this.#files.delete(table);
+    await file.handle.close();
+    const path = this.#pathOf(table.id, STORED_SUFFIX);
+    await rename(this.#pathOf(table.id), path);
+    this.#addStored({ path, minute: table.minute, bytes: file.bytes });
+  }
+
+  /** Removes the stored windows that are from before this minute, or more than may be kept. */
+  async removeStored(beforeMinute: number): Promise<void> {
+    let bytes = this.#stored.reduce((sum, file) => sum + file.bytes, 0);
+    for (let file = this.#stored[0]; file; file = this.#stored[0]) {
+      if (file.minute >= beforeMinute && bytes <= this.#storedBytesMax) return;
+      await rm(file.path, { force: true });
+      this.#stored.shift();
+      bytes -= file.bytes;
+    }
+  }
+
+  /** Stored windows of the last run, oldest first. */
+  async *recoverStored(): AsyncGenerator<FlowTable> {
+    for (const name of await this.#names(STORED_SUFFIX)) {
+      const path = join(this.#folder, name);
+      const read = readTable(name.slice(0, -STORED_SUFFIX.length), await readFile(path));
+      if (read) {
+        this.#addStored({ path, minute: read.table.minute, bytes: read.bytes });
+        yield read.table;
+      } else await rm(path, { force: true });
+    }
+  }
+
+  #addStored(file: StoredFile): void {
+    this.#stored.push(file);
+    this.#stored.sort((left, right) => left.minute - right.minute);
+  }
+
   /** Closes the files without removing them: the next start reads them. */
   async close(): Promise<void> {
     for (const { handle } of this.#files.values()) await handle.close();
@@ -94,8 +149,7 @@ export class WindowJournal {
 
   /** What was not stored when the service last stopped, oldest first. A file without anything to read is removed. */
   async *recover(): AsyncGenerator<Recovered> {
-    const names = (await readdir(this.#folder)).filter((name) => name.endsWith(SUFFIX)).sort();
-    for (const name of names) {
+    for (const name of await this.#names(SUFFIX)) {
       const path = join(this.#folder, name);
       const read = readTable(name.slice(0, -SUFFIX.length), await readFile(path));
       if (read && read.table.count > 0) {
@@ -116,8 +170,12 @@ export class WindowJournal {
     return file;
   }
 
-  #pathOf(id: string): string {
-    return join(this.#folder, id + SUFFIX);
+  async #names(suffix: string): Promise<string[]> {
+    return (await readdir(this.#folder)).filter((name) => name.endsWith(suffix)).sort();
+  }
+
+  #pathOf(id: string, suffix = SUFFIX): string {
+    return join(this.#folder, id + suffix);
   }
 }
 
@@ -158,7 +216,8 @@ function encodeRows(table: FlowTable, rows: Int32Array): Uint8Array {
   rows.forEach((row, index) => {
     let at = index * ROW_WORDS;
     words[at++] = row;
-    words[at++] = table.tcpFlags[row]!;
+    // Files of releases that did not know `firstEnd` have zeros in the upper half.
+    words[at++] = ((table.firstEnd[row]! << 16) | table.tcpFlags[row]!) >>> 0;
     for (let word = 0; word < KEY_WORDS; word++) words[at++] = keys[row * KEY_WORDS + word]!;
     for (let word = 0; word < COUNTER_WORDS; word++) words[at++] = table.counters[row * COUNTER_WORDS + word]!;
     times[0] = table.firstSeen[row]!;
@@ -206,7 +265,9 @@ function restoreRows(table: FlowTable, content: Uint8Array): boolean {
     const key = words.subarray(at + 2, at + 2 + KEY_WORDS);
     const counters = words.subarray(at + 2 + KEY_WORDS, at + 2 + KEY_WORDS + COUNTER_WORDS);
     timeWords.set(words.subarray(at + 2 + KEY_WORDS + COUNTER_WORDS, at + ROW_WORDS));
-    const known = table.restore(words[at]!, key, counters, times[0]!, times[1]!, words[at + 1]!);
+    const [tcpFlags, firstEnd] = [words[at + 1]! & 0xffff, words[at + 1]! >>> 16];
+    const state = { counters, firstSeen: times[0]!, lastSeen: times[1]!, tcpFlags, firstEnd };
+    const known = table.restore(words[at]!, key, state);
     if (!known || !table.exporters.has(key[1]! >>> 16)) return false;
   }
   return true;

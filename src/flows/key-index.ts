@@ -3,7 +3,8 @@ import { randomInt } from "node:crypto";
 // Rows found by keys of several words, in typed arrays: half a million of them are a few dozen megabytes and nothing that
 // the garbage collector would have to look at.
 
-const ROWS_MIN = 1024;
+const ROWS_USUAL = 1024;
+const ROWS_MIN = 16;
 const SLOTS_PER_ROW = 2;
 
 export class KeyIndex {
@@ -19,7 +20,7 @@ export class KeyIndex {
   #slots: Int32Array;
   #capacity: number;
 
-  constructor(width: number, rows = ROWS_MIN) {
+  constructor(width: number, rows = ROWS_USUAL) {
     this.#width = width;
     this.#capacity = powerAbove(rows);
     this.wanted = new Uint32Array(width);

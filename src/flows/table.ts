@@ -21,6 +21,15 @@ const WORD_MAX = WORD - 1;
 const OTHER_ROWS_MAX = 4096;
 const OTHER_PROTOCOL = 255;
 
+/** Everything about a row but its key. */
+interface RowState {
+  readonly counters: Uint32Array;
+  readonly firstSeen: number;
+  readonly lastSeen: number;
+  readonly tcpFlags: number;
+  readonly firstEnd: number;
+}
+
 export class FlowTable {
   /** Unique over restarts: what the store knows this table's rows by. */
   readonly id: string;
@@ -32,6 +41,8 @@ export class FlowTable {
   firstSeen: Float64Array;
   lastSeen: Float64Array;
   tcpFlags: Uint16Array;
+  /** When the first flow with traffic ended: milliseconds of the row's minute plus one, 0 where that is not known. */
+  firstEnd: Uint16Array;
   /** Rows that changed since the journal last asked. */
   #changed: Int32Array;
   #isChanged: Uint8Array;
@@ -47,6 +58,7 @@ export class FlowTable {
     this.firstSeen = new Float64Array(capacity);
     this.lastSeen = new Float64Array(capacity);
     this.tcpFlags = new Uint16Array(capacity);
+    this.firstEnd = new Uint16Array(capacity);
     this.#changed = new Int32Array(capacity);
     this.#isChanged = new Uint8Array(capacity);
   }
@@ -69,6 +81,7 @@ export class FlowTable {
     const row = this.index.find(rowsMax);
     if (row < 0) return false;
     this.#merge(batch, record, row);
+    this.#noteEnd(batch, record, row, minute);
     return true;
   }
 
@@ -108,6 +121,15 @@ export class FlowTable {
     this.#touch(row);
   }
 
+  #noteEnd(batch: RecordBatch, record: number, row: number, minute: number): void {
+    const { bytes, packets } = batch;
+    const at = record * 2;
+    if ((bytes[at]! | bytes[at + 1]! | packets[at]! | packets[at + 1]!) === 0) return;
+    const end = batch.lastSeen[record]! - minute * FLOW_WINDOW_MS + 1;
+    const known = this.firstEnd[row]!;
+    if (known === 0 || end < known) this.firstEnd[row] = end;
+  }
+
   #touch(row: number): void {
     if (this.#isChanged[row] === 1) return;
     this.#isChanged[row] = 1;
@@ -129,14 +151,15 @@ export class FlowTable {
   }
 
   /** Sets a row as a journal tells it, in the order in which rows were made. False where it cannot be one. */
-  restore(row: number, key: Uint32Array, counters: Uint32Array, first: number, last: number, flags: number): boolean {
+  restore(row: number, key: Uint32Array, { counters, firstSeen, lastSeen, tcpFlags, firstEnd }: RowState): boolean {
     this.index.wanted.set(key);
     if (row > this.count || this.index.find(Number.MAX_SAFE_INTEGER) !== row) return false;
     if (this.index.capacity > this.firstSeen.length) this.#grow();
     this.counters.set(counters, row * COUNTER_WORDS);
-    this.firstSeen[row] = first;
-    this.lastSeen[row] = last;
-    this.tcpFlags[row] = flags;
+    this.firstSeen[row] = firstSeen;
+    this.lastSeen[row] = lastSeen;
+    this.tcpFlags[row] = tcpFlags;
+    this.firstEnd[row] = firstEnd;
     return true;
   }
 
@@ -178,6 +201,7 @@ export class FlowTable {
     this.firstSeen = grown(this.firstSeen, capacity);
     this.lastSeen = grown(this.lastSeen, capacity);
     this.tcpFlags = grown(this.tcpFlags, capacity);
+    this.firstEnd = grown(this.firstEnd, capacity);
     this.#changed = grown(this.#changed, capacity);
     this.#isChanged = grown(this.#isChanged, capacity);
   }

@@ -4,61 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { RecordBatch, setExactCounter } from "../collectors/records.ts";
 import type { FullDiskOutcome } from "./full-disk.fixture.ts";
 import { WindowJournal } from "./journal.ts";
-import { summarise } from "./summary.ts";
 import type { FlowTable } from "./table.ts";
-import { Windows, type WindowSettings } from "./windows.ts";
-
-const MINUTE = 60_000;
-const T0 = 1_700_000_070_000;
-const SETTINGS: WindowSettings = { graceMs: 15_000, lateMaxMs: 3_600_000, rowsMax: 10_000 };
-
-interface Record {
-  readonly exporter?: number;
-  readonly src?: number;
-  readonly dst?: number;
-  readonly srcPort?: number;
-  readonly dstPort?: number;
-  readonly protocol?: number;
-  readonly flags?: number;
-  readonly bytes?: bigint;
-  readonly packets?: bigint;
-  readonly first?: number;
-  readonly last?: number;
-}
-
-function batchOf(records: readonly Record[]): RecordBatch {
-  const batch = new RecordBatch(() => undefined);
-  for (const record of records) {
-    const row = batch.next();
-    batch.exporter[row] = record.exporter ?? 0;
-    batch.version[row] = 9;
-    batch.protocol[row] = record.protocol ?? 6;
-    batch.tcpFlags[row] = record.flags ?? 0;
-    batch.ports[row] = (((record.srcPort ?? 0) << 16) | (record.dstPort ?? 0)) >>> 0;
-    batch.src[row * 4 + 3] = record.src ?? 1;
-    batch.dst[row * 4 + 3] = record.dst ?? 2;
-    setExactCounter(batch.bytes, row, record.bytes ?? 100n);
-    setExactCounter(batch.packets, row, record.packets ?? 1n);
-    batch.lastSeen[row] = record.last ?? T0;
-    batch.firstSeen[row] = record.first ?? batch.lastSeen[row]!;
-  }
-  return batch;
-}
-
-function open(settings: Partial<WindowSettings> = {}) {
-  const closed: FlowTable[] = [];
-  const tooLate: number[] = [];
-  const book = {
-    addressBytes: (index: number) => new Uint8Array(16).fill(index),
-    tooLate: (index: number) => void tooLate.push(index),
-    taken: () => undefined,
-  };
-  const windows = new Windows({ ...SETTINGS, ...settings }, book, "run", (table) => void closed.push(table));
-  return { windows, closed, tooLate };
-}
+import { batchOf, MINUTE, openWindows as open, T0, type FlowRecord as Record } from "./windows.fixture.ts";
 
 const rowsOf = (table: FlowTable) => {
   const rows = table.rows(0, table.count);
@@ -307,45 +256,48 @@ describe("the journal", () => {
     await journal.remove(table!);
     expect(await recover()).toEqual([]);
   });
-});
 
-describe("the summary of a window", () => {
-  const settings = { peersMin: 10, portsMin: 10, bytesMin: 1_000_000 };
-  const summaryOf = (records: readonly Record[]) => {
-    const { windows, closed } = open();
-    windows.add(batchOf(records), T0);
-    windows.closeAll();
-    return summarise(closed[0]!, settings, "site");
-  };
-  const range = (count: number, make: (index: number) => Record) =>
-    Array.from({ length: count }, (_, index) => make(index));
-
-  test("tells of a sweep by its peers, also with pings", () => {
-    const swept = summaryOf(range(12, (index) => ({ src: 5, dst: 100 + index, protocol: 1, dstPort: 0x0800 })));
-    expect(swept.events.map(({ draft }) => draft.raw)).toMatchObject([{ peers: 12, ports: 0, flows: 12 }]);
-    const replies = summaryOf(range(12, (index) => ({ src: 5, dst: 100 + index, protocol: 1, dstPort: 0 })));
-    expect(replies.events).toEqual([]);
+  test("keeps stored windows until they are too old or too large, and gives them back as they were", async () => {
+    const storeAll = async (journal: WindowJournal) => {
+      const { windows, closed } = open();
+      for (let minute = 0; minute < 3; minute++) {
+        const last = T0 + minute * MINUTE;
+        windows.add(batchOf(many.slice(0, 100).map((record) => ({ ...record, last }))), last);
+      }
+      windows.closeAll();
+      for (const table of closed) {
+        await journal.write(table, true);
+        await journal.keep(table);
+      }
+      return closed;
+    };
+    const stored = async () => {
+      const found: FlowTable[] = [];
+      for await (const table of new WindowJournal(folder).recoverStored()) found.push(table);
+      return found;
+    };
+    const journal = new WindowJournal(folder);
+    const tables = await storeAll(journal);
+    expect(await recover()).toEqual([]);
+    expect((await stored()).map(rowsOf)).toEqual(tables.map(rowsOf));
+    await journal.removeStored(tables[1]!.minute);
+    expect((await stored()).map(({ minute }) => minute)).toEqual([tables[1]!.minute, tables[2]!.minute]);
+    await journal.removeStored(Infinity);
+    expect(await readdir(folder)).toEqual([]);
+    const small = new WindowJournal(folder, 25_000);
+    const [, second, third] = await storeAll(small);
+    await small.removeStored(0);
+    expect((await stored()).map(({ minute }) => minute)).toEqual([second!.minute, third!.minute]);
   });
 
-  test("tells of a scan of ports above the scanner's own, since nobody answers", () => {
-    const scan = (flags: number) => range(12, (index) => ({ src: 5, srcPort: 1024, dstPort: 2000 + index, flags }));
-    expect(summaryOf(scan(2)).events).toHaveLength(1);
-    expect(summaryOf(scan(18)).events).toEqual([]);
-  });
-
-  test("tells of many bytes, with where most of them went", () => {
-    const { events } = summaryOf([
-      { src: 5, dst: 7, dstPort: 443, srcPort: 50_000, bytes: 900_000n },
-      { src: 5, dst: 8, dstPort: 22, srcPort: 50_000, bytes: 200_000n },
-    ]);
-    expect(events[0]!.draft.raw).toMatchObject({ bytes: 1_100_000, top_dst_port: 443, top_bytes: 900_000 });
-    expect(events[0]!.draft.timestampMs % MINUTE).toBe(0);
-  });
-
-  test("has an end: so many hosts, and how many are left", () => {
-    const records = range(700, (index) => ({ src: 1 + index, bytes: 2_000_000n }));
-    const { events, left } = summaryOf(records);
-    expect([events.length, left]).toEqual([500, 200]);
-    expect(new Set(events.map(({ idempotencyToken }) => idempotencyToken)).size).toBe(500);
+  test("knows when the first flow of a row ended", async () => {
+    const { windows } = open();
+    const journal = new WindowJournal(folder);
+    windows.add(batchOf([{ last: T0 + 500 }, { last: T0 }, { last: T0 - 100, bytes: 0n, packets: 0n }]), T0);
+    const [table] = windows.tables();
+    await journal.write(table!, true);
+    await journal.close();
+    const [found] = await recover();
+    expect(found!.table.firstEnd[0]).toBe((T0 % MINUTE) + 1);
   });
 });

@@ -8,7 +8,7 @@ import { serveThread } from "../lib/thread.ts";
 import { Turns } from "../lib/turns.ts";
 import type { FlowRows } from "../model/flow.ts";
 import { JOURNAL_FILE_BYTES_MAX, WindowJournal } from "./journal.ts";
-import { summarise, type RaisedEvent, type SummarySettings } from "./summary.ts";
+import { NO_SUMMARIES, Summaries, type RaisedEvent, type SummarySettings } from "./summary.ts";
 import type { FlowTable } from "./table.ts";
 import { Windows, type WindowSettings } from "./windows.ts";
 
@@ -71,6 +71,11 @@ const windows = new Windows(
   (table) => void inOrder(() => settle(table)),
 );
 
+const { lateMaxMs, graceMs, rowsMax } = data.windows;
+const summaries = data.summary
+  ? new Summaries(data.summary, { reachMs: lateMaxMs + graceMs, entriesMax: rowsMax }, data.platform)
+  : undefined;
+
 const troubles: string[] = [];
 /** Closed windows, oldest first, with how far each is stored. */
 const ready: { readonly table: FlowTable; stored: number }[] = [];
@@ -103,6 +108,13 @@ async function settle(table: FlowTable): Promise<void> {
   }
 }
 
+/** The store has the table. Its file stays for as long as a restart would need it to go on with the summaries. */
+async function release(table: FlowTable): Promise<void> {
+  if (!summaries) return journal.remove(table);
+  await journal.keep(table);
+  await journal.removeStored(summaries.oldestMinute);
+}
+
 function answer(): void {
   const next = ready[0];
   if (!asking || (!next && !stopping)) return;
@@ -114,7 +126,7 @@ function answer(): void {
 function partOf(table: FlowTable, from: number): WindowPart {
   const to = Math.min(table.count, from + PART_ROWS_MAX);
   given = to;
-  const summary = from === 0 && data.summary ? summarise(table, data.summary, data.platform) : { events: [], left: 0 };
+  const summary = (from === 0 && summaries?.take(table, Date.now())) || { events: [], left: 0 };
   return {
     batchId: `${table.id}.${from}`,
     rows: table.rows(from, to),
@@ -155,6 +167,8 @@ const api = {
   /** Takes up what the last run left; gives how many rows that are. */
   async start(): Promise<number> {
     let rows = 0;
+    for await (const table of journal.recoverStored()) summaries?.restore(table, Date.now());
+    await journal.removeStored(summaries?.oldestMinute ?? Infinity);
     for await (const { table, closed } of journal.recover()) {
       windows.readmit(table);
       rows += table.count;
@@ -185,7 +199,7 @@ const api = {
     writtenRows += rows;
     if (oldest.stored < oldest.table.count) return;
     ready.shift();
-    await inOrder(() => journal.remove(oldest.table));
+    await inOrder(() => release(oldest.table));
   },
   flush,
   /** Nothing more will come: everything is closed, and whoever takes is told when that was all. */
@@ -221,6 +235,7 @@ const api = {
         lateRecords: late,
         earlyFlushes,
         journalFailures,
+        ...(summaries?.counts ?? NO_SUMMARIES),
       },
     };
   },

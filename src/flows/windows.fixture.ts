@@ -1,0 +1,55 @@
+import { RecordBatch, setExactCounter } from "../collectors/records.ts";
+import type { FlowTable } from "./table.ts";
+import { Windows, type WindowSettings } from "./windows.ts";
+
+// Records and windows for tests.
+
+export const MINUTE = 60_000;
+export const T0 = 1_700_000_070_000;
+const SETTINGS: WindowSettings = { graceMs: 15_000, lateMaxMs: 3_600_000, rowsMax: 10_000 };
+
+export interface FlowRecord {
+  readonly exporter?: number;
+  readonly src?: number;
+  readonly dst?: number;
+  readonly srcPort?: number;
+  readonly dstPort?: number;
+  readonly protocol?: number;
+  readonly flags?: number;
+  readonly bytes?: bigint;
+  readonly packets?: bigint;
+  readonly first?: number;
+  readonly last?: number;
+}
+
+export function batchOf(records: readonly FlowRecord[]): RecordBatch {
+  const batch = new RecordBatch(() => undefined);
+  for (const record of records) {
+    const row = batch.next();
+    batch.exporter[row] = record.exporter ?? 0;
+    batch.version[row] = 9;
+    batch.protocol[row] = record.protocol ?? 6;
+    batch.tcpFlags[row] = record.flags ?? 0;
+    batch.ports[row] = (((record.srcPort ?? 0) << 16) | (record.dstPort ?? 0)) >>> 0;
+    batch.src[row * 4 + 3] = record.src ?? 1;
+    batch.dst[row * 4 + 3] = record.dst ?? 2;
+    setExactCounter(batch.bytes, row, record.bytes ?? 100n);
+    setExactCounter(batch.packets, row, record.packets ?? 1n);
+    batch.lastSeen[row] = record.last ?? T0;
+    batch.firstSeen[row] = record.first ?? batch.lastSeen[row]!;
+  }
+  return batch;
+}
+
+/** Windows whose closed tables are kept here. */
+export function openWindows(settings: Partial<WindowSettings> = {}) {
+  const closed: FlowTable[] = [];
+  const tooLate: number[] = [];
+  const book = {
+    addressBytes: (index: number) => new Uint8Array(16).fill(index),
+    tooLate: (index: number) => void tooLate.push(index),
+    taken: () => undefined,
+  };
+  const windows = new Windows({ ...SETTINGS, ...settings }, book, "run", (table) => void closed.push(table));
+  return { windows, closed, tooLate };
+}
