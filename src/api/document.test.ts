@@ -147,10 +147,11 @@ describe("the OpenAPI document", () => {
     for (const { name, description } of headers) expect(description, name).toMatch(/\w+ \w+/);
   });
 
-  test("takes the times that the service takes: with a time of day, or a date alone", () => {
+  test("has one type for a time, which every client knows; the service takes a date alone, too", async () => {
     const submission = { type: "a", source: "custom", data: {} };
     const range = (from: string) => ({ query: { time_range: { from } } });
-    for (const time of ["2026-11-15", "2026-11-15T08:30:00Z", "2026-11-15T08:30:00.5+01:00"]) {
+    expect((await server.call("GET", "/v1/events?from=2026-11-15")).status).toBe(200);
+    for (const time of ["2026-11-15T08:30:00Z", "2026-11-15T08:30:00.5+01:00"]) {
       expect(bodyFaults({ ...submission, timestamp: time }, "/v1/events")).toEqual([]);
       expect(bodyFaults([{ ...submission, timestamp: time }], "/v1/events/batch")).toEqual([]);
       expect(bodyFaults(range(time), "/v1/events/search")).toEqual([]);
@@ -162,6 +163,33 @@ describe("the OpenAPI document", () => {
     }
     expect(bodyFaults(range("yesterday"), "/v1/events/search")).not.toEqual([]);
     expect(parameterFaults("15.11.2026", "/v1/events", "from")).not.toEqual([]);
+  });
+
+  test("names the shapes that client generators make types of", () => {
+    const { schemas } = document.components;
+    const listed = (node: any): any[] =>
+      typeof node !== "object" || node === null
+        ? []
+        : [...(Array.isArray(node) ? [] : [node]), ...Object.values(node).flatMap(listed)];
+    const nodes = [...listed(schemas), ...listed(document.paths)];
+    const several = nodes.filter(({ type }) => Array.isArray(type) && type.filter((one) => one !== "null").length > 1);
+    expect(several, "a choice of types is anyOf").toEqual([]);
+    const severities = nodes.filter(({ enum: words }) => Array.isArray(words) && words[0] === "critical");
+    expect(severities, "a severity is a component").toEqual([schemas.Severity]);
+    const inline = [schemas.Condition, schemas.Filter].flatMap(({ anyOf }) => anyOf).filter(({ $ref }) => !$ref);
+    expect(inline, "what a condition is, is a component").toEqual([]);
+    expect(Object.keys(schemas)).not.toContain("Error");
+    expect(Object.keys(schemas)).not.toContain("Bool");
+    for (const [shape, name] of [
+      ["Event", "timestamp"],
+      ["Alert", "created_at"],
+      ["AlertDetail", "resolved_at"],
+      ["Rule", "updated_at"],
+      ["Export", "expires_at"],
+      ["Key", "last_used_at"],
+    ] as const) {
+      expect(schemas[shape].properties[name].format, `${shape}.${name}`).toBe("date-time");
+    }
   });
 
   test("takes both values of a parameter that is true or false", () => {

@@ -1,12 +1,12 @@
 import { CONDITION_ITEMS_MAX } from "../model/rule-schema.ts";
 import { JSON_TYPE } from "./body.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { COMPONENTS, nameShapes, reference, visit, type Schema } from "./document-shapes.ts";
 import type { HeaderName } from "./headers.ts";
 
 // What the schemas of single calls cannot say of the OpenAPI document: the headers of every answer, examples,
 // what a filter is, and which of the generated shapes anyone refers to.
 
-type Schema = { [keyword: string]: unknown };
 interface Content {
   [mediaType: string]: { schema: Schema; example?: unknown };
 }
@@ -32,6 +32,7 @@ export function completeDocument(document: OpenapiDocument, endpoints: readonly 
   describeFilters(document.components.schemas);
   describeConditions(document.components.schemas);
   dropUnused(document);
+  nameShapes(document);
   return document;
 }
 
@@ -86,18 +87,15 @@ function describeFilters(schemas: Record<string, Schema>): void {
     if (!(`Filter${suffix}` in schemas)) continue;
     schemas[`Filter${suffix}`] = {
       description: "a test on a field, a keyword, or a bool of filters",
-      anyOf: [
-        { $ref: `${COMPONENTS}FieldTest${suffix}` },
-        { $ref: `${COMPONENTS}Keyword${suffix}` },
-        {
-          type: "object",
-          properties: { bool: { $ref: `${COMPONENTS}Bool${suffix}` } },
-          required: ["bool"],
-          additionalProperties: false,
-        },
-      ],
+      anyOf: ["FieldTest", "Keyword", "BoolFilter"].map((name) => reference(`${name}${suffix}`)),
     };
+    schemas[`BoolFilter${suffix}`] = wrapped("bool", reference(`Bool${suffix}`));
   }
+}
+
+/** An object with one property. */
+function wrapped(name: string, inner: Schema): Schema {
+  return { type: "object", properties: { [name]: inner }, required: [name], additionalProperties: false };
 }
 
 /** So is a condition of a rule. */
@@ -105,24 +103,17 @@ function describeConditions(schemas: Record<string, Schema>): void {
   for (const suffix of ["", "Input"]) {
     const name = `Condition${suffix}`;
     if (!(name in schemas)) continue;
-    const itself = { $ref: `${COMPONENTS}${name}` };
-    const under = (word: string, inner: Schema) => ({
-      type: "object",
-      properties: { [word]: inner },
-      required: [word],
-      additionalProperties: false,
-    });
+    const itself = reference(name);
     const several = { type: "array", items: itself, minItems: 1, maxItems: CONDITION_ITEMS_MAX };
     schemas[name] = {
       description: "a test on a field, a keyword, or any, all or not of conditions",
-      anyOf: [
-        { $ref: `${COMPONENTS}FieldTest${suffix}` },
-        { $ref: `${COMPONENTS}Keyword${suffix}` },
-        under("any", several),
-        under("all", several),
-        under("not", itself),
-      ],
+      anyOf: ["FieldTest", "Keyword", "AnyCondition", "AllCondition", "NotCondition"].map((one) =>
+        reference(`${one}${suffix}`),
+      ),
     };
+    schemas[`AnyCondition${suffix}`] = wrapped("any", several);
+    schemas[`AllCondition${suffix}`] = wrapped("all", several);
+    schemas[`NotCondition${suffix}`] = wrapped("not", itself);
   }
 }
 
@@ -157,12 +148,10 @@ function dropUnused(document: OpenapiDocument): void {
   }
 }
 
-const COMPONENTS = "#/components/schemas/";
-
 function collect(from: unknown, schemas: Record<string, Schema>, found: Set<string>): void {
-  visit(from, ({ $ref: reference }) => {
-    if (typeof reference !== "string" || !reference.startsWith(COMPONENTS)) return;
-    const name = reference.slice(COMPONENTS.length);
+  visit(from, ({ $ref: target }) => {
+    if (typeof target !== "string" || !target.startsWith(COMPONENTS)) return;
+    const name = target.slice(COMPONENTS.length);
     if (found.has(name)) return;
     found.add(name);
     collect(schemas[name], schemas, found);
@@ -174,10 +163,4 @@ function allowMore(from: unknown): void {
   visit(from, (node) => {
     if (node["additionalProperties"] === false) delete node["additionalProperties"];
   });
-}
-
-function visit(node: unknown, look: (node: Schema) => void): void {
-  if (typeof node !== "object" || node === null) return;
-  if (!Array.isArray(node)) look(node as Schema);
-  for (const child of Object.values(node)) visit(child, look);
 }

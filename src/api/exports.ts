@@ -48,7 +48,7 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       ),
       example: {
         format: "csv",
-        time_range: { from: "2026-11-08", to: "2026-11-15" },
+        time_range: { from: "2026-11-08T00:00:00Z", to: "2026-11-15T00:00:00Z" },
         query: { bool: { must: [{ field: "severity", in: ["critical", "high"] }] } },
         fields: ["timestamp", "type", "severity", "raw.src_ip"],
       },

@@ -4,7 +4,7 @@ import { pathFault } from "./field.ts";
 import { boundSchema, querySchema, refuseBackwards, type TimeRange } from "./query.ts";
 import type { Condition } from "./condition.ts";
 
-const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
+export const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 const EXPORT_STATUSES = ["pending", "running", "completed", "failed"] as const;
 type ExportStatus = (typeof EXPORT_STATUSES)[number];
