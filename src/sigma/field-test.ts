@@ -55,12 +55,16 @@ export function toCondition(line: Line, names: FieldNames, notes: Notes): Condit
   if (notes.refusals.length > refusalsBefore || tests.length === 0) return undefined;
   for (const test of tests) refuseFaults(test, place, notes);
   if (notes.refusals.length > refusalsBefore) return undefined;
-  const numbers = [line.field ?? "", ...paths].some(isNumber);
-  if (tests.some(asksForText) && numbers) {
+  if (tests.some(asksForText) && [line.field ?? "", ...paths].some(isNumber)) {
     notes.remark(place, `is a test of text: where ${paths[0]} is a number and not a text, it finds nothing`);
   }
   const condition = all ? allOf(tests) : anyOf(tests);
   return modifiers.includes("neq") ? notOf(condition) : condition;
+}
+
+/** Without nulls, which say that the field is missing. */
+interface PresentLine extends Line {
+  readonly values: readonly Exclude<SigmaScalar, null>[];
 }
 
 /** A field that may stand under several paths has a value where any of them has one, and is missing where all are. */
@@ -89,7 +93,7 @@ function compareAny(paths: readonly string[], line: Line, names: FieldNames, not
 }
 
 /** Tests of one path of which any must hold. */
-function compare(path: string, line: Line, names: FieldNames, notes: Notes): ConditionInput[] {
+function compare(path: string, line: PresentLine, names: FieldNames, notes: Notes): ConditionInput[] {
   const { modifiers, values, place } = line;
   const has = (modifier: string) => modifiers.includes(modifier);
   const ignore_case = !has("cased");
@@ -126,7 +130,7 @@ function compare(path: string, line: Line, names: FieldNames, notes: Notes): Con
   return compareTexts(path, line, notes);
 }
 
-function compareTexts(path: string, { modifiers, values, place }: Line, notes: Notes): ConditionInput[] {
+function compareTexts(path: string, { modifiers, values, place }: PresentLine, notes: Notes): ConditionInput[] {
   const where = (["contains", "startswith", "endswith"] as const).find((name) => modifiers.includes(name)) ?? "whole";
   const isCased = modifiers.includes("cased");
   const isWhole = isPlain(modifiers);
@@ -137,7 +141,7 @@ function compareTexts(path: string, { modifiers, values, place }: Line, notes: N
   const conditions: ConditionInput[] = [];
   for (const value of values) {
     if (typeof value !== "string" && isWhole && path !== ANY_RAW_FIELD) {
-      if (value !== null) put("in", value, String(value));
+      put("in", value, String(value));
       continue;
     }
     for (const { pattern } of encode(String(value), { modifiers, place }, notes)) {

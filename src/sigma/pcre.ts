@@ -1,11 +1,11 @@
 // Sigma's patterns are PCRE, ours are RE2. Most of what both have means the same; this rewrites what does not.
 
 /** White space of PCRE: RE2's lacks the vertical tab. */
-const SPACE = String.raw`\s\x0b`;
+const SPACE = String.raw`\s\v`;
 /** All else, for a class: a class cannot leave out a part of another. */
 const NOT_SPACE = String.raw`\x00-\x08\x0e-\x1f\x21-\x{10ffff}`;
 /** Vertical white space of PCRE: to RE2 it is the vertical tab alone. */
-const VERTICAL = String.raw`\n\x0b\f\r\x85\x{2028}\x{2029}`;
+const VERTICAL = String.raw`\n\v\f\r\x85\x{2028}\x{2029}`;
 /** The end of PCRE lies before a line break that ends the text, too. */
 const END = String.raw`(?:\n?$)`;
 const MULTILINE = /\(\?[a-zA-Z]*m/;
