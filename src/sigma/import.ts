@@ -133,7 +133,13 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
     reference: rule.name ?? rule.id ?? rule.title,
     source: placement.source,
     condition,
-    pathOf: (field) => placement.pathOf(field),
+    pathOf: (field) => {
+      const [path, ...others] = placement.pathsOf(field);
+      if (others.length > 0) {
+        notes.remark("", `${field} is grouped by and counted under ${path} alone, not under ${others.join(", ")}`);
+      }
+      return path!;
+    },
   };
   const aggregate = detection.aggregation === null ? plain(base) : aggregated(detection, base, notes);
   return { notes, base: detection.aggregation === null ? base : undefined, aggregate };

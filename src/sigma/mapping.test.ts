@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { importOne, matches, withDetection } from "./imported.ts";
+import { importOne, importText, matches, withDetection } from "./imported.ts";
 import { parseMapping } from "./mapping.ts";
 
 describe("a mapping", () => {
@@ -103,6 +103,34 @@ logsources:
     expect(seen(missing)).toEqual([true, true, true, false, true, true]);
     expect(matches(same, { log: { other: "ann" }, account: "Ann" })).toBe(true);
     expect(matches(same, { log: { other: "ann" }, account: "Ben" })).toBe(false);
+  });
+
+  test("names of an own mapping go before those of the default, and of an entry before those of its mapping", () => {
+    const rule = `title: A\nlogsource: { product: windows, service: windefend }\ndetection: { s: { ThreatName: x }, condition: s }`;
+    const fieldOf = (mapping: string) => importOne(rule, mapping).rule!.conditions[1];
+    expect(fieldOf("prefix: raw.log.")).toMatchObject({
+      any: [{ field: "raw.log.ThreatName" }, { field: "raw.log.Threat Name" }],
+    });
+    expect(fieldOf("fields: { ThreatName: raw.threat }")).toMatchObject({ field: "raw.threat" });
+    const entry =
+      "logsources: [{ product: windows, service: windefend, conditions: [{ field: type, equals: av }], fields: { ThreatName: raw.name } }]";
+    expect(fieldOf(`fields: { ThreatName: raw.threat }\n${entry}`)).toMatchObject({ field: "raw.name" });
+  });
+
+  test("what is grouped by a field that may stand under several paths has a remark", () => {
+    const text = `title: A
+name: a
+logsource: { product: windows, service: windefend }
+detection: { s: { EventID: 1116 }, condition: s }
+---
+title: Many
+level: high
+correlation: { type: event_count, rules: [a], group-by: [ThreatName], timespan: 5m, condition: { gte: 5 } }`;
+    const [base, many] = importText(text);
+    expect(many!.rule!.threshold).toMatchObject({ group_by: "raw.ThreatName" });
+    expect(base!.remarks.map(({ message }) => message)).toContain(
+      "ThreatName is grouped by and counted under raw.ThreatName alone, not under raw.Threat Name",
+    );
   });
 
   test("null is a part that the log source does not name", () => {

@@ -109,8 +109,6 @@ export interface Placement extends FieldNames {
   /** Parts of the log source that no condition checks, since the mapping does not cover them. */
   readonly unsaid: readonly (keyof Logsource)[];
   readonly remark: string | undefined;
-  /** The path to group by, or to count: the first of a field that may stand under several. */
-  pathOf(field: string): string;
 }
 
 /** Of several mappings, the first goes before the others where they say equally much. */
@@ -118,18 +116,15 @@ export function placementOf(logsource: Logsource, mappings: readonly Mapping[]):
   const entry = bestEntry(logsource, mappings);
   if (!entry) return undefined;
   const prefix = mappings.find((mapping) => mapping.prefix !== undefined)?.prefix ?? DEFAULT_PREFIX;
-  const renames = new Map<string, readonly string[]>();
-  // The last one set counts: the entry's own names, then those of the first mapping.
-  for (const fields of [...[...mappings].reverse().map((mapping) => mapping.fields), entry.fields]) {
-    for (const [from, to] of Object.entries(fields)) {
-      renames.set(
-        from,
-        [to].flat().map((path) => path.replace(PREFIX_MARK, prefix)),
-      );
-    }
-  }
+  // An entry goes before the rest of its own mapping, and an earlier mapping before all of a later one.
+  const renames = mappings.flatMap((mapping) =>
+    mapping.logsources.includes(entry) ? [entry.fields, mapping.fields] : [mapping.fields],
+  );
+  const pathsOf = (field: string): readonly string[] => {
+    const named = renames.find((fields) => Object.hasOwn(fields, field))?.[field];
+    return named === undefined ? [prefix + field] : [named].flat().map((path) => path.replace(PREFIX_MARK, prefix));
+  };
   const productConditions = entry.product === undefined ? conditionsOfProduct(logsource, mappings) : [];
-  const pathsOf = (field: string) => renames.get(field) ?? [prefix + field];
   return {
     source: entry.source,
     conditions: entry.conditions.map((condition) => fill(condition, logsource) as ConditionInput),
@@ -142,7 +137,6 @@ export function placementOf(logsource: Logsource, mappings: readonly Mapping[]):
     ),
     remark: fill(entry.remark, logsource) as string | undefined,
     pathsOf,
-    pathOf: (field) => pathsOf(field)[0]!,
     placeholder: (name) => mappings.find(({ placeholders }) => Object.hasOwn(placeholders, name))?.placeholders[name],
   };
 }

@@ -211,6 +211,20 @@ const OTHERS =
   "zeek/http zeek/kerberos zeek/rdp zeek/smb_files zeek/x509";
 
 describe("another log source", () => {
+  test.each("django jvm kubernetes nodejs opencanary python rpc_firewall ruby_on_rails spring sql velocity".split(" "))(
+    "the application %s: its product cannot be told, which is said",
+    (product) => {
+      const { sees, remarks } = ruleFor({ category: "application", product });
+      expect([sees("application"), sees(product)]).toEqual([true, false]);
+      expect(remarks.map(({ place }) => place)).toEqual(["logsource.product"]);
+    },
+  );
+
+  test("the service endpointsecurity of macOS", () => {
+    const { sees, remarks } = ruleFor({ product: "macos", service: "endpointsecurity" });
+    expect([sees("endpointsecurity"), sees("endpointsecurity", { os: "linux" }), remarks]).toEqual([true, false, []]);
+  });
+
   test.each(OTHERS.split(" ").map((name) => name.split("/") as [string, string]))(
     "%s, %s: the type is the service; the product cannot be told, which is said",
     (product, service) => {
