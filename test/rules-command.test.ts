@@ -208,10 +208,10 @@ describe("rules import", () => {
 
   test("a remark that many rules have is one line; what is not taken has none", async () => {
     const rule = (title: string) =>
-      SIGMA.split("---", 1)[0]!.replace("Odd tool", title).replace("_creation", "_creation, product: linux");
+      SIGMA.split("---", 1)[0]!.replace("Odd tool", title).replace("_creation", "_creation, product: beos");
     const many = write("many.yml", Array.from({ length: 6 }, (_, i) => rule(`Rule ${i}`)).join("---\n"));
     const bad = write("bad.yml", rule("Bad").replace("condition: selection", "condition: nothing"));
-    const one = write("one.yml", rule("Alone").replace("product: linux", "service: sysmon"));
+    const one = write("one.yml", rule("Alone").replace("product: beos", "service: sysmon"));
     const { stdout } = await tocsin([
       "rules",
       "import",
@@ -225,7 +225,7 @@ describe("rules import", () => {
     const [remarks, refused] = stdout.split("\n\n");
     expect(remarks!.split("\n")).toEqual([
       expect.stringMatching(/^taken with a remark +place +remark$/),
-      expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: linux is not looked at/),
+      expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: beos is not looked at/),
       expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is not looked at/),
     ]);
     expect(refused).toMatch(/not taken[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);

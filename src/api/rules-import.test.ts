@@ -112,7 +112,7 @@ describe("POST /v1/rules/import", () => {
   });
 
   test("remarks are about rules that were made", async () => {
-    const content = (title: string) => sigma(title).replace("_creation", "_creation, product: linux");
+    const content = (title: string) => sigma(title).replace("_creation", "_creation, product: beos");
     const bad = content("Remarked and bad").replace("condition: s", "condition: t");
     const first = await importing({ format: "sigma", content: `${content("Remarked")}---\n${bad}` });
     expect(first.body.data.remarks).toEqual([expect.objectContaining({ name: "Remarked", place: "content:1" })]);

@@ -2,7 +2,7 @@ import { parseAddress } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import type { Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
-import { fieldReader, OBJECT, type FieldReader, type FieldValue } from "../model/field.ts";
+import { fieldReader, isAnyField, OBJECT, type FieldReader, type FieldValue } from "../model/field.ts";
 import { guardValue } from "./guard.ts";
 
 // What rules ask of the event at hand, each thing found out once. Paths are numbered while some rule needs them.
@@ -189,7 +189,7 @@ function isShortAndFolded(text: string): boolean {
 function quickReader(path: string): FieldReader {
   const read = fieldReader(path);
   const [top, key, ...rest] = path.split(".");
-  if (top !== "raw" || key === undefined || rest.length > 0) return read;
+  if (top !== "raw" || key === undefined || rest.length > 0 || isAnyField(path)) return read;
   return (event) => {
     const value = event.raw[key];
     if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return [value];

@@ -36,6 +36,12 @@ describe("a hint", () => {
     [`conditions: [{ any: [${GOOD}, { field: raw.a, exists: true }] }]`, /^conditions: is looked at/],
     [`conditions: [{ not: ${GOOD} }]`, /^conditions: is looked at/],
     [`conditions: [{ keyword: mimi }]`, /looks at every value/],
+    [`conditions: [${GOOD}, { field: raw.*, contains: mimi }]`, /^conditions\[1\]: looks at every value/],
+    [`conditions: [${GOOD}, { not: ${GOOD} }]`, /^conditions: can never match: type equals "x" contradicts not type/],
+    [
+      `conditions: [${GOOD}]\nwindow: 5m\ngroup_by: raw.user\nsequence: [{ name: a, conditions: [${GOOD}] }, { name: b, conditions: [{ field: type, equals: y }] }]`,
+      /^sequence\[1\]\.conditions: can never match: type/,
+    ],
     [`conditions: [${GOOD}, { field: raw.a, regex: '.*a?b?' }]`, /regex: slow: .*\.\* at its beginning/],
     [`conditions: [${GOOD}, { field: raw.a, regex: 'abcd{500}' }]`, /regex: slow: \{500\}/],
     [`conditions: [${GOOD}, { field: raw.a, regex: '[a-z]+\\d' }]`, /regex: slow: no 3 plain/],

@@ -2,11 +2,12 @@ import { parseDuration } from "../lib/duration.ts";
 import { nearestName } from "../lib/nearest.ts";
 import { OPERATORS, type Condition, type FieldTest } from "../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../model/event.ts";
-import { ANY_FIELD, pathFault } from "../model/field.ts";
+import { isAnyField, pathFault } from "../model/field.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";
 import type { SeenEvent } from "../model/finding.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
+import { contradictionOf } from "./contradiction.ts";
 import type { RuleDocument } from "./rule-file.ts";
 import { readTemplate } from "./template.ts";
 
@@ -36,6 +37,7 @@ export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">
     ...input.exceptions.map((exception, i) => [`exceptions[${i}].conditions`, exception.conditions] as const),
   ];
   for (const [path, items] of lists) items.forEach((item, i) => lintItem(item, `${path}[${i}]`, hint));
+  lintContradictions(input, hint);
   lintGuard(input, hint);
   lintAggregates(input, hint);
   lintTemplates(input, hint);
@@ -77,7 +79,7 @@ function lintItem(item: ConditionInput, path: string, hint: Say): void {
   if (OPERATORS[operator].relation !== undefined) lintField(String(value), `${path}.${operator}`, hint);
   else lintType({ field, operator, value }, `${path}.${operator}`, hint);
   if (operator === "regex") for (const pattern of [value].flat()) lintPattern(String(pattern), `${path}.regex`, hint);
-  if (field === ANY_FIELD) hint(path, "looks at every value of every event; name the field where you know it");
+  if (isAnyField(field)) hint(path, "looks at every value of every event; name the field where you know it");
 }
 
 /** What devices' events have names for, and what is found out about them. */
@@ -85,7 +87,7 @@ const OUR_FIELDS = [...Object.keys(FIELD_NAMES).map((name) => `raw.${name}`), ..
 
 /** Any name may stand in raw; one that is nearly one of ours is most likely that. */
 function lintField(field: string, path: string, hint: Say): void {
-  if (field === ANY_FIELD || OUR_FIELDS.includes(field) || !/^(raw|enrichment)\./.test(field)) return;
+  if (isAnyField(field) || OUR_FIELDS.includes(field) || !/^(raw|enrichment)\./.test(field)) return;
   const last = field.split(".").at(-1)!;
   const known = OUR_FIELDS.filter((name) => name.split(".")[0] === field.split(".")[0]);
   const near = nearestName(
@@ -167,7 +169,7 @@ function hasGuard(condition: Condition): boolean {
       return false;
     case "test": {
       const { field, operator, value } = condition;
-      if (COARSE_FIELDS.has(field) || field === ANY_FIELD) return false;
+      if (COARSE_FIELDS.has(field) || isAnyField(field)) return false;
       if (LITERAL_OPERATORS.has(operator)) return true;
       const texts = [value].flat().map(String);
       if (operator === "glob") {
@@ -175,6 +177,18 @@ function hasGuard(condition: Condition): boolean {
       }
       return operator === "regex" && texts.every((pattern) => literalOf(pattern) >= LITERAL_CHARACTERS_MIN);
     }
+  }
+}
+
+function lintContradictions({ conditions, sequence }: RuleInput, hint: Say): void {
+  const say = (path: string, items: readonly ConditionInput[]) => {
+    const why = contradictionOf(toConditions(items));
+    if (why !== undefined) hint(path, `can never match: ${why}`);
+    return why !== undefined;
+  };
+  if (say("conditions", conditions)) return;
+  for (const [i, step] of (sequence ?? []).entries()) {
+    say(`sequence[${i}].conditions`, [...conditions, ...step.conditions]);
   }
 }
 

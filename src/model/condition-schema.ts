@@ -10,7 +10,7 @@ import {
   type Scalar,
   type ValueKind,
 } from "./condition.ts";
-import { ANY_FIELD, pathFault } from "./field.ts";
+import { isAnyField, pathFault } from "./field.ts";
 
 // How conditions are checked and described.
 
@@ -113,7 +113,7 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
     refused.add(formatPath(path));
     context.addIssue({ code: "custom", path, message });
   };
-  const fault = refused.has("field") || input.field === ANY_FIELD ? undefined : pathFault(input.field);
+  const fault = refused.has("field") || isAnyField(input.field) ? undefined : pathFault(input.field);
   if (fault) refuse(["field"], fault);
   const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
   if (given.length !== 1) {
@@ -121,8 +121,8 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
     return refuse([], `${message}: one of ${OPERATOR_NAMES.join(", ")}`);
   }
   const name = given[0]!;
-  if (input.field === ANY_FIELD && !ANY_FIELD_OPERATORS.includes(name)) {
-    refuse([name], `any field (${ANY_FIELD}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`);
+  if (isAnyField(input.field) && !ANY_FIELD_OPERATORS.includes(name)) {
+    refuse([name], `any field (${input.field}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`);
   }
   if (input.field === "id" && !ID_OPERATORS.includes(name)) {
     refuse([name], `id takes ${ID_OPERATORS.join(", ")}, not ${name}`);

@@ -173,6 +173,16 @@ const TABLE: readonly [operator: string, rows: readonly [test: object, raw: Json
       [{ field: "*", cidr: "10.0.0.0/8" }, { a: ["x", "10.1.1.1"] }, true],
     ],
   ],
+  [
+    "any field of raw",
+    [
+      [{ field: "raw.*", equals: 5 }, { deep: [{ er: 5 }] }, true],
+      [{ field: "raw.*", equals: "login_failure" }, {}, false],
+      [{ field: "raw.*", equals: "login_failure" }, { a: "login_failure" }, true],
+      [{ field: "raw.*", contains: "deep" }, { deep: 1 }, false],
+      [{ field: "raw.*", contains: "x" }, { "*": "xyz" }, true],
+    ],
+  ],
 ];
 
 describe.each(TABLE)("%s", (_, rows) => {
@@ -205,6 +215,8 @@ test.each([
   [{ field: "timestamp", during: "late" }, "during", "days"],
   [{ field: "raw.x", equals_field: "elsewhere" }, "equals_field", "not a field"],
   [{ field: "*", gt: 1 }, "gt", "any field (*) takes"],
+  [{ field: "raw.*", exists: true }, "exists", "any field (raw.*) takes"],
+  [{ field: "raw.x", equals_field: "raw.*" }, "equals_field", "only conditions take it"],
   [{ field: "id", contains: "evt_" }, "contains", "id takes equals"],
   [{ field: "raw.x", equals_field: "id" }, "equals_field", "every id is different"],
   [{ field: "raw.x", gt: 1, ignore_case: true }, "ignore_case", "does not compare text"],

@@ -8,6 +8,12 @@ export type TopField = (typeof TOP_FIELDS)[number];
 
 /** Stands for every field at once: what any value of the event may be. */
 export const ANY_FIELD = "*";
+/** Stands for every field of `raw`: any value that the source sent, and nothing that the service added. */
+export const ANY_RAW_FIELD = "raw.*";
+
+export function isAnyField(path: string): boolean {
+  return path === ANY_FIELD || path === ANY_RAW_FIELD;
+}
 
 const PATH_SEGMENTS_MAX = 32;
 export const PATH_CHARACTERS_MAX = 512;
@@ -19,6 +25,7 @@ export function isTopField(path: string): path is TopField {
 /** Why a path cannot be used, in words, or undefined when it can. */
 export function pathFault(path: string): string | undefined {
   if (isTopField(path)) return undefined;
+  if (path === ANY_RAW_FIELD) return "stands for every field of raw: only conditions take it";
   if (path.length > PATH_CHARACTERS_MAX) return `at most ${PATH_CHARACTERS_MAX} characters`;
   const segments = path.split(".");
   if (segments.length > PATH_SEGMENTS_MAX) return `at most ${PATH_SEGMENTS_MAX} segments`;
@@ -38,6 +45,7 @@ export type FieldReader = (event: Event) => FieldValue[];
 export function fieldReader(path: string): FieldReader {
   if (isTopField(path)) return (event) => [event[path]];
   if (path === ANY_FIELD) return readEverything;
+  if (path === ANY_RAW_FIELD) return readRaw;
   const segments = path.split(".");
   // keys[i][n]: the key made of n + 1 segments from segment i on.
   const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));
@@ -64,6 +72,15 @@ export function fieldReader(path: string): FieldReader {
 function readEverything(event: Event): FieldValue[] {
   const found: FieldValue[] = [event.type];
   visitFields(event, (_path, value) => {
+    if (value !== OBJECT) found.push(value);
+  });
+  return found;
+}
+
+/** The values of `raw`, without what the service says about the event. */
+function readRaw({ raw }: Event): FieldValue[] {
+  const found: FieldValue[] = [];
+  visitFields({ raw, enrichment: {} }, (_path, value) => {
     if (value !== OBJECT) found.push(value);
   });
   return found;

@@ -1,22 +1,22 @@
 import { faultsOf } from "../lib/fault.ts";
 import type { OperatorName } from "../model/condition.ts";
-import { fieldTestSchema, keywordSchema } from "../model/condition-schema.ts";
-import { ANY_FIELD } from "../model/field.ts";
+import { fieldTestSchema } from "../model/condition-schema.ts";
+import { ANY_RAW_FIELD } from "../model/field.ts";
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, inChunks, notOf } from "./combine.ts";
-import { ENCODINGS, modifierFault, type EncodedText } from "./modifiers.ts";
+import { ENCODINGS, isPlain, modifierFault, type EncodedText } from "./modifiers.ts";
 import type { Notes } from "./note.ts";
 import { parsePattern, toTextTest, type Where } from "./pattern.ts";
+import { fromPcre } from "./pcre.ts";
+import { expand, type Placeholders } from "./placeholders.ts";
 
 // One line of a selection, `Image|endswith: ['\a.exe', '\b.exe']`, as a condition of ours.
 
 export type SigmaScalar = string | number | boolean | null;
 
-export interface FieldNames {
-  /** The path of a field of ours for the name of one in Sigma. */
-  pathOf(field: string): string;
-  /** What a placeholder such as %admins% stands for; undefined when nobody has said. */
-  placeholder(name: string): readonly (string | number)[] | undefined;
+export interface FieldNames extends Placeholders {
+  /** Where a field of Sigma may stand in our events: under one path, or under any of several. */
+  pathsOf(field: string): readonly string[];
 }
 
 export interface Line {
@@ -29,7 +29,6 @@ export interface Line {
 
 const LIST_VALUES_MAX = 1000;
 const PATTERNS_MAX = 100;
-const EXPANDED_MAX = 10_000;
 export const TOO_LARGE = "is larger than a number can be told exactly (2^53)";
 
 /** Fields that hold numbers wherever they come from, by their names in Sigma or in our events, in lower case. */
@@ -45,42 +44,66 @@ export function toCondition(line: Line, names: FieldNames, notes: Notes): Condit
   const fault = modifierFault(modifiers);
   if (fault !== undefined) return notes.refuse(place, fault);
   if (line.values.length === 0) return notes.refuse(place, "has no value");
-  const values = modifiers.includes("expand") ? expand(line, names, notes) : line.values;
-  if (values === undefined) return undefined;
+  const values = modifiers.includes("expand") ? expand(line.values, names) : line.values;
+  if ("fault" in values) return notes.refuse(place, values.fault);
   const refusalsBefore = notes.refusals.length;
-  const path = line.field === null ? ANY_FIELD : names.pathOf(line.field);
+  const paths = line.field === null ? [ANY_RAW_FIELD] : names.pathsOf(line.field);
   const all = modifiers.includes("all");
   // With `all`, each value must be found; without, any of them.
   const groups = all ? values.map((value) => [value]) : [values];
-  const tests = groups.flatMap((group) => compare(path, { ...line, values: group }, names, notes));
+  const tests = groups.flatMap((group) => compareAny(paths, { ...line, values: group }, names, notes));
   if (notes.refusals.length > refusalsBefore || tests.length === 0) return undefined;
   for (const test of tests) refuseFaults(test, place, notes);
   if (notes.refusals.length > refusalsBefore) return undefined;
-  if (tests.some(asksForText) && [line.field ?? "", path].some(isNumber)) {
-    notes.remark(place, `is a test of text: where ${path} is a number and not a text, it finds nothing`);
+  if (tests.some(asksForText) && [line.field ?? "", ...paths].some(isNumber)) {
+    notes.remark(place, `is a test of text: where ${paths[0]} is a number and not a text, it finds nothing`);
   }
   const condition = all ? allOf(tests) : anyOf(tests);
   return modifiers.includes("neq") ? notOf(condition) : condition;
 }
 
-/** Tests of one field of which any must hold; each group of `all` makes one. */
-function compare(path: string, line: Line, names: FieldNames, notes: Notes): ConditionInput[] {
+/** Without nulls, which say that the field is missing. */
+interface PresentLine extends Line {
+  readonly values: readonly Exclude<SigmaScalar, null>[];
+}
+
+/** A field that may stand under several paths has a value where any of them has one, and is missing where all are. */
+function compareAny(paths: readonly string[], line: Line, names: FieldNames, notes: Notes): ConditionInput[] {
+  const { modifiers, values, place } = line;
+  const missing = () => allOf(paths.map((field) => ({ field, exists: false })));
+  if (modifiers.includes("exists")) {
+    const [value] = values;
+    if (values.length !== 1 || typeof value !== "boolean") {
+      notes.refuse(place, "exists takes true or false");
+      return [];
+    }
+    notes.remark(place, "a field that is null or an empty list does not exist here; in Sigma it does");
+    return [value ? anyOf(paths.map((field) => ({ field, exists: true }))) : missing()];
+  }
+  const tests: ConditionInput[] = [];
+  const present = values.filter((value) => value !== null);
+  if (present.length < values.length) {
+    if (isPlain(modifiers) && line.field !== null) tests.push(missing());
+    else notes.refuse(place, "null takes no modifier and needs a field");
+  }
+  if (present.length > 0) {
+    tests.push(...paths.flatMap((path) => compare(path, { ...line, values: present }, names, notes)));
+  }
+  return tests.length > 1 ? [anyOf(tests)] : tests;
+}
+
+/** Tests of one path of which any must hold. */
+function compare(path: string, line: PresentLine, names: FieldNames, notes: Notes): ConditionInput[] {
   const { modifiers, values, place } = line;
   const has = (modifier: string) => modifiers.includes(modifier);
   const ignore_case = !has("cased");
   if (has("re")) {
     const flags = ["m", "s"].filter(has).join("");
-    const patterns = values.map((value) => (flags === "" ? String(value) : `(?${flags})${String(value)}`));
+    const patterns = values.map((value) => (flags === "" ? "" : `(?${flags})`) + fromPcre(String(value), has("m")));
     const make = (regex: string[]) => ({ field: path, regex: oneOrAll(regex), ...(has("i") && { ignore_case: true }) });
     return grouped(patterns, make, PATTERNS_MAX);
   }
   if (has("cidr")) return grouped(values.map(String), (cidr) => ({ field: path, cidr: oneOrAll(cidr) }));
-  if (has("exists")) {
-    const [value] = values;
-    if (values.length === 1 && typeof value === "boolean") return [{ field: path, exists: value }];
-    notes.refuse(place, "exists takes true or false");
-    return [];
-  }
   const order = (["lt", "lte", "gt", "gte"] as const).find(has);
   if (order !== undefined) {
     return values.flatMap((value) => {
@@ -99,51 +122,47 @@ function compare(path: string, line: Line, names: FieldNames, notes: Notes): Con
         : has("endswith")
           ? "ends_with_field"
           : "equals_field";
-    return values.map(
-      (value) => ({ field: path, [operator]: names.pathOf(String(value)), ignore_case }) as ConditionInput,
+    notes.remark(place, 'compares a number with a number and a text with a text: 1 is not "1"');
+    return values.flatMap((value) =>
+      names.pathsOf(String(value)).map((other) => ({ field: path, [operator]: other, ignore_case }) as ConditionInput),
     );
   }
   return compareTexts(path, line, notes);
 }
 
-function compareTexts(path: string, { modifiers, values, place }: Line, notes: Notes): ConditionInput[] {
+function compareTexts(path: string, { modifiers, values, place }: PresentLine, notes: Notes): ConditionInput[] {
   const where = (["contains", "startswith", "endswith"] as const).find((name) => modifiers.includes(name)) ?? "whole";
   const isCased = modifiers.includes("cased");
-  const isPlain = where === "whole" && !modifiers.some((modifier) => modifier in ENCODINGS);
+  const isWhole = isPlain(modifiers);
   const lists: Record<string, (string | number | boolean)[]> = {};
   const put = (operator: string, ...items: (string | number | boolean)[]) => {
     if (items.length > 0) (lists[operator] ??= []).push(...items);
   };
   const conditions: ConditionInput[] = [];
   for (const value of values) {
-    if (value === null) {
-      if (!isPlain || path === ANY_FIELD) notes.refuse(place, "null takes no modifier and needs a field");
-      else conditions.push({ field: path, exists: false });
-      continue;
-    }
-    if (typeof value !== "string" && isPlain && path !== ANY_FIELD) {
+    if (typeof value !== "string" && isWhole && path !== ANY_RAW_FIELD) {
       put("in", value, String(value));
       continue;
     }
     for (const { pattern } of encode(String(value), { modifiers, place }, notes)) {
-      const test = toTextTest(pattern, path === ANY_FIELD && where === "whole" ? "contains" : (where satisfies Where));
+      const test = toTextTest(
+        pattern,
+        path === ANY_RAW_FIELD && where === "whole" ? "contains" : (where satisfies Where),
+      );
       if (test.operator === "any") {
-        if (path === ANY_FIELD) notes.refuse(place, "a keyword needs a text");
+        if (path === ANY_RAW_FIELD) notes.refuse(place, "a keyword needs a text");
         else conditions.push({ field: path, exists: true });
       } else if (test.operator === "equals") put("in", test.text, ...otherTypes(test.text, isCased));
       else put(test.operator, test.text);
       // A text is found in a value, a number only as the whole of one.
-      if (path === ANY_FIELD && isPlain && test.operator === "contains") put("in", ...otherTypes(test.text, isCased));
+      if (path === ANY_RAW_FIELD && isWhole && test.operator === "contains")
+        put("in", ...otherTypes(test.text, isCased));
     }
   }
   for (const [operator, items] of Object.entries(lists)) {
     const ignoresCase = !isCased && items.some((item) => typeof item === "string" && /\p{L}/u.test(item));
     const cased = ignoresCase ? { ignore_case: true } : {};
-    if (path === ANY_FIELD && operator === "contains") {
-      conditions.push(
-        ...grouped(items as string[], (keyword) => ({ keyword: oneOrAll(keyword), ignore_case: !isCased })),
-      );
-    } else if (operator === "in" && items.length === 1) conditions.push({ field: path, equals: items[0]!, ...cased });
+    if (operator === "in" && items.length === 1) conditions.push({ field: path, equals: items[0]!, ...cased });
     else if (operator === "in")
       conditions.push(...grouped(items, (several) => ({ field: path, in: several, ...cased })));
     else {
@@ -182,28 +201,6 @@ function encode(text: string, { modifiers, place }: Pick<Line, "modifiers" | "pl
   return [...made];
 }
 
-/** Each placeholder of a value becomes what it stands for; a value with two of them becomes all combinations. */
-function expand({ values, place }: Line, names: FieldNames, notes: Notes): SigmaScalar[] | undefined {
-  const expanded: SigmaScalar[] = [];
-  const waiting = [...values];
-  let replaced = 0;
-  for (let value = waiting.shift(); value !== undefined; value = waiting.shift()) {
-    const name = typeof value === "string" ? /%([\w.-]+)%/.exec(value) : null;
-    if (!name) {
-      expanded.push(value);
-      continue;
-    }
-    const meant = names.placeholder(name[1]!);
-    if (!meant) return notes.refuse(place, `the placeholder %${name[1]}% has no values in the mapping (placeholders)`);
-    waiting.unshift(...meant.map((item) => (value as string).replace(name[0], () => String(item))));
-    // A placeholder may stand for itself, and would go on for ever.
-    if (++replaced > EXPANDED_MAX || expanded.length + waiting.length > EXPANDED_MAX) {
-      return notes.refuse(place, `its placeholders make more than ${EXPANDED_MAX} values`);
-    }
-  }
-  return expanded;
-}
-
 function oneOrAll(items: string[]): string | string[] {
   return items.length === 1 ? items[0]! : items;
 }
@@ -233,8 +230,9 @@ function asksForText(condition: ConditionInput): boolean {
 /** What the language of conditions would refuse is refused here, where its place in the Sigma rule is known. */
 function refuseFaults(condition: ConditionInput, place: string, notes: Notes): void {
   if ("any" in condition) return condition.any.forEach((inner) => refuseFaults(inner, place, notes));
-  if ("all" in condition || "not" in condition) return;
-  const parsed = ("keyword" in condition ? keywordSchema : fieldTestSchema).safeParse(condition);
+  if ("all" in condition) return condition.all.forEach((inner) => refuseFaults(inner, place, notes));
+  if ("not" in condition) return;
+  const parsed = fieldTestSchema.safeParse(condition);
   if (parsed.success) return;
   for (const { field, message } of faultsOf(parsed.error)) {
     notes.refuse(place, field === "field" ? `${(condition as { field?: string }).field}: ${message}` : message);

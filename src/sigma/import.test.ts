@@ -45,6 +45,19 @@ const LINES: readonly (readonly [selection: string, found: JsonObject, passedOve
   ["CommandLine|re|s: 'a.b'", { CommandLine: "a\nb" }, { CommandLine: "ab" }],
   ["CommandLine|re|m: '^b$'", { CommandLine: "a\nb\nc" }, { CommandLine: "a b c" }],
   ["CommandLine|re: ['^a', 'z$']", { CommandLine: "..z" }, { CommandLine: "za" }],
+  ["CommandLine|re: 'a\\sb'", { CommandLine: "a\vb" }, { CommandLine: "a.b" }],
+  ["CommandLine|re: 'a[\\s,]b'", { CommandLine: "a\vb" }, { CommandLine: "a\\sb" }],
+  ["CommandLine|re: 'a[^\\s]b'", { CommandLine: "a.b" }, { CommandLine: "a\vb" }],
+  ["CommandLine|re: 'a\\Sb'", { CommandLine: "aéb" }, { CommandLine: "a\vb" }],
+  ["CommandLine|re: 'a[\\S]b'", { CommandLine: "a\u{1F600}b" }, { CommandLine: "a\vb" }],
+  ["CommandLine|re: 'a[]\\s]b'", { CommandLine: "a]b" }, { CommandLine: "asb" }],
+  ["CommandLine|re: 'a[[:digit:]\\s]b'", { CommandLine: "a\vb" }, { CommandLine: "a:b" }],
+  ["CommandLine|re: 'a\\\\sb'", { CommandLine: "a\\sb" }, { CommandLine: "a b" }],
+  ["CommandLine|re: '\\Qa\\s\\E\\s'", { CommandLine: "a\\s\v" }, { CommandLine: "a \v" }],
+  ["CommandLine|re: '^a\\vb$'", { CommandLine: "a\u2028b" }, { CommandLine: "a b" }],
+  ["CommandLine|re: 'b$'", { CommandLine: "ab\n" }, { CommandLine: "b\nc" }],
+  ["CommandLine|re: '[$]b'", { CommandLine: "$b" }, { CommandLine: "\nb" }],
+  ["CommandLine|re: '\\$b'", { CommandLine: "$b" }, { CommandLine: "b" }],
   ["DestinationIp|cidr: 10.0.0.0/8", { DestinationIp: "10.9.8.7" }, { DestinationIp: "11.0.0.1" }],
   ["DestinationIp|cidr: [10.0.0.0/8, 'fe80::/10']", { DestinationIp: "fe80::1" }, { DestinationIp: "2001:db8::1" }],
   ["Size|gt: 10", { Size: 11 }, { Size: 10 }],
@@ -168,6 +181,7 @@ describe("a condition", () => {
       { field: "raw.a", in: [1, "1"] },
       { field: "raw.b", in: [1, "1"] },
       { field: "raw.c", in: [1, "1"] },
+      { not: { any: expect.any(Array) } },
     ]);
   });
 });
@@ -309,7 +323,7 @@ detection: { s: { a: 1 }, condition: s }`);
     const text = withDetection("s: { a: 1 }\ncondition: s").replace("level: high", "level: odd\nstatus: deprecated");
     const { rule, remarks } = importOne(text);
     expect(rule).toMatchObject({ severity: "medium", enabled: false });
-    expect(remarks.map(({ place }) => place)).toEqual(["logsource.product", "level", "status"]);
+    expect(remarks.map(({ place }) => place)).toEqual(["level", "status"]);
   });
 
   test("several authors stand in one line", () => {
@@ -342,6 +356,21 @@ title: Alone`);
 });
 
 const UNREMARKED = "title: A\nlevel: low\nlogsource: { category: c }\n";
+
+describe("a meaning that differs from Sigma's", () => {
+  test.each([
+    ["Image|exists: true", /^a field that is null or an empty list does not exist here/],
+    ["Image|exists: false", /^a field that is null or an empty list does not exist here/],
+    ["Image|fieldref: Other", /1 is not "1"$/],
+    ["Image|fieldref|startswith: Other", /1 is not "1"$/],
+  ])("%s is taken with a remark", (selection, message) => {
+    const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
+    expect(kind).toBe("taken");
+    expect(remarks).toEqual([
+      { place: `detection.s.${selection.split(": ", 1)[0]}`, message: expect.stringMatching(message) },
+    ]);
+  });
+});
 
 describe("a test of text on a field that holds numbers", () => {
   test.each(["EventID|startswith: 46", "EventID: '46*'", "winlog.event_id|re: '^46'", "DestinationPort|contains: 44"])(

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
+import { contradictionOf } from "../detection/contradiction.ts";
 import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
-import type { ConditionInput, RuleInput } from "../model/rule.ts";
+import { toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import { ruleInputSchema } from "../model/rule-schema.ts";
 import { allOf, listOf } from "./combine.ts";
 import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
@@ -121,15 +122,24 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
     const given = rule.logsource[key];
     notes.remark(`logsource.${key}`, `${given} is not looked at: the mapping does not say how to tell it from others`);
   }
+  if (placement.remark !== undefined) notes.remark("logsource", placement.remark);
   const detection = readDetection(rule.detection, placement, notes);
   if (!detection) return refused;
   const left = applyFilters(filters, rule, notes);
-  const condition = allOf([...placement.conditions, detection.condition, ...left]);
+  const condition = allOf([...placement.conditions, detection.condition, ...left, ...placement.productConditions]);
+  const contradiction = contradictionOf(toConditions([condition]));
+  if (contradiction !== undefined) notes.remark("detection", `can never match: ${contradiction}`);
   const base: BaseRule = {
     reference: rule.name ?? rule.id ?? rule.title,
     source: placement.source,
     condition,
-    pathOf: (field) => placement.pathOf(field),
+    pathOf: (field) => {
+      const [path, ...others] = placement.pathsOf(field);
+      if (others.length > 0) {
+        notes.remark("", `${field} is grouped by and counted under ${path} alone, not under ${others.join(", ")}`);
+      }
+      return path!;
+    },
   };
   const aggregate = detection.aggregation === null ? plain(base) : aggregated(detection, base, notes);
   return { notes, base: detection.aggregation === null ? base : undefined, aggregate };

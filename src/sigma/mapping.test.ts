@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { importOne, matches, withDetection } from "./imported.ts";
+import { importOne, importText, matches, withDetection } from "./imported.ts";
 import { parseMapping } from "./mapping.ts";
 
 describe("a mapping", () => {
@@ -49,6 +49,21 @@ logsources:
     expect(importOne(expanding("%loop%"), mapping).kind).toBe("refused");
   });
 
+  test.each([
+    ["\\%plain%name%", "%plainx"],
+    ["100\\%", "100%"],
+    ["\\%name\\%", "%name%"],
+    ["\\\\%name%", "\\x"],
+    ["a\\*%name%", "a*x"],
+    ["%name", "%name"],
+    ["50 % of %name%", "50 % of x"],
+  ])("a backslash makes a percent sign of %s plain", (value, meant) => {
+    const detection = { s: { "f|expand": value }, condition: "s" };
+    const text = JSON.stringify({ title: "A", logsource: { category: "process_creation" }, detection });
+    const outcome = importOne(text, "placeholders: { name: [x] }");
+    expect([matches(outcome, { f: meant }), matches(outcome, { f: `${meant}!` })]).toEqual([true, false]);
+  });
+
   test("one that nobody can use is refused with its line", () => {
     expect(
       parseMapping("prefix: raw.\nlogsources:\n  - category: x\n    conditions: [{ field: nope, equals: 1 }]"),
@@ -56,8 +71,88 @@ logsources:
       faults: [{ line: 4, path: "logsources[0].conditions[0].field", message: expect.stringMatching(/not a field/) }],
     });
     expect(parseMapping("fields: { a: b }")).toMatchObject({ faults: [{ line: 1, path: "fields.a" }] });
+    expect(parseMapping("fields: { a: [raw.b, c] }")).toMatchObject({ faults: [{ line: 1 }] });
+    expect(parseMapping("fields: { a: raw.* }")).toMatchObject({ faults: [{ path: "fields.a" }] });
     expect(parseMapping("nope: 1")).toMatchObject({ faults: [{ path: "nope" }] });
     expect(parseMapping("a: [")).toMatchObject({ faults: [{ line: 1 }] });
+  });
+
+  test("a field may stand under several paths, and under the prefix whatever that is", () => {
+    const mapping = `
+prefix: raw.log.
+logsources:
+  - category: c
+    fields: { who: ["{prefix}user", raw.account] }`;
+    const importWith = (detection: string) =>
+      importOne(`title: A\nlogsource: { category: c }\ndetection: { ${detection}, condition: s }`, mapping);
+    const found = importWith("s: { who: ann }");
+    const both = importWith("s: { 'who|contains|all': [a, n] }");
+    const missing = importWith("s: { who: [null, ann] }");
+    const same = importWith("s: { 'other|fieldref': who }");
+    const cases = [
+      { log: { user: "Ann" } },
+      { account: "ann" },
+      { log: { user: "ben" }, account: "ann" },
+      { log: { user: "a" }, account: "n" },
+      {},
+      { user: "ann" },
+    ];
+    const seen = (outcome: ReturnType<typeof importOne>) => cases.map((raw) => matches(outcome, raw));
+    expect(seen(found)).toEqual([true, true, true, false, false, false]);
+    expect(seen(both)).toEqual([true, true, true, true, false, false]);
+    expect(seen(missing)).toEqual([true, true, true, false, true, true]);
+    expect(matches(same, { log: { other: "ann" }, account: "Ann" })).toBe(true);
+    expect(matches(same, { log: { other: "ann" }, account: "Ben" })).toBe(false);
+  });
+
+  test("names of an own mapping go before those of the default, and of an entry before those of its mapping", () => {
+    const rule = `title: A\nlogsource: { product: windows, service: windefend }\ndetection: { s: { ThreatName: x }, condition: s }`;
+    const fieldOf = (mapping: string) => importOne(rule, mapping).rule!.conditions[1];
+    expect(fieldOf("prefix: raw.log.")).toMatchObject({
+      any: [{ field: "raw.log.ThreatName" }, { field: "raw.log.Threat Name" }],
+    });
+    expect(fieldOf("fields: { ThreatName: raw.threat }")).toMatchObject({ field: "raw.threat" });
+    const entry =
+      "logsources: [{ product: windows, service: windefend, conditions: [{ field: type, equals: av }], fields: { ThreatName: raw.name } }]";
+    expect(fieldOf(`fields: { ThreatName: raw.threat }\n${entry}`)).toMatchObject({ field: "raw.name" });
+  });
+
+  test("what is grouped by a field that may stand under several paths has a remark", () => {
+    const text = `title: A
+name: a
+logsource: { product: windows, service: windefend }
+detection: { s: { EventID: 1116 }, condition: s }
+---
+title: Many
+level: high
+correlation: { type: event_count, rules: [a], group-by: [ThreatName], timespan: 5m, condition: { gte: 5 } }`;
+    const [base, many] = importText(text);
+    expect(many!.rule!.threshold).toMatchObject({ group_by: "raw.ThreatName" });
+    expect(base!.remarks.map(({ message }) => message)).toContain(
+      "ThreatName is grouped by and counted under raw.ThreatName alone, not under raw.Threat Name",
+    );
+  });
+
+  test("null is a part that the log source does not name", () => {
+    const mapping =
+      "logsources: [{ product: beos, category: null, service: null, conditions: [{ field: type, equals: b }] }]";
+    const first = (logsource: string) =>
+      importOne(rule(logsource).replace(/, 'who.*?'%admins%'/, ""), mapping).rule!.conditions[0];
+    expect(first("{ product: beos }")).toEqual({ field: "type", equals: "b" });
+    expect(first("{ product: beos, category: c }")).toEqual({ field: "type", equals: "c" });
+  });
+
+  test("what tells a product is added where the entry does not name it", () => {
+    const mapping = "products: { windows: {}, beos: { conditions: [{ field: raw.kernel, equals: haiku }] } }";
+    const conditionsFor = (product: string) => {
+      const text = `title: A\nlevel: low\nlogsource: { category: c, product: ${product} }\ndetection: { s: { a: x }, condition: s }`;
+      const { rule: made, remarks } = importOne(text, mapping);
+      expect(remarks).toEqual([]);
+      return made!.conditions.slice(2);
+    };
+    expect(conditionsFor("BeOS")).toEqual([{ field: "raw.kernel", equals: "haiku" }]);
+    expect(conditionsFor("windows")).toEqual([]);
+    expect(conditionsFor("linux")).toEqual([{ not: expect.anything() }]);
   });
 
   test("a source that the platform does not have is a reason not to take the rule", () => {
@@ -71,7 +166,7 @@ describe("the default mapping", () => {
     ["{ category: process_creation, product: windows }", { field: "type", equals: "process_creation" }],
     ["{ product: windows, service: security }", { field: "raw.Channel", equals: "Security", ignore_case: true }],
     ["{ product: windows, service: odd }", { field: "raw.Channel", contains: "odd", ignore_case: true }],
-    ["{ product: linux, service: auditd }", { field: "type", equals: "auditd" }],
+    ["{ product: aws, service: cloudtrail }", { field: "type", equals: "cloudtrail" }],
     ["{ product: zeek }", { field: "type", equals: "zeek" }],
   ])("%s", (logsource, condition) => {
     const text = `title: A\nlevel: low\nlogsource: ${logsource}\ndetection: { s: { a: 1 }, condition: s }`;
@@ -79,10 +174,10 @@ describe("the default mapping", () => {
   });
 
   test.each([
-    ["{ category: process_creation, product: linux }", ["logsource.product: linux"]],
-    ["{ category: file_event, product: linux, service: x }", ["logsource.product: linux", "logsource.service: x"]],
+    ["{ category: process_creation, product: linux }", []],
+    ["{ category: file_event, product: beos, service: x }", ["logsource.product: beos", "logsource.service: x"]],
     ["{ category: file_event, product: windows, service: sysmon }", ["logsource.category: file_event"]],
-    ["{ product: linux, service: auditd }", ["logsource.product: linux"]],
+    ["{ product: aws, service: cloudtrail }", ["logsource.product: aws"]],
     ["{ product: windows, service: security }", []],
     ["{ category: process_creation }", []],
   ])("what it does not tell of %s is said", (logsource, said) => {

@@ -11,31 +11,51 @@ import type { FieldNames } from "./field-test.ts";
 
 const ENTRIES_MAX = 1000;
 const PLACEHOLDERS_MAX = 1000;
+const PRODUCTS_MAX = 100;
+/** Each path adds a test to every line that uses the field. */
+const FIELD_PATHS_MAX = 8;
 const ANYTHING = "*";
+const DEFAULT_PREFIX = "raw.";
+/** Stands for the prefix at the beginning of a path. */
+const PREFIX_MARK = /^\{prefix\}/;
 export const LOGSOURCE_KEYS = ["category", "product", "service"] as const;
 
 export type Logsource = { readonly [Key in (typeof LOGSOURCE_KEYS)[number]]?: string | undefined };
 
 const pathSchema = z.string().superRefine((path, context) => {
-  const fault = pathFault(path);
+  const fault = pathFault(path.replace(PREFIX_MARK, DEFAULT_PREFIX));
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
-const fieldsSchema = z.record(z.string(), pathSchema).default({});
+const fieldsSchema = z
+  .record(z.string(), z.union([pathSchema, z.array(pathSchema).min(1).max(FIELD_PATHS_MAX)]))
+  .default({});
+
+/** Null: the log source must not name one. */
+const partSchema = z.string().nullable().optional();
 
 const entrySchema = z.strictObject({
-  category: z.string().optional(),
-  product: z.string().optional(),
-  service: z.string().optional(),
+  category: partSchema,
+  product: partSchema,
+  service: partSchema,
   source: z.string().default(ANY_SOURCE),
   conditions: conditionsSchema.default([]),
   fields: fieldsSchema,
+  /** Reported for every rule that this entry places. */
+  remark: z.string().optional(),
 });
+
+const productSchema = z.strictObject({ conditions: conditionsSchema.default([]) });
 
 const mappingSchema = z.strictObject({
   prefix: z
     .string()
     .regex(/^(raw|enrichment)\.([^.]+\.)*$/, "raw. or a path below it that ends in a dot: raw.event.")
     .optional(),
+  /** How to tell the events of a product from those of others, for entries that do not name it. */
+  products: z
+    .record(z.string().toLowerCase(), productSchema)
+    .refine((given) => Object.keys(given).length <= PRODUCTS_MAX, `at most ${PRODUCTS_MAX}`)
+    .default({}),
   logsources: z.array(entrySchema).max(ENTRIES_MAX).default([]),
   fields: fieldsSchema,
   placeholders: z
@@ -84,42 +104,68 @@ export function readDefaultMapping(): Mapping {
 export interface Placement extends FieldNames {
   readonly source: string;
   readonly conditions: readonly ConditionInput[];
-  /** Parts of the log source that nothing is made of, since the entry does not speak of them. */
+  /** What excludes the events of other products. */
+  readonly productConditions: readonly ConditionInput[];
+  /** Parts of the log source that no condition checks, since the mapping does not cover them. */
   readonly unsaid: readonly (keyof Logsource)[];
+  readonly remark: string | undefined;
 }
 
 /** Of several mappings, the first goes before the others where they say equally much. */
 export function placementOf(logsource: Logsource, mappings: readonly Mapping[]): Placement | undefined {
+  const entry = bestEntry(logsource, mappings);
+  if (!entry) return undefined;
+  const prefix = mappings.find((mapping) => mapping.prefix !== undefined)?.prefix ?? DEFAULT_PREFIX;
+  // An entry goes before the rest of its own mapping, and an earlier mapping before all of a later one.
+  const renames = mappings.flatMap((mapping) =>
+    mapping.logsources.includes(entry) ? [entry.fields, mapping.fields] : [mapping.fields],
+  );
+  const pathsOf = (field: string): readonly string[] => {
+    const named = renames.find((fields) => Object.hasOwn(fields, field))?.[field];
+    return named === undefined ? [prefix + field] : [named].flat().map((path) => path.replace(PREFIX_MARK, prefix));
+  };
+  const productConditions = entry.product === undefined ? conditionsOfProduct(logsource, mappings) : [];
+  return {
+    source: entry.source,
+    conditions: entry.conditions.map((condition) => fill(condition, logsource) as ConditionInput),
+    productConditions: productConditions ?? [],
+    unsaid: LOGSOURCE_KEYS.filter(
+      (key) =>
+        logsource[key] !== undefined &&
+        entry[key] === undefined &&
+        !(key === "product" && productConditions !== undefined),
+    ),
+    remark: fill(entry.remark, logsource) as string | undefined,
+    pathsOf,
+    placeholder: (name) => mappings.find(({ placeholders }) => Object.hasOwn(placeholders, name))?.placeholders[name],
+  };
+}
+
+function bestEntry(logsource: Logsource, mappings: readonly Mapping[]): Entry | undefined {
   let best: Entry | undefined;
   let most = 0;
   for (const entry of mappings.flatMap((mapping) => mapping.logsources)) {
     const fit = fitOf(entry, logsource);
     if (fit > most) [best, most] = [entry, fit];
   }
-  if (!best) return undefined;
-  const entry = best;
-  const renames = new Map<string, string>();
-  for (const fields of [...mappings].reverse().map((mapping) => mapping.fields)) {
-    for (const [from, to] of Object.entries(fields)) renames.set(from, to);
-  }
-  for (const [from, to] of Object.entries(best.fields)) renames.set(from, to);
-  const prefix = mappings.find((mapping) => mapping.prefix !== undefined)?.prefix ?? "raw.";
-  return {
-    source: best.source,
-    conditions: best.conditions.map((condition) => fill(condition, logsource) as ConditionInput),
-    unsaid: LOGSOURCE_KEYS.filter((key) => logsource[key] !== undefined && entry[key] === undefined),
-    pathOf: (field) => renames.get(field) ?? prefix + field,
-    placeholder: (name) => mappings.find(({ placeholders }) => Object.hasOwn(placeholders, name))?.placeholders[name],
-  };
+  return best;
+}
+
+/** Undefined where the mappings do not say how to tell the product. */
+function conditionsOfProduct({ product }: Logsource, mappings: readonly Mapping[]): ConditionInput[] | undefined {
+  const name = product?.toLowerCase();
+  if (name === undefined) return undefined;
+  return mappings.find(({ products }) => Object.hasOwn(products, name))?.products[name]!.conditions;
 }
 
 /** How much of a log source an entry speaks of; 0 when it is not meant. */
 function fitOf(entry: Entry, logsource: Logsource): number {
   let fit = 0;
   for (const key of LOGSOURCE_KEYS) {
-    const wanted = entry[key]?.toLowerCase();
+    const wanted = entry[key]?.toLowerCase() ?? entry[key];
     if (wanted === undefined) continue;
     const given = logsource[key]?.toLowerCase();
+    if (wanted === null && given === undefined) continue;
     if (given === undefined) return 0;
     if (wanted === given) fit += 16;
     // A category says more than a service, a service more than a product.

@@ -78,6 +78,11 @@ function withDashes(text: string): string[] {
   return made;
 }
 
+/** Whether the modifiers leave a value as it is, to be compared with the whole of a field. */
+export function isPlain(modifiers: readonly string[]): boolean {
+  return modifiers.every((modifier) => OTHERS.includes(modifier));
+}
+
 /** Why these modifiers cannot stand together, or undefined when they can. */
 export function modifierFault(modifiers: readonly string[]): string | undefined {
   const known = new Set<string>([...COMPARISONS, ...PLACES, ...PATTERN_FLAGS, ...OTHERS, ...Object.keys(ENCODINGS)]);

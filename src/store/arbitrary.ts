@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import type { Condition, FieldTest, OperatorName } from "../model/condition.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
-import { ANY_FIELD } from "../model/field.ts";
+import { ANY_FIELD, ANY_RAW_FIELD } from "../model/field.ts";
 
 // Random events and conditions that meet often enough to say something: few values, few paths, every shape.
 
@@ -208,7 +208,7 @@ const of = (
     .map(([path, operator, wanted, ignores]) => test(path, operator, wanted, ignores));
 
 const scalars = fc.array(scalar, { minLength: 1, maxLength: 4 });
-const anyField = fc.constant(ANY_FIELD);
+const anyField = fc.constantFrom(ANY_FIELD, ANY_RAW_FIELD);
 const TEXT_OPERATORS = ["contains", "starts_with", "prefix", "ends_with"] as const;
 
 /** For each operator, tests that a rule may hold: a new operator must say here how it is tried. */

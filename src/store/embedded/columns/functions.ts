@@ -74,6 +74,11 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
     const holds = testOfValue(JSON.parse(question) as TestOfValue);
     return (rest) => restValues(rest).some(holds);
   });
+  /** The same on those values in `rest` that belong to `raw`. */
+  registerTest<[string]>(connection, "raw_rest_holds", [VARCHAR], (question) => {
+    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    return (rest) => restValues(rest, "raw.").some(holds);
+  });
   /** How the values of two fields stand to each other; both as JSON. */
   registerTest<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
     const { operator, ignoreCase } = JSON.parse(question) as TestOfValue;
@@ -95,9 +100,13 @@ function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
   return (value) => holds({ type: value } as unknown as Event);
 }
 
-function restValues(rest: string): JsonValue[] {
+/** The type and the colon that a key of `rest` begins with. */
+const TYPE_CHARACTERS = "s:".length;
+
+function restValues(rest: string, pathStart = ""): JsonValue[] {
   const values: JsonValue[] = [];
   for (const [key, value] of Object.entries(JSON.parse(rest) as Record<string, JsonValue>)) {
+    if (!key.startsWith(pathStart, TYPE_CHARACTERS)) continue;
     // There may be more of them than a call can have arguments.
     if (key.startsWith("m:")) (value as JsonValue[]).forEach((item) => item !== null && values.push(item));
     else if (!key.startsWith("o:")) values.push(value);

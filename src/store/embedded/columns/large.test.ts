@@ -74,6 +74,23 @@ test("a search in every field finds what lies under a name that is too long to b
   expect(await found(keyword("nnn"))).toEqual([]);
 });
 
+test("a search in every field of raw does not find what only enrichment has, however long its name", async () => {
+  const long = "n".repeat(600);
+  const [first, second] = await append([
+    {
+      ...draft({ [long]: { deep: "needle" }, src_ip: "10.0.0.1" }),
+      enrichment: { [long]: "thread", geo: { country: "AT" } },
+    },
+    { ...draft({ list: ["thread", "AT"] }), enrichment: { [long]: "needle" } },
+  ]);
+  const inRaw = (value: string) => found({ ...keyword(value), field: "raw.*" } as Condition);
+  expect(await inRaw("NEEDLE")).toEqual([first!.id]);
+  expect(await inRaw("thread")).toEqual([second!.id]);
+  expect(await inRaw("at")).toEqual([second!.id]);
+  expect(await inRaw("10.0.")).toEqual([first!.id]);
+  expect(await inRaw("large")).toEqual([]);
+});
+
 test("conditions hold for events that are too large for the columns as they hold for any, after a rebuild as well", async () => {
   const random = fc.sample(drafts(now - HOUR_MS, now), { numRuns: 60, seed: 5 });
   const padded = random.map((one, i) => {

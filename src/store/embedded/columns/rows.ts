@@ -1,7 +1,16 @@
 import { CLASSES, SEVERITIES, SOURCE_KINDS, sourceKind, type Event, type JsonObject } from "../../../model/event.ts";
 import type { Scalar } from "../../../model/condition.ts";
 import { OBJECT, PATH_CHARACTERS_MAX, visitFields, type FieldValue } from "../../../model/field.ts";
-import { COLUMNS, HOT_FIELDS, hotField, LARGE, restKey, type ColumnType, type RestType } from "./table.ts";
+import {
+  COLUMNS,
+  HOT_FIELDS,
+  hotField,
+  LARGE,
+  restKey,
+  UNNAMED_PATH,
+  type ColumnType,
+  type RestType,
+} from "./table.ts";
 
 // Events as rows, laid out as the engine has them: a column's values side by side, short texts in place. So a few buffers
 // cross over between threads instead of thirty cells for each event, and the collector of garbage has nothing to copy.
@@ -339,7 +348,7 @@ function fieldOf(path: string, isDotted: boolean): Field {
 const RAW = fieldOf("raw", false);
 const ENRICHMENT = fieldOf("enrichment", false);
 /** Any field whose path is too long for anybody to ask for it: its values are found by a search in every field alone. */
-const UNNAMED = fieldOf("\0", false);
+const UNNAMED = fieldOf(UNNAMED_PATH, false);
 let fieldsKnown = 0;
 
 function fieldIn(within: Field, key: string): Field {

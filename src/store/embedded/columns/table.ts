@@ -35,6 +35,9 @@ export function hotField(path: string): HotField | undefined {
 /** What a value is that stands in `rest`: a text, a number, a boolean, several values, an object. */
 export type RestType = "s" | "n" | "b" | "m" | "o";
 
+/** Under which the values stand in `rest` whose own path is too long to be asked for. */
+export const UNNAMED_PATH = "\0";
+
 /** What stands before such a value of a path. */
 export function restKey(type: RestType, path: string): string {
   return `${JSON.stringify(`${type}:${path}`)}:`;

@@ -2,7 +2,7 @@ import type { Condition, FieldTest } from "../../../model/condition.ts";
 import { compileCondition, timeBound } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import { sourceName } from "../../../model/event.ts";
-import { ANY_FIELD } from "../../../model/field.ts";
+import { ANY_FIELD, ANY_RAW_FIELD } from "../../../model/field.ts";
 import { globPieces } from "../../../model/glob.ts";
 import { parseHours, type Hours } from "../../../model/hours.ts";
 import { foldCase, SIGMA } from "../../../lib/text.ts";
@@ -10,7 +10,7 @@ import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
-import { CODED, HOT_FIELDS, hotField, LARGE, restKey, type HotField, type RestType } from "./table.ts";
+import { CODED, HOT_FIELDS, hotField, LARGE, restKey, UNNAMED_PATH, type HotField, type RestType } from "./table.ts";
 import {
   booleanSql,
   COMPARISONS,
@@ -136,6 +136,7 @@ function anyValueSql(test: FieldValueTest, platform: string, parameters: Paramet
   if (field === "timestamp") return timeSql(test, parameters);
   if (field === "type") return textSql(test, "type", parameters);
   if (field === ANY_FIELD) return everywhereSql(test, parameters);
+  if (field === ANY_RAW_FIELD) return anywhereInRawSql(test, parameters);
   const hot = hotField(field);
   if (!hot) return restSql(test, parameters);
   return or([ownSql(test, hot, parameters), and([isOdd(hot, parameters), restSql(test, parameters)])]);
@@ -251,6 +252,26 @@ function everywhereSql(test: ValueTest, parameters: Parameters): string {
     textSql(test, "type", parameters),
     ...HOT_FIELDS.map((hot) => ownSql(test, hot, parameters)),
     notNull(inRest),
+  ]);
+}
+
+/** The test on any value of `raw`. */
+function anywhereInRawSql(test: FieldValueTest, parameters: Parameters): string {
+  const inRest = onlyThen(
+    and(["rest IS NOT NULL", jsonHasSql(test, parameters)]),
+    `raw_rest_holds(rest, ${parameters.bind(questionOf(test))})`,
+  );
+  // Values whose path is too long stand together in `rest`, those of raw and of enrichment alike.
+  const { operator, value, ignoreCase } = test;
+  const question = parameters.bind(JSON.stringify({ kind: "test", field: ANY_RAW_FIELD, operator, value, ignoreCase }));
+  const unnamed = onlyThen(
+    and(["rest IS NOT NULL", `contains(rest, ${parameters.bind(restKey("m", UNNAMED_PATH))})`]),
+    `event_holds(ts, seq, ${question})`,
+  );
+  return or([
+    ...HOT_FIELDS.filter(({ path }) => path.startsWith("raw.")).map((hot) => ownSql(test, hot, parameters)),
+    notNull(inRest),
+    notNull(unnamed),
   ]);
 }
 

@@ -1,0 +1,50 @@
+// `expand`: the placeholders of a value, such as %admins%, and what they stand for.
+
+export interface Placeholders {
+  /** What a placeholder stands for; undefined when the mapping has no values for it. */
+  placeholder(name: string): readonly (string | number)[] | undefined;
+}
+
+const EXPANDED_MAX = 10_000;
+
+/** A backslash makes a percent sign plain. An escaped backslash or wildcard is left for whoever reads the pattern. */
+const TOKENS = /\\[\\*?%]|%([\w.-]+)%/g;
+const ESCAPES = /\\([\\*?%])/g;
+
+/** Replaces each placeholder by what it stands for. A value with two of them becomes every combination. */
+export function expand<Value extends string | number | boolean | null>(
+  values: readonly Value[],
+  { placeholder }: Placeholders,
+): (Value | string)[] | { readonly fault: string } {
+  const expanded: (Value | string)[] = [];
+  const waiting: (Value | string)[] = [...values];
+  let replaced = 0;
+  for (let value = waiting.shift(); value !== undefined; value = waiting.shift()) {
+    const found = typeof value === "string" ? findPlaceholder(value) : undefined;
+    if (!found) {
+      expanded.push(typeof value === "string" ? withPlainPercents(value) : value);
+      continue;
+    }
+    const { name, before, after } = found;
+    const meant = placeholder(name);
+    if (!meant) return { fault: `the placeholder %${name}% has no values in the mapping (placeholders)` };
+    waiting.unshift(...meant.map((item) => before + String(item) + after));
+    // A placeholder may stand for itself, and would never end.
+    if (++replaced > EXPANDED_MAX || expanded.length + waiting.length > EXPANDED_MAX) {
+      return { fault: `its placeholders make more than ${EXPANDED_MAX} values` };
+    }
+  }
+  return expanded;
+}
+
+function findPlaceholder(value: string): { name: string; before: string; after: string } | undefined {
+  for (const { 0: token, 1: name, index } of value.matchAll(TOKENS)) {
+    if (name === undefined) continue;
+    return { name, before: value.slice(0, index), after: value.slice(index + token.length) };
+  }
+  return undefined;
+}
+
+function withPlainPercents(value: string): string {
+  return value.replaceAll(ESCAPES, (escape, char: string) => (char === "%" ? "%" : escape));
+}
