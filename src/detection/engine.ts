@@ -22,7 +22,7 @@ import { Matcher } from "./matcher.ts";
 import { Patterns } from "./patterns.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { Tracker, type Match } from "./tracker.ts";
+import { isCut, Tracker, type Match } from "./tracker.ts";
 import { UNDECIDED_TYPE, type Undecided } from "./undecided.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
@@ -100,8 +100,8 @@ export class Engine {
   readonly #matcher = new Matcher<Active>(this.#facts, this.#patterns);
   readonly #active = new Map<string, Active>();
   readonly #counted = new CountedEvents();
-  /** Of this batch, by rule. */
-  readonly #undecided = new Map<Active, Undecided>();
+  /** Of this batch, by rule and reason. */
+  readonly #undecided = new Map<string, Undecided>();
   #late = 0;
   #cut = 0;
   #refused = 0;
@@ -197,7 +197,8 @@ export class Engine {
           }
           active.timesMs.push(this.#facts.timestampMs);
         }
-        for (const active of this.#matcher.undecided) if (this.#isCounted(active, now)) this.#noteUndecided(active);
+        for (const active of this.#matcher.undecided)
+          if (this.#isCounted(active, now)) this.#noteUndecided(active, "patterns");
       }
       for (const active of waiting.splice(0)) this.#count(active, now, attacks);
     }
@@ -302,24 +303,30 @@ export class Engine {
   #isStep(active: Active, step: Predicate): boolean {
     const { uncertain } = this.#patterns;
     if (step()) return true;
-    if (this.#patterns.uncertain > uncertain && this.#patterns.couldHold(step)) this.#noteUndecided(active);
+    if (this.#patterns.uncertain > uncertain && this.#patterns.couldHold(step)) this.#noteUndecided(active, "patterns");
     return false;
   }
 
   /** An event that reports this is never reported itself. */
-  #noteUndecided(active: Active): void {
-    const { id: eventId, type } = this.#facts.event;
+  #noteUndecided(
+    { rule }: Active,
+    reason: Undecided["reason"],
+    { id: eventId, type }: Event = this.#facts.event,
+  ): void {
     if (type === UNDECIDED_TYPE) return;
-    const known = this.#undecided.get(active);
+    const key = `${rule.id} ${reason}`;
+    const known = this.#undecided.get(key);
     if (known) known.events++;
-    else this.#undecided.set(active, { ruleId: active.rule.id, ruleName: active.rule.name, eventId, events: 1 });
+    else this.#undecided.set(key, { ruleId: rule.id, ruleName: rule.name, reason, eventId, events: 1 });
   }
 
   /** The matches that have gathered; where no attacks are wanted, they are only remembered. */
   #count(active: Active, now: number, attacks: Attacks<Beginning> | undefined): void {
     const { rule, tracker, foldMs, foldSlots } = active;
     const facts = this.#facts;
-    tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
+    const waiting = active.waiting.splice(0);
+    const { cut } = tracker;
+    tracker.add(waiting, now, (firings, { event }) => {
       // Groups keep their alerts apart unless the rule says what does.
       const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
       if (!attacks && !seesAgain) return;
@@ -337,6 +344,8 @@ export class Engine {
         attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
       }
     });
+    if (!attacks || tracker.cut === cut) return;
+    for (const { event, values } of waiting) if (isCut(values)) this.#noteUndecided(active, "values", event);
   }
 
   #valuesOf({ valueSlots }: Active): readonly (readonly Scalar[])[] {

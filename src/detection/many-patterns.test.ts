@@ -128,7 +128,7 @@ describe("a rule is undecided", () => {
     ]);
     return { matches: matches.length, undecided };
   };
-  const UNDECIDED = [{ ruleId: "rule_0", ruleName: "site.rule", eventId: FIRST, events: 2 }];
+  const UNDECIDED = [{ ruleId: "rule_0", ruleName: "site.rule", reason: "patterns", eventId: FIRST, events: 2 }];
 
   test("where a pattern was given up and all other conditions hold", () => {
     const conditions = [wide, { field: "raw.user", equals: "ann" }];
@@ -168,6 +168,14 @@ describe("a rule is undecided", () => {
       matches: 1,
       undecided: [],
     });
+  });
+
+  test("where an event has more values than are counted of one", () => {
+    const addresses = Array.from({ length: 20 }, (_, i) => `192.0.2.${i}`);
+    const threshold = { window: "5m", threshold: { count: 5, group_by: "raw.src_ip" } };
+    const values = [{ ...UNDECIDED[0], reason: "values" }];
+    expect(undecidedOf(threshold, { src_ip: addresses }).undecided).toEqual(values);
+    expect(undecidedOf(threshold, { src_ip: addresses.slice(0, 16) }).undecided).toEqual([]);
   });
 
   test("but not on events that it excepts, nor on those that report it", () => {

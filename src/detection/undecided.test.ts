@@ -72,6 +72,7 @@ describe("reports", () => {
     Array.from({ length: count }, (_, i) => ({
       ruleId: `rule_${i}`,
       ruleName: `test.rule_${i}`,
+      reason: "patterns" as const,
       eventId: "evt_1",
       events: 3,
     }));
@@ -83,6 +84,15 @@ describe("reports", () => {
       { draft: { raw: { detection_rule_id: "rule_2" } } },
     ]);
     expect(reports.reportsOf(undecided(2), HOUR_MS)).toHaveLength(2);
+  });
+
+  test("name it again for another reason", () => {
+    const reports = new UndecidedReports();
+    const [one] = undecided(1);
+    expect(reports.reportsOf([one!, { ...one!, reason: "values" }], 0)).toMatchObject([
+      { draft: { raw: { reason: "patterns", message: expect.stringContaining("too long for its patterns") } } },
+      { draft: { raw: { reason: "values", message: expect.stringContaining("more values") } } },
+    ]);
   });
 
   test("have the same token for the same rule and hour, also after a restart", () => {
