@@ -9,7 +9,9 @@ import type { Purse } from "./nfa.ts";
 // pattern can use it up. Only patterns too wide to be run within their share compete, for what an event has besides.
 
 /** For each pattern and character of text. All but very wide patterns are always decided within it. */
-const SHARE_STEPS_PER_CHARACTER = 64;
+const SHARE_STEPS_PER_CHARACTER = 128;
+/** A pattern that takes more than this for a character when nothing is cached is wide; the rest of a share is for loops. */
+const WIDE_STEPS_MIN = SHARE_STEPS_PER_CHARACTER / 2;
 /** The same for wide patterns, which can only be decided within it where few different states occur. */
 const WIDE_SHARE_STEPS_PER_CHARACTER = 8;
 /** Beside the characters, for each test: what it takes to look at a pattern for the first time. */
@@ -259,7 +261,7 @@ class Member implements FieldPattern {
   #run(text: string, patterns: Patterns): Outcome {
     const { pattern, ignoreCase } = this.source;
     this.#automaton ??= new Automaton([compilePattern(pattern, ignoreCase)], patterns.room);
-    const isWide = this.#automaton.uncachedSteps > SHARE_STEPS_PER_CHARACTER;
+    const isWide = this.#automaton.uncachedSteps > WIDE_STEPS_MIN;
     const share = shareOf(text.length, isWide ? WIDE_SHARE_STEPS_PER_CHARACTER : SHARE_STEPS_PER_CHARACTER);
     const extra = Math.max(0, Math.min(patterns.extraSteps, STEPS_PER_TEST_MAX - share));
     const purse: Purse = { steps: share + extra };
