@@ -1,11 +1,10 @@
-import { Automaton } from "../src/detection/automaton.ts";
 import { Facts } from "../src/detection/facts.ts";
 import { Matcher } from "../src/detection/matcher.ts";
-import { PatternBudget } from "../src/detection/regex.ts";
+import { Patterns } from "../src/detection/patterns.ts";
 import { randomFrom } from "../src/demo/random.ts";
-import { compilePattern, type Condition } from "../src/model/condition.ts";
+import type { Condition } from "../src/model/condition.ts";
 import type { Event } from "../src/model/event.ts";
-import { ms, type Answer } from "./figures.ts";
+import { cpuMs, ms, type Answer } from "./figures.ts";
 
 // Patterns that are worst for engines of each kind, on the largest text that a pattern looks at; then many of them at once.
 
@@ -13,7 +12,10 @@ const TEXT_CHARACTERS = 65_536;
 const ROUNDS = 25;
 const MS_MAX = 10;
 const RULES = 300;
-const EVENT_MS_MAX = 50;
+const EVENT_MS_MAX = 1000;
+const PLAIN_RULES = 200;
+const MATCHING = 20;
+const PLAIN_MS_MAX = 10;
 
 const PATTERNS = [
   "(x+x+)+y",
@@ -36,22 +38,24 @@ export async function detectRegex(): Promise<readonly Answer[]> {
     `xyzc ${Array.from({ length: TEXT_CHARACTERS - 5 }, () => letters[random.below(letters.length)]).join("")}`;
   const texts = [make("ab"), make("a"), make("abcdefgh 0123 _XYZ"), make("жшщaб")];
   let worst = { pattern: "", ms: 0, gaveUp: false };
-  const budget = new PatternBudget();
   for (const pattern of PATTERNS) {
-    const automaton = new Automaton(compilePattern(pattern, false));
+    const patterns = new Patterns();
+    const own = patterns.acquire("raw.text", pattern, false);
     for (const text of texts) {
       let gaveUp = false;
       const took = fastestMs(() => {
-        budget.renew();
-        const before = budget.skipped;
-        budget.test(automaton, text);
-        gaveUp = budget.skipped > before;
+        patterns.renew();
+        gaveUp = own.test(text, text, 0) === "unknown";
       });
       if (took > worst.ms) worst = { pattern, ms: took, gaveUp };
     }
   }
-  const event = eventOf(texts[0]!);
-  const together = matchTogether(event);
+  const hostile = Array.from({ length: RULES }, (_, i) => `${PATTERNS[i % PATTERNS.length]!}|never${i}`);
+  const together = matchTogether(hostile, eventOf(texts[0]!));
+  const marks = Array.from({ length: MATCHING }, (_, i) => `mark${i * 10}z`).join(" ");
+  const padded = eventOf(`${texts[2]!.slice(0, 60 * 1024 - marks.length - 1)} ${marks}`);
+  const plain = Array.from({ length: PLAIN_RULES }, (_, i) => `(?:evil|[mn]ark)${i}[a-z]`);
+  const ordinary = matchTogether(plain, padded);
   return [
     {
       question: `worst of ${PATTERNS.length} hostile patterns on a field of ${TEXT_CHARACTERS.toLocaleString("en")} characters`,
@@ -62,10 +66,17 @@ export async function detectRegex(): Promise<readonly Answer[]> {
     },
     {
       question: `one event of that size, ${RULES} rules of such patterns`,
-      figure: `${ms(together.ms)}; ${together.skipped} tests given up`,
+      figure: `${ms(together.ms)}; ${together.givenUp} tests given up`,
       reach: `at most ${EVENT_MS_MAX} ms`,
       met: together.ms <= EVENT_MS_MAX,
       values: together,
+    },
+    {
+      question: `one padded event of 60 kB, ${PLAIN_RULES} rules without a literal in common, ${MATCHING} of which match`,
+      figure: `${ms(ordinary.ms)}; ${ordinary.found} found`,
+      reach: `all found, within ${PLAIN_MS_MAX} ms`,
+      met: ordinary.found === MATCHING && ordinary.ms <= PLAIN_MS_MAX,
+      values: ordinary,
     },
   ];
 }
@@ -83,33 +94,33 @@ function eventOf(text: string): Event {
   };
 }
 
-function matchTogether(event: Event): { ms: number; skipped: number } {
+function matchTogether(values: readonly string[], event: Event): { ms: number; givenUp: number; found: number } {
   const facts = new Facts();
-  const budget = new PatternBudget();
-  const matcher = new Matcher<number>(facts, budget);
-  for (let i = 0; i < RULES; i++) {
-    const value = `${PATTERNS[i % PATTERNS.length]!}|never${i}`;
+  const patterns = new Patterns();
+  const matcher = new Matcher<number>(facts, patterns);
+  for (const [i, value] of values.entries()) {
     const condition: Condition = { kind: "test", field: "raw.text", operator: "regex", value, ignoreCase: false };
     matcher.add(`${i}`, "any", condition, i);
   }
-  let skipped = 0;
+  let givenUp = 0;
+  let found = 0;
   const took = fastestMs(() => {
-    const before = budget.skipped;
+    const before = patterns.givenUp;
     facts.turnTo(event);
-    budget.renew();
-    matcher.match();
-    skipped = budget.skipped - before;
+    patterns.renew();
+    found = matcher.match().length;
+    givenUp = patterns.givenUp - before;
   });
-  return { ms: took, skipped };
+  return { ms: took, givenUp, found };
 }
 
-/** The fastest of several rounds: what it takes when nobody else wants the core. */
+/** What the thread computed in the fastest of several rounds: what it takes when nobody else wants the core. */
 function fastestMs(work: () => void): number {
   let fastest = Infinity;
   for (let round = 0; round < ROUNDS; round++) {
-    const startedAt = performance.now();
+    const startedAt = cpuMs();
     work();
-    fastest = Math.min(fastest, performance.now() - startedAt);
+    fastest = Math.min(fastest, cpuMs() - startedAt);
   }
   return fastest;
 }

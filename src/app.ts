@@ -115,7 +115,11 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const analyst = opens("analyst", await Analyst.open({ settings: analysis, store, annotate, registry, log, now }));
     const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
     const { events, detection: progress } = store;
-    const detector = opens("detector", await Detector.open({ events, progress, rulebook, raise, registry, log, now }));
+    const report: Intake["take"] = (reports) => intake.take(reports);
+    const detector = opens(
+      "detector",
+      await Detector.open({ events, progress, rulebook, raise, report, registry, log, now }),
+    );
 
     const hostnames = opens("hostnames", new Hostnames({ ...settings.hostnames, registry }));
     const flows = opens(

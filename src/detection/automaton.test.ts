@@ -1,11 +1,16 @@
 import * as fc from "fast-check";
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { Automaton } from "./automaton.ts";
+import { Automaton, CacheRoom } from "./automaton.ts";
 
 const AMPLE = 1e9;
-const found = (pattern: string, text: string, flags = 0) =>
-  new Automaton(RE2JS.compile(pattern, flags)).test(text, { steps: AMPLE });
+const room = new CacheRoom();
+
+function searchAll(automaton: Automaton, patterns: number, text: string): boolean[] {
+  const found = new Uint8Array(patterns);
+  expect(automaton.search(text, { steps: AMPLE }, found)).toBe(true);
+  return Array.from(found, (mark) => mark === 1);
+}
 
 const atom = fc.constantFrom(
   ..."abk1 _\\n".split(""),
@@ -49,20 +54,57 @@ const text = fc
   .array(fc.constantFrom(..."aabbk1 _\n", "K", "ſ", "é", "😀", "\ud83d", "K", "\0"), { maxLength: 60 })
   .map((chars) => chars.join(""));
 
+function compiled(source: string, ignoreCase: boolean): RE2JS | undefined {
+  try {
+    return RE2JS.compile(source, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
+  } catch {
+    return undefined;
+  }
+}
+
 test("finds what the library finds, with and without case", () => {
   fc.assert(
     fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 5 }), fc.boolean(), (source, texts, ignoreCase) => {
-      let compiled: RE2JS;
-      try {
-        compiled = RE2JS.compile(source, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
-      } catch {
-        return fc.pre(false);
-      }
-      const automaton = new Automaton(compiled);
-      for (const subject of texts) expect(automaton.test(subject, { steps: AMPLE })).toBe(compiled.test(subject));
+      const own = compiled(source, ignoreCase);
+      if (!own) return fc.pre(false);
+      const automaton = new Automaton([own], room);
+      for (const subject of texts) expect(searchAll(automaton, 1, subject)).toEqual([own.test(subject)]);
     }),
     { numRuns: 1500 },
   );
+});
+
+test("finds of several patterns together what the library finds of each", () => {
+  const sources = fc.array(fc.tuple(pattern, fc.boolean()), { minLength: 2, maxLength: 8 });
+  fc.assert(
+    fc.property(sources, fc.array(text, { minLength: 1, maxLength: 5 }), (list, texts) => {
+      const patterns = list.flatMap(([source, ignoreCase]) => compiled(source, ignoreCase) ?? []);
+      const automaton = new Automaton(patterns, room);
+      for (const subject of texts)
+        expect(searchAll(automaton, patterns.length, subject)).toEqual(patterns.map((each) => each.test(subject)));
+    }),
+    { numRuns: 700 },
+  );
+});
+
+test("finds the same where a text leads to more states than are cached, and goes on after that", () => {
+  const sources = ["(?:a|b)*a(?:a|b){12}c", "b(?:a|b){11}d$", "e\\b", "é"];
+  const patterns = sources.map((source) => RE2JS.compile(source));
+  const automaton = new Automaton(patterns, room);
+  let seed = 1;
+  const letters = Array.from({ length: 20_000 }, () => "ab"[(seed = (seed * 48_271) % 2_147_483_647) & 1]).join("");
+  for (const end of ["c", "d", "e", "é", "ee", `${"a".repeat(13)}c e é ${"b".repeat(12)}d`]) {
+    const subject = letters + end;
+    expect(searchAll(automaton, 4, subject), end).toEqual(patterns.map((each) => each.test(subject)));
+  }
+});
+
+test("finds the same with more classes of characters than a cache begins with", () => {
+  const signs = Array.from({ length: 120 }, (_, i) => String.fromCodePoint(0x4e00 + 3 * i));
+  const patterns = signs.map((sign) => RE2JS.compile(`${sign}x`));
+  const automaton = new Automaton(patterns, room);
+  const subject = signs.map((sign, i) => (i % 3 === 0 ? `${sign}x` : sign)).join("");
+  expect(searchAll(automaton, 120, subject)).toEqual(signs.map((_, i) => i % 3 === 0));
 });
 
 test.each([
@@ -72,13 +114,13 @@ test.each([
   ["(?:^a|b$)\\b", "ab", true],
   ["", "anything", true],
 ])("%s in a text of its own", (source, subject, expected) => {
-  expect(found(source, subject)).toBe(expected);
+  expect(searchAll(new Automaton([RE2JS.compile(source)], room), 1, subject)).toEqual([expected]);
 });
 
 test("stops when what may be spent is spent, wherever that is", () => {
-  const automaton = new Automaton(RE2JS.compile("a.{400}x$"));
+  const automaton = new Automaton([RE2JS.compile("a.{400}x$")], room);
   const purse = { steps: 100_000 };
-  expect(automaton.test("ab".repeat(30_000), purse)).toBeUndefined();
+  expect(automaton.search("ab".repeat(30_000), purse, new Uint8Array(1))).toBe(false);
   expect(purse.steps).toBeGreaterThan(-100_000);
-  expect(automaton.test(`a${"b".repeat(400)}x`, { steps: AMPLE })).toBe(true);
+  expect(searchAll(automaton, 1, `a${"b".repeat(400)}x`)).toEqual([true]);
 });

@@ -1,299 +1,291 @@
 import type { RE2JS } from "re2js";
+import { EDGE, KINDS, LATIN1_MAX, Nfa, type Purse } from "./nfa.ts";
 
-// Runs a compiled RE2 pattern over a text with all its states as bits of a few words: each character costs the same few
-// operations whatever the text is, and they are counted, so that it can stop. The library's own engines build states of
-// which a pattern may have very many, and take seconds for some on one large field.
+// Looks for several compiled RE2 patterns in one pass over a text. Sets of states that the text leads to are cached with
+// their transitions (a lazily built DFA), so that most characters cost one lookup however many patterns there are. A text that
+// leads to ever new sets of states runs uncached from there on: slower, but never by more than the patterns are long.
 
-/** The library's program: instructions of which some take a character and others only lead on. */
-interface Program {
-  readonly inst: readonly Instruction[];
-  readonly start: number;
-}
+/** Memory for the cached states of one automaton. */
+const CACHE_BYTES_MAX = 512 * 1024;
+/** Memory for those of all automatons of a room together. */
+const ROOM_BYTES_MAX = 64 * 1024 * 1024;
+/** Characters that each cached state must have served since the cache was last emptied to be worth building anew. */
+const CHARACTERS_PER_STATE_MIN = 10;
+const CLASSES_AT_FIRST = 32;
+const STATE_OVERHEAD_BYTES = 160;
 
-interface Instruction {
-  readonly op: number;
-  readonly out: number;
-  readonly arg: number;
-  readonly runes: Int32Array;
-  matchRune(rune: number): boolean;
-}
-
-/** The library's partition of characters: those of one class are the same to every instruction. */
-interface Classes {
-  readonly latin1Class: Int32Array;
-  runeClass(rune: number): number;
-}
-
-const ALT = 1;
-const ALT_MATCH = 2;
-const CAPTURE = 3;
-const EMPTY_WIDTH = 4;
-const MATCH = 6;
-const NOP = 7;
-const RUNE = 8;
-const RUNE1 = 9;
-const RUNE_ANY = 10;
-const RUNE_ANY_NOT_NEWLINE = 11;
-
-const BEGIN_LINE = 1;
-const END_LINE = 2;
-const BEGIN_TEXT = 4;
-const END_TEXT = 8;
-const WORD_BOUNDARY = 16;
-const NO_WORD_BOUNDARY = 32;
-const NEWLINE = 10;
-const NONE = -1;
-const LATIN1_MAX = 255;
 /**
- * What things cost, in steps of about a nanosecond: a character, a word of
- * states, and a state that leads elsewhere than to the next.
+ * Costs in steps of about a nanosecond: a character whose transition is cached, one beyond Latin-1, and a state that is added
+ * to the cache.
  */
-const CHARACTER_STEPS = 24;
-const WORD_STEPS = 8;
-const WAY_STEPS = 12;
+const HIT_STEPS = 6;
+const FOREIGN_STEPS = 18;
+const INTERN_STEPS = 250;
+const INTERN_WORD_STEPS = 8;
 
-/** What may still be spent; whoever spends takes it off. */
-export interface Purse {
-  steps: number;
-}
+const DONE = 0;
+const EXHAUSTED = -1;
+const UNCACHED = -2;
+const WIDENED = -3;
 
-/** Where the automaton may go from each state, between two characters of certain kinds. */
-interface Ways {
-  readonly conditions: number;
-  readonly start: Int32Array;
-  readonly startMatches: boolean;
-  /** States that lead to the next one and nowhere else: all of them move on by one shift. */
-  readonly simple: Int32Array;
-  readonly others: (Way | undefined)[];
-}
+/** Counts the memory of all caches; when they need too much together, all but the one that grows are emptied. */
+export class CacheRoom {
+  readonly #users = new Map<object, { bytes: number; empty: () => void }>();
+  #bytes = 0;
 
-interface Way {
-  readonly states: Int32Array;
-  readonly matches: boolean;
+  grow(user: object, bytes: number, empty: () => void): void {
+    const entry = this.#users.get(user) ?? { bytes: 0, empty };
+    this.#users.set(user, entry);
+    entry.bytes += bytes;
+    this.#bytes += bytes;
+    if (this.#bytes <= ROOM_BYTES_MAX) return;
+    for (const [other, { empty: emptyOther }] of this.#users) if (other !== user) emptyOther();
+  }
+
+  leave(user: object): void {
+    this.#bytes -= this.#users.get(user)?.bytes ?? 0;
+    this.#users.delete(user);
+  }
 }
 
 export class Automaton {
-  readonly #program: Program;
-  readonly #classes: Classes;
-  /** Instructions that take a character, in the order of the program, and the number of each among them. */
-  readonly #states: readonly Instruction[];
-  readonly #numbers: Int32Array;
-  readonly #words: number;
-  /** Conditions between two characters that the pattern has: only these need to be known. */
-  readonly #conditions: number;
-  readonly #hasWords: boolean;
-  readonly #characterSteps: number;
-  readonly #ways: (Ways | undefined)[] = [];
-  /** For each class of characters the states that take them. */
-  readonly #takers: (Int32Array | undefined)[] = [];
-  readonly #visited: Int32Array;
-  #visit = 0;
+  readonly #nfa: Nfa;
+  readonly #room: CacheRoom;
+  /** Slots of a state: one for each class of characters, and in patterns with assertions for each kind that may follow. */
+  readonly #kinds: number;
+  #classCapacity = CLASSES_AT_FIRST;
+  readonly #latin1 = new Int32Array(LATIN1_MAX + 1).fill(-1);
+  /** Targets by state and slot: 0 while unknown, otherwise twice the state, plus one where entering it completes a pattern. */
+  #targets = new Int32Array(0);
+  #bits = new Int32Array(0);
+  readonly #ids = new Map<string, number>();
+  /** By state, the patterns that entering it completes. */
+  #completed: (readonly number[])[] = [];
+  readonly #initial = new Int32Array(KINDS);
+  #charactersServed = 0;
+  #scratch: Int32Array;
+  #otherScratch: Int32Array;
 
-  constructor(pattern: RE2JS) {
-    const program: Program = pattern.re2Input.prog;
-    this.#program = program;
-    this.#classes = (pattern.re2Input as unknown as { readonly dfa: Classes }).dfa;
-    this.#states = program.inst.filter(({ op }) => op >= RUNE && op <= RUNE_ANY_NOT_NEWLINE);
-    this.#numbers = new Int32Array(program.inst.length);
-    for (let i = 0, number = 0; i < program.inst.length; i++) {
-      if (this.#states[number] === program.inst[i]) this.#numbers[i] = number++;
+  constructor(patterns: readonly RE2JS[], room: CacheRoom) {
+    this.#nfa = new Nfa(patterns);
+    this.#room = room;
+    this.#kinds = this.#nfa.isConditional ? KINDS : 1;
+    this.#scratch = new Int32Array(this.#nfa.words);
+    this.#otherScratch = new Int32Array(this.#nfa.words);
+    this.#completed = [[]];
+  }
+
+  /** What a character costs at least when nothing is cached. */
+  get uncachedSteps(): number {
+    return this.#nfa.characterSteps;
+  }
+
+  /**
+   * Marks each pattern that is found in the text. False when the purse ran out first: what is marked was found, and nothing
+   * is known of the others.
+   */
+  search(text: string, purse: Purse, found: Uint8Array): boolean {
+    for (;;) {
+      const outcome = this.#search(text, purse, found);
+      if (outcome !== WIDENED) return outcome !== EXHAUSTED;
     }
-    this.#words = Math.max(1, Math.ceil(this.#states.length / 32));
-    this.#conditions = program.inst.reduce((all, { op, arg }) => (op === EMPTY_WIDTH ? all | arg : all), 0);
-    this.#hasWords = (this.#conditions & (WORD_BOUNDARY | NO_WORD_BOUNDARY)) !== 0;
-    const asked = this.#hasWords ? 2 * CHARACTER_STEPS : CHARACTER_STEPS;
-    this.#characterSteps = asked + (this.#words === 1 ? 0 : WORD_STEPS * this.#words);
-    this.#visited = new Int32Array(program.inst.length);
   }
 
-  /** Whether the pattern is found in the text; undefined when the purse was empty before that was known. */
-  test(text: string, purse: Purse): boolean | undefined {
-    return this.#words === 1 ? this.#testNarrow(text, purse) : this.#testWide(text, purse);
+  /** Gives its memory back; it can still be used. */
+  empty(): void {
+    this.#room.leave(this);
+    this.#targets = new Int32Array(0);
+    this.#bits = new Int32Array(0);
+    this.#ids.clear();
+    this.#completed = [[]];
+    this.#initial.fill(0);
+    this.#charactersServed = 0;
   }
 
-  /** Most patterns have no more states than a word has bits. */
-  #testNarrow(text: string, purse: Purse): boolean | undefined {
+  #search(text: string, purse: Purse, found: Uint8Array): number {
     const { length } = text;
-    const { latin1Class } = this.#classes;
-    const takers = this.#takers;
-    const isConditional = this.#conditions !== 0;
-    let following = length > 0 ? runeAt(text, 0) : NONE;
-    let ways = this.#waysBetween(NONE, following, purse);
-    if (ways.startMatches) return true;
-    let now = ways.start[0]!;
+    const { kinds } = this.#nfa;
+    const isConditional = this.#kinds > 1;
+    const stride = this.#stride;
+    const latin1 = this.#latin1;
+    const left = { patterns: this.#nfa.patterns };
+    for (const mark of found) left.patterns -= mark;
+    let code = length > 0 ? runeAt(text, 0) : 0;
+    let character = length > 0 ? this.#classOf(code, purse) : 0;
+    if (character < 0) return WIDENED;
+    const first = length > 0 ? kinds[character]! : EDGE;
+    let target = this.#initial[first]! || this.#begin(first, purse);
+    if (purse.steps < 0) return EXHAUSTED;
+    if ((target & 1) !== 0 && this.#mark(target >> 1, found, left)) return DONE;
+    let targets = this.#targets;
+    let state = target >> 1;
+    let counted = 0;
     for (let at = 0; at < length;) {
-      const rune = following;
-      at += rune > 0xffff ? 2 : 1;
-      following = at < length ? runeAt(text, at) : NONE;
-      if (isConditional) {
-        ways = this.#waysBetween(rune, following, purse);
-        if (ways.startMatches) return true;
+      at += code > 0xffff ? 2 : 1;
+      let next = 0;
+      if (at < length) {
+        code = text.charCodeAt(at);
+        next = code <= LATIN1_MAX ? latin1[code]! : -1;
+        if (next < 0) {
+          code = runeAt(text, at);
+          next = this.#classOf(code, purse);
+          if (next < 0) return WIDENED;
+        }
       }
-      if ((purse.steps -= this.#characterSteps) < 0) return undefined;
-      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#foreignClass(rune, purse);
-      const taken = now & (takers[kind] ?? this.#takersOf(kind, rune, purse))[0]!;
-      now = ways.start[0]!;
-      if (taken === 0) continue;
-      const shifted = taken & ways.simple[0]!;
-      now |= shifted << 1;
-      for (let rest = taken ^ shifted; rest !== 0; rest &= rest - 1) {
-        const way = this.#wayFrom(31 - Math.clz32(rest & -rest), ways, purse);
-        if (way.matches) return true;
-        purse.steps -= WAY_STEPS;
-        now |= way.states[0]!;
+      const following = !isConditional ? 0 : at < length ? kinds[next]! : EDGE;
+      const slot = isConditional ? character * KINDS + following : character;
+      target = targets[state * stride + slot]!;
+      if (target === 0) {
+        this.#charactersServed += at - counted;
+        purse.steps -= (at - counted) * HIT_STEPS;
+        counted = at;
+        target = this.#miss(state, character, following, purse);
+        if (target === EXHAUSTED) return EXHAUSTED;
+        if (target === UNCACHED) return this.#runUncached(text, at, purse, found, left);
+        targets = this.#targets;
       }
+      if ((target & 1) !== 0 && this.#mark(target >> 1, found, left)) break;
+      state = target >> 1;
+      character = next;
     }
-    return false;
+    this.#charactersServed += length - counted;
+    purse.steps -= (length - counted) * HIT_STEPS;
+    return DONE;
   }
 
-  #testWide(text: string, purse: Purse): boolean | undefined {
+  /** From a place on, with the states before it in the scratch, without caching anything. */
+  #runUncached(text: string, from: number, purse: Purse, found: Uint8Array, left: { patterns: number }): number {
     const { length } = text;
-    const words = this.#words;
-    const { latin1Class } = this.#classes;
-    const takersOf = this.#takers;
-    const isConditional = this.#conditions !== 0;
-    let following = length > 0 ? runeAt(text, 0) : NONE;
-    let ways = this.#waysBetween(NONE, following, purse);
-    if (ways.startMatches) return true;
-    let now = new Int32Array(ways.start);
-    let next = new Int32Array(words);
-    for (let at = 0; at < length;) {
-      const rune = following;
-      at += rune > 0xffff ? 2 : 1;
-      following = at < length ? runeAt(text, at) : NONE;
-      if (isConditional) {
-        ways = this.#waysBetween(rune, following, purse);
-        if (ways.startMatches) return true;
+    const nfa = this.#nfa;
+    const { kinds } = nfa;
+    const latin1 = this.#latin1;
+    let now = this.#scratch;
+    let next = this.#otherScratch;
+    if (this.#markAll(nfa.completed, nfa.completedCount, found, left)) return DONE;
+    let code = from < length ? runeAt(text, from) : 0;
+    let character = from < length ? nfa.classOf(code, purse) : 0;
+    for (let at = from; at < length;) {
+      at += code > 0xffff ? 2 : 1;
+      let after = 0;
+      if (at < length) {
+        code = runeAt(text, at);
+        after = code <= LATIN1_MAX ? latin1[code]! : -1;
+        if (after < 0) {
+          purse.steps -= FOREIGN_STEPS;
+          after = nfa.classOf(code, purse);
+        }
       }
-      if ((purse.steps -= this.#characterSteps) < 0) return undefined;
-      const kind = rune <= LATIN1_MAX ? latin1Class[rune]! : this.#foreignClass(rune, purse);
-      const takers = takersOf[kind] ?? this.#takersOf(kind, rune, purse);
-      const { start, simple } = ways;
-      // What the highest bit of a word moves on to is the lowest of the next.
-      let carried = 0;
-      let others = 0;
-      for (let word = 0; word < words; word++) {
-        const taken = now[word]! & takers[word]!;
-        const shifted = taken & simple[word]!;
-        next[word] = start[word]! | (shifted << 1) | carried;
-        carried = shifted >>> 31;
-        others |= taken ^ shifted;
-      }
-      if (others !== 0) {
-        const done = this.#takeOthers(now, next, takers, ways, purse);
-        if (done) return true;
-        if (purse.steps < 0) return undefined;
-      }
+      nfa.move(now, next, character, at < length ? kinds[after]! : EDGE, purse);
+      if (purse.steps < 0) return EXHAUSTED;
+      if (nfa.completedCount > 0 && this.#markAll(nfa.completed, nfa.completedCount, found, left)) return DONE;
       const last = now;
       now = next;
       next = last;
+      character = after;
     }
-    return false;
+    return DONE;
   }
 
-  #foreignClass(rune: number, purse: Purse): number {
-    purse.steps -= CHARACTER_STEPS;
-    return this.#classes.runeClass(rune);
+  get #stride(): number {
+    return this.#classCapacity * this.#kinds;
   }
 
-  /** Adds where those states lead that do not just lead to the next. Whether one of them completes a match. */
-  #takeOthers(now: Int32Array, next: Int32Array, takers: Int32Array, ways: Ways, purse: Purse): boolean {
-    const words = this.#words;
-    for (let word = 0; word < words; word++) {
-      for (let rest = now[word]! & takers[word]! & ~ways.simple[word]!; rest !== 0; rest &= rest - 1) {
-        const { matches, states } = this.#wayFrom(word * 32 + 31 - Math.clz32(rest & -rest), ways, purse);
-        if (matches) return true;
-        if ((purse.steps -= WAY_STEPS + WORD_STEPS * words) < 0) return false;
-        for (let i = 0; i < words; i++) next[i]! |= states[i]!;
-      }
+  /** -1 when there are more classes than the cache has slots for: it was emptied, and the search begins again. */
+  #classOf(rune: number, purse: Purse): number {
+    if (rune > LATIN1_MAX) purse.steps -= FOREIGN_STEPS;
+    const known = this.#nfa.classOf(rune, purse);
+    if (known >= this.#classCapacity) {
+      this.empty();
+      this.#classCapacity *= 2;
+      return -1;
     }
-    return false;
+    if (rune <= LATIN1_MAX) this.#latin1[rune] = known;
+    return known;
   }
 
-  #wayFrom(state: number, ways: Ways, purse: Purse): Way {
-    return ways.others[state] ?? this.#explore(state, ways, purse);
-  }
-
-  #explore(state: number, { conditions, simple, others }: Ways, purse: Purse): Way {
-    const way = this.#reach(this.#states[state]!.out, conditions, purse);
-    if (!way.matches && isOnly(way.states, state + 1)) simple[state >>> 5]! |= 1 << (state & 31);
-    else others[state] = way;
-    return way;
-  }
-
-  #waysBetween(before: number, after: number, purse: Purse): Ways {
-    // Within a line, and where words do not matter, there is nothing to find out.
-    const isPlain = !this.#hasWords && before > NEWLINE && after > NEWLINE;
-    const conditions = isPlain ? 0 : conditionsBetween(before, after) & this.#conditions;
-    return this.#ways[conditions] ?? this.#explored(conditions, purse);
-  }
-
-  #explored(conditions: number, purse: Purse): Ways {
-    const { states, matches } = this.#reach(this.#program.start, conditions, purse);
-    const simple = new Int32Array(this.#words);
-    return (this.#ways[conditions] = { conditions, start: states, startMatches: matches, simple, others: [] });
-  }
-
-  /** The states that can be reached from an instruction without taking a character. */
-  #reach(from: number, conditions: number, purse: Purse): Way {
-    const states = new Int32Array(this.#words);
-    const visit = ++this.#visit;
-    let matches = false;
-    const open = [from];
-    while (open.length > 0) {
-      const at = open.pop()!;
-      if (this.#visited[at] === visit) continue;
-      this.#visited[at] = visit;
-      purse.steps -= 2;
-      const { op, out, arg } = this.#program.inst[at]!;
-      if (op === ALT || op === ALT_MATCH) open.push(arg, out);
-      else if (op === CAPTURE || op === NOP) open.push(out);
-      else if (op === EMPTY_WIDTH) {
-        if ((arg & ~conditions) === 0) open.push(out);
-      } else if (op === MATCH) matches = true;
-      else if (op >= RUNE && op <= RUNE_ANY_NOT_NEWLINE) {
-        const number = this.#numbers[at]!;
-        states[number >>> 5]! |= 1 << (number & 31);
-      }
+  #begin(first: number, purse: Purse): number {
+    this.#nfa.begin(first, this.#scratch, purse);
+    let target = this.#intern(purse);
+    if (target === 0) {
+      this.empty();
+      target = this.#intern(purse);
     }
-    return { states, matches };
+    return (this.#initial[first] = target);
   }
 
-  #takersOf(kind: number, rune: number, purse: Purse): Int32Array {
-    const takers = new Int32Array(this.#words);
-    for (const [number, instruction] of this.#states.entries()) {
-      if (takes(instruction, rune)) takers[number >>> 5]! |= 1 << (number & 31);
+  #miss(state: number, character: number, following: number, purse: Purse): number {
+    const { words } = this.#nfa;
+    const now = this.#otherScratch;
+    for (let i = 0; i < words; i++) now[i] = this.#bits[state * words + i]!;
+    this.#nfa.move(now, this.#scratch, character, following, purse);
+    if (purse.steps < 0) return EXHAUSTED;
+    const target = this.#intern(purse);
+    if (target !== 0) {
+      const slot = this.#kinds === 1 ? character : character * KINDS + following;
+      this.#targets[state * this.#stride + slot] = target;
+      return target;
     }
-    purse.steps -= this.#states.length * 4;
-    return (this.#takers[kind] = takers);
+    if (this.#charactersServed < this.#ids.size * CHARACTERS_PER_STATE_MIN) return UNCACHED;
+    this.empty();
+    return this.#intern(purse);
+  }
+
+  /** The target for the states in the scratch; 0 when the cache is full. */
+  #intern(purse: Purse): number {
+    const { words } = this.#nfa;
+    const completed = this.#nfa.completed.slice(0, this.#nfa.completedCount);
+    const key = keyOf(this.#scratch, completed);
+    const known = this.#ids.get(key);
+    purse.steps -= INTERN_STEPS / 2;
+    if (known !== undefined) return known;
+    const id = this.#ids.size + 1;
+    const stride = this.#stride;
+    const bytes = (stride + 3 * words) * 4 + STATE_OVERHEAD_BYTES;
+    if (id > 1 && id * bytes > CACHE_BYTES_MAX) return 0;
+    purse.steps -= INTERN_STEPS + INTERN_WORD_STEPS * words + stride / 4;
+    if ((id + 1) * stride > this.#targets.length) {
+      this.#targets = grown(this.#targets, stride * Math.max(4, id * 2));
+      this.#bits = grown(this.#bits, words * Math.max(4, id * 2));
+    }
+    this.#room.grow(this, bytes, () => this.empty());
+    this.#bits.set(this.#scratch, id * words);
+    this.#completed[id] = completed.length === 0 ? NONE : [...new Set(completed)];
+    const target = id * 2 + (completed.length > 0 ? 1 : 0);
+    this.#ids.set(key, target);
+    return target;
+  }
+
+  #mark(state: number, found: Uint8Array, left: { patterns: number }): boolean {
+    const completed = this.#completed[state]!;
+    return this.#markAll(completed, completed.length, found, left);
+  }
+
+  /** Whether every pattern has been found now. */
+  #markAll(completed: readonly number[], count: number, found: Uint8Array, left: { patterns: number }): boolean {
+    for (let i = 0; i < count; i++) {
+      const pattern = completed[i]!;
+      left.patterns -= 1 - found[pattern]!;
+      found[pattern] = 1;
+    }
+    return left.patterns === 0;
   }
 }
 
-function takes(instruction: Instruction, rune: number): boolean {
-  if (instruction.op === RUNE_ANY) return true;
-  if (instruction.op === RUNE_ANY_NOT_NEWLINE) return rune !== NEWLINE;
-  return instruction.op === RUNE1 ? rune === instruction.runes[0] : instruction.matchRune(rune);
+const NONE: readonly number[] = [];
+
+function keyOf(states: Int32Array, completed: readonly number[]): string {
+  const halves = new Uint16Array(states.buffer, states.byteOffset, states.length * 2);
+  const key = String.fromCharCode.apply(null, halves as unknown as number[]);
+  return completed.length === 0 ? key : `${key}|${[...new Set(completed)].sort((a, b) => a - b).join()}`;
 }
 
-function isOnly(states: Int32Array, state: number): boolean {
-  return states.every((word, i) => word === (i === state >>> 5 ? 1 << (state & 31) : 0));
+function grown(array: Int32Array, length: number): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(length);
+  larger.set(array);
+  return larger;
 }
 
 function runeAt(text: string, at: number): number {
   const code = text.charCodeAt(at);
   return (code & 0xfc00) === 0xd800 ? text.codePointAt(at)! : code;
-}
-
-function conditionsBetween(before: number, after: number): number {
-  let conditions = isWord(before) === isWord(after) ? NO_WORD_BOUNDARY : WORD_BOUNDARY;
-  if (before === NONE) conditions |= BEGIN_TEXT | BEGIN_LINE;
-  else if (before === NEWLINE) conditions |= BEGIN_LINE;
-  if (after === NONE) conditions |= END_TEXT | END_LINE;
-  else if (after === NEWLINE) conditions |= END_LINE;
-  return conditions;
-}
-
-/** In ASCII, as RE2 has it. */
-function isWord(rune: number): boolean {
-  return (rune >= 48 && rune <= 57) || (rune >= 65 && rune <= 90) || rune === 95 || (rune >= 97 && rune <= 122);
 }

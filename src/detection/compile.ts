@@ -3,32 +3,34 @@ import { foldCase } from "../lib/text.ts";
 import { OPERATORS, type Condition, type FieldTest, type Scalar } from "../model/condition.ts";
 import type { FieldValue } from "../model/field.ts";
 import type { Facts } from "./facts.ts";
-import { compileRegex, type PatternBudget } from "./regex.ts";
+import type { Patterns } from "./patterns.ts";
+import { compileRegex } from "./regex.ts";
 
 // Conditions as closures over the facts of one event. What they mean is said by compileCondition of the model; here the
 // same answers are reached faster: fields are read, folded and parsed once, whatever number of rules asks.
 
 export type Predicate = () => boolean;
 
-/** What a compiled condition was made with; whoever made it gives the slots back when it is no longer needed. */
+/** What a compiled condition was made with; whoever made it calls the releases when it is no longer needed. */
 export interface Workshop {
   readonly facts: Facts;
-  readonly budget: PatternBudget;
-  readonly slots: number[];
+  readonly patterns: Patterns;
+  readonly releases: (() => void)[];
 }
 
-export function compile(condition: Condition, workshop: Workshop): Predicate {
+/** `isWanted` is false below an odd number of `not`: there, the rule gains by a test that does not hold. */
+export function compile(condition: Condition, workshop: Workshop, isWanted = true): Predicate {
   switch (condition.kind) {
     case "all":
-      return allOf(condition.of.map((part) => compile(part, workshop)));
+      return allOf(condition.of.map((part) => compile(part, workshop, isWanted)));
     case "any":
-      return anyOf(condition.of.map((part) => compile(part, workshop)));
+      return anyOf(condition.of.map((part) => compile(part, workshop, isWanted)));
     case "not": {
-      const part = compile(condition.of, workshop);
+      const part = compile(condition.of, workshop, !isWanted);
       return () => !part();
     }
     case "test":
-      return compileTest(condition, workshop);
+      return compileTest(condition, workshop, isWanted);
   }
 }
 
@@ -50,10 +52,10 @@ function anyOf(parts: readonly Predicate[]): Predicate {
   };
 }
 
-function compileTest(test: FieldTest, { facts, budget, slots }: Workshop): Predicate {
+function compileTest(test: FieldTest, { facts, patterns, releases }: Workshop, isWanted: boolean): Predicate {
   const slotOf = (path: string) => {
     const slot = facts.acquire(path);
-    slots.push(slot);
+    releases.push(() => facts.release(slot));
     return slot;
   };
   const { operator: name, value, ignoreCase } = test;
@@ -82,12 +84,15 @@ function compileTest(test: FieldTest, { facts, budget, slots }: Workshop): Predi
       const ranges = texts(value).map((network) => parseCidr(network)!);
       return () => facts.addresses(slot).some((address) => ranges.some((range) => rangeHolds(range, address)));
     }
-    case "regex":
-      return compileRegex(texts(value), ignoreCase, {
+    case "regex": {
+      const tests = texts(value).map((pattern) => patterns.acquire(test.field, pattern, ignoreCase));
+      for (const each of tests) releases.push(() => each.release());
+      return compileRegex(tests, patterns, {
         values: () => facts.values(slot),
         guarded: () => facts.guarded(slot),
-        budget,
+        isWanted,
       });
+    }
     case "equals_field":
     case "contains_field":
     case "starts_with_field":

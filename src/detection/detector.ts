@@ -11,10 +11,12 @@ import {
   type Detected,
   type DetectionStore,
   type EventStore,
+  type NewEvent,
   type StoredEvent,
 } from "../store/store.ts";
 import { fillRules, later, type Refusal } from "./filling.ts";
 import type { Rulebook, RuleChange } from "./rulebook.ts";
+import { UndecidedReports, type Undecided } from "./undecided.ts";
 import type { DetectionApi } from "./worker.ts";
 
 // Follows the events in the order of arrival and runs the rules over them. What was found and how far it has come become
@@ -33,7 +35,6 @@ const RETRY_MS = [50, 200, 1000, 5000];
 const ATTEMPTS_PER_WARNING = 120;
 /** How long a change of rules waits for the events that came before it; a detection that lags further is not waited for. */
 const SETTLE_MS_MAX = 2000;
-const WARN_EVERY_MS = 600_000;
 
 export interface DetectorOptions {
   readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
@@ -41,6 +42,8 @@ export interface DetectorOptions {
   readonly rulebook: Rulebook;
   /** Makes alerts of findings, and the progress durable with them. */
   readonly raise: (findings: readonly Finding[], detected: Detected | undefined) => Promise<void>;
+  /** Stores events that detection has to report about itself; one whose token is known is stored already. */
+  readonly report: (events: readonly NewEvent[]) => Promise<void>;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -62,8 +65,7 @@ export class Detector {
   readonly #findings: Finding[] = [];
   readonly #matches: Matches[] = [];
   readonly #seen = new Map<string, Seen>();
-  /** Rules whose patterns were given up, and when that was last said. There are no more of these than there are rules. */
-  readonly #warnedAt = new Map<string, number>();
+  readonly #undecidedReports = new UndecidedReports();
   #lastCommitAt = 0;
   #lagSince: number | undefined;
   #isReady = false;
@@ -162,8 +164,8 @@ export class Detector {
     this.#counters.seconds.observe((performance.now() - startedAt) / 1000);
     this.#counters.events.inc(chunk.length);
     this.#counters.findings.inc(outcome.findings.length);
+    await this.#report(outcome.undecided);
     this.#position = chunk.at(-1)!.id;
-    for (const ruleId of outcome.givenUp) this.#warnOf(ruleId);
     this.#matches.push(...outcome.matches);
     for (const row of outcome.seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     const isDue = this.#now() - this.#lastCommitAt >= PROGRESS_MS;
@@ -171,12 +173,20 @@ export class Detector {
     for (const told of this.#advanced.splice(0)) told();
   }
 
-  /** Now and then, for as long as it goes on. */
-  #warnOf(ruleId: string): void {
-    if (this.#now() - (this.#warnedAt.get(ruleId) ?? -Infinity) < WARN_EVERY_MS) return;
-    this.#warnedAt.set(ruleId, this.#now());
-    const rule = this.#options.rulebook.all().find(({ id }) => id === ruleId)?.name ?? ruleId;
-    this.#options.log.warn({ rule }, "patterns of the rule took too long on an event and were given up there");
+  /** Before the chunk counts as looked at: after a crash it is looked at again, and what was reported is not lost. */
+  async #report(undecided: readonly Undecided[]): Promise<void> {
+    for (const { events } of undecided) this.#counters.undecided.inc(events);
+    const reports = this.#undecidedReports.reportsOf(undecided, this.#now());
+    for (const { draft } of reports)
+      this.#options.log.warn({ ...draft.raw }, "a rule could not be decided on an event");
+    for (let attempt = 0; reports.length > 0; attempt++) {
+      try {
+        return await this.#options.report(reports);
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
+        await this.#rest(attempt, error, "reports of rules that could not be decided cannot be stored");
+      }
+    }
   }
 
   /** Tries until it is done. What fails for another reason than the store's stays to be committed with what comes next. */
@@ -335,6 +345,7 @@ interface Counters {
   readonly findings: Counter;
   readonly retries: Counter;
   readonly cut: Counter;
+  readonly undecided: Counter;
   readonly seconds: Histogram;
 }
 
@@ -370,6 +381,10 @@ function countersOf(registry: Registry, lagMs: () => number, thread: Thread<Dete
     cut: counter(
       "memory_cut_total",
       "Rules that do not remember all their matches from before a start: too many, or not to be read",
+    ),
+    undecided: counter(
+      "undecided_total",
+      "Times that a rule could not be decided on an event: a pattern was given up or saw a part of a value, and all else held",
     ),
     seconds: new Histogram({
       name: "tocsin_detection_chunk_seconds",

@@ -19,10 +19,11 @@ import { Attacks, CountedEvents, foldKeyOf, together, type Attack, type Fired } 
 import { describeFinding, describeSilence } from "./describe.ts";
 import { randomSeed, type Seed } from "./hash.ts";
 import { Matcher } from "./matcher.ts";
-import { PatternBudget } from "./regex.ts";
+import { Patterns } from "./patterns.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { Tracker, type Match } from "./tracker.ts";
+import { isCut, Tracker, type Match } from "./tracker.ts";
+import { UNDECIDED_TYPE, type Undecided } from "./undecided.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
@@ -49,8 +50,8 @@ export interface Outcome {
   readonly findings: Finding[];
   readonly matches: Matches[];
   readonly seen: SeenGroup[];
-  /** Rules whose patterns took too long on some event, so that they may have missed a match. */
-  readonly givenUp: string[];
+  /** Rules that may have missed a match, each once. */
+  readonly undecided: Undecided[];
 }
 
 interface Active {
@@ -63,7 +64,7 @@ interface Active {
   /** Numbers of the paths that the tracker (or the silences) and the folding need. */
   readonly valueSlots: readonly number[];
   readonly foldSlots: ReadonlyMap<string, number>;
-  readonly slots: readonly number[];
+  readonly releases: readonly (() => void)[];
   /** Of the matches of this batch. */
   readonly timesMs: number[];
   /** Matches that are counted together with those of the next events. */
@@ -95,10 +96,12 @@ export class Engine {
   readonly #seed: Seed;
   readonly #room: Room;
   readonly #facts = new Facts();
-  readonly #budget = new PatternBudget();
-  readonly #matcher = new Matcher<Active>(this.#facts, this.#budget);
+  readonly #patterns = new Patterns();
+  readonly #matcher = new Matcher<Active>(this.#facts, this.#patterns);
   readonly #active = new Map<string, Active>();
   readonly #counted = new CountedEvents();
+  /** Of this batch, by rule and reason. */
+  readonly #undecided = new Map<string, Undecided>();
   #late = 0;
   #cut = 0;
   #refused = 0;
@@ -116,12 +119,12 @@ export class Engine {
     if (kept) this.#takeOut(kept);
     else this.removeRule(rule.id);
     if (!rule.enabled) return;
-    const slots: number[] = [];
-    const workshop: Workshop = { facts: this.#facts, budget: this.#budget, slots };
+    const releases: (() => void)[] = [];
+    const workshop: Workshop = { facts: this.#facts, patterns: this.#patterns, releases };
     const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room });
     const slotOf = (path: string) => {
       const slot = this.#facts.acquire(path);
-      slots.push(slot);
+      releases.push(() => this.#facts.release(slot));
       return slot;
     };
     const active: Active = {
@@ -138,7 +141,7 @@ export class Engine {
       foldMs: parseDuration(rule.dedup.period)!,
       valueSlots: (rule.absence === null ? tracker.paths : groupPaths(rule)).map(slotOf),
       foldSlots: new Map(foldPaths(rule).map((path) => [path, slotOf(path)])),
-      slots,
+      releases,
       timesMs: [],
       waiting: [],
     };
@@ -166,10 +169,10 @@ export class Engine {
   }
 
   /** What it remembers is left as it is. */
-  #takeOut({ rule, slots }: Active): void {
+  #takeOut({ rule, releases }: Active): void {
     this.#active.delete(rule.id);
     this.#matcher.remove(rule.id);
-    for (const slot of slots) this.#facts.release(slot);
+    for (const release of releases) release();
   }
 
   /** Events in the order of arrival. Findings of one attack within them are one finding. */
@@ -183,7 +186,7 @@ export class Engine {
       for (let at = from; at < end; at++) {
         const event = events[at]!;
         this.#facts.turnTo(event);
-        this.#budget.renew();
+        this.#patterns.renew();
         for (const active of this.#matcher.match()) {
           if (!this.#isCounted(active, now)) continue;
           if (active.timesMs.length === 0) matched.push(active);
@@ -194,13 +197,15 @@ export class Engine {
           }
           active.timesMs.push(this.#facts.timestampMs);
         }
+        for (const active of this.#matcher.undecided)
+          if (this.#isCounted(active, now)) this.#noteUndecided(active, "patterns");
       }
       for (const active of waiting.splice(0)) this.#count(active, now, attacks);
     }
     const findings = attacks.all.map(findingOf);
-    const givenUp = Array.from(this.#matcher.givenUp, ({ rule }) => rule.id);
-    this.#matcher.givenUp.clear();
-    return { findings, matches: matched.map(takeMatches), seen: matched.flatMap(takeSeen), givenUp };
+    const undecided = [...this.#undecided.values()];
+    this.#undecided.clear();
+    return { findings, matches: matched.map(takeMatches), seen: matched.flatMap(takeSeen), undecided };
   }
 
   /**
@@ -212,7 +217,7 @@ export class Engine {
     if (!active || active.silences) return;
     for (const event of events) {
       this.#facts.turnTo(event);
-      this.#budget.renew();
+      this.#patterns.renew();
       if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id)))
         active.waiting.push(this.#matchOf(active));
     }
@@ -239,7 +244,7 @@ export class Engine {
       }
       seen.push(...takeSeen(active));
     }
-    return { findings, matches: [], seen, givenUp: [] };
+    return { findings, matches: [], seen, undecided: [] };
   }
 
   metrics(): Record<string, number> {
@@ -264,7 +269,7 @@ export class Engine {
       values_cut: cut,
       absences_waited_for: waited,
       absences_refused: refused,
-      patterns_skipped: this.#budget.skipped,
+      patterns_skipped: this.#patterns.givenUp,
       ...this.#matcher.metrics(),
     };
   }
@@ -291,15 +296,37 @@ export class Engine {
   #matchOf(active: Active): Counted {
     const { event, timestampMs } = this.#facts;
     let steps = 0;
-    for (let i = 0; i < active.steps.length; i++) if (active.steps[i]!()) steps |= 1 << i;
+    for (let i = 0; i < active.steps.length; i++) if (this.#isStep(active, active.steps[i]!)) steps |= 1 << i;
     return { key: event.id, timestampMs, values: this.#valuesOf(active), steps, event };
+  }
+
+  #isStep(active: Active, step: Predicate): boolean {
+    const { uncertain } = this.#patterns;
+    if (step()) return true;
+    if (this.#patterns.uncertain > uncertain && this.#patterns.couldHold(step)) this.#noteUndecided(active, "patterns");
+    return false;
+  }
+
+  /** An event that reports this is never reported itself. */
+  #noteUndecided(
+    { rule }: Active,
+    reason: Undecided["reason"],
+    { id: eventId, type }: Event = this.#facts.event,
+  ): void {
+    if (type === UNDECIDED_TYPE) return;
+    const key = `${rule.id} ${reason}`;
+    const known = this.#undecided.get(key);
+    if (known) known.events++;
+    else this.#undecided.set(key, { ruleId: rule.id, ruleName: rule.name, reason, eventId, events: 1 });
   }
 
   /** The matches that have gathered; where no attacks are wanted, they are only remembered. */
   #count(active: Active, now: number, attacks: Attacks<Beginning> | undefined): void {
     const { rule, tracker, foldMs, foldSlots } = active;
     const facts = this.#facts;
-    tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
+    const waiting = active.waiting.splice(0);
+    const { cut } = tracker;
+    tracker.add(waiting, now, (firings, { event }) => {
       // Groups keep their alerts apart unless the rule says what does.
       const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
       if (!attacks && !seesAgain) return;
@@ -317,6 +344,8 @@ export class Engine {
         attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
       }
     });
+    if (!attacks || tracker.cut === cut) return;
+    for (const { event, values } of waiting) if (isCut(values)) this.#noteUndecided(active, "values", event);
   }
 
   #valuesOf({ valueSlots }: Active): readonly (readonly Scalar[])[] {

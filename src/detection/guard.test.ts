@@ -4,7 +4,8 @@ import { compileCondition, type Condition } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
 import { Facts } from "./facts.ts";
 import { Matcher } from "./matcher.ts";
-import { PatternBudget, requiredText } from "./regex.ts";
+import { requiredLiterals } from "./literals.ts";
+import { Patterns } from "./patterns.ts";
 
 // Texts of few pieces, and patterns and globs made of the same pieces: they meet often, and nearly meet more often.
 
@@ -47,14 +48,14 @@ const glob = fc
 
 function expectSame(condition: Condition, texts: readonly string[]): void {
   const facts = new Facts();
-  const budget = new PatternBudget();
-  const matcher = new Matcher<string>(facts, budget);
+  const patterns = new Patterns();
+  const matcher = new Matcher<string>(facts, patterns);
   matcher.add("rule", "any", condition, "rule");
   const holds = compileCondition(condition);
   for (const value of texts) {
     const event = { type: "t", source: "custom", raw: { value }, enrichment: {} } as unknown as Event;
     facts.turnTo(event);
-    budget.renew();
+    patterns.renew();
     expect(matcher.match().length > 0, `${JSON.stringify(condition)} on ${JSON.stringify(value)}`).toBe(holds(event));
   }
 }
@@ -97,12 +98,19 @@ test("a guard never hides a beginning, an end or a part", () => {
 });
 
 test.each([
-  ["powershell.*-enc", "powershell"],
-  ["^C:\\\\Windows\\\\.*\\.exe$", "c:\\windows\\"],
-  ["(?:abc|def)ghij+", "ghij"],
-  ["colou?r", "colo"],
-  ["a|b", undefined],
-  ["[a-z]{3}", undefined],
+  ["powershell.*-enc", [["powershell"], ["-enc"]]],
+  ["^C:\\\\Windows\\\\.*\\.exe$", [["c:\\windows\\"], [".exe"]]],
+  ["(?:abc|def)ghij+", [["ghij"], ["abc", "def"]]],
+  ["colou?r", [["colo"]]],
+  ["(?:abc){2,}x{0}yz+", [["abc"], ["yz"]]],
+  ["[Pp][Oo]wer[.]exe", [["power.exe"]]],
+  ["cmd|(?i:bash|zsh.*login)", [["cmd", "bash", "login"]]],
+  ["(?P<tool>nc(?:at)?) -e", [[" -e"], ["nc"]]],
+  ["\\x{41}bc[[:alpha:]]de\\p{Greek}", [["bc"], ["de"]]],
+  ["a|b", []],
+  ["abc|.", []],
+  ["[a-z]{3}", []],
+  ["(?:abc)?", []],
 ])("what %s requires", (source, expected) => {
-  expect(requiredText(source, true)).toBe(expected);
+  expect(requiredLiterals(source, true)).toEqual(expected);
 });

@@ -2,7 +2,7 @@ import type { Condition, FieldTest, Scalar } from "../model/condition.ts";
 import { isTopField, type FieldValue } from "../model/field.ts";
 import { globPieces } from "../model/glob.ts";
 import { guardText } from "./letters.ts";
-import { requiredText } from "./regex.ts";
+import { requiredLiterals } from "./literals.ts";
 
 // A guard of a rule is a set of simple facts of which at least one must hold wherever the rule holds. Rules are looked up
 // by these facts, so that an event meets only rules that it has something in common with. All text in a guard is in one
@@ -90,10 +90,9 @@ function guardsOfTest(test: FieldTest): readonly Guard[] | undefined {
       return every(values as readonly string[], (glob) => globGuard(field, glob)) ?? present;
     case "regex":
       return (
-        every(values as readonly string[], (pattern): Guard | undefined => {
-          const text = requiredText(pattern, test.ignoreCase);
-          return text === undefined ? undefined : { kind: "contains", field, text };
-        }) ?? present
+        every(values as readonly string[], (pattern) =>
+          requiredLiterals(pattern, test.ignoreCase)[0]?.map((text): Guard => ({ kind: "contains", field, text })),
+        )?.flat() ?? present
       );
     case "exists":
       return test.value === true ? present : undefined;

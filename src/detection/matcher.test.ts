@@ -6,18 +6,18 @@ import { conditions, drafts } from "../store/arbitrary.ts";
 import { eventsOf, START_MS } from "./arbitrary.ts";
 import { Facts } from "./facts.ts";
 import { Matcher } from "./matcher.ts";
-import { PatternBudget } from "./regex.ts";
+import { Patterns } from "./patterns.ts";
 
 const events = eventsOf(drafts(START_MS, START_MS + 1000), 12);
 const anySource = "any";
 
 function open() {
   const facts = new Facts();
-  const budget = new PatternBudget();
-  const matcher = new Matcher<number>(facts, budget);
+  const patterns = new Patterns();
+  const matcher = new Matcher<number>(facts, patterns);
   const match = (event: Event) => {
     facts.turnTo(event);
-    budget.renew();
+    patterns.renew();
     return matcher.match().toSorted((a, b) => a - b);
   };
   return { matcher, match };

@@ -5,7 +5,7 @@ import { compile, type Predicate } from "./compile.ts";
 import type { Facts } from "./facts.ts";
 import { chooseGuard, type Guard } from "./guard.ts";
 import { GuardIndex } from "./guard-index.ts";
-import type { PatternBudget } from "./regex.ts";
+import type { Patterns } from "./patterns.ts";
 import { Traffic } from "./traffic.ts";
 
 // Finds the rules whose conditions hold for an event without asking all of them: only those whose guard it meets, and the
@@ -24,7 +24,7 @@ interface Entry<Item> {
   readonly source: string;
   readonly condition: Condition;
   readonly holds: Predicate;
-  readonly slots: readonly number[];
+  readonly releases: readonly (() => void)[];
   guards: readonly (Guard & { readonly slot: number })[] | undefined;
   /** The last event that it was asked about, and how often it was since guards were last considered. */
   round: number;
@@ -38,7 +38,7 @@ interface Index<Item> {
 
 export class Matcher<Item> {
   readonly #facts: Facts;
-  readonly #budget: PatternBudget;
+  readonly #patterns: Patterns;
   readonly #entries = new Map<string, Entry<Item>>();
   readonly #unguarded = new Set<Entry<Item>>();
   readonly #indexes = new Map<string, Index<Item>>();
@@ -54,9 +54,9 @@ export class Matcher<Item> {
   #consideredAt = 0;
   #asked = 0;
 
-  constructor(facts: Facts, budget: PatternBudget) {
+  constructor(facts: Facts, patterns: Patterns) {
     this.#facts = facts;
-    this.#budget = budget;
+    this.#patterns = patterns;
     this.#meet = (owners) => {
       const round = this.#round;
       for (let i = 0; i < owners.length; i++) {
@@ -69,9 +69,9 @@ export class Matcher<Item> {
   }
 
   add(id: string, source: string, condition: Condition, item: Item): void {
-    const slots: number[] = [];
-    const holds = compile(condition, { facts: this.#facts, budget: this.#budget, slots });
-    const entry: Entry<Item> = { item, source, condition, holds, slots, guards: undefined, round: -1, asked: 0 };
+    const releases: (() => void)[] = [];
+    const holds = compile(condition, { facts: this.#facts, patterns: this.#patterns, releases });
+    const entry: Entry<Item> = { item, source, condition, holds, releases, guards: undefined, round: -1, asked: 0 };
     this.#entries.set(id, entry);
     this.#guard(entry, chooseGuard(condition, this.#traffic.weigh)?.guards);
   }
@@ -81,11 +81,11 @@ export class Matcher<Item> {
     if (!entry) return;
     this.#entries.delete(id);
     this.#unguard(entry);
-    for (const slot of entry.slots) this.#facts.release(slot);
+    for (const release of entry.releases) release();
   }
 
-  /** Those whose patterns were not tried to the end on some event, until somebody empties it. */
-  readonly givenUp = new Set<Item>();
+  /** Those of which it is not known whether they hold for the event; good until it is asked again. */
+  readonly undecided: Item[] = [];
 
   /** Those that hold for the event that the facts are about; the list is good until it is asked again. */
   match(): readonly Item[] {
@@ -101,6 +101,7 @@ export class Matcher<Item> {
     }
     const found = this.#found;
     empty(found);
+    empty(this.undecided);
     for (let i = 0; i < candidates.length; i++) this.#ask(candidates[i]!, event, found);
     if (this.#unguarded.size > 0) for (const entry of this.#unguarded) this.#ask(entry, event, found);
     return found;
@@ -108,6 +109,7 @@ export class Matcher<Item> {
 
   matches(id: string): boolean {
     const entry = this.#entries.get(id)!;
+    empty(this.undecided);
     return (entry.source === ANY_SOURCE || entry.source === this.#facts.event.source) && this.#holds(entry);
   }
 
@@ -122,12 +124,13 @@ export class Matcher<Item> {
     if (this.#holds(entry)) found.push(entry.item);
   }
 
-  /** Where patterns were not tried for want of time nothing is known, and what is not known is no match. */
+  /** A rule matches when its certain tests are enough for that, and is undecided when the uncertain ones could tip it. */
   #holds({ holds, item }: Entry<Item>): boolean {
-    const { skipped } = this.#budget;
-    const isMatch = holds();
-    if (this.#budget.skipped === skipped) return isMatch;
-    this.givenUp.add(item);
+    const patterns = this.#patterns;
+    const { uncertain } = patterns;
+    if (holds()) return true;
+    if (patterns.uncertain === uncertain) return false;
+    if (patterns.couldHold(holds)) this.undecided.push(item);
     return false;
   }
 

@@ -326,6 +326,11 @@ export function combinations(lists: readonly (readonly Scalar[])[]): readonly (r
   return found;
 }
 
+/** Whether a match has more values than count, by itself or combined. */
+export function isCut(values: readonly (readonly Scalar[])[]): boolean {
+  return values.reduce((product, { length }) => product * Math.max(1, length), 1) > COMBINATIONS_MAX;
+}
+
 /** Which of too many values count must not depend on the order in which somebody found them. */
 export function bounded(values: readonly Scalar[]): readonly Scalar[] {
   if (values.length <= COMBINATIONS_MAX) return values;

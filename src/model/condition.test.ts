@@ -89,7 +89,8 @@ const TABLE: readonly [operator: string, rows: readonly [test: object, raw: Json
     [
       [{ regex: "^a.c$" }, { x: "abc" }, true],
       [{ regex: ["^z", "C$"], ignore_case: true }, { x: "abc" }, true],
-      [{ regex: "end$" }, { x: `${"x".repeat(65_536)}end` }, false],
+      [{ regex: "end$" }, { x: `${"x".repeat(65_536)}end` }, true],
+      [{ regex: "mid" }, { x: `${"x".repeat(32_768)}mid${"x".repeat(32_768)}` }, false],
       [{ regex: "end$" }, { x: `${"x".repeat(65_533)}end` }, true],
     ],
   ],

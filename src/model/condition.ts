@@ -14,7 +14,10 @@ import { ANY_FIELD, fieldReader, type FieldValue } from "./field.ts";
 
 export type Scalar = string | number | boolean;
 
-/** A pattern looks at this much of a text, from its beginning: however long a text is, it cannot hold anyone up. */
+/**
+ * A pattern looks at this much of a text, so that no text can hold anyone up: of a longer one at its beginning and its end, half
+ * of it each, as if nothing stood between them.
+ */
 export const PATTERN_TEXT_CHARACTERS_MAX = 65_536;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
@@ -183,7 +186,7 @@ export const OPERATORS = {
   }),
   regex: operator({
     value: "patterns",
-    about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value's first ${PATTERN_TEXT_CHARACTERS_MAX} characters`,
+    about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value; of one longer than ${PATTERN_TEXT_CHARACTERS_MAX} characters the first and the last ${PATTERN_TEXT_CHARACTERS_MAX / 2} count, put together`,
     ignoresCase: true,
     fault: (pattern) => patternFault(String(pattern)),
     test: (value, { ignoreCase }) => {
@@ -358,7 +361,9 @@ export function compilePattern(pattern: string, ignoreCase: boolean): RE2JS {
 }
 
 export function patternSubject(text: string): string {
-  return text.length > PATTERN_TEXT_CHARACTERS_MAX ? text.slice(0, PATTERN_TEXT_CHARACTERS_MAX) : text;
+  if (text.length <= PATTERN_TEXT_CHARACTERS_MAX) return text;
+  const half = PATTERN_TEXT_CHARACTERS_MAX / 2;
+  return text.slice(0, half) + text.slice(-half);
 }
 
 function patternFault(pattern: string): string | undefined {

@@ -150,15 +150,21 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
       expect(await found("not_equals", wrong)).toEqual([id, other!.id]);
     });
 
-    test("a pattern looks at the beginning of a very long text", async () => {
-      const [short] = await append(
-        // Counted in the units that a text is made of: each of these signs is two.
-        draft({ type: "long", raw: { text: `${"😀".repeat(32_766)}x end` } }),
-        draft({ type: "long", raw: { text: `${"😀".repeat(32_767)}x end` } }),
-        draft({ type: "long", raw: { text: `${"x".repeat(100_000)}end` } }),
+    test("a pattern looks at the beginning and the end of a very long text, put together", async () => {
+      const pad = "😀".repeat(40_000);
+      const [short, beginning, end, both, split] = await append(
+        // Counted in UTF-16 units: each of these signs is two.
+        draft({ type: "long", raw: { text: `${"😀".repeat(32_766)}x y` } }),
+        draft({ type: "long", raw: { text: `x y${pad}` } }),
+        draft({ type: "long", raw: { text: `${pad}x y` } }),
+        draft({ type: "long", raw: { text: `x ${pad}xy` } }),
+        draft({ type: "long", raw: { text: `${"-".repeat(32_766)}x ${pad}y${"-".repeat(32_767)}` } }),
+        draft({ type: "long", raw: { text: `${pad}x y${pad}` } }),
       );
       const pattern = { kind: "test", field: "raw.text", operator: "regex", ignoreCase: false } as const;
-      expect(ids((await search({ ...pattern, value: "x e" })).items)).toEqual([short!.id]);
+      const found = async (value: string) => ids((await search({ ...pattern, value })).items);
+      expect(await found("x y")).toEqual([short!.id, beginning!.id, end!.id, split!.id].toReversed());
+      expect(await found("^x .*y$")).toEqual([both!.id]);
     });
 
     test("every field sorts, and a limit takes the first", async () => {

@@ -126,7 +126,7 @@ function quoted(char: string): string {
   return /^[!-/:-@[-`{-~]$/.test(char) ? `\\${char}` : char;
 }
 
-/** Of a very long text only the beginning counts, which the engine would measure in other units. */
+/** Of a very long text only the beginning and the end count, which the engine would measure in other units. */
 function patternSql(pattern: string, ignoreCase: boolean, text: string, parameters: Parameters): string {
   const ask = askBack({ operator: "regex", value: pattern, ignoreCase }, text, parameters);
   if (parameters.facts.foreignPatterns.has(pattern)) return ask;
