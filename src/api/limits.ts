@@ -1,6 +1,5 @@
-import { isIPv6 } from "node:net";
 import type { Logger } from "pino";
-import { parseAddress } from "../lib/ip.ts";
+import { clientNetwork } from "../lib/ip.ts";
 import { recentlyUsed } from "../lib/recently-used.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
@@ -104,7 +103,7 @@ export class Limits {
 
   takeForAddress(address: string): Verdict {
     const now = this.#now();
-    const name = networkOf(address);
+    const name = clientNetwork(address);
     let window = this.#addresses.get(name);
     if (!window || isOver(window.endsAt, now)) {
       window = { span: "minute", endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
@@ -196,12 +195,4 @@ export class Limits {
 /** A window that ends further ahead than it is long was made before the clock was set back. */
 function isOver(endsAt: number, now: number): boolean {
   return now >= endsAt || endsAt - now > MINUTE_MS;
-}
-
-/** IPv6 hosts have whole networks to themselves: a /64 counts as one client. */
-function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const bits = parseAddress(address);
-  if (bits === undefined || bits >> 32n === 0xffffn) return address;
-  return `${(bits >> 64n).toString(16)}::/64`;
 }

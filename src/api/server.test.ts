@@ -242,7 +242,7 @@ describe("connections", () => {
     const dripping = setInterval(() => socket.write("X-Drip: 1\r\n"), 50);
     await new Promise<void>((resolve) => socket.on("error", () => undefined).on("close", () => resolve()));
     clearInterval(dripping);
-    expect(heard).toMatch(/^HTTP\/1.1 400 .*the request took too long to arrive/s);
+    expect(heard).toMatch(/^HTTP\/1.1 408 .*request_timeout.*the request took too long to arrive/s);
   });
 
   test("beyond as many as there may be are closed without a word, and the others stay", async () => {

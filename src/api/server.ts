@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
-import { ClientGone } from "./body.ts";
+import { Bodies, ClientGone, type Pace } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
@@ -46,6 +46,7 @@ export interface ConnectionLimits {
   readonly headersTimeoutMs: number;
   /** Between two looks for connections that have taken too long. */
   readonly lookMs: number;
+  readonly bodyPace?: Pace;
 }
 const CONNECTION_LIMITS: ConnectionLimits = { connectionsMax: 10_000, headersTimeoutMs: 20_000, lookMs: 5000 };
 /** For a whole request, body included: the largest batch over a slow line. */
@@ -55,7 +56,8 @@ const IDLE_TIMEOUT_MS = 180_000;
 /** Longer than the minute after which common proxies let go, so that it is never we who hang up on a request. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
+/** Of all bodies that are being read or worked on, or four times the largest allowed where that is more: a client alone
+ * gets half of it, and needs the largest body twice while it is unpacked. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
 /** Of all answers that are on their way to clients; the largest one is a quarter of it. */
 const ANSWERS_CHARACTERS_MAX = 256 * 1024 * 1024;
@@ -116,9 +118,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
-  const bodyRoom = new Room(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
+  const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
+  const bodies = new Bodies({ bytesMax, registry, pace: options.connections?.bodyPace });
   const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, answerRoom, now });
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
