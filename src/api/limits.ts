@@ -118,6 +118,14 @@ export class Limits {
     return this.#uses.get(keyId);
   }
 
+  /** Of keys that are not there any more. */
+  forget(keyIds: readonly string[]): void {
+    for (const keyId of keyIds) {
+      this.#uses.delete(keyId);
+      this.#changed.delete(keyId);
+    }
+  }
+
   /** Writes down what has changed, so that a day's count outlives the process. What is reserved stays so. */
   save(): void {
     if (this.#changed.size === 0) return;

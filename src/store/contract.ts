@@ -355,6 +355,21 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expect(store.keys.list()).toEqual(before);
       });
 
+      test("a key that is removed is gone, with what it has used, and the others stay", () => {
+        const before = store.keys.list();
+        const previous = [{ hash: new Uint8Array([9]), until: 7 }];
+        store.keys.put({ ...key, id: "key_2", previous });
+        store.keys.saveUsage([{ keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1 }]);
+        expect(store.keys.find("key_2")).toBeDefined();
+        expect(store.keys.remove(["key_2", "key_none"])).toEqual(["key_2", "key_none"]);
+        expect(store.keys.find("key_2")).toBeUndefined();
+        expect(store.keys.list()).toEqual(before);
+        expect(store.keys.usage().filter(({ keyId }) => keyId === "key_2")).toEqual([]);
+        store.keys.put({ ...key, id: "key_2" });
+        expect(store.keys.find("key_2")!.previous).toEqual([]);
+        store.keys.remove(["key_2"]);
+      });
+
       test("usage and exports are kept over a restart", async () => {
         const job: ExportJob = {
           id: "exp_1",

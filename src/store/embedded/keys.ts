@@ -97,6 +97,20 @@ export class Keys implements KeyStore {
     return changed;
   }
 
+  remove(ids: readonly string[]): readonly string[] {
+    if (ids.length === 0) return ids;
+    writing(() =>
+      this.#together(() => {
+        for (const table of ["previous_secrets WHERE key_id", "usage WHERE key_id", "keys WHERE id"]) {
+          const remove = this.#db.prepare(`DELETE FROM ${table} = ?`);
+          for (const id of ids) remove.run(id);
+        }
+      }),
+    );
+    for (const id of ids) this.#cache.delete(id);
+    return ids;
+  }
+
   #write(key: ApiKey): void {
     const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
     this.#db
