@@ -21,10 +21,12 @@ import { Bodies, ClientGone, type Pace } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
+import { limitConnections } from "./connections.ts";
 import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
+import { connectionsMax, OpenFiles } from "./open-files.ts";
 import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
@@ -40,15 +42,17 @@ import { simulateEndpoints } from "./simulate.ts";
 import { streamEndpoint, Streams } from "./stream.ts";
 import { addStatus, type DetectionStatus } from "./status.ts";
 
-/** How many connections there are at once, and how long one may take until a request's headers are there. */
+/** How long a connection may take until a request is there. */
 export interface ConnectionLimits {
-  readonly connectionsMax: number;
+  /** Until anything is sent on it. */
+  readonly firstRequestMs: number;
+  /** Until a request's headers are complete. */
   readonly headersTimeoutMs: number;
   /** Between two looks for connections that have taken too long. */
   readonly lookMs: number;
   readonly bodyPace?: Pace;
 }
-const CONNECTION_LIMITS: ConnectionLimits = { connectionsMax: 10_000, headersTimeoutMs: 20_000, lookMs: 5000 };
+const CONNECTION_LIMITS: ConnectionLimits = { firstRequestMs: 5000, headersTimeoutMs: 20_000, lookMs: 1000 };
 /** For a whole request, body included: the largest batch over a slow line. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** A socket on which nothing moves, in either direction. */
@@ -91,8 +95,16 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
   const limits = new Limits({ settings, keys: store.keys, log, now });
-  const app = createApp(settings, log, limits, now, { ...CONNECTION_LIMITS, ...options.connections });
-  app.addHook("onClose", () => limits.close());
+  const times = { ...CONNECTION_LIMITS, ...options.connections };
+  const app = createApp(settings, log, limits, now, times);
+  const max = connectionsMax(settings.connections.max, log);
+  const { perAddressMax } = settings.connections;
+  limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
+  const openFiles = new OpenFiles({ registry, log });
+  app.addHook("onClose", () => {
+    limits.close();
+    openFiles.close();
+  });
   observe(app, registry);
   admit(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
@@ -119,13 +131,13 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   refuse(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
-  const bodies = new Bodies({ bytesMax, registry, pace: options.connections?.bodyPace });
+  const bodies = new Bodies({ bytesMax, registry, pace: times.bodyPace });
   const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatus(app, { store, detection: detector, registry, now });
+  addStatus(app, { store, detection: detector, openFiles, registry, now });
   await serveDocs(app);
   return app;
 }
@@ -135,7 +147,7 @@ function createApp(
   log: Logger,
   limits: Limits,
   now: () => number,
-  { connectionsMax, headersTimeoutMs, lookMs }: ConnectionLimits,
+  { headersTimeoutMs, lookMs }: ConnectionLimits,
 ): FastifyInstance {
   const nextId = idMaker("req_", now);
   const app = fastify({
@@ -171,7 +183,6 @@ function createApp(
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
-  app.server.maxConnections = connectionsMax;
   // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
   app.server.on("checkExpectation", (request, response) => app.routing(request, response));
   // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.

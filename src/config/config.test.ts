@@ -40,6 +40,7 @@ test("with nothing given, every setting has its default", () => {
     rateLimits: true,
     anonymousPerMinute: 60,
     bodyLimits: { submitBytes: 1_048_576, batchBytes: 33_554_432 },
+    connections: { max: 10_000, perAddressMax: 256 },
     trustedProxies: [],
     hostnames: { enabled: true, resolver: null, perSecondMax: 20 },
     netflowPort: 2055,

@@ -117,6 +117,20 @@ export const settingsSchema = z.strictObject({
       BATCH_BYTES_MAX,
     ),
   }),
+  connections: z.strictObject({
+    max: integer(
+      "open HTTP connections, or half as many as the process may open files where that is less; when all are taken, one without a request in flight makes room",
+      10_000,
+      10,
+      1_000_000,
+    ),
+    perAddressMax: integer(
+      "open HTTP connections of one address (over IPv6 of one /64); a trusted proxy may have all of them, loopback half",
+      256,
+      1,
+      1_000_000,
+    ),
+  }),
   trustedProxies: list((item) => PROXY_WORDS.includes(item) || parseCidr(item) !== undefined, {
     about: "proxies whose X-Forwarded-For is believed",
     items: `addresses, networks, ${PROXY_WORDS.join(", ")}`,
