@@ -359,7 +359,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         const before = store.keys.list();
         const previous = [{ hash: new Uint8Array([9]), until: 7 }];
         store.keys.put({ ...key, id: "key_2", previous });
-        store.keys.saveUsage([{ keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1 }]);
+        store.keys.saveUsage([{ keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1, minuteEndsAt: 0, minuteCount: 0 }]);
         expect(store.keys.find("key_2")).toBeDefined();
         expect(store.keys.remove(["key_2", "key_none"])).toEqual(["key_2", "key_none"]);
         expect(store.keys.find("key_2")).toBeUndefined();
@@ -384,13 +384,15 @@ export function storeContract(name: string, open: (now: () => number) => Promise
           error: null,
         };
         store.exports.put(job);
-        store.keys.saveUsage([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4 }]);
+        store.keys.saveUsage([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 }]);
         const before = await store.events.count();
         const newest = (await page({}, 1, 3)).items;
         store = await opened.reopen();
         expect(store.exports.get("exp_1")).toEqual(job);
         expect(store.exports.list()).toEqual([job]);
-        expect(store.keys.usage()).toEqual([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4 }]);
+        expect(store.keys.usage()).toEqual([
+          { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 },
+        ]);
         store.exports.remove("exp_1");
         expect(store.exports.get("exp_1")).toBeUndefined();
         expect(await store.events.count()).toBe(before);

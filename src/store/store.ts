@@ -355,6 +355,9 @@ export interface KeyUsage {
   /** UTC day, in milliseconds, that the count belongs to. */
   readonly day: number;
   readonly dayCount: number;
+  /** When the minute that the count belongs to is over. */
+  readonly minuteEndsAt: number;
+  readonly minuteCount: number;
 }
 
 /** What others have reported of an address. */
