@@ -209,6 +209,20 @@ describe("what is refused has the error body", () => {
     );
   });
 
+  test("a request with two Authorization headers, whichever is valid, or with two content types", async () => {
+    const ours = `Authorization: Bearer ${server.key.secret}\r\n`;
+    const wrong = "authorization: Bearer tsn_wrong\r\n";
+    for (const both of [ours + wrong, wrong + ours, ours + ours]) {
+      const answer = await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\n${both}Connection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 400 .*"field":"Authorization","message":"is given twice"/is);
+      // Nobody has proven who it is: it counts for the address.
+      expect(answer).toMatch(/\r\nx-ratelimit-limit: 60\r\n/i);
+    }
+    const types = "Content-Type: application/json\r\nContent-Type: application/x-ndjson\r\n";
+    const posted = `POST /v1/events/batch HTTP/1.1\r\nHost: x\r\n${ours}${types}Connection: close\r\nContent-Length: 2\r\n\r\n[]`;
+    expect(await talk(posted)).toMatch(/^HTTP\/1.1 400 .*"field":"Content-Type","message":"is given twice"/is);
+  });
+
   test("what is not HTTP at all, and headers without end", async () => {
     for (const text of ["HELLO\r\n\r\n", "FOO / HTTP/1.1\r\n\r\n", `GET /?${"x".repeat(20_000)} HTTP/1.1\r\n\r\n`]) {
       const answer = await talk(text);

@@ -255,8 +255,10 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     // One that says nothing is none: the framework would refuse it in words of its own.
     if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
     if (isOpen(request)) return done();
+    const repeated = repeatedHeaders(request);
     const authorization = authorizationOf(request);
-    const known = identify(authorization, now());
+    // Of two, whoever stands in front may have checked the other one.
+    const known = repeated.includes("Authorization") ? undefined : identify(authorization, now());
     const isInPath = tokenOf(request) !== undefined;
     const isTooStrong = known !== undefined && isInPath && !mayStandInPath(known);
     const key = isTooStrong ? undefined : known;
@@ -266,7 +268,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (!verdict.allowed) return done(tooMany(verdict, now()));
     const { scopes } = request.routeOptions.config;
     try {
-      refuseHost(request);
+      refuseHeaders(request, repeated);
       if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", NOTHING_THERE);
       if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
       if (scopes) requireScopes(key, scopes, authorization);
@@ -277,15 +279,26 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
   });
 }
 
-/** Whoever stands in front may go by one of two, and we by the other. */
-function refuseHost({ raw }: FastifyRequest): void {
-  let hosts = 0;
-  for (let i = 0; i < raw.rawHeaders.length; i += 2) {
-    const name = raw.rawHeaders[i]!;
-    if (name.length === "host".length && name.toLowerCase() === "host") hosts++;
+/** Headers that may be given once: whoever stands in front may go by one of two, and we by the other. */
+const SINGLE_HEADERS = ["Host", "Authorization", "Content-Type"];
+const SINGLE_BY_NAME = new Map(SINGLE_HEADERS.map((name) => [name.toLowerCase(), name]));
+
+function repeatedHeaders({ raw: { rawHeaders } }: FastifyRequest): readonly string[] {
+  const seen = new Set<string>();
+  const repeated: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = SINGLE_BY_NAME.get(rawHeaders[i]!.toLowerCase());
+    if (name === undefined) continue;
+    if (seen.has(name) && !repeated.includes(name)) repeated.push(name);
+    seen.add(name);
   }
-  if (hosts > 1) throw invalid([{ field: "Host", message: "is given twice" }]);
-  if (hosts === 0 && raw.httpVersion === "1.1") throw invalid([{ field: "Host", message: "is required" }]);
+  return repeated;
+}
+
+function refuseHeaders({ raw }: FastifyRequest, repeated: readonly string[]): void {
+  if (repeated.length > 0) throw invalid(repeated.map((field) => ({ field, message: "is given twice" })));
+  const isHostMissing = raw.headers.host === undefined && raw.httpVersion === "1.1";
+  if (isHostMissing) throw invalid([{ field: "Host", message: "is required" }]);
 }
 
 /** What proves who asks: the header, or for those who cannot send one the path. */

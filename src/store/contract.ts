@@ -378,6 +378,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
           question: { condition: ALWAYS, fields: null, fromMs: 0, toMs: 1 },
           rowCount: null,
           sizeBytes: null,
+          owner: "key_1",
           createdAt: 1,
           completedAt: null,
           expiresAt: 2,
