@@ -37,6 +37,7 @@ interface Connection {
 
 /** An address, or over IPv6 a /64. Sets keep the order in which connections became idle: the first one goes first. */
 interface Client {
+  readonly network: string;
   open: number;
   readonly idle: Set<Connection>;
 }
@@ -115,7 +116,7 @@ class Connections {
     if (socket.remoteAddress === undefined) return void socket.destroy();
     const { max } = this.#options;
     const network = clientNetwork(socket.remoteAddress);
-    const from = this.#clients.get(network) ?? { open: 0, idle: new Set() };
+    const from = this.#clients.get(network) ?? { network, open: 0, idle: new Set() };
     if (from.open >= connectionCap(socket.remoteAddress, this.#options)) {
       const [longestIdle] = from.idle;
       if (!longestIdle) return this.#drop(socket, "per_address");
@@ -131,13 +132,13 @@ class Connections {
     this.#clients.set(network, from);
     this.#open.set(socket, connection);
     this.#silent.add(connection);
-    socket.once("close", () => this.#forget(network, connection));
+    socket.once("close", () => this.#forget(connection));
   }
 
   #drop(socket: Socket, reason: Reason): void {
     const connection = this.#open.get(socket);
     // Counted as closed at once: its close event comes later.
-    if (connection) this.#forget(clientNetwork(socket.remoteAddress ?? ""), connection);
+    if (connection) this.#forget(connection);
     socket.destroy();
     this.#closed.inc({ reason });
     const now = performance.now();
@@ -149,13 +150,13 @@ class Connections {
     );
   }
 
-  #forget(network: string, connection: Connection): void {
+  #forget(connection: Connection): void {
     if (!this.#open.delete(connection.socket)) return;
     const { from } = connection;
     this.#silent.delete(connection);
     this.#kept.delete(connection);
     from.idle.delete(connection);
-    if (--from.open === 0) this.#clients.delete(network);
+    if (--from.open === 0) this.#clients.delete(from.network);
   }
 
   /** Headers that have begun have a time limit of their own, and are answered when it is over. */

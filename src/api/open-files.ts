@@ -12,23 +12,6 @@ const LOG_MS = 60_000;
 /** Of the descriptors, what connections may take; the store, collectors and exports need the rest. */
 const CONNECTIONS_SHARE = 0.5;
 
-/** As many connections as are wanted, or as the process can have while the store still works. */
-export function connectionsMax(wanted: number, log: Logger): number {
-  const files = openFilesMax();
-  const max = Math.min(wanted, Math.floor(files * CONNECTIONS_SHARE));
-  if (max < wanted) {
-    const message = `connections.max is ${wanted}, but the process may open only ${files} files: ${max} connections are taken at most`;
-    log.warn(message);
-  }
-  return max;
-}
-
-function openFilesMax(): number {
-  const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
-  const soft = Number(report.userLimits?.open_files?.soft);
-  return Number.isFinite(soft) ? soft : Infinity;
-}
-
 export interface OpenFilesOptions {
   readonly registry: Registry;
   readonly log: Logger;
@@ -37,6 +20,7 @@ export interface OpenFilesOptions {
 /** Whether the process can still open files and connections. */
 export class OpenFiles {
   readonly #log: Logger;
+  readonly #max = openFilesMax();
   readonly #timer: NodeJS.Timeout;
   readonly #seconds: Counter;
   #isExhausted = false;
@@ -49,13 +33,22 @@ export class OpenFiles {
       help: "Seconds in which the process could open no file and accept no connection",
       registers: [registry],
     });
-    const max = openFilesMax();
     new Gauge({
       name: "tocsin_open_files_max",
       help: "How many files and connections the process may have open",
       registers: [registry],
-    }).set(max);
+    }).set(this.#max);
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref();
+  }
+
+  /** As many connections as are wanted, or as the process can have while the store still works. */
+  connectionsMax(wanted: number): number {
+    const max = Math.min(wanted, Math.floor(this.#max * CONNECTIONS_SHARE));
+    if (max < wanted) {
+      const message = `connections.max is ${wanted}, but the process may open only ${this.#max} files: ${max} connections are taken at most`;
+      this.#log.warn(message);
+    }
+    return max;
   }
 
   get isExhausted(): boolean {
@@ -82,6 +75,21 @@ export class OpenFiles {
       { err: error },
       "no file descriptor is left: new connections are dropped; raise the limit of open files (LimitNOFILE), or lower connections.max",
     );
+  }
+}
+
+/** From the diagnostic report, without its network part: that would look up the names of all peers. */
+function openFilesMax(): number {
+  // The type of the report does not know the setting yet.
+  const report = process.report as typeof process.report & { excludeNetwork: boolean };
+  const wasExcluded = report.excludeNetwork;
+  report.excludeNetwork = true;
+  try {
+    const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: number | string } } };
+    const soft = Number(userLimits?.open_files?.soft);
+    return Number.isFinite(soft) ? soft : Infinity;
+  } finally {
+    report.excludeNetwork = wasExcluded;
   }
 }
 

@@ -26,7 +26,7 @@ import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
-import { connectionsMax, OpenFiles } from "./open-files.ts";
+import { OpenFiles } from "./open-files.ts";
 import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
@@ -97,10 +97,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const limits = new Limits({ settings, keys: store.keys, log, now });
   const times = { ...CONNECTION_LIMITS, ...options.connections };
   const app = createApp(settings, log, limits, now, times);
-  const max = connectionsMax(settings.connections.max, log);
+  const openFiles = new OpenFiles({ registry, log });
+  const max = openFiles.connectionsMax(settings.connections.max);
   const { perAddressMax } = settings.connections;
   limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
-  const openFiles = new OpenFiles({ registry, log });
   app.addHook("onClose", () => {
     limits.close();
     openFiles.close();
