@@ -43,7 +43,7 @@ it("killed in the middle of a message it loses no notification and repeats that 
   const key = await makeKey(dataDir);
   const variables = {
     TOCSIN_NOTIFICATIONS_WEBHOOK_URL: peer.url,
-    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "secret",
+    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "a-secret-of-the-webhook",
     TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on",
     TOCSIN_ANALYSIS_AUTOMATIC_FROM: "off",
   };

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { isUsable, keyAccepts, parseKey, type ApiKey, type Scope } from "../model/key.ts";
+import { isUsable, openKey, parseKey, type ApiKey, type Scope } from "../model/key.ts";
 import type { KeyStore } from "../store/store.ts";
 import { Problem } from "./problems.ts";
 
@@ -20,9 +20,9 @@ export function createIdentify(keys: KeyStore): Identify {
     const secret = Buffer.from(given.secret, "latin1");
     const known = proven.get(key);
     if (known && timingSafeEqual(known, secret)) return isUsable(key, now) ? key : undefined;
-    if (!keyAccepts(key, given.secret, now)) return undefined;
-    if (key.previous.every(({ until }) => until <= now)) proven.set(key, secret);
-    return key;
+    const opened = openKey(key, given.secret, now);
+    if (opened && key.previous.every(({ until }) => until <= now)) proven.set(key, secret);
+    return opened;
   };
 }
 

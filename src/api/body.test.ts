@@ -2,9 +2,9 @@ import { createServer, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readBody } from "./body.ts";
+import { Registry } from "prom-client";
+import { Bodies } from "./body.ts";
 import { Problem } from "./problems.ts";
-import { Room } from "./room.ts";
 
 // A server that does nothing but read bodies, with room for a thousand bytes in all.
 
@@ -13,16 +13,16 @@ let port: number;
 const sockets: Socket[] = [];
 
 beforeEach(async () => {
-  const room = new Room(1000);
+  const bodies = new Bodies({ bytesMax: 1000, registry: new Registry() });
   server = createServer(async (request, response) => {
-    const share = room.share();
+    const reader = bodies.reader(request, []);
     try {
-      const body = await readBody(request, { bytesMax: 900, types: ["text/plain"] }, share);
+      const body = await reader.read({ bytesMax: 900, types: ["text/plain"] });
       response.end(`read ${body?.bytes.length}`);
     } catch (error) {
       response.end(error instanceof Problem ? error.code : "gone");
     } finally {
-      share.release();
+      reader.release();
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -1,12 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
+import { Counter, Gauge, type Registry } from "prom-client";
 import type { Fault } from "../lib/fault.ts";
 import { parseJson, withoutByteOrderMark, type JsonOptions } from "../lib/json.ts";
 import { invalid, Problem } from "./problems.ts";
-import { noRoom, type Share } from "./room.ts";
+import { noRoom, Room, type Share } from "./room.ts";
 
-// Bodies: read whole within a limit, unpacked within the same limit, and parsed strictly.
+// Bodies: read whole within a limit, unpacked within the same limit, and parsed strictly. All of them share one budget of
+// memory, which counts what has arrived and not what was announced, and none may hold its part by not going on.
 
 const unzip = promisify(gunzip);
 
@@ -45,17 +47,90 @@ export interface BodyRules {
   readonly assumed?: string;
 }
 
-/** The body, unpacked; undefined when the request has none. */
-export async function readBody(request: IncomingMessage, rules: BodyRules, share: Share): Promise<Body | undefined> {
+/** The least that must arrive of a body in each window of time until it is complete. */
+export interface Pace {
+  readonly windowMs: number;
+  readonly bytesMin: number;
+}
+
+/** 1 KiB/s: slower than any line on which a request timeout could be met, faster than an upload that waits on purpose. */
+const BODY_PACE: Pace = { windowMs: 10_000, bytesMin: 10 * 1024 };
+
+/** For one request. */
+export interface BodyReader {
+  /** The body, unpacked; undefined when the request has none. */
+  read(rules: BodyRules): Promise<Body | undefined>;
+  /** Once the request is answered. */
+  release(): void;
+}
+
+export interface BodiesOptions {
+  /** Of all bodies in flight. */
+  readonly bytesMax: number;
+  readonly registry: Registry;
+  readonly pace?: Pace | undefined;
+}
+
+/** Every body that is being read or worked on. */
+export class Bodies {
+  readonly #room: Room;
+  readonly #pace: Pace;
+  readonly #refused: Counter<"reason">;
+
+  constructor({ bytesMax, registry, pace = BODY_PACE }: BodiesOptions) {
+    const room = new Room(bytesMax);
+    this.#room = room;
+    this.#pace = pace;
+    this.#refused = new Counter({
+      name: "tocsin_http_bodies_refused_total",
+      help: "Request bodies cut off: no_room, or too_slow",
+      labelNames: ["reason"],
+      registers: [registry],
+    });
+    for (const reason of ["no_room", "too_slow"]) this.#refused.inc({ reason }, 0);
+    new Gauge({
+      name: "tocsin_http_body_bytes",
+      help: "Bytes of request bodies held in memory",
+      registers: [registry],
+      collect() {
+        this.set(room.bytes);
+      },
+    });
+  }
+
+  reader(request: IncomingMessage, owners: readonly string[]): BodyReader {
+    const share = this.#room.share(owners);
+    return {
+      read: async (rules) => {
+        try {
+          return await readBody(request, rules, { share, pace: this.#pace });
+        } catch (error) {
+          const code = error instanceof Problem ? error.code : undefined;
+          if (code === "unavailable") this.#refused.inc({ reason: "no_room" });
+          if (code === "request_timeout") this.#refused.inc({ reason: "too_slow" });
+          throw error;
+        }
+      },
+      release: () => share.release(),
+    };
+  }
+}
+
+interface Allowance {
+  readonly share: Share;
+  readonly pace: Pace;
+}
+
+async function readBody(request: IncomingMessage, rules: BodyRules, allowed: Allowance): Promise<Body | undefined> {
   if (!hasBody(request)) return undefined;
   const type = mediaType(request, rules);
   const packed = isPacked(request);
   const bytesMax = packed ? rules.bytesMax + GZIP_OVERHEAD_BYTES_MAX : rules.bytesMax;
-  const bytes = await readBytes(request, { bytesMax, shownMax: rules.bytesMax, share });
+  const bytes = await readBytes(request, { bytesMax, shownMax: rules.bytesMax, ...allowed });
   if (bytes.length === 0) return undefined;
   if (!packed) return { type, bytes };
   const unpacked = await unpack(bytes, rules.bytesMax);
-  if (!share.take(unpacked.length)) throw noRoom();
+  if (!allowed.share.take(unpacked.length)) throw noRoom();
   return { type, bytes: unpacked };
 }
 
@@ -96,20 +171,27 @@ function tooLarge(bytesMax: number): Problem {
   return new Problem("payload_too_large", `the body is larger than ${bytesMax} bytes`);
 }
 
-interface ReadRules {
+function tooSlow({ windowMs, bytesMin }: Pace): Problem {
+  const message = `less than ${bytesMin} bytes of the body arrived in ${windowMs / 1000} s: send it again, faster`;
+  return new Problem("request_timeout", message, { headers: { Connection: "close" } });
+}
+
+interface ReadRules extends Allowance {
   readonly bytesMax: number;
   /** The limit as the client is told it. */
   readonly shownMax: number;
-  readonly share: Share;
 }
 
-async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share }: ReadRules): Promise<Buffer> {
+async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share, pace }: ReadRules): Promise<Buffer> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(shownMax);
   if (request.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let length = 0;
   await new Promise<void>((resolve, reject) => {
+    let isSettled = false;
     const settle = (outcome: () => void) => {
+      isSettled = true;
+      clearInterval(watch);
       request.off("data", take).off("end", end).off("error", fail).off("close", gone);
       outcome();
     };
@@ -124,6 +206,14 @@ async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share }
       else if (!share.take(chunk.length)) refuse(noRoom());
       else chunks.push(chunk);
     };
+    let lengthBefore = 0;
+    const look = () => {
+      if (isSettled) return;
+      if (length - lengthBefore < pace.bytesMin) refuse(tooSlow(pace));
+      lengthBefore = length;
+    };
+    // After the sockets have been read once more: what arrived while the process was busy counts.
+    const watch = setInterval(() => setImmediate(look), pace.windowMs);
     const end = () => settle(resolve);
     const fail = (error: Error) => settle(() => reject(new ClientGone({ cause: error })));
     const gone = () => settle(() => reject(new ClientGone()));

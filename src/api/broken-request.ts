@@ -30,9 +30,7 @@ export function answerBrokenRequest(
   }
   const at = now();
   const verdict = limits.takeForAddress(socket.remoteAddress ?? "");
-  const problem = verdict.allowed
-    ? new Problem("validation_error", wordError(error, headerBytesMax))
-    : tooMany(verdict, at);
+  const problem = verdict.allowed ? problemOf(error, headerBytesMax) : tooMany(verdict, at);
   const requestId = nextId();
   const body = JSON.stringify(problemBody(problem, { request_id: requestId, timestamp: formatTime(at) }));
   const headers = {
@@ -52,8 +50,11 @@ export function answerBrokenRequest(
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join("")}\r\n${body}`);
 }
 
-function wordError({ code }: { code?: string }, headerBytesMax: number): string {
-  if (code === "HPE_HEADER_OVERFLOW") return `the headers are larger than ${headerBytesMax} bytes`;
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return "the request took too long to arrive";
-  return "this is not a valid HTTP request";
+function problemOf({ code }: { code?: string }, headerBytesMax: number): Problem {
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return new Problem("request_timeout", "the request took too long to arrive");
+  const message =
+    code === "HPE_HEADER_OVERFLOW"
+      ? `the headers are larger than ${headerBytesMax} bytes`
+      : "this is not a valid HTTP request";
+  return new Problem("validation_error", message);
 }

@@ -5,12 +5,12 @@ import { FAULTS_MAX, faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } 
 import { formatTime } from "../lib/time.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
-import { BODY_DEPTH_MAX, JSON_TYPE, readBody, readJson } from "./body.ts";
-import type { Body as RequestBody, BodyRules } from "./body.ts";
+import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
+import type { Bodies, Body as RequestBody, BodyRules } from "./body.ts";
 import type { HeaderName } from "./headers.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
 import { readableQuery } from "./query.ts";
-import { takeRoom, type Room } from "./room.ts";
+import { ownersOf, takeRoom, type Room } from "./room.ts";
 
 // One shape for every call: what it takes, what it needs, what it answers. From it come the checks, the
 // envelope and the OpenAPI document.
@@ -158,7 +158,7 @@ export function endpoint<
 
 export interface EndpointOptions {
   readonly bodyBytesMax: number;
-  readonly bodyRoom: Room;
+  readonly bodies: Bodies;
   readonly answerRoom: Room;
   readonly now: () => number;
 }
@@ -174,8 +174,8 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
     config: { scopes: spec.scopes, keyInPath: spec.keyInPath === true },
     schema: openapiOf(spec),
     handler: async (request, reply) => {
-      const share = options.bodyRoom.share();
-      const read = (rules: BodyRules) => readBody(request.raw, rules, share);
+      const owners = ownersOf(request);
+      const reader = options.bodies.reader(request.raw, owners);
       try {
         const faults: Fault[] = [];
         const params = spec.params ? check(spec.params, request.params, "path", faults) : undefined;
@@ -185,23 +185,27 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
         const call = {
           key: request.apiKey,
           request,
-          readBody: read,
+          readBody: (rules: BodyRules) => reader.read(rules),
           faults,
           query: check(query, readableQuery(request, faults), "query", faults),
           params,
           body:
-            body && !spec.bodyTypes ? checkBody(body, await read(rules), faults, { isOptional, beyond }) : undefined,
+            body && !spec.bodyTypes
+              ? checkBody(body, await reader.read(rules), faults, { isOptional, beyond })
+              : undefined,
         };
         if (faults.length > 0 && !spec.refusesFaults) {
           throw invalid([...faults, ...(await cursorFaults(spec, request, faults))]);
         }
         const answer = await spec.handle(call as never);
         // What has been done must be told; only a question can be asked again.
-        const isQuestion = spec.scopes.every((scope) => scope.endsWith(":read"));
-        if (answer.kind !== "stream") takeRoom(options.answerRoom, answer.text.length, reply.raw, isQuestion);
+        const mayRefuse = spec.scopes.every((scope) => scope.endsWith(":read"));
+        if (answer.kind !== "stream") {
+          takeRoom(options.answerRoom, answer.text.length, reply.raw, { owners, mayRefuse });
+        }
         return send(request, reply, answer, options.now);
       } finally {
-        share.release();
+        reader.release();
       }
     },
   });
@@ -327,7 +331,12 @@ const COMMON_PROBLEMS: readonly ProblemCode[] = [
   "internal_error",
   "unavailable",
 ];
-const BODY_PROBLEMS: readonly ProblemCode[] = ["malformed_json", "payload_too_large", "unsupported_media_type"];
+const BODY_PROBLEMS: readonly ProblemCode[] = [
+  "malformed_json",
+  "request_timeout",
+  "payload_too_large",
+  "unsupported_media_type",
+];
 
 function openapiOf(spec: Endpoint): object {
   const codes = [

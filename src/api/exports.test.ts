@@ -89,6 +89,53 @@ describe("an export", () => {
     expect((await server.call("GET", `/v1/events/exports/${id}/download`)).status).toBe(404);
   });
 
+  test("is removed by the key that made it or one with keys:manage, and by no other; any reader fetches it", async () => {
+    const reader = { scopes: ["events:read"] } as const;
+    const [maker, other, manager] = [
+      server.addKey(reader),
+      server.addKey(reader),
+      server.addKey({ scopes: ["events:read", "keys:manage"] }),
+    ];
+    const by = ({ secret }: { secret: string }, method: string, path: string, body?: object) =>
+      server.call(method, path, { key: secret, ...(body && { body }) });
+    for (const remover of [maker, manager]) {
+      const small = { ...everything, query: { bool: { must: [{ field: "raw.n", lt: 3 }] } } };
+      const { id, download_url } = (await by(maker, "POST", "/v1/events/export", small)).body.data;
+      await expect.poll(async () => (await by(other, "GET", download_url)).status).toBe(200);
+      const refused = await by(other, "DELETE", `/v1/events/exports/${id}`);
+      expect([refused.status, refused.body.error.code]).toEqual([403, "forbidden"]);
+      expect(refused.body.error.message).toContain("another key");
+      expect((await by(other, "GET", `/v1/events/exports/${id}`)).status).toBe(200);
+      expect((await by(remover, "DELETE", `/v1/events/exports/${id}`)).status).toBe(200);
+    }
+  });
+
+  test("from the time before exports had owners is removed by any reader, and survives a restart", async () => {
+    const old = await openTestServer();
+    const { id } = (await old.call("POST", "/v1/events/export", { body: everything })).body.data;
+    await expect
+      .poll(async () => (await old.call("GET", `/v1/events/exports/${id}`)).body.data.status)
+      .toBe("completed");
+    const { owner: _owner, ...before } = old.store.exports.get(id)!;
+    old.store.exports.put(before as typeof before & { owner: null });
+    const again = await old.restart();
+    expect((await again.call("GET", `/v1/events/exports/${id}/download`)).status).toBe(200);
+    const { secret } = again.addKey({ scopes: ["events:read"] });
+    expect((await again.call("DELETE", `/v1/events/exports/${id}`, { key: secret })).status).toBe(200);
+    await again.close();
+  });
+
+  test("beyond a key's share of the queue is a 429 that says when to come back, and other keys have theirs", async () => {
+    const [greedy, other] = [server.addKey(), server.addKey()];
+    const by = ({ secret }: { secret: string }) =>
+      server.call("POST", "/v1/events/export", { body: everything, key: secret });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => by(greedy)));
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(refused.body.error).toMatchObject({ code: "rate_limited", message: expect.stringContaining("exports") });
+    expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
+    expect((await by(other)).status).toBe(201);
+  });
+
   test("whose client hangs up in the middle of the download leaves nothing open and no error behind", async () => {
     const { id, download_url } = await completed(everything);
     const before = server.log.length;

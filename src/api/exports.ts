@@ -1,8 +1,15 @@
 import { z } from "zod";
-import { EXPORTS_WAITING_MAX, type Exporter } from "../exports/exporter.ts";
+import {
+  EXPORTS_KEPT_PER_KEY_MAX,
+  EXPORTS_PER_KEY_MAX,
+  EXPORTS_WAITING_MAX,
+  TooManyExports,
+  type Exporter,
+} from "../exports/exporter.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuestion } from "../model/export.ts";
+import type { ApiKey } from "../model/key.ts";
 import { toCondition } from "../model/query.ts";
 import { data, endpoint, type Endpoint } from "./endpoint.ts";
 import { Problem } from "./problems.ts";
@@ -31,6 +38,15 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
     if (!job) throw new Problem("not_found", `there is no export ${id}; exports are kept for 24 hours`);
     return job;
   };
+  const create: Exporter["create"] = (request) => {
+    try {
+      return exporter.create(request);
+    } catch (error) {
+      if (!(error instanceof TooManyExports)) throw error;
+      const headers = { "Retry-After": String(error.retryAfterSeconds) };
+      throw new Problem("rate_limited", error.message, { headers });
+    }
+  };
   return [
     endpoint({
       method: "POST",
@@ -40,7 +56,8 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       summary: "Export events to a file",
       about:
         "Answers at once; the file is written in the background and kept for 24 hours. At most " +
-        `${EXPORTS_WAITING_MAX} wait: one more is a 503.`,
+        `${EXPORTS_WAITING_MAX} wait: one more is a 503. A key may have ${EXPORTS_PER_KEY_MAX} that are not done and ` +
+        `${EXPORTS_KEPT_PER_KEY_MAX} in all: one more is a 429. Keys take turns.`,
       scopes: ["events:read"],
       body: exportRequestSchema.superRefine(
         ({ query }, context) => sourceFaults(query, sources, context),
@@ -54,8 +71,8 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       },
       answers: { 201: { about: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
       headers: { 201: ["Location"] },
-      handle: ({ body }) => {
-        const job = exporter.create({ format: body.format, question: toQuestion(body) });
+      handle: ({ body, key }) => {
+        const job = create({ format: body.format, question: toQuestion(body), owner: key.id });
         return data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
       },
     }),
@@ -77,6 +94,9 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       operationId: "cancelExport",
       tag: "Exports",
       summary: "Cancel an export, or remove it",
+      about:
+        "By the key that asked for it, or by one that has `keys:manage` as well. An export from before keys were recorded may be " +
+        "removed by any key that may read it.",
       scopes: ["events:read"],
       params: idParams,
       answers: {
@@ -87,8 +107,9 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
         },
       },
       problems: ["not_found"],
-      handle: ({ params }) => {
-        const { id } = find(params.id);
+      handle: ({ params, key }) => {
+        const { id, owner } = find(params.id);
+        requireOwner(owner, key);
         exporter.cancel(id);
         return data({ id, deleted: true });
       },
@@ -99,6 +120,7 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       operationId: "downloadExport",
       tag: "Exports",
       summary: "The file of a completed export",
+      about: "For any key that may read events, whoever asked for the export: it holds nothing else.",
       scopes: ["events:read"],
       params: idParams,
       answers: {
@@ -131,6 +153,11 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       },
     }),
   ];
+}
+
+function requireOwner(owner: string | null, key: ApiKey): void {
+  if (owner === null || owner === key.id || key.scopes.includes("keys:manage")) return;
+  throw new Problem("forbidden", "the export is another key's: that key removes it, or one with the scope keys:manage");
 }
 
 function notReady({ id, status, error }: ExportJob): Problem {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { SCOPES } from "../model/key.ts";
+import { KEYS_MAX, ENDED_KEYS_MAX, SCOPES } from "../model/key.ts";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
 // One server for all of them: each test has keys of its own, and the clock only goes on.
@@ -231,5 +231,89 @@ describe("/v1/keys", () => {
     expect(shown.revoked_at).toBe(new Date(clock - 1000).toISOString());
     expect((await server.call("POST", `/v1/keys/${key.id}/rotate`)).body.error.code).toBe("conflict");
     expect((await server.call("DELETE", "/v1/keys/key_none")).status).toBe(404);
+  });
+});
+
+describe("a key with keys:manage", () => {
+  const make = (key: string, body: object) =>
+    server.call("POST", "/v1/keys", { body: { name: "x", scopes: ["keys:manage"], ...body }, key });
+  const rotate = (key: string, id: string) => server.call("POST", `/v1/keys/${id}/rotate`, { key });
+  const revoke = (key: string, id: string) => server.call("DELETE", `/v1/keys/${id}`, { key });
+  const at = (ms: number) => new Date(ms).toISOString();
+
+  test("makes none with a higher plan than its own", async () => {
+    const { secret } = server.addKey({ scopes: ["keys:manage"], plan: "pro" });
+    for (const plan of ["starter", "pro"]) expect((await make(secret, { plan })).status, plan).toBe(201);
+    const refused = await make(secret, { plan: "enterprise" });
+    expect([refused.status, refused.body.error.code]).toEqual([403, "forbidden"]);
+    expect(refused.body.error.message).toMatch(/plan pro.*not enterprise/);
+  });
+
+  test("makes none that outlives it; one that names no end ends with it", async () => {
+    const expiresAt = clock + 60_000;
+    const { secret } = server.addKey({ scopes: ["keys:manage"], expiresAt });
+    expect((await make(secret, { expires_at: at(expiresAt) })).status).toBe(201);
+    expect((await make(secret, {})).body.data.expires_at).toBe(at(expiresAt));
+    for (const expires_at of [null, at(expiresAt + 1)]) {
+      const refused = await make(secret, { expires_at });
+      expect(refused.status).toBe(403);
+      expect(refused.body.error.message).toContain(at(expiresAt));
+    }
+    expect((await make(server.key.secret, {})).body.data.expires_at).toBeNull();
+  });
+
+  test("rotates and revokes none that is stronger: in scopes, in plan, or in how long it lasts", async () => {
+    const own = { scopes: ["keys:manage", "events:read"] as const, plan: "pro", expiresAt: clock + 60_000 } as const;
+    const clerk = server.addKey(own);
+    for (const [more, message] of [
+      [{ scopes: [...own.scopes, "rules:write"] }, /the scope rules:write/],
+      [{ plan: "enterprise" }, /plan pro.*not enterprise/],
+      [{ expiresAt: clock + 60_001 }, /expires/],
+      [{ expiresAt: null }, /expires/],
+    ] as const) {
+      const strong = server.addKey({ ...own, ...more });
+      for (const answer of [await rotate(clerk.secret, strong.key.id), await revoke(clerk.secret, strong.key.id)]) {
+        expect([answer.status, answer.body.error.code]).toEqual([403, "forbidden"]);
+        expect(answer.body.error.message).toMatch(message);
+      }
+      expect(await ask(strong.secret)).toBe(200);
+    }
+    const weak = server.addKey({ ...own, scopes: ["events:read"], plan: "starter" });
+    expect((await rotate(clerk.secret, weak.key.id)).status).toBe(200);
+    expect((await revoke(clerk.secret, weak.key.id)).status).toBe(200);
+    const rotated = await rotate(clerk.secret, clerk.key.id);
+    expect(rotated.status).toBe(200);
+    expect((await revoke(rotated.body.data.key, clerk.key.id)).status).toBe(200);
+  });
+
+  test("lasts, with a secret from before a rotation, no longer than its grace: it neither renews itself nor makes one that does", async () => {
+    const { key, secret: old } = server.addKey();
+    await server.call("POST", `/v1/keys/${key.id}/rotate`, { body: { grace_seconds: 60 }, key: old });
+    expect((await rotate(old, key.id)).status).toBe(403);
+    expect((await make(old, { expires_at: null })).status).toBe(403);
+    expect((await make(old, {})).body.data.expires_at).toBe(at(clock + 60_000));
+    expect((await revoke(old, server.addKey().key.id)).status).toBe(403);
+    expect((await revoke(old, key.id)).status).toBe(200);
+  });
+
+  test("makes no more than so many: those that ended do not count, and the oldest of them go", async () => {
+    const crowded = await openTestServer({ settings: { rateLimits: false }, now: () => clock });
+    const ended = Array.from({ length: ENDED_KEYS_MAX }, (_, n) => crowded.addKey({ expiresAt: clock - 10_000 + n }));
+    // One is there from the start, and one is to be made.
+    for (let n = 2; n < KEYS_MAX; n++) crowded.addKey();
+    const add = () =>
+      crowded.call("POST", "/v1/keys", { body: { name: "x", scopes: ["events:read"], plan: "starter" } });
+    const last = await add();
+    expect(last.status).toBe(201);
+    const refused = await add();
+    expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
+    expect(refused.body.error.message).toContain(`${KEYS_MAX} keys`);
+    expect((await crowded.call("DELETE", `/v1/keys/${last.body.data.id}`)).status).toBe(200);
+    expect((await add()).status).toBe(201);
+    expect(crowded.store.keys.find(ended[0]!.key.id)).toBeUndefined();
+    expect(crowded.store.keys.find(ended[1]!.key.id)).toBeDefined();
+    expect(crowded.store.keys.find(last.body.data.id)).toBeDefined();
+    expect(crowded.store.keys.list()).toHaveLength(ENDED_KEYS_MAX + KEYS_MAX);
+    await crowded.close();
   });
 });

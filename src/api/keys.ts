@@ -1,8 +1,12 @@
 import { z } from "zod";
 import {
   createKey,
+  ENDED_KEYS_MAX,
+  endedKeysToRemove,
   GRACE_SECONDS_MAX,
+  isUsable,
   keyNameSchema,
+  KEYS_MAX,
   keySchema,
   keyView,
   planSchema,
@@ -11,8 +15,8 @@ import {
   rotationFault,
   scopeSchema,
   SCOPES,
+  strongerWays,
   type ApiKey,
-  type Scope,
 } from "../model/key.ts";
 import { PER_PAGE_DEFAULT } from "../model/page.ts";
 import { timeSchema } from "../model/query.ts";
@@ -79,7 +83,9 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       operationId: "createKey",
       tag: "Keys",
       summary: "Make a key",
-      about: "A key cannot give away scopes that it does not have itself.",
+      about:
+        "A key gives only what it has: no scope that it lacks, no higher plan, no later end. At most " +
+        `${KEYS_MAX} keys work at once: one more is a 409. The command line knows none of these limits.`,
       scopes: ["keys:manage"],
       body: z
         .strictObject({
@@ -90,17 +96,25 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
             .refine((at) => at > now(), "must lie ahead")
             .nullable()
             .optional()
-            .describe("default: never"),
+            .describe("default: when the key that makes it expires, or never"),
         })
         .meta({ id: "NewKey" }),
       example: { name: "ci", scopes: ["events:read", "events:write"], plan: "pro" },
       answers: { 201: { about: "the key", data: madeKeySchema, example: MADE_KEY_EXAMPLE } },
+      problems: ["conflict"],
       handle: ({ body, key: own }) => {
         const at = now();
-        const expiresAt = body.expires_at ?? null;
-        requireOwn(own, body.scopes);
+        const expiresAt = body.expires_at === undefined ? own.expiresAt : body.expires_at;
         const { key, secret } = createKey({ ...body, expiresAt, now: at });
+        const ways = strongerWays(own, key);
+        if (ways.length > 0)
+          throw new Problem("forbidden", `the key ${ways.join(" and ")}, and gives only what it has`);
+        const all = keys.list();
+        if (all.filter((other) => isUsable(other, at)).length >= KEYS_MAX) {
+          throw new Problem("conflict", `there are ${KEYS_MAX} keys that work: revoke one that is not needed any more`);
+        }
         keys.put(key);
+        limits.forget(keys.remove(endedKeysToRemove(all, at)));
         return data({ ...view(key), key: secret }, 201);
       },
     }),
@@ -112,7 +126,9 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       summary: "Give a key a new secret",
       about:
         "The old secret goes on working for the grace period, if one is given. A grace that was given before is kept: " +
-        "`previous_until` says until when the last of the old secrets works. Revoking the key ends them all.",
+        "`previous_until` says until when the last of the old secrets works. Revoking the key ends them all. A key rotates " +
+        "itself and keys that are no stronger: in scopes, in plan, in when they expire. An old secret counts as a key that " +
+        "expires with its grace.",
       scopes: ["keys:manage"],
       params: idParams,
       body: z
@@ -131,7 +147,7 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
             throw new Problem("conflict", `the key ${key.id} has expired`);
           }
           // The answer holds the whole key: to rotate it is to be given it.
-          requireOwn(own, key.scopes);
+          requireNoStronger(own, key);
           const rotation = { graceMs: body.grace_seconds * 1000, now: at };
           const fault = rotationFault(key, rotation);
           if (fault !== undefined) throw new Problem("conflict", fault);
@@ -148,24 +164,26 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       operationId: "revokeKey",
       tag: "Keys",
       summary: "Revoke a key",
-      about: "It is refused from the very next request on. A revoked key stays in the list.",
+      about:
+        "It is refused from the very next request on. A key revokes itself and keys that are no stronger: in scopes, in plan, " +
+        `in when they expire. The last ${ENDED_KEYS_MAX} that were revoked or have expired stay in the list.`,
       scopes: ["keys:manage"],
       params: idParams,
       answers: { 200: { about: "it is revoked", data: z.object({ id: z.string(), revoked: z.literal(true) }) } },
       problems: ["not_found"],
-      handle: ({ params }) => {
-        const { id } = change(params.id, (key) => revokeKey(key, now()));
+      handle: ({ params, key: own }) => {
+        const { id } = change(params.id, (key) => {
+          if (key.id !== own.id) requireNoStronger(own, key);
+          return revokeKey(key, now());
+        });
         return data({ id, revoked: true });
       },
     }),
   ];
 }
 
-function requireOwn(own: ApiKey, scopes: readonly Scope[]): void {
-  // To submit any event is more than to send to one collector.
-  const covers = (scope: Scope) =>
-    own.scopes.includes(scope) || (scope.startsWith("collect:") && own.scopes.includes("events:write"));
-  const missing = scopes.filter((scope) => !covers(scope));
-  if (missing.length === 0) return;
-  throw new Problem("forbidden", `the key lacks the scope ${missing.join(" and ")} and cannot give it away`);
+function requireNoStronger(own: ApiKey, other: ApiKey): void {
+  const ways = strongerWays(own, other);
+  if (ways.length === 0) return;
+  throw new Problem("forbidden", `the key ${other.id} is stronger than the one you use, which ${ways.join(" and ")}`);
 }

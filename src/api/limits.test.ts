@@ -134,6 +134,39 @@ describe("rate limits", () => {
     expect((await ask(secret))[0]).toBe(429);
   });
 
+  test("remember the minute's count through a restart", async () => {
+    const { secret } = server.addKey({ plan: "enterprise" });
+    const reset = seconds(clock + 60_000);
+    for (let i = 0; i < 3; i++) await ask(secret);
+    clock += 10_000;
+    server = await server.restart();
+    expect(await ask(secret)).toEqual([200, 5, 1, reset]);
+    expect(await ask(secret)).toEqual([200, 5, 0, reset]);
+    expect(await ask(secret)).toEqual([429, 5, 0, reset]);
+    server = await server.restart();
+    expect(await ask(secret)).toEqual([429, 5, 0, reset]);
+    clock += 50_000;
+    server = await server.restart();
+    expect(await ask(secret)).toEqual([200, 5, 4, seconds(clock + 60_000)]);
+  });
+
+  test("give nothing of a minute back when the process is killed, and count at most a tenth of it too many", async () => {
+    const big = await openTestServer({
+      settings: { plans: { ...plans, enterprise: { perMinute: 50, perDay: null } } },
+      now: () => clock,
+    });
+    const { secret, key } = big.addKey({ plan: "enterprise" });
+    for (let i = 1; i <= 50; i++) {
+      expect((await big.call("GET", "/v1/events", { key: secret })).status).toBe(200);
+      const written = big.store.keys.usage().find(({ keyId }) => keyId === key.id)!;
+      expect(written.minuteEndsAt).toBe(clock + 60_000);
+      expect(written.minuteCount).toBeGreaterThanOrEqual(i);
+      expect(written.minuteCount).toBeLessThanOrEqual(i + 5);
+    }
+    expect((await big.call("GET", "/v1/events", { key: secret })).status).toBe(429);
+    await big.close();
+  });
+
   test("give nothing back when the process is killed, and count at most a hundredth of the day too many", async () => {
     const { secret, key } = server.addKey({ plan: "pro" });
     for (let i = 0; i < 37; i++) {

@@ -1,6 +1,5 @@
-import { isIPv6 } from "node:net";
 import type { Logger } from "pino";
-import { parseAddress } from "../lib/ip.ts";
+import { clientNetwork } from "../lib/ip.ts";
 import { recentlyUsed } from "../lib/recently-used.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
@@ -12,8 +11,8 @@ const MINUTE_MS = 60_000;
 /** Addresses whose minute is remembered; the one that was quiet longest is forgotten first. */
 const ADDRESSES_MAX = 20_000;
 const SAVE_MS = 1000;
-/** Of a day's requests, how many are written down ahead: what a crash may count too many, and never one too few. */
-const RESERVED_SHARE = 0.01;
+/** Of a window's requests, how many are written down ahead: what a crash may count too many, and never one too few. */
+const RESERVED_SHARES = { minute: 0.1, day: 0.01 };
 
 export interface LimitSettings {
   readonly rateLimits: boolean;
@@ -45,8 +44,9 @@ interface Use {
   minuteCount: number;
   day: number;
   dayCount: number;
-  /** The day's count as it is written down: never less than what was let in. */
-  savedCount: number;
+  /** The counts as they are written down: never less than what was let in. */
+  savedMinuteCount: number;
+  savedDayCount: number;
   lastUsedAt: number;
 }
 
@@ -74,8 +74,8 @@ export class Limits {
     this.#keys = keys;
     this.#log = log;
     this.#now = now;
-    for (const { keyId, lastUsedAt, day, dayCount } of keys.usage()) {
-      this.#uses.set(keyId, { minuteEndsAt: 0, minuteCount: 0, day, dayCount, savedCount: dayCount, lastUsedAt });
+    for (const { keyId, ...used } of keys.usage()) {
+      this.#uses.set(keyId, { ...used, savedMinuteCount: used.minuteCount, savedDayCount: used.dayCount });
     }
     this.#saver = setInterval(() => this.save(), SAVE_MS).unref();
   }
@@ -97,14 +97,16 @@ export class Limits {
       }
       use.lastUsedAt = now;
       this.#changed.add(key.id);
-      if (plan.perDay !== null && use.dayCount > use.savedCount && this.#canSave) this.#reserve(key.id, plan.perDay);
+      const isSaved =
+        use.minuteCount <= use.savedMinuteCount && (plan.perDay === null || use.dayCount <= use.savedDayCount);
+      if (!isSaved && this.#canSave) this.#reserve(key.id, plan);
     }
     return verdict;
   }
 
   takeForAddress(address: string): Verdict {
     const now = this.#now();
-    const name = networkOf(address);
+    const name = clientNetwork(address);
     let window = this.#addresses.get(name);
     if (!window || isOver(window.endsAt, now)) {
       window = { span: "minute", endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
@@ -119,30 +121,43 @@ export class Limits {
     return this.#uses.get(keyId);
   }
 
-  /** Writes down what has changed, so that a day's count outlives the process. What is reserved stays so. */
+  /** Of keys that are not there any more. */
+  forget(keyIds: readonly string[]): void {
+    for (const keyId of keyIds) {
+      this.#uses.delete(keyId);
+      this.#changed.delete(keyId);
+    }
+  }
+
+  /** Writes down what has changed, so that counts outlive the process. What is reserved stays so. */
   save(): void {
     if (this.#changed.size === 0) return;
     const usage: KeyUsage[] = [];
     for (const keyId of this.#changed) {
-      const { lastUsedAt, day, dayCount, savedCount } = this.#uses.get(keyId)!;
-      usage.push({ keyId, lastUsedAt, day, dayCount: Math.max(dayCount, savedCount) });
+      const use = this.#uses.get(keyId)!;
+      const minuteCount = Math.max(use.minuteCount, use.savedMinuteCount);
+      usage.push(toUsage(keyId, use, { minuteCount, dayCount: Math.max(use.dayCount, use.savedDayCount) }));
     }
-    if (!this.#write(usage)) return;
-    for (const { keyId, dayCount } of usage) this.#uses.get(keyId)!.savedCount = dayCount;
-    this.#changed.clear();
+    if (this.#write(usage)) this.#changed.clear();
   }
 
   /** Before a request is let in that is not written down yet: a process that is killed must not give it back. */
-  #reserve(keyId: string, perDay: number): void {
+  #reserve(keyId: string, { perMinute, perDay }: LimitSettings["plans"][Plan]): void {
     const use = this.#uses.get(keyId)!;
-    const dayCount = use.dayCount + Math.floor(perDay * RESERVED_SHARE);
-    if (this.#write([{ keyId, lastUsedAt: use.lastUsedAt, day: use.day, dayCount }])) use.savedCount = dayCount;
+    const minuteCount = use.minuteCount + Math.floor(perMinute * RESERVED_SHARES.minute);
+    const dayCount = use.dayCount + Math.floor((perDay ?? 0) * RESERVED_SHARES.day);
+    this.#write([toUsage(keyId, use, { minuteCount, dayCount })]);
   }
 
   #write(usage: readonly KeyUsage[]): boolean {
     try {
       this.#keys.saveUsage(usage);
       this.#canSave = true;
+      for (const { keyId, minuteCount, dayCount } of usage) {
+        const use = this.#uses.get(keyId)!;
+        use.savedMinuteCount = minuteCount;
+        use.savedDayCount = dayCount;
+      }
     } catch (error) {
       this.#log.warn({ err: error }, "use of keys not saved yet");
       this.#canSave = false;
@@ -154,8 +169,9 @@ export class Limits {
     clearInterval(this.#saver);
     // What was reserved and not used is given back.
     for (const [keyId, use] of this.#uses) {
-      if (use.savedCount > use.dayCount) this.#changed.add(keyId);
-      use.savedCount = 0;
+      if (use.savedDayCount > use.dayCount || use.savedMinuteCount > use.minuteCount) this.#changed.add(keyId);
+      use.savedDayCount = 0;
+      use.savedMinuteCount = 0;
     }
     this.save();
   }
@@ -163,18 +179,27 @@ export class Limits {
   #use(keyId: string, now: number): Use {
     let use = this.#uses.get(keyId);
     if (!use) {
-      use = { minuteEndsAt: 0, minuteCount: 0, day: 0, dayCount: 0, savedCount: 0, lastUsedAt: now };
+      use = {
+        minuteEndsAt: 0,
+        minuteCount: 0,
+        day: 0,
+        dayCount: 0,
+        savedMinuteCount: 0,
+        savedDayCount: 0,
+        lastUsedAt: now,
+      };
       this.#uses.set(keyId, use);
     }
     if (isOver(use.minuteEndsAt, now)) {
       use.minuteEndsAt = now + MINUTE_MS;
       use.minuteCount = 0;
+      use.savedMinuteCount = 0;
     }
     const today = startOfDay(now);
     if (use.day !== today) {
       use.day = today;
       use.dayCount = 0;
-      use.savedCount = 0;
+      use.savedDayCount = 0;
     }
     return use;
   }
@@ -193,15 +218,12 @@ export class Limits {
   }
 }
 
+function toUsage(keyId: string, use: Use, counts: Pick<KeyUsage, "minuteCount" | "dayCount">): KeyUsage {
+  const { lastUsedAt, day, minuteEndsAt } = use;
+  return { keyId, lastUsedAt, day, minuteEndsAt, ...counts };
+}
+
 /** A window that ends further ahead than it is long was made before the clock was set back. */
 function isOver(endsAt: number, now: number): boolean {
   return now >= endsAt || endsAt - now > MINUTE_MS;
-}
-
-/** IPv6 hosts have whole networks to themselves: a /64 counts as one client. */
-function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const bits = parseAddress(address);
-  if (bits === undefined || bits >> 32n === 0xffffn) return address;
-  return `${(bits >> 64n).toString(16)}::/64`;
 }

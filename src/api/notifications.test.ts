@@ -12,7 +12,7 @@ let answer = 404;
 function settingsFor({ url }: HttpPeer, more: Record<string, string> = {}): Settings["notifications"] {
   const environment = {
     TOCSIN_NOTIFICATIONS_WEBHOOK_URL: url,
-    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "the-secret",
+    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "the-secret-of-the-webhook",
     TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on",
     TOCSIN_NOTIFICATIONS_CONSOLE_URL: "https://tocsin.example/",
     ...more,

@@ -12,10 +12,11 @@ export const PROBLEMS = {
   },
   malformed_json: { status: 400, meaning: "the body is not JSON" },
   unauthorized: { status: 401, meaning: "no API key, or one that is not valid (any more)" },
-  forbidden: { status: 403, meaning: "the key lacks a scope; the message names it" },
+  forbidden: { status: 403, meaning: "the key lacks a scope or another right; the message names it" },
   builtin_rule: { status: 403, meaning: "a built-in rule can be enabled, disabled and given exceptions, nothing else" },
   not_found: { status: 404, meaning: "there is nothing at this path or under this id" },
   method_not_allowed: { status: 405, meaning: "the path exists, but not for this method; Allow lists those it has" },
+  request_timeout: { status: 408, meaning: "the request arrived too slowly; the connection is closed" },
   conflict: {
     status: 409,
     meaning:

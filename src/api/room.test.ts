@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { connect, type AddressInfo } from "node:net";
 import fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { Registry } from "prom-client";
+import { Bodies } from "./body.ts";
 import { addEndpoint, dataText, endpoint } from "./endpoint.ts";
 import { toProblem } from "./problems.ts";
 import { Room } from "./room.ts";
@@ -23,7 +25,8 @@ beforeEach(async () => {
     const problem = toProblem(error)!;
     return reply.code(problem.status).headers(problem.headers).send(problem.message);
   });
-  const rooms = { bodyBytesMax: 1000, bodyRoom: new Room(1000), answerRoom: new Room(1.5 * MANY), now: Date.now };
+  const bodies = new Bodies({ bytesMax: 1000, registry: new Registry() });
+  const rooms = { bodyBytesMax: 1000, bodies, answerRoom: new Room(1.5 * MANY), now: Date.now };
   const add = (path: `/${string}`, scope: "events:read" | "events:write", length: number, until?: Promise<void>) => {
     const about = { operationId: path, tag: "x", summary: "x", answers: {} };
     const handle = async () => {
@@ -74,4 +77,20 @@ test("who hangs up before the answer is there takes no room", async () => {
   late.resolve();
   await expect.poll(() => ask("/many")).toMatchObject({ status: 200 });
   expect(await ask("/many")).toMatchObject({ status: 200 });
+});
+
+test("an owner holds at most what it leaves free, and gives it back", () => {
+  const room = new Room(1200);
+  const first = room.share(["a", "x"]);
+  expect(first.take(601)).toBe(false);
+  expect(first.take(600)).toBe(true);
+  expect(room.share(["a"]).take(1)).toBe(false);
+  expect(room.share(["b", "x"]).take(1)).toBe(false);
+  const second = room.share(["b"]);
+  expect([second.take(301), second.take(300)]).toEqual([false, true]);
+  expect(room.share(["c"]).take(150)).toBe(true);
+  first.release();
+  first.release();
+  expect(room.bytes).toBe(450);
+  expect(room.share(["a"]).take(375)).toBe(true);
 });

@@ -18,10 +18,12 @@ import {
 import { JSON_TYPE } from "./body.ts";
 import { checkBody, data, endpoint, type Endpoint } from "./endpoint.ts";
 import { untilHangUp } from "./hang-up.ts";
-import { invalid, Problem, toProblem } from "./problems.ts";
+import { KeySlots } from "./key-slots.ts";
+import { invalid, toProblem } from "./problems.ts";
 
-/** Imports that wait for another one to end; more are asked to come back. */
-const WAITING_MAX = 4;
+/** Imports that are under way or wait for another one to end; more are asked to come back. */
+const IMPORTS_MAX = 4;
+const IMPORTS_PER_KEY_MAX = 2;
 const RETRY_SECONDS = 10;
 /** For reading what is to be imported: tens of thousands of rules take seconds. */
 const READING_MS_MAX = 60_000;
@@ -81,7 +83,14 @@ const BODY_EXAMPLE = {
 
 /** `POST /v1/rules/import`. */
 export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): Endpoint[] {
-  const importInTurn = oneAtATime(importInThread);
+  // An import may take a core for seconds; two would take both from everybody else.
+  const turns = new Turns();
+  const slots = new KeySlots({
+    what: "imports",
+    max: IMPORTS_MAX,
+    perKeyMax: IMPORTS_PER_KEY_MAX,
+    retrySeconds: RETRY_SECONDS,
+  });
   const { platform, timezone, bodyLimits } = settings;
   return [
     endpoint({
@@ -92,7 +101,9 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
       summary: "Make rules out of Sigma or of rule files",
       about:
         "Each rule stands for itself: `refused` says of each that was not made why, with its place, `remarks` what is " +
-        "different about those that were. A name that is taken is a reason to refuse. See docs/rules.md.",
+        "different about those that were. A name that is taken is a reason to refuse. One import runs at a time: " +
+        `${IMPORTS_MAX} may be under way or wait, and ${IMPORTS_PER_KEY_MAX} of one key: one more is a 503, or a 429. ` +
+        "See docs/rules.md.",
       scopes: ["rules:write"],
       body: bodySchema,
       bodyTypes: [JSON_TYPE],
@@ -122,9 +133,12 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
           ? (inputs) => (rehearsal ??= rulebook.rehearsal())(inputs)
           : (inputs) => rulebook.createMany(inputs, key.name);
         const asked = { files, mapping, enabled, platform, timezone };
-        return untilHangUp(request.raw.socket, async (signal) =>
-          data(await importInTurn({ question: asked, create, signal })),
+        const imported = await slots.hold(key, () =>
+          untilHangUp(request.raw.socket, (signal) =>
+            turns.take(() => importInThread({ question: asked, create, signal })),
+          ),
         );
+        return data(imported);
       },
     }),
   ];
@@ -186,18 +200,4 @@ function notMade(rules: ReadRules["rules"], error: unknown, made: number): Pick<
 
 function describeMappingFault({ line, path, message }: MappingFault): Fault {
   return { field: "mapping", message: `line ${line}: ${path === "" ? "" : `${path}: `}${message}` };
-}
-
-/** An import may take a core for seconds; two would take both from everybody else. */
-function oneAtATime<Question, Value>(
-  work: (question: Question) => Promise<Value>,
-): (question: Question) => Promise<Value> {
-  const turns = new Turns();
-  return (question) => {
-    if (turns.waiting >= WAITING_MAX) {
-      const headers = { "Retry-After": String(RETRY_SECONDS) };
-      throw new Problem("unavailable", "other imports are under way", { headers });
-    }
-    return turns.take(() => work(question));
-  };
 }

@@ -17,14 +17,16 @@ import type { Store } from "../store/store.ts";
 import { alertEndpoints } from "./alerts.ts";
 import { analysisEndpoints, type Analyse } from "./analysis.ts";
 import { createIdentify, requireScopes } from "./auth.ts";
-import { ClientGone } from "./body.ts";
+import { Bodies, ClientGone, type Pace } from "./body.ts";
 import { answerBrokenRequest } from "./broken-request.ts";
 import { collectEndpoints } from "./collect.ts";
 import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
+import { limitConnections } from "./connections.ts";
 import { enrichmentEndpoints } from "./enrichment.ts";
 import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
 import { eventEndpoints } from "./events.ts";
 import { exportEndpoints } from "./exports.ts";
+import { OpenFiles } from "./open-files.ts";
 import { flowEndpoints } from "./flows.ts";
 import { keyEndpoints } from "./keys.ts";
 import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
@@ -40,14 +42,17 @@ import { simulateEndpoints } from "./simulate.ts";
 import { streamEndpoint, Streams } from "./stream.ts";
 import { addStatus, type DetectionStatus } from "./status.ts";
 
-/** How many connections there are at once, and how long one may take until a request's headers are there. */
+/** How long a connection may take until a request is there. */
 export interface ConnectionLimits {
-  readonly connectionsMax: number;
+  /** Until anything is sent on it. */
+  readonly firstRequestMs: number;
+  /** Until a request's headers are complete. */
   readonly headersTimeoutMs: number;
   /** Between two looks for connections that have taken too long. */
   readonly lookMs: number;
+  readonly bodyPace?: Pace;
 }
-const CONNECTION_LIMITS: ConnectionLimits = { connectionsMax: 10_000, headersTimeoutMs: 20_000, lookMs: 5000 };
+const CONNECTION_LIMITS: ConnectionLimits = { firstRequestMs: 5000, headersTimeoutMs: 20_000, lookMs: 1000 };
 /** For a whole request, body included: the largest batch over a slow line. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** A socket on which nothing moves, in either direction. */
@@ -55,7 +60,8 @@ const IDLE_TIMEOUT_MS = 180_000;
 /** Longer than the minute after which common proxies let go, so that it is never we who hang up on a request. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Of all bodies that are being read or worked on, or twice the largest allowed where that is more. */
+/** Of all bodies that are being read or worked on, or four times the largest allowed where that is more: a client alone
+ * gets half of it, and needs the largest body twice while it is unpacked. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
 /** Of all answers that are on their way to clients; the largest one is a quarter of it. */
 const ANSWERS_CHARACTERS_MAX = 256 * 1024 * 1024;
@@ -89,8 +95,16 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
   const limits = new Limits({ settings, keys: store.keys, log, now });
-  const app = createApp(settings, log, limits, now, { ...CONNECTION_LIMITS, ...options.connections });
-  app.addHook("onClose", () => limits.close());
+  const times = { ...CONNECTION_LIMITS, ...options.connections };
+  const app = createApp(settings, log, limits, now, times);
+  const openFiles = new OpenFiles({ registry, log });
+  const max = openFiles.connectionsMax(settings.connections.max);
+  const { perAddressMax } = settings.connections;
+  limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
+  app.addHook("onClose", () => {
+    limits.close();
+    openFiles.close();
+  });
   observe(app, registry);
   admit(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
@@ -116,13 +130,14 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   // Before the routes: each keeps the handlers that are there when it is added.
   refuse(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
-  const bodyRoom = new Room(Math.max(BODIES_BYTES_MAX, 2 * batchBytes));
+  const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
+  const bodies = new Bodies({ bytesMax, registry, pace: times.bodyPace });
   const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodyRoom, answerRoom, now });
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatus(app, { store, detection: detector, registry, now });
+  addStatus(app, { store, detection: detector, openFiles, registry, now });
   await serveDocs(app);
   return app;
 }
@@ -132,7 +147,7 @@ function createApp(
   log: Logger,
   limits: Limits,
   now: () => number,
-  { connectionsMax, headersTimeoutMs, lookMs }: ConnectionLimits,
+  { headersTimeoutMs, lookMs }: ConnectionLimits,
 ): FastifyInstance {
   const nextId = idMaker("req_", now);
   const app = fastify({
@@ -168,7 +183,6 @@ function createApp(
     clientErrorHandler: (error, socket) =>
       answerBrokenRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
-  app.server.maxConnections = connectionsMax;
   // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
   app.server.on("checkExpectation", (request, response) => app.routing(request, response));
   // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
@@ -241,8 +255,10 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     // One that says nothing is none: the framework would refuse it in words of its own.
     if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
     if (isOpen(request)) return done();
+    const repeated = repeatedHeaders(request);
     const authorization = authorizationOf(request);
-    const known = identify(authorization, now());
+    // Of two, whoever stands in front may have checked the other one.
+    const known = repeated.includes("Authorization") ? undefined : identify(authorization, now());
     const isInPath = tokenOf(request) !== undefined;
     const isTooStrong = known !== undefined && isInPath && !mayStandInPath(known);
     const key = isTooStrong ? undefined : known;
@@ -252,7 +268,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
     if (!verdict.allowed) return done(tooMany(verdict, now()));
     const { scopes } = request.routeOptions.config;
     try {
-      refuseHost(request);
+      refuseHeaders(request, repeated);
       if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", NOTHING_THERE);
       if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
       if (scopes) requireScopes(key, scopes, authorization);
@@ -263,15 +279,26 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
   });
 }
 
-/** Whoever stands in front may go by one of two, and we by the other. */
-function refuseHost({ raw }: FastifyRequest): void {
-  let hosts = 0;
-  for (let i = 0; i < raw.rawHeaders.length; i += 2) {
-    const name = raw.rawHeaders[i]!;
-    if (name.length === "host".length && name.toLowerCase() === "host") hosts++;
+/** Headers that may be given once: whoever stands in front may go by one of two, and we by the other. */
+const SINGLE_HEADERS = ["Host", "Authorization", "Content-Type"];
+const SINGLE_BY_NAME = new Map(SINGLE_HEADERS.map((name) => [name.toLowerCase(), name]));
+
+function repeatedHeaders({ raw: { rawHeaders } }: FastifyRequest): readonly string[] {
+  const seen = new Set<string>();
+  const repeated: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = SINGLE_BY_NAME.get(rawHeaders[i]!.toLowerCase());
+    if (name === undefined) continue;
+    if (seen.has(name) && !repeated.includes(name)) repeated.push(name);
+    seen.add(name);
   }
-  if (hosts > 1) throw invalid([{ field: "Host", message: "is given twice" }]);
-  if (hosts === 0 && raw.httpVersion === "1.1") throw invalid([{ field: "Host", message: "is required" }]);
+  return repeated;
+}
+
+function refuseHeaders({ raw }: FastifyRequest, repeated: readonly string[]): void {
+  if (repeated.length > 0) throw invalid(repeated.map((field) => ({ field, message: "is given twice" })));
+  const isHostMissing = raw.headers.host === undefined && raw.httpVersion === "1.1";
+  if (isHostMissing) throw invalid([{ field: "Host", message: "is required" }]);
 }
 
 /** What proves who asks: the header, or for those who cannot send one the path. */

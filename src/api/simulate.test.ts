@@ -143,9 +143,17 @@ describe("POST /v1/rules/simulate", () => {
     let release = () => {};
     held = new Promise((resolve) => (release = resolve));
     const before = begun;
-    const running = [1, 2].map(() => simulate({ rule, time_range: week }));
+    const by = ({ secret }: { secret: string }) =>
+      server.call("POST", "/v1/rules/simulate", { body: { rule, time_range: week }, key: secret });
+    const running = [by(server.key)];
+    await expect.poll(() => begun).toBe(before + 1);
+    // One key has one at a time, so that it leaves some to others.
+    const second = await by(server.key);
+    expect([second.status, second.body.error.code]).toEqual([429, "rate_limited"]);
+    expect(Number(second.headers["retry-after"])).toBeGreaterThan(0);
+    running.push(by(server.addKey()));
     await expect.poll(() => begun).toBe(before + 2);
-    const third = await simulate({ rule, time_range: week });
+    const third = await by(server.addKey());
     expect(third.status).toBe(503);
     expect(third.body.error.code).toBe("unavailable");
     expect(Number(third.headers["retry-after"])).toBeGreaterThan(0);
@@ -164,7 +172,7 @@ describe("POST /v1/rules/simulate", () => {
         port: server.port,
         method: "POST",
         path: "/v1/rules/simulate",
-        headers: { authorization: `Bearer ${server.key.secret}`, "content-type": "application/json" },
+        headers: { authorization: `Bearer ${server.addKey().secret}`, "content-type": "application/json" },
       });
       sent.on("error", () => undefined);
       sent.end(JSON.stringify({ rule, time_range: week }));

@@ -7,9 +7,10 @@ import { simulatedRuleSchema } from "../model/rule-schema.ts";
 import type { Store } from "../store/store.ts";
 import { dataText, endpoint, type Endpoint } from "./endpoint.ts";
 import { untilHangUp } from "./hang-up.ts";
-import { Problem } from "./problems.ts";
+import { KeySlots } from "./key-slots.ts";
 
 const SIMULATIONS_AT_ONCE_MAX = 2;
+const SIMULATIONS_PER_KEY_MAX = 1;
 const RETRY_SECONDS = 5;
 
 export interface SimulateEndpointOptions {
@@ -58,7 +59,12 @@ const RULE_EXAMPLE = {
 };
 
 export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptions): Endpoint[] {
-  let running = 0;
+  const slots = new KeySlots({
+    what: "simulations",
+    max: SIMULATIONS_AT_ONCE_MAX,
+    perKeyMax: SIMULATIONS_PER_KEY_MAX,
+    retrySeconds: RETRY_SECONDS,
+  });
   return [
     endpoint({
       method: "POST",
@@ -69,7 +75,7 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
       about:
         "What the rule would have done, had it been in force: the same matching, counting over time and folding as live " +
         "detection. Nothing is stored. The name may be that of a rule there is, and exceptions may stand as they were read. At most " +
-        `${SIMULATIONS_AT_ONCE_MAX} run at once: one more is a 503.`,
+        `${SIMULATIONS_AT_ONCE_MAX} run at once, and ${SIMULATIONS_PER_KEY_MAX} of one key: one more is a 503, or a 429.`,
       scopes: ["rules:read", "events:read"],
       body: z
         .strictObject({ rule: simulatedRuleSchema(sources), time_range: rangeSchema })
@@ -93,18 +99,8 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
           },
         },
       },
-      handle: async ({ body: { rule, time_range }, request }) => {
-        if (running >= SIMULATIONS_AT_ONCE_MAX) {
-          throw new Problem(
-            "unavailable",
-            `${SIMULATIONS_AT_ONCE_MAX} simulations are running; try again when one is done`,
-            {
-              headers: { "Retry-After": String(RETRY_SECONDS) },
-            },
-          );
-        }
-        running++;
-        try {
+      handle: ({ body: { rule, time_range }, key, request }) =>
+        slots.hold(key, async () => {
           const range = { fromMs: time_range.from, toMs: time_range.to };
           const found = await untilHangUp(request.raw.socket, (signal) =>
             simulate(toSimulatedRule(rule, now()), range, { store, now, signal }),
@@ -117,10 +113,7 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
             by_day: found.byDay,
           });
           return dataText(`{"sample_events":[${found.sampleEvents.join(",")}],${figures.slice(1)}`);
-        } finally {
-          running--;
-        }
-      },
+        }),
     }),
   ];
 }

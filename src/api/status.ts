@@ -30,11 +30,12 @@ export interface DetectionStatus {
 export interface StatusOptions {
   readonly store: Store;
   readonly detection: DetectionStatus;
+  readonly openFiles: { readonly isExhausted: boolean };
   readonly registry: Registry;
   readonly now: () => number;
 }
 
-export function addStatus(app: FastifyInstance, { store, detection, registry, now }: StatusOptions): void {
+export function addStatus(app: FastifyInstance, { store, detection, openFiles, registry, now }: StatusOptions): void {
   app.get(
     "/healthz",
     {
@@ -61,18 +62,21 @@ export function addStatus(app: FastifyInstance, { store, detection, registry, no
         response: {
           200: { description: "it does", content: { "application/json": { schema: readySchema } } },
           503: {
-            description: `it does not, or takes no events\n\n\`unavailable\`: ${PROBLEMS.unavailable.meaning}`,
+            description: `it does not, takes no events, or the service can open no more files\n\n\`unavailable\`: ${PROBLEMS.unavailable.meaning}`,
             content: { "application/json": { schema: errorSchema } },
           },
         },
       },
     },
     async (request, reply) => {
+      const headers = { "Retry-After": String(READY_RETRY_SECONDS) };
+      if (openFiles.isExhausted) {
+        throw new Problem("unavailable", "the service can open no more files and connections", { headers });
+      }
       try {
         await store.check();
       } catch (error) {
         // The reason may name files of the machine: it belongs in the log, not in the answer.
-        const headers = { "Retry-After": String(READY_RETRY_SECONDS) };
         throw new Problem("unavailable", "the store does not answer", { headers, cause: error });
       }
       const { lagMs, isReady } = detection;

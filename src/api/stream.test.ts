@@ -485,7 +485,7 @@ describe("limits", () => {
     const outputs: Readable[] = [];
     for (let i = 0; i < 20; i++) outputs.push(await streams.open(opening()));
     await expect(streams.open(opening())).rejects.toMatchObject({
-      code: "unavailable",
+      code: "rate_limited",
       headers: { "Retry-After": expect.any(String) },
     });
     await streams.open(opening(server.addKey()));

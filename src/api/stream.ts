@@ -114,16 +114,15 @@ export class Streams {
   }
 
   #requireRoom(key: ApiKey): void {
+    const headers = { "Retry-After": String(FULL_RETRY_SECONDS) };
+    if (this.#isClosing) throw new Problem("unavailable", "the service is stopping", { headers });
     const own = [...this.#streams].filter((stream) => stream.opening.key.id === key.id).length;
-    const refusal = this.#isClosing
-      ? "the service is stopping"
-      : this.#streams.size >= STREAMS_MAX
-        ? `there are ${STREAMS_MAX} streams already`
-        : own >= STREAMS_PER_KEY_MAX
-          ? `the key has ${STREAMS_PER_KEY_MAX} streams already`
-          : undefined;
-    if (refusal === undefined) return;
-    throw new Problem("unavailable", refusal, { headers: { "Retry-After": String(FULL_RETRY_SECONDS) } });
+    if (own >= STREAMS_PER_KEY_MAX) {
+      throw new Problem("rate_limited", `the key has ${STREAMS_PER_KEY_MAX} streams already`, { headers });
+    }
+    if (this.#streams.size >= STREAMS_MAX) {
+      throw new Problem("unavailable", `there are ${STREAMS_MAX} streams already`, { headers });
+    }
   }
 
   /** Asked before the answer begins: later nobody could be told. */
@@ -188,7 +187,7 @@ export function streamEndpoint(
       "The filters of the lists say what is sent: `status`, `rule_name` and `assignee` are about alerts, `type` and `class` about " +
       "events, the others about both. The `id` of each message is a place to go on from: send that of the last one back as the header " +
       "`Last-Event-ID` or as `last_event_id`, and nothing is missed. A reader who is too slow is sent away and may come back. " +
-      `A key may have ${STREAMS_PER_KEY_MAX} streams open, and all keys together ${STREAMS_MAX}: one more is a 503.\n\n` +
+      `A key may have ${STREAMS_PER_KEY_MAX} streams open, and all keys together ${STREAMS_MAX}: one more is a 429, or a 503.\n\n` +
       `${SHOWN}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key does.`,
     scopes: [],
     requestHeaders: z.object({

@@ -40,6 +40,7 @@ test("with nothing given, every setting has its default", () => {
     rateLimits: true,
     anonymousPerMinute: 60,
     bodyLimits: { submitBytes: 1_048_576, batchBytes: 33_554_432 },
+    connections: { max: 10_000, perAddressMax: 256 },
     trustedProxies: [],
     hostnames: { enabled: true, resolver: null, perSecondMax: 20 },
     netflowPort: 2055,
@@ -107,6 +108,8 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "collectors.addresses": ["127.0.0.1", ["127.0.0.1"]],
     "collectors.allowed_senders": ["10.0.0.0/8", ["10.0.0.0/8"]],
     "collectors.unparsed": ["off", false],
+    "collectors.access_secret": ["0123456789abcdef", "0123456789abcdef"],
+    "notifications.webhook_secret": ["0123456789abcdef", "0123456789abcdef"],
     "enrichment.geo": ["off", false],
     "enrichment.lists": [
       "bad=/etc/bad.txt, tor=https://example.com/tor",
@@ -142,7 +145,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
     TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
     TOCSIN_NOTIFICATIONS_WEBHOOK_URL: "https://example.com/",
-    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "secret",
+    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "0123456789abcdef",
     TOCSIN_ANALYSIS_MODEL: "a-model",
     TOCSIN_COLLECTORS_TLS_CERTIFICATE: "certificate.pem",
     TOCSIN_COLLECTORS_TLS_KEY: "key.pem",
@@ -302,13 +305,39 @@ test("a channel that is half configured is a fault at what is missing", () => {
   ]);
   expect(faultsOf({ EMAIL_TO: "b@example.com" })).toEqual([["notifications.email_host", origin("EMAIL_TO")]]);
   expect(faultsOf({ ...email, EMAIL_USER: "me" })).toEqual([["notifications.email_password", origin("EMAIL_USER")]]);
-  expect(faultsOf({ ...email, EMAIL_PASSWORD: "p" })).toEqual([["notifications.email_user", origin("EMAIL_PASSWORD")]]);
-  const clear = { ...email, EMAIL_USER: "me", EMAIL_PASSWORD: "p", EMAIL_SECURITY: "none" };
+  expect(faultsOf({ ...email, EMAIL_PASSWORD: "pass" })).toEqual([
+    ["notifications.email_user", origin("EMAIL_PASSWORD")],
+  ]);
+  const clear = { ...email, EMAIL_USER: "me", EMAIL_PASSWORD: "pass", EMAIL_SECURITY: "none" };
   expect(faultsOf(clear)).toEqual([["notifications.email_security", origin("EMAIL_SECURITY")]]);
   expect(faultsOf({ WEBHOOK_URL: "https://example.com/" })).toEqual([
     ["notifications.webhook_secret", origin("WEBHOOK_URL")],
   ]);
-  expect(faultsOf({ WEBHOOK_SECRET: "s" })).toEqual([["notifications.webhook_url", origin("WEBHOOK_SECRET")]]);
+  expect(faultsOf({ WEBHOOK_SECRET: "0123456789abcdef" })).toEqual([
+    ["notifications.webhook_url", origin("WEBHOOK_SECRET")],
+  ]);
+});
+
+test("a secret that is too short to be one is refused with its least length, and not shown", () => {
+  const shortest = {
+    TOCSIN_COLLECTORS_ACCESS_SECRET: 16,
+    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: 16,
+    TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: 4,
+    TOCSIN_ENRICHMENT_ABUSEIPDB_KEY: 4,
+    TOCSIN_ANALYSIS_KEY: 4,
+  };
+  const secrets = settingEntries().filter(({ isSecret, path }) => isSecret && !path.endsWith("_url"));
+  expect(secrets.map(({ variable }) => variable).sort()).toEqual(Object.keys(shortest).sort());
+  for (const [variable, least] of Object.entries(shortest)) {
+    for (const given of ["x", "q".repeat(least - 1), " ".repeat(least)]) {
+      const loaded = loadSettings({ environment: { [variable]: given }, workingFolder: "/" });
+      const [fault] = "faults" in loaded ? loaded.faults : [];
+      expect(fault?.message, variable).toMatch(new RegExp(`at least ${least} characters.*it is something else`));
+    }
+    const loaded = loadSettings({ environment: { [variable]: "q".repeat(least) }, workingFolder: "/" });
+    const faults = "faults" in loaded ? loaded.faults : [];
+    expect(faults.filter(({ message }) => message.includes("characters"))).toEqual([]);
+  }
 });
 
 test("a port for TLS without a certificate, and two lists with one name, are faults", () => {

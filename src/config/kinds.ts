@@ -140,7 +140,19 @@ export const textOrOff = (about: string, allowed: string, pattern = /./) =>
 export const urlOr = (none: string, about: string) =>
   textOr(none, url, { about, allowed: "an address beginning with http:// or https://" });
 
-export const secretOrOff = (about: string) => textOr("off", text, { about, allowed: "a secret", isSecret: true });
+/** Of a secret that signatures are made with: whoever sees one signature may try every short one. */
+const SIGNING_SECRET_CHARACTERS_MIN = 16;
+/** Of a password or a key that somebody else gave out: less is a slip of the pen. */
+const CREDENTIAL_CHARACTERS_MIN = 4;
+
+const secretOf = (charactersMin: number) => (about: string) =>
+  textOr(
+    "off",
+    text.refine((given) => given.trim().length >= charactersMin),
+    { about, allowed: `a secret of at least ${charactersMin} characters`, isSecret: true },
+  );
+export const signingSecretOrOff = secretOf(SIGNING_SECRET_CHARACTERS_MIN);
+export const credentialOrOff = secretOf(CREDENTIAL_CHARACTERS_MIN);
 
 /** An address that whoever knows it may use. */
 export const secretUrlOrOff = (about: string) =>

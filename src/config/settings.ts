@@ -7,6 +7,7 @@ import { isZone } from "../model/hours.ts";
 import {
   addresses,
   choice,
+  credentialOrOff,
   fileOr,
   integer,
   isResolver,
@@ -18,9 +19,9 @@ import {
   portOrOff,
   RATE_MAX,
   readText,
-  secretOrOff,
   secretUrlOrOff,
   setting,
+  signingSecretOrOff,
   textOrOff,
   urlOr,
   word,
@@ -117,6 +118,20 @@ export const settingsSchema = z.strictObject({
       BATCH_BYTES_MAX,
     ),
   }),
+  connections: z.strictObject({
+    max: integer(
+      "open HTTP connections, or half as many as the process may open files where that is less; when all are taken, one without a request in flight makes room",
+      10_000,
+      10,
+      1_000_000,
+    ),
+    perAddressMax: integer(
+      "open HTTP connections of one address (over IPv6 of one /64); a trusted proxy may have all of them, loopback half",
+      256,
+      1,
+      1_000_000,
+    ),
+  }),
   trustedProxies: list((item) => PROXY_WORDS.includes(item) || parseCidr(item) !== undefined, {
     about: "proxies whose X-Forwarded-For is believed",
     items: `addresses, networks, ${PROXY_WORDS.join(", ")}`,
@@ -208,7 +223,9 @@ export const settingsSchema = z.strictObject({
     ),
     connectionsPerSenderMax: integer("open connections of one sender (over IPv6 of one /64)", 50, 1, 100_000),
     unparsed: onOff("whether a line that no reader understands is kept as an event of the type unparsed", "on"),
-    accessSecret: secretOrOff("secret of the access controller's webhooks; with it, each of them must be signed"),
+    accessSecret: signingSecretOrOff(
+      "secret of the access controller's webhooks; with it, each of them must be signed",
+    ),
   }),
   enrichment: z.strictObject({
     geo: onOff("whether the country (and city, where the file has it) of outside addresses is added to events", "on"),
@@ -221,7 +238,7 @@ export const settingsSchema = z.strictObject({
       shownAs: shownHost,
     }),
     listsEveryMinutes: integer("how often lists are read again", 60, 1, 10_080),
-    abuseipdbKey: secretOrOff("key for AbuseIPDB; with it, outside addresses are looked up there"),
+    abuseipdbKey: credentialOrOff("key for AbuseIPDB; with it, outside addresses are looked up there"),
     abuseipdbPerDay: integer("addresses looked up there in a UTC day at most", 1000, 1, RATE_MAX),
     abuseipdbUrl: word(
       "where AbuseIPDB answers",
@@ -250,7 +267,7 @@ export const settingsSchema = z.strictObject({
     emailPort: integer("port of the mail server", 587, 1, 65_535),
     emailSecurity: choice("how the connection to it is protected", "starttls", ["starttls", "tls", "none"]),
     emailUser: textOrOff("name to log in with there", "a name"),
-    emailPassword: secretOrOff("password to log in with there"),
+    emailPassword: credentialOrOff("password to log in with there"),
     emailFrom: textOrOff("address that mails are from", "an e-mail address", EMAIL),
     emailTo: list((item) => EMAIL.test(item), {
       about: "addresses that mails go to",
@@ -259,7 +276,7 @@ export const settingsSchema = z.strictObject({
       max: RECIPIENTS_MAX,
     }),
     webhookUrl: secretUrlOrOff("address that alerts are posted to as JSON"),
-    webhookSecret: secretOrOff("secret that each post is signed with"),
+    webhookSecret: signingSecretOrOff("secret that each post is signed with"),
   }),
   analysis: z.strictObject({
     automaticFrom: choice("least severity of alerts that are analysed by themselves", "high", [...SEVERITIES, "off"]),
@@ -268,7 +285,7 @@ export const settingsSchema = z.strictObject({
       "base address of an OpenAI-compatible service, such as https://api.openai.com/v1; off: only the built-in scorer answers",
     ),
     model: textOrOff("model that is asked there", "its name"),
-    key: secretOrOff("key for it"),
+    key: credentialOrOff("key for it"),
     timeoutSeconds: integer("how long its answer is waited for", 30, 1, 600),
     monthlyTokensMax: integer(
       "tokens that may be used in a UTC month; then the built-in scorer answers",

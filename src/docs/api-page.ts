@@ -126,7 +126,8 @@ const SCOPE_WORDS: Record<Exclude<Scope, CollectorScope>, string> = {
   "rules:read": "rules; with `events:read` simulations",
   "rules:write":
     "making, importing, changing and deleting rules and exceptions; with `alerts:write` resolving an alert with an exception",
-  "keys:manage": "keys: listing and revoking all, making and rotating those with no more scopes than its own",
+  "keys:manage":
+    "keys: listing all; making, rotating and revoking those that are no stronger than itself in scopes, plan and expiry",
 };
 
 function scopeWords(scope: Scope): string {

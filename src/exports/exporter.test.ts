@@ -17,7 +17,14 @@ import { openStore } from "../store/index.ts";
 import { StoreUnavailable, type Store } from "../store/store.ts";
 import { DEFAULT_COLUMNS } from "./columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
-import { EXPORTS_WAITING_MAX, openExporter, type Exporter } from "./exporter.ts";
+import {
+  EXPORTS_KEPT_PER_KEY_MAX,
+  EXPORTS_PER_KEY_MAX,
+  EXPORTS_WAITING_MAX,
+  openExporter,
+  TooManyExports,
+  type Exporter,
+} from "./exporter.ts";
 
 let dataDir: string;
 let store: Store;
@@ -82,9 +89,10 @@ async function append(drafts: readonly EventDraft[]): Promise<Event[]> {
 
 const many = (count: number) => append(Array.from({ length: count }, (_, n) => draft({ n }, count - n)));
 
-function create(format: ExportFormat, question: Partial<ExportQuestion> = {}): ExportJob {
+let owners = 0;
+function create(format: ExportFormat, question: Partial<ExportQuestion> = {}, owner = `key_${owners++}`): ExportJob {
   const everything: ExportQuestion = { condition: ALWAYS, fields: null, fromMs: start - DAY_MS };
-  return exporter.create({ format, question: { ...everything, ...question } });
+  return exporter.create({ format, question: { ...everything, ...question }, owner });
 }
 
 async function finished(id: string): Promise<ExportJob> {
@@ -212,6 +220,29 @@ describe("the queue", () => {
   it("refuses more than may wait", () => {
     for (let n = 0; n < EXPORTS_WAITING_MAX; n++) create("csv");
     expect(() => create("csv")).toThrow(StoreUnavailable);
+  });
+
+  it("takes only so many of one key, and takes turns between keys", async () => {
+    await many(3000);
+    const greedy = Array.from({ length: EXPORTS_PER_KEY_MAX }, () => create("csv", {}, "key_greedy"));
+    expect(() => create("csv", {}, "key_greedy")).toThrow(TooManyExports);
+    const other = create("csv", {}, "key_other");
+    await finished(other.id);
+    expect(exporter.get(greedy.at(-1)!.id)!.status).toBe("pending");
+    for (const { id } of greedy) await finished(id);
+    expect(create("csv", {}, "key_greedy").status).toBe("pending");
+  });
+
+  it("keeps only so many of one key: who wants another removes one", async () => {
+    const kept: ExportJob[] = [];
+    while (kept.length < EXPORTS_KEPT_PER_KEY_MAX) {
+      kept.push(create("csv", { toMs: start - DAY_MS }, "key_collector"));
+      if (kept.length % EXPORTS_PER_KEY_MAX === 0) await finished(kept.at(-1)!.id);
+    }
+    expect(() => create("csv", {}, "key_collector")).toThrow(/remove one/);
+    expect(create("csv").owner).toMatch(/^key_/);
+    exporter.cancel(kept[0]!.id);
+    expect(create("csv", {}, "key_collector").status).toBe("pending");
   });
 
   it("gives nothing to fetch before an export is completed", async () => {

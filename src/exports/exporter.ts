@@ -16,6 +16,10 @@ import { writeExport } from "./writer.ts";
 // Exports wait in a queue, run one at a time into a file each, and are there to be fetched for a day.
 
 export const EXPORTS_WAITING_MAX = 20;
+/** Of one key: those that wait or run, so that it leaves the queue to others, */
+export const EXPORTS_PER_KEY_MAX = 5;
+/** and those that are kept, so that it does not fill the disk with small ones either. */
+export const EXPORTS_KEPT_PER_KEY_MAX = 100;
 const EXPORT_LIFE_MS = DAY_MS;
 const SWEEP_MS = 60_000;
 const QUEUE_FULL_RETRY_SECONDS = 30;
@@ -24,6 +28,18 @@ const LOST = "the file of the export is gone or not whole any more: ask for the 
 interface ExportRequest {
   readonly format: ExportFormat;
   readonly question: ExportQuestion;
+  /** The id of the key that asks. */
+  readonly owner: string;
+}
+
+/** The key that asks has its share of exports. */
+export class TooManyExports extends Error {
+  readonly retryAfterSeconds: number;
+  constructor(message: string, retryAfterSeconds: number) {
+    super(message);
+    this.name = "TooManyExports";
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
 }
 
 /** The content of a completed export. Whoever takes it reads the stream to its end or destroys it. */
@@ -35,7 +51,7 @@ interface Download {
 }
 
 export interface Exporter {
-  /** Throws StoreUnavailable when too many exports wait. */
+  /** Throws TooManyExports when the owner has too many, and StoreUnavailable when too many wait. */
   create(request: ExportRequest): ExportJob;
   get(id: string): ExportJob | undefined;
   /** Stops an export and removes it with its file; false when there is none. A download under way goes on. */
@@ -70,6 +86,8 @@ class QueueOfExports implements Exporter {
   readonly #unsaved = new Set<string>();
   readonly #closing = new AbortController();
   #running: { readonly id: string; readonly stop: AbortController } | undefined;
+  /** Whose export ran last: the next is somebody else's, where somebody else waits. */
+  #lastOwner: string | null = null;
   readonly #turns = new Turns();
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -98,7 +116,8 @@ class QueueOfExports implements Exporter {
   }
 
   async open(): Promise<void> {
-    for (const job of this.#store.exports.list()) {
+    for (const stored of this.#store.exports.list()) {
+      const job = { ...stored, owner: stored.owner ?? null };
       this.#jobs.set(job.id, job);
       if (job.status === "running") this.#save({ ...job, status: "pending" });
     }
@@ -109,8 +128,9 @@ class QueueOfExports implements Exporter {
     this.#start();
   }
 
-  create({ format, question }: ExportRequest): ExportJob {
+  create({ format, question, owner }: ExportRequest): ExportJob {
     if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the service is stopping");
+    this.#requireShare(owner);
     if (this.#waiting().length >= EXPORTS_WAITING_MAX) {
       const message = `${EXPORTS_WAITING_MAX} exports are waiting already`;
       throw new StoreUnavailable("queue_full", message, QUEUE_FULL_RETRY_SECONDS);
@@ -127,11 +147,26 @@ class QueueOfExports implements Exporter {
       completedAt: null,
       expiresAt: createdAt + EXPORT_LIFE_MS,
       error: null,
+      owner,
     };
     this.#store.exports.put(job);
     this.#jobs.set(job.id, job);
     this.#start();
     return job;
+  }
+
+  #requireShare(owner: string): void {
+    const now = this.#now();
+    const own = [...this.#jobs.values()].filter((job) => job.owner === owner && job.expiresAt > now);
+    const unfinished = own.filter(({ status }) => status === "pending" || status === "running");
+    if (unfinished.length >= EXPORTS_PER_KEY_MAX) {
+      const message = `the key has ${EXPORTS_PER_KEY_MAX} exports that are not done: wait for one of them`;
+      throw new TooManyExports(message, QUEUE_FULL_RETRY_SECONDS);
+    }
+    if (own.length >= EXPORTS_KEPT_PER_KEY_MAX) {
+      const message = `the key has ${EXPORTS_KEPT_PER_KEY_MAX} exports: remove one that is not needed any more`;
+      throw new TooManyExports(message, Math.ceil((own[0]!.expiresAt - now) / 1000));
+    }
   }
 
   get(id: string): ExportJob | undefined {
@@ -203,9 +238,15 @@ class QueueOfExports implements Exporter {
   }
 
   async #runWaiting(): Promise<void> {
-    for (let next = this.#waiting()[0]; next && !this.#closing.signal.aborted; next = this.#waiting()[0]) {
+    for (let next = this.#next(); next && !this.#closing.signal.aborted; next = this.#next()) {
+      this.#lastOwner = next.owner;
       await this.#run(next);
     }
+  }
+
+  #next(): ExportJob | undefined {
+    const waiting = this.#waiting();
+    return waiting.find(({ owner }) => owner !== this.#lastOwner) ?? waiting[0];
   }
 
   async #run(pending: ExportJob): Promise<void> {

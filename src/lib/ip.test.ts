@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalAddress, formatAddress, parseAddress } from "./ip.ts";
+import { canonicalAddress, clientNetwork, formatAddress, isLoopback, parseAddress } from "./ip.ts";
 
 test("an address that is a number is written in the one spelling", () => {
   const spelled = (text: string) => formatAddress(parseAddress(text)!);
@@ -30,4 +30,22 @@ test("number and spelling are the same address, whichever it is", () => {
       expect(parseAddress(formatAddress(value))).toBe(value);
     }),
   );
+});
+
+test("a client is an IPv4 address, however it is spelled, or an IPv6 /64", () => {
+  expect(clientNetwork("192.0.2.7")).toBe("192.0.2.7");
+  expect(clientNetwork("2001:db8::1")).toBe(clientNetwork("2001:db8:0:0:ffff::2"));
+  expect(clientNetwork("2001:db8::1")).not.toBe(clientNetwork("2001:db8:0:1::1"));
+  expect(clientNetwork("::ffff:192.0.2.7")).not.toBe(clientNetwork("::ffff:192.0.2.8"));
+  expect(clientNetwork("::ffff:192.0.2.7")).toBe("192.0.2.7");
+  expect(clientNetwork("no address")).toBe("no address");
+});
+
+test("loopback is 127.0.0.0/8 and ::1, in any spelling", () => {
+  for (const address of ["127.0.0.1", "127.8.9.10", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"]) {
+    expect(isLoopback(address), address).toBe(true);
+  }
+  for (const address of ["128.0.0.1", "10.127.0.1", "::2", "::127.0.0.1", "", "no address"]) {
+    expect(isLoopback(address), address).toBe(false);
+  }
 });

@@ -99,6 +99,21 @@ export function sixNetwork(text: string): string | undefined {
 
 const MAPPED = 0xffffn;
 
+/** What limits count as one client: an IPv4 address, or an IPv6 /64, since one host may use any address of its own. */
+export function clientNetwork(address: string): string {
+  if (fourNumber(address) !== undefined) return address;
+  const canonical = canonicalAddress(address) ?? address;
+  const network = sixNetwork(canonical);
+  return network === undefined ? canonical : `${network}::/64`;
+}
+
+/** An address of this machine: a local program, or a local proxy that speaks for many clients. */
+export function isLoopback(address: string): boolean {
+  const value = parseAddress(address);
+  if (value === undefined) return false;
+  return value === 1n || (value >> 32n === MAPPED && ((value >> 24n) & 0xffn) === 127n);
+}
+
 /** The one spelling of an address that is a number, as parseAddress makes them. */
 export function formatAddress(value: bigint): string {
   if (value >> 32n === MAPPED) {

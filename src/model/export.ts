@@ -47,6 +47,8 @@ export interface ExportJob {
   readonly completedAt: number | null;
   readonly expiresAt: number;
   readonly error: string | null;
+  /** The id of the key that asked for it; null where it was made before that was recorded. */
+  readonly owner: string | null;
 }
 
 export const exportSchema = z

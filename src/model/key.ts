@@ -105,6 +105,11 @@ export const GRACE_SECONDS_MAX = 30 * 86_400;
 /** Secrets of one key from before rotations that may work at once. */
 const PREVIOUS_SECRETS_MAX = 5;
 
+/** Keys that work, beyond which none is made over HTTP: each has a rate limit of its own. */
+export const KEYS_MAX = 500;
+/** Revoked and expired keys that are kept to look at; the one that ended first goes first. */
+export const ENDED_KEYS_MAX = 500;
+
 // tsn_key_<32 hex>_<64 hex>: the id names the key, so that finding it is one look-up; the secret proves it.
 const KEY_TEXT = /^tsn_(key_[0-9a-f]{32})_([0-9a-f]{64})$/;
 
@@ -178,12 +183,42 @@ export function isUsable(key: ApiKey, now: number): boolean {
   return key.revokedAt === null && (key.expiresAt === null || now < key.expiresAt);
 }
 
-/** Whether this secret opens this key now. */
-export function keyAccepts(key: ApiKey, secret: string, now: number): boolean {
+/**
+ * The key that this secret opens now; undefined when it opens none. A secret from before a rotation opens one that
+ * expires with its grace: what it makes must not outlast it either.
+ */
+export function openKey(key: ApiKey, secret: string, now: number): ApiKey | undefined {
   const hash = hashSecret(secret);
-  const current = hashesEqual(hash, key.secretHash);
-  const previous = livePrevious(key, now).filter((secret) => hashesEqual(hash, secret.hash)).length > 0;
-  return (current || previous) && isUsable(key, now);
+  const isCurrent = hashesEqual(hash, key.secretHash);
+  const previous = livePrevious(key, now).filter((secret) => hashesEqual(hash, secret.hash));
+  if (!isUsable(key, now)) return undefined;
+  if (isCurrent) return key;
+  const until = previous.at(-1)?.until;
+  return until === undefined ? undefined : { ...key, expiresAt: Math.min(until, key.expiresAt ?? until) };
+}
+
+type Strength = Pick<ApiKey, "scopes" | "plan" | "expiresAt">;
+
+/** In which ways another key is stronger than this one, in words; empty when it is not. */
+export function strongerWays(own: Strength, other: Strength): string[] {
+  const ways: string[] = [];
+  // To submit any event is more than to send to one collector.
+  const covers = (scope: Scope) =>
+    own.scopes.includes(scope) || (scope.startsWith("collect:") && own.scopes.includes("events:write"));
+  const missing = other.scopes.filter((scope) => !covers(scope));
+  if (missing.length > 0) ways.push(`lacks the scope ${missing.join(" and ")}`);
+  if (PLANS.indexOf(other.plan) > PLANS.indexOf(own.plan)) ways.push(`has the plan ${own.plan}, not ${other.plan}`);
+  if (own.expiresAt !== null && (other.expiresAt === null || other.expiresAt > own.expiresAt)) {
+    ways.push(`expires at ${formatTime(own.expiresAt)}, before the other`);
+  }
+  return ways;
+}
+
+/** Those that ended longest ago, beyond as many as are kept. */
+export function endedKeysToRemove(keys: readonly ApiKey[], now: number): string[] {
+  const endedAt = ({ revokedAt, expiresAt }: ApiKey) => Math.min(revokedAt ?? Infinity, expiresAt ?? Infinity);
+  const ended = keys.filter((key) => !isUsable(key, now)).sort((a, b) => endedAt(a) - endedAt(b));
+  return ended.slice(0, Math.max(0, ended.length - ENDED_KEYS_MAX)).map(({ id }) => id);
 }
 
 /** A key as people see it. */

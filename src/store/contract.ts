@@ -355,6 +355,21 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         expect(store.keys.list()).toEqual(before);
       });
 
+      test("a key that is removed is gone, with what it has used, and the others stay", () => {
+        const before = store.keys.list();
+        const previous = [{ hash: new Uint8Array([9]), until: 7 }];
+        store.keys.put({ ...key, id: "key_2", previous });
+        store.keys.saveUsage([{ keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1, minuteEndsAt: 0, minuteCount: 0 }]);
+        expect(store.keys.find("key_2")).toBeDefined();
+        expect(store.keys.remove(["key_2", "key_none"])).toEqual(["key_2", "key_none"]);
+        expect(store.keys.find("key_2")).toBeUndefined();
+        expect(store.keys.list()).toEqual(before);
+        expect(store.keys.usage().filter(({ keyId }) => keyId === "key_2")).toEqual([]);
+        store.keys.put({ ...key, id: "key_2" });
+        expect(store.keys.find("key_2")!.previous).toEqual([]);
+        store.keys.remove(["key_2"]);
+      });
+
       test("usage and exports are kept over a restart", async () => {
         const job: ExportJob = {
           id: "exp_1",
@@ -363,19 +378,22 @@ export function storeContract(name: string, open: (now: () => number) => Promise
           question: { condition: ALWAYS, fields: null, fromMs: 0, toMs: 1 },
           rowCount: null,
           sizeBytes: null,
+          owner: "key_1",
           createdAt: 1,
           completedAt: null,
           expiresAt: 2,
           error: null,
         };
         store.exports.put(job);
-        store.keys.saveUsage([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4 }]);
+        store.keys.saveUsage([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 }]);
         const before = await store.events.count();
         const newest = (await page({}, 1, 3)).items;
         store = await opened.reopen();
         expect(store.exports.get("exp_1")).toEqual(job);
         expect(store.exports.list()).toEqual([job]);
-        expect(store.keys.usage()).toEqual([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4 }]);
+        expect(store.keys.usage()).toEqual([
+          { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 },
+        ]);
         store.exports.remove("exp_1");
         expect(store.exports.get("exp_1")).toBeUndefined();
         expect(await store.events.count()).toBe(before);

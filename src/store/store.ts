@@ -344,6 +344,8 @@ export interface KeyStore {
    * there is none; what `alter` throws leaves it as it is.
    */
   change(id: string, alter: (key: ApiKey) => ApiKey): ApiKey | undefined;
+  /** Removes keys and what they have used; answers the ids that it was given. */
+  remove(ids: readonly string[]): readonly string[];
   /** What each key has used: written now and then, read at start and by people. */
   usage(): KeyUsage[];
   saveUsage(usage: readonly KeyUsage[]): void;
@@ -355,6 +357,9 @@ export interface KeyUsage {
   /** UTC day, in milliseconds, that the count belongs to. */
   readonly day: number;
   readonly dayCount: number;
+  /** When the minute that the count belongs to is over. */
+  readonly minuteEndsAt: number;
+  readonly minuteCount: number;
 }
 
 /** What others have reported of an address. */

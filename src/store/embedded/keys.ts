@@ -9,8 +9,11 @@ const SCHEMA = `
 CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
   expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS previous_secrets(key_id TEXT NOT NULL, hash BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY(key_id, hash)) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL,
+  minute_ends_at INTEGER NOT NULL DEFAULT 0, minute_count INTEGER NOT NULL DEFAULT 0) STRICT;
 `;
+/** Columns of `usage` that a file from an older version lacks. */
+const NEWER_COLUMNS = ["minute_ends_at", "minute_count"];
 
 interface KeyRow {
   id: string;
@@ -43,11 +46,24 @@ export class Keys implements KeyStore {
   constructor(dataDir: string, { wereLost = false } = {}) {
     this.wereLost = wereLost;
     this.#db = openWhole(keysFile(dataDir), SCHEMA);
+    this.#addNewerColumns();
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
     this.#selectPrevious = this.#db.prepare(
       "SELECT hash, until FROM previous_secrets WHERE key_id = ? ORDER BY until, hash",
     );
+  }
+
+  /** In a transaction: the command line and the server may both find the columns missing. */
+  #addNewerColumns(): void {
+    const missing = () => {
+      const columns = this.#db.prepare("SELECT name FROM pragma_table_info('usage')").all() as { name: string }[];
+      return NEWER_COLUMNS.filter((newer) => columns.every(({ name }) => name !== newer));
+    };
+    if (missing().length === 0) return;
+    this.#together(() => {
+      for (const name of missing()) this.#db.exec(`ALTER TABLE usage ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0`);
+    });
   }
 
   find(id: string): ApiKey | undefined {
@@ -97,6 +113,20 @@ export class Keys implements KeyStore {
     return changed;
   }
 
+  remove(ids: readonly string[]): readonly string[] {
+    if (ids.length === 0) return ids;
+    writing(() =>
+      this.#together(() => {
+        for (const table of ["previous_secrets WHERE key_id", "usage WHERE key_id", "keys WHERE id"]) {
+          const remove = this.#db.prepare(`DELETE FROM ${table} = ?`);
+          for (const id of ids) remove.run(id);
+        }
+      }),
+    );
+    for (const id of ids) this.#cache.delete(id);
+    return ids;
+  }
+
   #write(key: ApiKey): void {
     const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
     this.#db
@@ -132,15 +162,13 @@ export class Keys implements KeyStore {
   }
 
   usage(): KeyUsage[] {
-    const rows = this.#db.prepare("SELECT key_id, last_used_at, day, day_count FROM usage").all();
-    return (rows as unknown as { key_id: string; last_used_at: number; day: number; day_count: number }[]).map(
-      (row) => ({
-        keyId: row.key_id,
-        lastUsedAt: row.last_used_at,
-        day: row.day,
-        dayCount: row.day_count,
-      }),
-    );
+    const rows = this.#db
+      .prepare(
+        `SELECT key_id AS keyId, last_used_at AS lastUsedAt, day, day_count AS dayCount,
+           minute_ends_at AS minuteEndsAt, minute_count AS minuteCount FROM usage`,
+      )
+      .all() as unknown as KeyUsage[];
+    return rows.map((row) => ({ ...row }));
   }
 
   saveUsage(usage: readonly KeyUsage[]): void {
@@ -149,9 +177,12 @@ export class Keys implements KeyStore {
     try {
       this.#together(() => {
         const upsert = this.#db.prepare(
-          "INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count) VALUES (?, ?, ?, ?)",
+          `INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count, minute_ends_at, minute_count)
+           VALUES (?, ?, ?, ?, ?, ?)`,
         );
-        for (const { keyId, lastUsedAt, day, dayCount } of usage) upsert.run(keyId, lastUsedAt, day, dayCount);
+        for (const { keyId, lastUsedAt, day, dayCount, minuteEndsAt, minuteCount } of usage) {
+          upsert.run(keyId, lastUsedAt, day, dayCount, minuteEndsAt, minuteCount);
+        }
       });
     } finally {
       this.#db.exec("PRAGMA synchronous = FULL");
