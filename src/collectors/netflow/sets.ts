@@ -1,8 +1,8 @@
+import { sameBytes } from "../exporter.ts";
 import type { Packet } from "../packet.ts";
-import type { Domain } from "./domain.ts";
+import type { Domain, KnownTemplate } from "./domain.ts";
 import { rateOfAll, readFlow, readOptions } from "./record.ts";
-import { compileTemplate, measureRecord, type Template, type TemplateField } from "./template.ts";
-import type { TemplateRoom } from "./room.ts";
+import { compileTemplate, measureRecord, type TemplateField } from "./template.ts";
 import type { WaitingRoom, WaitingSet } from "./waiting.ts";
 
 // The sets that a packet of v9 or IPFIX is made of: templates, templates of options, and data by the id of its template.
@@ -10,6 +10,8 @@ import type { WaitingRoom, WaitingSet } from "./waiting.ts";
 const SET_HEADER_BYTES = 4;
 const DATA_SET_ID_MIN = 256;
 const ENTERPRISE_BIT = 0x8000;
+/** Two sessions are taken for one exporter that has changed its port when only one of them has been heard for so long. */
+const PORT_CHANGE_MS = 2000;
 
 export interface Dialect {
   readonly name: string;
@@ -23,9 +25,7 @@ export interface SetContext {
   readonly packet: Packet;
   readonly dialect: Dialect;
   readonly domain: Domain;
-  readonly domainKey: number;
   readonly waiting: WaitingRoom;
-  readonly room: TemplateRoom;
 }
 
 /** How many records of data the packet held; undefined where a template was missing and they could not be counted. */
@@ -62,23 +62,51 @@ export function decodeSets(context: SetContext, start: number, end: number): num
 
 function decodeData(context: SetContext, id: number, at: number, end: number): number | undefined {
   const { packet, domain } = context;
-  const template = domain.templates.get(id);
-  if (template) return decodeRecords(packet, domain, template, at, end);
-  const { exporter, receivedMs, exportMs, uptimeMs, shiftMs, view } = packet;
-  exporter.misses(id, receivedMs);
+  const { receivedMs, exportMs, uptimeMs, shiftMs, view } = packet;
+  const known = domain.templates.get(id) ?? borrow(view, domain, id, at, end, receivedMs);
+  if (known) {
+    if (known.domain !== domain) countDropped(domain, known, known.plan.recordBytes);
+    return decodeRecords(packet, domain, known, at, end);
+  }
+  domain.miss(id, receivedMs);
   // A copy: the packet's own bytes are written over by the next one.
   const content = new Uint8Array(view.buffer, view.byteOffset + at, end - at).slice();
-  const { domainKey } = context;
-  context.waiting.keep({ exporter, domainKey, templateId: id, content, receivedMs, exportMs, uptimeMs, shiftMs });
+  const { version } = packet;
+  context.waiting.keep({ domain, version, templateId: id, content, receivedMs, exportMs, uptimeMs, shiftMs });
   return undefined;
 }
 
-function decodeRecords(packet: Packet, domain: Domain, template: Template, start: number, end: number): number {
-  const { view, exporter } = packet;
+/**
+ * A template of another session of the same exporter. It is a guess: it takes a while in which the other one is not heard,
+ * and what it describes must fill the set exactly.
+ */
+function borrow(
+  view: DataView,
+  domain: Domain,
+  id: number,
+  at: number,
+  end: number,
+  nowMs: number,
+): KnownTemplate | undefined {
+  const known = domain.exporter.borrowTemplate(domain, id);
+  if (known === "ambiguous") {
+    domain.lack(id, "which other sessions of the address have described, but not the one that the data came by");
+    return undefined;
+  }
+  if (!known || nowMs - Math.max(domain.firstSeenMs, known.domain.firstSeenMs) < PORT_CHANGE_MS) return undefined;
+  const { recordBytes, varying } = known.plan;
+  const fits = varying || (end - at >= recordBytes && isPadding(view, end - ((end - at) % recordBytes), end));
+  return fits ? known : undefined;
+}
+
+function decodeRecords(packet: Packet, own: Domain, known: KnownTemplate, start: number, end: number): number {
+  const { view, exporter, receivedMs } = packet;
+  const template = known.plan;
   const { recordBytes, varying, options } = template;
   let at = start;
   let records = 0;
   let unaddressed = 0;
+  const domain = options ? own : exporter.optionsOf(own);
   const rate = rateOfAll(template, domain);
   // Less than a record is left: padding.
   while (end - at >= recordBytes) {
@@ -88,7 +116,7 @@ function decodeRecords(packet: Packet, domain: Domain, template: Template, start
       if (length < 0) {
         if (!isPadding(view, at, end)) {
           const message = `a record of template ${template.id} reaches beyond its set`;
-          exporter.drop("truncated", 1, message, packet.receivedMs);
+          exporter.drop("truncated", 1, message, receivedMs);
         }
         break;
       }
@@ -98,12 +126,20 @@ function decodeRecords(packet: Packet, domain: Domain, template: Template, start
     records++;
     at += length;
   }
-  if (options) exporter.optionRecords += records;
-  else if (records > unaddressed) {
-    exporter.records += records - unaddressed;
-    exporter.lastRecordMs = packet.receivedMs;
+  if (options) {
+    exporter.optionRecords += records;
+    exporter.noteOptions(domain);
   }
-  if (unaddressed > 0) exporter.drops.no_address += unaddressed;
+  if (!options && records > unaddressed) {
+    exporter.records += records - unaddressed;
+    exporter.lastRecordMs = receivedMs;
+    exporter.hasTemplateData = true;
+  }
+  if (records > unaddressed) {
+    known.usedMs = receivedMs;
+    known.domain.usedMs = receivedMs;
+  }
+  if (unaddressed > 0) exporter.dropUnaddressed(unaddressed, receivedMs);
   return records;
 }
 
@@ -177,46 +213,69 @@ function learn(
   const { packet, domain } = context;
   const { view, exporter, receivedMs } = packet;
   const spec = new Uint8Array(view.buffer, view.byteOffset + at, end - at);
-  const known = domain.templates.get(id);
-  if (known && known.options === options && sameBytes(known.spec, spec)) return;
-  const compiled = compileTemplate(id, options, fields, scopes, spec.slice());
-  if (typeof compiled === "string") return refuse(context, id, compiled);
-  if (!known && !context.room.admit(exporter)) {
-    const message = `template ${id} was not taken: there are too many`;
-    exporter.drop("too_many_templates", 1, message, receivedMs);
+  const before = domain.templates.get(id);
+  if (before && before.plan.options === options && sameBytes(before.plan.spec, spec)) {
+    before.sentMs = receivedMs;
     return;
   }
-  domain.templates.set(id, compiled);
-  exporter.missing.delete(id);
-  for (const set of context.waiting.take(exporter, context.domainKey, id)) decodeWaiting(packet, domain, compiled, set);
+  const compiled =
+    exporter.findPlan(domain, id, options, spec) ?? compileTemplate(id, options, fields, scopes, spec.slice());
+  if (typeof compiled === "string") return refuse(context, id, compiled);
+  const known = exporter.learn(domain, compiled, receivedMs);
+  let [records, bytes] = [0, 0];
+  for (const set of context.waiting.take(domain, id)) {
+    records += decodeWaiting(packet, known, set);
+    bytes += set.content.length;
+  }
+  // Where lengths vary, a record is taken to be as long as those are on average that could be read.
+  countDropped(domain, known, compiled.varying && records > 0 ? bytes / records : compiled.recordBytes);
 }
 
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+/** The template is not missing any more: what was dropped for want of it, counted in sets, can be counted in records. */
+function countDropped(domain: Domain, { plan }: KnownTemplate, recordBytes: number): void {
+  const absent = domain.absent.get(plan.id);
+  if (!absent) return;
+  domain.absent.delete(plan.id);
+  domain.exporter.countDroppedRecords(absent.droppedSets, Math.floor(absent.droppedBytes / recordBytes));
 }
 
-/** With the clock of the packet that it came in, then back to the one that is being read. */
-function decodeWaiting(packet: Packet, domain: Domain, template: Template, set: WaitingSet): void {
-  const { view, receivedMs, exportMs, uptimeMs, shiftMs } = packet;
-  const { content } = set;
+/** With the clock of the packet that it came in, then back to the one that is being read. Gives how many records it held. */
+function decodeWaiting(packet: Packet, known: KnownTemplate, set: WaitingSet): number {
+  const { view, exporter, version, receivedMs, exportMs, uptimeMs, shiftMs } = packet;
+  const { content, domain } = set;
   packet.view = new DataView(content.buffer, content.byteOffset, content.length);
+  packet.exporter = domain.exporter;
+  packet.version = set.version;
   packet.receivedMs = set.receivedMs;
   packet.exportMs = set.exportMs;
   packet.uptimeMs = set.uptimeMs;
   packet.shiftMs = set.shiftMs;
-  decodeRecords(packet, domain, template, 0, content.length);
-  Object.assign(packet, { view, receivedMs, exportMs, uptimeMs, shiftMs });
+  const records = decodeRecords(packet, domain, known, 0, content.length);
+  Object.assign(packet, { view, exporter, version, receivedMs, exportMs, uptimeMs, shiftMs });
+  return records;
 }
 
-function withdraw({ domain, packet, dialect, room }: SetContext, id: number, options: boolean): void {
+/** Decodes data that waits by the template of another session, where there is one that it may use. */
+export function rescueWaiting(packet: Packet, set: WaitingSet, nowMs: number): boolean {
+  const { content, domain, templateId } = set;
+  const view = new DataView(content.buffer, content.byteOffset, content.length);
+  const known = borrow(view, domain, templateId, 0, content.length, nowMs);
+  if (!known) return false;
+  countDropped(domain, known, known.plan.recordBytes);
+  decodeWaiting(packet, known, set);
+  return true;
+}
+
+function withdraw({ domain, packet, dialect }: SetContext, id: number, options: boolean): void {
   const all = id === (options ? dialect.optionsSet : dialect.templateSet);
-  for (const template of domain.templates.values()) {
-    if (template.options !== options || !(all || template.id === id)) continue;
-    domain.templates.delete(template.id);
-    room.release(packet.exporter, 1);
+  for (const known of domain.templates.values()) {
+    if (known.plan.options !== options || !(all || known.plan.id === id)) continue;
+    packet.exporter.forgetTemplate(known);
+    domain.lack(known.plan.id, "which its exporter has withdrawn");
   }
 }
 
-function refuse({ packet, dialect }: SetContext, id: number, why: string): void {
+function refuse({ packet, dialect, domain }: SetContext, id: number, why: string): void {
   packet.exporter.drop("bad_template", 1, `template ${id} of ${dialect.name} ${why}`, packet.receivedMs);
+  if (!domain.templates.has(id)) domain.lack(id, `which was refused: it ${why}`);
 }
