@@ -1,10 +1,10 @@
 import { parseAddress } from "../lib/ip.ts";
 import { ADDRESS_BYTES } from "../model/flow.ts";
 import { Exporter } from "./exporter.ts";
-import { decodeIpfix } from "./netflow/ipfix.ts";
-import type { Domain, KnownTemplate } from "./netflow/domain.ts";
+import { decodeIpfix, isIpfixKey } from "./netflow/ipfix.ts";
+import type { Domain, KeptDomain, KnownTemplate } from "./netflow/domain.ts";
 import { Room } from "./netflow/room.ts";
-import { rescueWaiting } from "./netflow/sets.ts";
+import { readSpec, rescueWaiting } from "./netflow/sets.ts";
 import { decodeV5 } from "./netflow/v5.ts";
 import { decodeV9 } from "./netflow/v9.ts";
 import { WaitingRoom } from "./netflow/waiting.ts";
@@ -70,6 +70,8 @@ export class Decoder {
   readonly #resting: { readonly index: number; readonly untilMs: number }[] = [];
   /** Of those who are forgotten, and of those who were never known. */
   readonly #forgotten = noDrops();
+  /** What the last run knew of exporters that have not sent anything since, by address. */
+  readonly #kept = new Map<string, KeptDomain[]>();
   #nowMs = 0;
   #expiryCheckMs = 0;
   #last: { address: string; exporter: Exporter } | undefined;
@@ -187,6 +189,40 @@ export class Decoder {
     }
   }
 
+  /** What is worth keeping over a restart: templates that have decoded something, those of most use first. */
+  keep(templatesMax: number): KeptDomain[] {
+    const used = [...this.#rooms.templates.values()].filter(({ usedMs }) => usedMs > 0);
+    used.sort((left, right) => right.rankMs - left.rankMs);
+    const kept = new Map<Domain, KeptDomain & { templates: KeptDomain["templates"][number][] }>();
+    for (const { domain, plan, learnedMs, sentMs, usedMs } of used.slice(0, templatesMax)) {
+      const { exporter, port, key, options } = domain;
+      const one = kept.get(domain) ?? { address: exporter.address, port, key, options, templates: [] };
+      kept.set(domain, one);
+      const spec = Buffer.from(plan.spec).toString("base64");
+      one.templates.push({ options: plan.options, spec, learnedMs, sentMs, usedMs });
+    }
+    let left = templatesMax - used.length;
+    const unclaimed = [...this.#kept.values()]
+      .flat()
+      .filter(({ templates }) => templates.some(({ usedMs }) => this.#nowMs - usedMs <= USED_EXPIRY_MS))
+      .filter(({ templates }) => (left -= templates.length) >= 0);
+    return [...kept.values(), ...unclaimed];
+  }
+
+  /** Takes up what the last run kept; an exporter gets it back with its first packet. */
+  restore(domains: readonly KeptDomain[]): void {
+    for (const domain of domains) {
+      const others = this.#kept.get(domain.address);
+      if (others) others.push(domain);
+      else this.#kept.set(domain.address, [domain]);
+    }
+  }
+
+  /** Says that what the last run kept could not be read. */
+  failRestore(): void {
+    this.#forgotten.template_file_damaged++;
+  }
+
   get templates(): number {
     return this.#rooms.templates.size;
   }
@@ -227,9 +263,31 @@ export class Decoder {
       this.#rooms.exporters.admit(exporter);
       this.#slots[index] = exporter;
       this.#exporters.set(address, exporter);
+      this.#giveBack(exporter, nowMs);
     }
     this.#last = { address, exporter };
     return exporter;
+  }
+
+  #giveBack(exporter: Exporter, nowMs: number): void {
+    for (const kept of this.#kept.get(exporter.address) ?? []) {
+      const fresh = kept.templates.filter(({ usedMs }) => nowMs - usedMs <= USED_EXPIRY_MS);
+      if (fresh.length === 0) continue;
+      const domain = exporter.domain(kept.key, kept.port, nowMs);
+      domain.options = kept.options;
+      exporter.noteOptions(domain);
+      exporter.hasTemplateData = true;
+      for (const { spec, options, learnedMs, sentMs, usedMs } of fresh) {
+        const bytes = Uint8Array.from(Buffer.from(spec, "base64"));
+        const plan = readSpec(bytes, options, isIpfixKey(kept.key));
+        if (!plan) continue;
+        const known = exporter.learn(domain, exporter.findPlan(domain, plan.id, options, bytes) ?? plan, learnedMs);
+        known.sentMs = sentMs;
+        known.usedMs = usedMs;
+        domain.usedMs = Math.max(domain.usedMs, usedMs);
+      }
+    }
+    this.#kept.delete(exporter.address);
   }
 
   #takeIndex(nowMs: number): number | undefined {

@@ -14,6 +14,7 @@ export const DROP_REASONS = [
   "bad_template",
   "template_evicted",
   "template_expired",
+  "template_file_damaged",
   "no_address",
   "too_late",
 ] as const;

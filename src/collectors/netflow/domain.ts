@@ -48,6 +48,31 @@ export class KnownTemplate implements Occupant {
   }
 }
 
+/** What is kept of a template over a restart. */
+export interface KeptTemplate {
+  readonly options: boolean;
+  /** As it came, in base64. */
+  readonly spec: string;
+  readonly learnedMs: number;
+  readonly sentMs: number;
+  readonly usedMs: number;
+}
+
+/** What is kept of a domain of one session. */
+export interface KeptDomain {
+  readonly address: string;
+  readonly port: number;
+  readonly key: number;
+  readonly options: KeptOptions;
+  readonly templates: readonly KeptTemplate[];
+}
+
+export interface KeptOptions {
+  readonly systemStartMs: number | null;
+  readonly rate: number | null;
+  readonly samplers: readonly (readonly [id: number, rate: number])[];
+}
+
 /** A template that is not there. */
 export interface AbsentTemplate {
   /** Why, where it is known: it was refused, evicted, withdrawn. Otherwise the exporter has not described it. */
@@ -129,6 +154,17 @@ export class Domain implements Occupant {
     if (this.#rate !== undefined) return this.#rate;
     // The only sampler there is needs no naming.
     return this.#samplers.size === 1 ? this.#samplers.values().next().value! : 1;
+  }
+
+  get options(): KeptOptions {
+    const { systemStartMs = null } = this;
+    return { systemStartMs, rate: this.#rate ?? null, samplers: [...this.#samplers] };
+  }
+
+  set options({ systemStartMs, rate, samplers }: KeptOptions) {
+    this.systemStartMs = systemStartMs ?? undefined;
+    this.#rate = rate ?? undefined;
+    for (const [id, own] of samplers) this.setRate(id, own);
   }
 
   /** Data came for a template that is not there. */

@@ -8,6 +8,9 @@ const IPFIX: Dialect = { name: "IPFIX", templateSet: 2, optionsSet: 3, ipfix: tr
 const IPFIX_VERSION = 10;
 const KEY_BASE = 10 * 2 ** 32;
 
+/** Whether the key of a domain is one of IPFIX rather than of v9. */
+export const isIpfixKey = (key: number) => key >= KEY_BASE;
+
 /** Some exporters put several messages into one datagram. */
 export function decodeIpfix(decoding: Decoding, start: number, end: number): void {
   let at = start;

@@ -2,7 +2,7 @@ import { sameBytes } from "../exporter.ts";
 import type { Packet } from "../packet.ts";
 import type { Domain, KnownTemplate } from "./domain.ts";
 import { rateOfAll, readFlow, readOptions } from "./record.ts";
-import { compileTemplate, measureRecord, type TemplateField } from "./template.ts";
+import { compileTemplate, measureRecord, type Template, type TemplateField } from "./template.ts";
 import type { WaitingRoom, WaitingSet } from "./waiting.ts";
 
 // The sets that a packet of v9 or IPFIX is made of: templates, templates of options, and data by the id of its template.
@@ -149,32 +149,62 @@ function isPadding(view: DataView, at: number, end: number): boolean {
 }
 
 function readTemplates(context: SetContext, start: number, end: number, options: boolean): void {
-  const { dialect } = context;
-  // v9 tells the lengths of an options template's scopes and fields in bytes, IPFIX their numbers.
-  const headerBytes = options ? 6 : 4;
-  const { view } = context.packet;
+  const { dialect, packet } = context;
+  const { view } = packet;
   let at = start;
   while (end - at >= 4) {
     const id = view.getUint16(at);
     if (id === 0) return;
-    const count = view.getUint16(at + 2);
-    if (dialect.ipfix && count === 0) {
+    if (dialect.ipfix && view.getUint16(at + 2) === 0) {
       withdraw(context, id, options);
       at += 4;
       continue;
     }
-    if (id < DATA_SET_ID_MIN || end - at < headerBytes) return refuse(context, id, "is cut short or has a reserved id");
-    const second = options ? view.getUint16(at + 4) : 0;
-    const fieldCount = options && !dialect.ipfix ? (count + second) >> 2 : count;
-    const scopes = options ? (dialect.ipfix ? second : count >> 2) : 0;
-    const read = readFields(view, at + headerBytes, end, fieldCount, dialect.ipfix);
-    if (!read) return refuse(context, id, `says it has ${fieldCount} fields, more than its set holds`);
-    // The lengths of v9 need not be multiples of a field's; what they say is where the next template begins.
-    const next = options && !dialect.ipfix ? Math.max(read.next, at + headerBytes + count + second) : read.next;
-    if (next > end) return refuse(context, id, "reaches beyond its set");
-    learn(context, id, options, read.fields, dialect.ipfix ? 0 : scopes, at, read.next);
-    at = next;
+    const read = readTemplate(view, at, end, options, dialect.ipfix);
+    if (typeof read === "string") return refuse(context, id, read);
+    learn(context, id, options, read, at);
+    at = read.next;
   }
+}
+
+interface ReadTemplate {
+  readonly fields: readonly TemplateField[];
+  /** Fields of v9 whose numbers mean a scope. */
+  readonly scopes: number;
+  /** Where its own bytes end, and where the next one begins. */
+  readonly end: number;
+  readonly next: number;
+}
+
+function readTemplate(
+  view: DataView,
+  at: number,
+  end: number,
+  options: boolean,
+  ipfix: boolean,
+): ReadTemplate | string {
+  // v9 tells the lengths of an options template's scopes and fields in bytes, IPFIX their numbers.
+  const headerBytes = options ? 6 : 4;
+  if (view.getUint16(at) < DATA_SET_ID_MIN || end - at < headerBytes) return "is cut short or has a reserved id";
+  const count = view.getUint16(at + 2);
+  const second = options ? view.getUint16(at + 4) : 0;
+  const fieldCount = options && !ipfix ? (count + second) >> 2 : count;
+  const read = readFields(view, at + headerBytes, end, fieldCount, ipfix);
+  if (!read) return `says it has ${fieldCount} fields, more than its set holds`;
+  // The lengths of v9 need not be multiples of a field's; what they say is where the next template begins.
+  const next = options && !ipfix ? Math.max(read.next, at + headerBytes + count + second) : read.next;
+  if (next > end) return "reaches beyond its set";
+  return { fields: read.fields, scopes: options && !ipfix ? count >> 2 : 0, end: read.next, next };
+}
+
+/** Reads a template from its own bytes, as they were kept; undefined where they are none. */
+export function readSpec(spec: Uint8Array, options: boolean, ipfix: boolean): Template | undefined {
+  if (spec.length < 4) return undefined;
+  const view = new DataView(spec.buffer, spec.byteOffset, spec.length);
+  const read = readTemplate(view, 0, spec.length, options, ipfix);
+  if (typeof read === "string") return undefined;
+  const compiled = compileTemplate(view.getUint16(0), options, read.fields, read.scopes, spec);
+  return typeof compiled === "string" ? undefined : compiled;
 }
 
 function readFields(
@@ -201,25 +231,18 @@ function readFields(
   return { fields, next: at };
 }
 
-function learn(
-  context: SetContext,
-  id: number,
-  options: boolean,
-  fields: readonly TemplateField[],
-  scopes: number,
-  at: number,
-  end: number,
-): void {
+function learn(context: SetContext, id: number, options: boolean, read: ReadTemplate, at: number): void {
   const { packet, domain } = context;
   const { view, exporter, receivedMs } = packet;
-  const spec = new Uint8Array(view.buffer, view.byteOffset + at, end - at);
+  const spec = new Uint8Array(view.buffer, view.byteOffset + at, read.end - at);
   const before = domain.templates.get(id);
   if (before && before.plan.options === options && sameBytes(before.plan.spec, spec)) {
     before.sentMs = receivedMs;
     return;
   }
   const compiled =
-    exporter.findPlan(domain, id, options, spec) ?? compileTemplate(id, options, fields, scopes, spec.slice());
+    exporter.findPlan(domain, id, options, spec) ??
+    compileTemplate(id, options, read.fields, read.scopes, spec.slice());
   if (typeof compiled === "string") return refuse(context, id, compiled);
   const known = exporter.learn(domain, compiled, receivedMs);
   let [records, bytes] = [0, 0];
