@@ -243,7 +243,9 @@ export class Exporter implements Occupant {
     for (const domain of this.#domains.values()) {
       for (const [id, absent] of domain.absent) {
         const waits = domain.waiting.has(id) || nowMs - absent.lastMs <= MISSING_MS;
-        if (absent.lastMs > 0 && waits && missing.size < MISSING_SHOWN_MAX) missing.set(id, absent);
+        if (absent.lastMs === 0 || !waits || missing.size >= MISSING_SHOWN_MAX) continue;
+        const other = missing.get(id);
+        if (!other || absent.sinceMs < other.sinceMs) missing.set(id, absent);
       }
     }
     return missing;

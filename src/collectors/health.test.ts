@@ -68,6 +68,13 @@ describe("data without its template", () => {
     });
   });
 
+  test("is not forgotten for templates that were refused and that nothing needs", () => {
+    const reader = new Reader();
+    reader.read(v9([DATA]));
+    for (let id = 1000; id < 1100; id++) reader.read(v9([set(0, template(id, [[8, 0]]))]));
+    expect(reader.status().missingTemplates).toEqual([256]);
+  });
+
   test("names a template that was withdrawn", () => {
     const reader = new Reader();
     reader.read(ipfix([set(2, template(256, FIELDS)), set(2, template(256, [])), DATA]));

@@ -189,7 +189,11 @@ export class Domain implements Occupant {
   #absent(templateId: number): AbsentTemplate {
     const known = this.absent.get(templateId);
     if (known) return known;
-    if (this.absent.size >= ABSENT_MAX) this.absent.delete(this.absent.keys().next().value!);
+    if (this.absent.size >= ABSENT_MAX) {
+      // One that no data ever came for is missed by nobody.
+      const unneeded = this.absent.entries().find(([, { lastMs }]) => lastMs === 0);
+      this.absent.delete(unneeded?.[0] ?? this.absent.keys().next().value!);
+    }
     const absent = { why: undefined, sinceMs: 0, lastMs: 0, droppedSets: 0, droppedBytes: 0 };
     this.absent.set(templateId, absent);
     return absent;

@@ -140,6 +140,15 @@ describe("the table of exporters", () => {
 describe("data that waits for its template", () => {
   const large = v9([set(300, new Uint8Array(60_000))]);
 
+  test("of a busy gateway is all there when the template comes minutes later", () => {
+    const reader = new Reader();
+    const fields: readonly FieldSpec[] = [...FIELDS, [82, 36]];
+    const thirty = v9([set(256, concat(...Array.from({ length: 30 }, () => concat(DATA, new Uint8Array(36)))))]);
+    for (let index = 0; index < 3000; index++) reader.read(thirty, { atMs: T0 + index * 100 });
+    expect(reader.read(v9([set(0, template(256, fields))]), { atMs: T0 + 5 * MINUTE })).toHaveLength(90_000);
+    expect(reader.status().drops.no_template).toBe(0);
+  });
+
   test("of one gateway is not given up for that of others who send more", () => {
     const reader = new Reader();
     reader.read(v9([set(256, DATA)]), { from: GATEWAY, atMs: T0 });

@@ -1,5 +1,5 @@
 /** At most one part in so many of a table is evicted at once, so that a flood pays for one pass over the table per batch. */
-const EVICTION_PART = 64;
+const EVICTION_PART = 16;
 /** The part of a table that newcomers are sure of, however many have proven themselves. */
 const NEWCOMER_PART = 4;
 /** A network that holds more than this part of a table loses entries before all others. */

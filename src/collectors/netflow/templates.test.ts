@@ -324,8 +324,8 @@ describe.each(DIALECTS)("$name", ({ templates, options, build, optionsTemplate }
       expect(held).toBeLessThanOrEqual(NETWORK_TEMPLATES_MAX);
       expect(held + drops.template_evicted).toBe(NETWORK_TEMPLATES_MAX + 1);
       expect(reader.read(build([data]))).toHaveLength(1);
-      expect(reader.read(build([set(1000, record(BASIC, BASIC_VALUES))]))).toEqual([]);
-      expect(reader.status().summary).toContain("template 1000, which was evicted");
+      expect(reader.read(build([set(1050, record(BASIC, BASIC_VALUES))]))).toEqual([]);
+      expect(reader.status().summary).toContain("template 1050, which was evicted");
     });
 
     test("a newcomer's template finds room among those of exporters that never sent a flow", () => {
