@@ -10,6 +10,7 @@ import {
   v5,
   v9,
   v9Options,
+  VARIABLE,
   type FieldSpec,
 } from "../packets.fixture.ts";
 import { Reader } from "../reading.fixture.ts";
@@ -106,6 +107,22 @@ describe.each(DIALECTS)("$name: exporters behind one address", ({ templates, opt
     reader.decoder.flush();
     expect(reader.flows).toEqual([]);
     expect(reader.status().waitingSets).toBe(1);
+  });
+
+  test("nor is one whose records vary in length, unless they end where the set does", () => {
+    const named: readonly FieldSpec[] = [...FORWARD, [96, VARIABLE]];
+    const one = record(named, [SRC, DST, 1000, 10, "name"]);
+    for (const [content, flows] of [
+      [concat(one, one), 2],
+      [concat(one, one.subarray(0, 19)), 0],
+    ] as const) {
+      const reader = new Reader();
+      reader.read(describing(named), { port: 1 });
+      reader.read(data(content), { port: 2 });
+      reader.decoder.expire(T0 + 5000);
+      reader.decoder.flush();
+      expect(reader.flows).toHaveLength(flows);
+    }
   });
 
   test("data that came by a port before the template came by the next is decoded rather than given up", () => {

@@ -94,9 +94,18 @@ function borrow(
     return undefined;
   }
   if (!known || nowMs - Math.max(domain.firstSeenMs, known.domain.firstSeenMs) < PORT_CHANGE_MS) return undefined;
-  const { recordBytes, varying } = known.plan;
-  const fits = varying || (end - at >= recordBytes && isPadding(view, end - ((end - at) % recordBytes), end));
-  return fits ? known : undefined;
+  return fills(known.plan, view, at, end) ? known : undefined;
+}
+
+/** Whether records of the template fill the set, up to padding. */
+function fills(template: Template, view: DataView, start: number, end: number): boolean {
+  const { recordBytes, varying } = template;
+  if (!varying) return end - start >= recordBytes && isPadding(view, end - ((end - start) % recordBytes), end);
+  let at = start;
+  for (let length = 0; length >= 0; at += Math.max(0, length)) {
+    length = end - at < recordBytes ? -1 : measureRecord(template, view, at, end);
+  }
+  return at > start && isPadding(view, at, end);
 }
 
 function decodeRecords(packet: Packet, own: Domain, known: KnownTemplate, start: number, end: number): number {
