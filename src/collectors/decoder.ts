@@ -1,8 +1,10 @@
 import { parseAddress } from "../lib/ip.ts";
 import { ADDRESS_BYTES } from "../model/flow.ts";
 import { Exporter } from "./exporter.ts";
-import { decodeIpfix } from "./netflow/ipfix.ts";
-import { TemplateRoom } from "./netflow/room.ts";
+import { decodeIpfix, isIpfixKey } from "./netflow/ipfix.ts";
+import type { Domain, KeptDomain, KnownTemplate } from "./netflow/domain.ts";
+import { Room } from "./netflow/room.ts";
+import { readSpec, rescueWaiting } from "./netflow/sets.ts";
 import { decodeV5 } from "./netflow/v5.ts";
 import { decodeV9 } from "./netflow/v9.ts";
 import { WaitingRoom } from "./netflow/waiting.ts";
@@ -15,17 +17,33 @@ import { DROP_REASONS, noDrops, type ExporterStatus, type FlowVersion } from "./
 // From the bytes of a packet to flow records. Whatever the bytes are, it neither throws nor reads beyond them: what cannot
 // be used is counted with its reason.
 
-/** Senders that are remembered; a made-up one is forgotten for the next, one that has sent flows is not. */
+// What a sender can fill is bounded in all, and for each network: an IPv4 address, or the /64 of an IPv6 address.
+
+/** Senders that are remembered. */
 export const EXPORTERS_MAX = 4096;
-/** An exporter that sent flows may be forgotten for another once it has been silent for so long. */
-const FORGET_AFTER_MS = 3_600_000;
-/** How long to believe that nobody can be forgotten: looking at all of them for every packet would be a way to stall us. */
-const FULL_FOR_MS = 1000;
+const NETWORK_EXPORTERS_MAX = 256;
+/** Observation domains, engines and sub-agents, by exporter and port. */
+const DOMAINS_MAX = 8192;
+const NETWORK_DOMAINS_MAX = 1024;
+/** A real exporter has a dozen. */
+export const TEMPLATES_MAX = 10_000;
+export const NETWORK_TEMPLATES_MAX = 1000;
+
+/** A template that no data came for expires when it was not sent for so long; RFC 7011 has exporters send them every ten minutes. */
+const UNUSED_EXPIRY_MS = 1_800_000;
+/** One that was used is kept over quiet times: some exporters send theirs once a day. */
+const USED_EXPIRY_MS = 86_400_000;
+/** How often to look for what has expired. */
+const EXPIRY_CHECK_MS = 30_000;
+
+/** Numbers of exporters fit into 16 bits. */
+const INDEXES_MAX = 65_536;
+/** Beyond the bound of clocks, how long open windows may still mean a forgotten exporter by its number. */
+const INDEX_REST_MS = 900_000;
 
 export interface Decoding {
   readonly packet: Packet;
   readonly waiting: WaitingRoom;
-  readonly room: TemplateRoom;
 }
 
 type Decode = (decoding: Decoding, start: number, end: number) => void;
@@ -44,13 +62,18 @@ export class Decoder {
   readonly #decoding: Decoding;
   readonly #packet: Packet;
   readonly #exporters = new Map<string, Exporter>();
-  /** Senders that no flow has come from, the one known longest first. */
-  readonly #unproven = new Set<Exporter>();
+  readonly #rooms: { exporters: Room<Exporter>; domains: Room<Domain>; templates: Room<KnownTemplate> };
   readonly #slots: (Exporter | undefined)[] = [];
+  /** Numbers that nothing means any more. */
   readonly #free: number[] = [];
+  /** Numbers that records in open windows may still mean, the longest unused first. */
+  readonly #resting: { readonly index: number; readonly untilMs: number }[] = [];
   /** Of those who are forgotten, and of those who were never known. */
   readonly #forgotten = noDrops();
-  #fullSinceMs = -FULL_FOR_MS;
+  /** What the last run knew of exporters that have not sent anything since, by address. */
+  readonly #kept = new Map<string, KeptDomain[]>();
+  #nowMs = 0;
+  #expiryCheckMs = 0;
   #last: { address: string; exporter: Exporter } | undefined;
 
   /** `take` is given full batches; a flush gives it the rest. */
@@ -58,13 +81,29 @@ export class Decoder {
     this.#packet = new Packet(new RecordBatch(take), clockSkewMaxMs);
     this.#decoding = {
       packet: this.#packet,
-      waiting: new WaitingRoom(),
-      room: new TemplateRoom((except) => this.#forgetUnproven(except)),
+      waiting: new WaitingRoom((set, nowMs) => rescueWaiting(this.#packet, set, nowMs)),
+    };
+    this.#rooms = {
+      exporters: new Room({
+        max: EXPORTERS_MAX,
+        networkMax: NETWORK_EXPORTERS_MAX,
+        onEvict: (exporter) => this.#evictExporter(exporter),
+      }),
+      domains: new Room({
+        max: DOMAINS_MAX,
+        networkMax: NETWORK_DOMAINS_MAX,
+        onEvict: (domain, why) => this.#evictDomain(domain, why),
+      }),
+      templates: new Room({
+        max: TEMPLATES_MAX,
+        networkMax: NETWORK_TEMPLATES_MAX,
+        onEvict: (known, why) => this.#evictTemplate(known, why),
+      }),
     };
   }
 
   /** `address` is the sender's canonical spelling. Records appear in a batch, at the latest with the next flush. */
-  decode(view: DataView, start: number, end: number, address: string, receivedMs: number): void {
+  decode(view: DataView, start: number, end: number, address: string, receivedMs: number, port = 0): void {
     const exporter = this.#find(address, receivedMs);
     if (!exporter) return;
     const packet = this.#packet;
@@ -82,12 +121,11 @@ export class Decoder {
     }
     packet.view = view;
     packet.exporter = exporter;
+    packet.port = port;
     packet.version = protocol.version;
     packet.receivedMs = receivedMs;
     exporter.versions.add(protocol.version);
-    const before = exporter.records;
     protocol.decode(this.#decoding, start, end);
-    if (before === 0 && exporter.records > 0) this.#unproven.delete(exporter);
   }
 
   /** Flows that an IDS has told of in words; they are records like those of an exporter. */
@@ -120,7 +158,6 @@ export class Decoder {
       exporter.records++;
       exporter.lastRecordMs = nowMs;
     }
-    if (exporter.records > 0) this.#unproven.delete(exporter);
   }
 
   flush(): void {
@@ -138,11 +175,60 @@ export class Decoder {
   }
 
   expire(nowMs: number): void {
+    this.#nowMs = nowMs;
     this.#decoding.waiting.expire(nowMs);
+    this.#decoding.waiting.retry(nowMs);
+    if (Math.abs(nowMs - this.#expiryCheckMs) < EXPIRY_CHECK_MS) return;
+    this.#expiryCheckMs = nowMs;
+    for (const known of this.#rooms.templates.values()) this.#expireTemplate(known, nowMs);
+    for (const domain of this.#rooms.domains.values()) {
+      if (domain.templates.size > 0 || domain.waiting.size > 0) continue;
+      // What it lacks is worth telling for as long as a template would be kept.
+      const expiryMs = domain.absent.size > 0 ? USED_EXPIRY_MS : UNUSED_EXPIRY_MS;
+      if (nowMs - domain.lastSeenMs > expiryMs) domain.exporter.forgetDomain(domain);
+    }
+  }
+
+  /** What is worth keeping over a restart: templates that have decoded something, those of most use first. */
+  keep(templatesMax: number): KeptDomain[] {
+    const used = [...this.#rooms.templates.values()].filter(({ usedMs }) => usedMs > 0);
+    used.sort((left, right) => right.rankMs - left.rankMs);
+    const kept = new Map<Domain, KeptDomain & { templates: KeptDomain["templates"][number][] }>();
+    for (const { domain, plan, learnedMs, sentMs, usedMs } of used.slice(0, templatesMax)) {
+      const { exporter, port, key, options } = domain;
+      const one = kept.get(domain) ?? { address: exporter.address, port, key, options, templates: [] };
+      kept.set(domain, one);
+      const spec = Buffer.from(plan.spec).toString("base64");
+      one.templates.push({ options: plan.options, spec, learnedMs, sentMs, usedMs });
+    }
+    let left = templatesMax - used.length;
+    const unclaimed = [...this.#kept.values()]
+      .flat()
+      .filter(({ templates }) => templates.some(({ usedMs }) => this.#nowMs - usedMs <= USED_EXPIRY_MS))
+      .filter(({ templates }) => (left -= templates.length) >= 0);
+    return [...kept.values(), ...unclaimed];
+  }
+
+  /** Takes up what the last run kept; an exporter gets it back with its first packet. */
+  restore(domains: readonly KeptDomain[]): void {
+    for (const domain of domains) {
+      const others = this.#kept.get(domain.address);
+      if (others) others.push(domain);
+      else this.#kept.set(domain.address, [domain]);
+    }
+  }
+
+  /** Says that what the last run kept could not be read. */
+  failRestore(): void {
+    this.#forgotten.template_file_damaged++;
   }
 
   get templates(): number {
-    return this.#decoding.room.used;
+    return this.#rooms.templates.size;
+  }
+
+  get domains(): number {
+    return this.#rooms.domains.size;
   }
 
   get waitingBytes(): number {
@@ -154,7 +240,9 @@ export class Decoder {
     connected: ReadonlySet<string>,
   ): { exporters: ExporterStatus[]; drops: Record<string, number> } {
     const drops = { ...this.#forgotten };
-    for (const exporter of this.#exporters.values()) addDrops(drops, exporter);
+    for (const exporter of this.#exporters.values()) {
+      for (const reason of DROP_REASONS) drops[reason] += exporter.drops[reason];
+    }
     const exporters = [...this.#exporters.values()].map((exporter) =>
       exporter.status(nowMs, connected.has(exporter.address)),
     );
@@ -162,53 +250,88 @@ export class Decoder {
   }
 
   #find(address: string, nowMs: number): Exporter | undefined {
+    this.#nowMs = nowMs;
     if (this.#last?.address === address) return this.#last.exporter;
     let exporter = this.#exporters.get(address);
     if (!exporter) {
-      if (this.#exporters.size >= EXPORTERS_MAX && !this.#makeRoom(nowMs)) {
+      const index = this.#takeIndex(nowMs);
+      if (index === undefined) {
         this.#forgotten.too_many_exporters++;
         return undefined;
       }
-      const index = this.#free.pop() ?? this.#slots.length;
-      exporter = new Exporter(index, address, nowMs);
+      exporter = new Exporter(index, address, nowMs, this.#rooms);
+      this.#rooms.exporters.admit(exporter);
       this.#slots[index] = exporter;
       this.#exporters.set(address, exporter);
-      this.#unproven.add(exporter);
+      this.#giveBack(exporter, nowMs);
     }
     this.#last = { address, exporter };
     return exporter;
   }
 
-  #makeRoom(nowMs: number): boolean {
-    if (nowMs - this.#fullSinceMs < FULL_FOR_MS) return false;
-    const [unproven] = this.#unproven;
-    const gone =
-      unproven ?? [...this.#exporters.values()].find((one) => nowMs - (one.lastSeenMs ?? 0) > FORGET_AFTER_MS);
-    if (!gone) {
-      this.#fullSinceMs = nowMs;
-      return false;
+  #giveBack(exporter: Exporter, nowMs: number): void {
+    for (const kept of this.#kept.get(exporter.address) ?? []) {
+      const fresh = kept.templates.filter(({ usedMs }) => nowMs - usedMs <= USED_EXPIRY_MS);
+      if (fresh.length === 0) continue;
+      const domain = exporter.domain(kept.key, kept.port, nowMs);
+      domain.options = kept.options;
+      exporter.noteOptions(domain);
+      exporter.hasTemplateData = true;
+      for (const { spec, options, learnedMs, sentMs, usedMs } of fresh) {
+        const bytes = Uint8Array.from(Buffer.from(spec, "base64"));
+        const plan = readSpec(bytes, options, isIpfixKey(kept.key));
+        if (!plan) continue;
+        const known = exporter.learn(domain, exporter.findPlan(domain, plan.id, options, bytes) ?? plan, learnedMs);
+        known.sentMs = sentMs;
+        known.usedMs = usedMs;
+        domain.usedMs = Math.max(domain.usedMs, usedMs);
+      }
     }
-    this.#leave(gone, nowMs);
-    return true;
+    this.#kept.delete(exporter.address);
   }
 
-  #forgetUnproven(except: Exporter): boolean {
-    for (const exporter of this.#unproven) {
-      if (exporter === except || exporter.templates === 0) continue;
-      this.#leave(exporter, this.#packet.receivedMs);
-      return true;
-    }
-    return false;
+  #takeIndex(nowMs: number): number | undefined {
+    const [rested] = this.#resting;
+    if (rested && rested.untilMs <= nowMs) return this.#resting.shift()!.index;
+    return this.#free.pop() ?? (this.#slots.length < INDEXES_MAX ? this.#slots.length : undefined);
   }
 
-  #leave(gone: Exporter, nowMs: number): void {
-    this.#decoding.waiting.leave(gone, nowMs);
-    this.#decoding.room.release(gone, gone.templates);
-    this.#unproven.delete(gone);
+  #evictExporter(gone: Exporter): void {
+    const nowMs = this.#nowMs;
+    for (const domain of gone.domains()) {
+      this.#decoding.waiting.leave(domain, "its exporter was forgotten to make room for others", nowMs);
+      gone.forgetDomain(domain);
+    }
     this.#exporters.delete(gone.address);
     if (this.#last?.exporter === gone) this.#last = undefined;
-    addDrops(this.#forgotten, gone);
-    this.#free.push(gone.index);
+    this.#forgotten.exporter_evicted++;
+    for (const reason of DROP_REASONS) this.#forgotten[reason] += gone.drops[reason];
+    if (gone.records === 0) this.#free.push(gone.index);
+    else this.#resting.push({ index: gone.index, untilMs: nowMs + this.#packet.clockSkewMaxMs + INDEX_REST_MS });
+  }
+
+  #evictDomain(domain: Domain, why: string): void {
+    this.#decoding.waiting.leave(domain, `its session was forgotten: ${why}`, this.#nowMs);
+    for (const known of domain.templates.values()) this.#evictTemplate(known, why);
+    domain.exporter.forgetDomain(domain);
+  }
+
+  #evictTemplate(known: KnownTemplate, why: string): void {
+    const { domain, plan } = known;
+    domain.exporter.forgetTemplate(known);
+    domain.lack(plan.id, "which was evicted to make room for others; it is needed again");
+    domain.exporter.drop("template_evicted", 1, `template ${plan.id} was evicted: ${why}`, this.#nowMs);
+  }
+
+  #expireTemplate(known: KnownTemplate, nowMs: number): void {
+    const { domain, plan, sentMs, usedMs } = known;
+    const expiryMs = usedMs === 0 ? UNUSED_EXPIRY_MS : USED_EXPIRY_MS;
+    if (nowMs - Math.max(sentMs, usedMs) <= expiryMs) return;
+    const minutes = expiryMs / 60_000;
+    domain.exporter.forgetTemplate(known);
+    domain.lack(plan.id, `which expired: it was neither sent nor needed for ${minutes} minutes`);
+    const message = `template ${plan.id} expired: it was neither sent nor needed for ${minutes} minutes`;
+    domain.exporter.drop("template_expired", 1, message, nowMs);
   }
 }
 
@@ -216,8 +339,4 @@ function putAddress(column: Uint32Array, row: number, address: bigint): void {
   const bytes = new DataView(column.buffer, row * ADDRESS_BYTES, ADDRESS_BYTES);
   bytes.setBigUint64(0, address >> 64n);
   bytes.setBigUint64(8, address & 0xffff_ffff_ffff_ffffn);
-}
-
-function addDrops(sum: Record<string, number>, exporter: Exporter): void {
-  for (const reason of DROP_REASONS) sum[reason]! += exporter.drops[reason];
 }

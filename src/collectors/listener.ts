@@ -7,7 +7,7 @@ export interface Listener {
 }
 
 /** False where it had to be dropped: over TCP the sender is then made to wait. */
-export type TakePayload = (address: string, payload: Uint8Array) => boolean;
+export type TakePayload = (address: string, payload: Uint8Array, port: number) => boolean;
 
 export interface ListenOptions {
   readonly name: ListenerStatus["name"];

@@ -33,6 +33,8 @@ export class Packet {
   readonly clockSkewMaxMs: number;
   view: DataView = new DataView(new ArrayBuffer(0));
   exporter!: Exporter;
+  /** That it was sent from. */
+  port = 0;
   version: FlowVersion = 5;
   receivedMs = 0;
   exportMs = 0;
@@ -56,11 +58,6 @@ export class Packet {
     this.shiftMs = corrected ? offsetMs : 0;
     exporter.clockOffsetMs = offsetMs;
     exporter.clockCorrected = corrected;
-    if (corrected) {
-      const seconds = Math.round(Math.abs(offsetMs) / 1000);
-      const message = `its clock is ${seconds} seconds ${offsetMs > 0 ? "ahead" : "behind"}; the times of its flows are corrected by that`;
-      exporter.fail(message, this.receivedMs);
-    }
   }
 
   setTimes(row: number, startMs: number, endMs: number): void {

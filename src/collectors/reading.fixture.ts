@@ -27,9 +27,10 @@ export class Reader {
     this.decoder = new Decoder({ take: (batch) => void this.flows.push(...flowsOf(batch)), clockSkewMaxMs });
   }
 
-  read(packet: Uint8Array, { from = "192.0.2.1", atMs = 1_700_000_000_000 } = {}): Flow[] {
+  read(packet: Uint8Array, { from = "192.0.2.1", port = 2055, atMs = 1_700_000_000_000 } = {}): Flow[] {
     const before = this.flows.length;
-    this.decoder.decode(new DataView(packet.buffer, packet.byteOffset, packet.length), 0, packet.length, from, atMs);
+    const view = new DataView(packet.buffer, packet.byteOffset, packet.length);
+    this.decoder.decode(view, 0, packet.length, from, atMs, port);
     this.decoder.flush();
     return this.flows.slice(before);
   }

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { canonicalAddress, parseAddress, parseCidr, type AddressRange } from "../lib/ip.ts";
 import { COLLECTORS } from "./index.ts";
-import { ListenFailure, type Listener, type ListenOptions } from "./listener.ts";
+import { ListenFailure, type Listener, type ListenOptions, type TakePayload } from "./listener.ts";
 import { RingWriter, type RingMemory } from "./ring.ts";
 import type { CollectorsStatus, ListenerStatus } from "./status.ts";
 import { openTcp, type TcpListener } from "./tcp.ts";
@@ -89,14 +89,14 @@ export class Receiver {
     try {
       if (transport === "udp") {
         const { receiveBufferBytes } = settings;
-        const take = (address: string, payload: Uint8Array) => this.#take(address, payload, true);
+        const take: TakePayload = (...payload) => this.#take(...payload, true);
         this.#listeners.push(await openUdp({ ...where, receiveBufferBytes, take }));
         return;
       }
       const listener = await openTcp({
         ...where,
         now: this.#options.now,
-        take: (address, payload) => this.#take(address, payload, false),
+        take: (...payload) => this.#take(...payload, false),
         allows: (address) => this.#allows(this.#sender(address)),
         onFull: () => void this.#connectionsRefused++,
         onConnection: (address) => this.#options.meet(this.#sender(address).address),
@@ -111,10 +111,10 @@ export class Receiver {
     }
   }
 
-  #take(address: string, payload: Uint8Array, mayDrop: boolean): boolean {
+  #take(address: string, payload: Uint8Array, port: number, mayDrop: boolean): boolean {
     const sender = this.#sender(address);
     if (!this.#allows(sender)) return true;
-    if (!this.#ring.push(sender.address, this.#options.now(), payload)) {
+    if (!this.#ring.push(sender.address, this.#options.now(), payload, port)) {
       if (mayDrop) {
         sender.ringFull++;
         this.#ringFull++;

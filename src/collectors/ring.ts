@@ -5,7 +5,7 @@ const HEAD = 0;
 const TAIL = 1;
 const BUSY = 2;
 const CONTROL_BYTES = 64;
-/** Length of the entry, length of the address, length of the payload, time of receipt. */
+/** Length of the entry, length of the address, length of the payload, port, time of receipt. */
 const ENTRY_HEADER_BYTES = 24;
 const ADDRESS_BYTES_MAX = 64;
 /** Instead of a length: the rest up to the end is empty, the next entry stands at the beginning. */
@@ -38,7 +38,7 @@ class RingEnd {
 
 export class RingWriter extends RingEnd {
   /** False where there is no room. */
-  push(address: string, receivedMs: number, payload: Uint8Array): boolean {
+  push(address: string, receivedMs: number, payload: Uint8Array, port = 0): boolean {
     const needed = Math.ceil((ENTRY_HEADER_BYTES + address.length + payload.length) / 8) * 8;
     const head = Atomics.load(this.control, HEAD);
     const tail = Atomics.load(this.control, TAIL);
@@ -55,6 +55,7 @@ export class RingWriter extends RingEnd {
     this.view.setUint32(at, needed);
     this.view.setUint32(at + 4, address.length);
     this.view.setUint32(at + 8, payload.length);
+    this.view.setUint32(at + 12, port);
     this.view.setFloat64(at + 16, receivedMs);
     for (let index = 0; index < address.length; index++) {
       this.bytes[at + ENTRY_HEADER_BYTES + index] = address.charCodeAt(index);
@@ -71,7 +72,14 @@ export class RingWriter extends RingEnd {
   }
 }
 
-export type TakeDatagram = (view: DataView, start: number, end: number, address: string, receivedMs: number) => void;
+export type TakeDatagram = (
+  view: DataView,
+  start: number,
+  end: number,
+  address: string,
+  receivedMs: number,
+  port: number,
+) => void;
 
 export class RingReader extends RingEnd {
   readonly #text: Buffer;
@@ -96,7 +104,8 @@ export class RingReader extends RingEnd {
       const addressLength = this.view.getUint32(tail + 4);
       const start = tail + ENTRY_HEADER_BYTES + addressLength;
       const end = start + this.view.getUint32(tail + 8);
-      take(this.view, start, end, this.#addressAt(tail + ENTRY_HEADER_BYTES, start), this.view.getFloat64(tail + 16));
+      const address = this.#addressAt(tail + ENTRY_HEADER_BYTES, start);
+      take(this.view, start, end, address, this.view.getFloat64(tail + 16), this.view.getUint32(tail + 12));
       tail += length;
       if (tail === this.size) tail = 0;
       Atomics.store(this.control, TAIL, tail);

@@ -5,18 +5,32 @@ export const DROP_REASONS = [
   "ring_full",
   "not_allowed",
   "too_many_exporters",
+  "exporter_evicted",
   "too_many_connections",
   "unknown_version",
   "truncated",
   "malformed",
   "no_template",
   "bad_template",
-  "too_many_templates",
+  "template_evicted",
+  "template_expired",
+  "template_file_damaged",
   "no_address",
   "too_late",
 ] as const;
 
 export type DropReason = (typeof DROP_REASONS)[number];
+
+/** Reasons that say that what an exporter sends cannot be read. Others are about room, or about what was read. */
+const DECODING_FAILURES: ReadonlySet<DropReason> = new Set([
+  "unknown_version",
+  "truncated",
+  "malformed",
+  "no_template",
+  "bad_template",
+]);
+
+export const isDecodingFailure = (reason: DropReason) => DECODING_FAILURES.has(reason);
 
 export type Drops = Readonly<Record<DropReason, number>>;
 
@@ -48,6 +62,8 @@ export interface ExporterStatus {
   /** When a packet last came; null where there is only a connection. */
   readonly lastSeenMs: number | null;
   readonly lastRecordMs: number | null;
+  /** Ports that it sends from, as far as they are remembered: each has templates and a numbering of its own. */
+  readonly sessions: number;
   readonly templates: number;
   /** Ids of templates that data came for and that are not known yet. */
   readonly missingTemplates: readonly number[];

@@ -48,6 +48,7 @@ class Peer implements PlaceHolder {
 interface Connection {
   readonly socket: Socket;
   readonly address: string;
+  readonly port: number;
   readonly place: Place<Peer>;
   /** What has come and is not taken yet. */
   held: Buffer;
@@ -133,7 +134,9 @@ class Connections {
       return;
     }
     this.#peers.set(who, peer);
-    const connection: Connection = { socket, address, place, held: Buffer.alloc(0), unfinishedSinceMs: undefined };
+    const port = socket.remotePort ?? 0;
+    const unread = { held: Buffer.alloc(0), unfinishedSinceMs: undefined };
+    const connection: Connection = { socket, address, port, place, ...unread };
     this.#connections.add(connection);
     socket.on("data", (chunk: Buffer) => {
       const { held } = connection;
@@ -178,8 +181,8 @@ class Connections {
     }, PAUSE_MS);
   }
 
-  #take({ address }: Connection, message: Uint8Array): boolean {
-    if (!this.#options.take(address, message)) return false;
+  #take({ address, port }: Connection, message: Uint8Array): boolean {
+    if (!this.#options.take(address, message, port)) return false;
     this.#packets++;
     this.#bytes += message.length;
     return true;

@@ -20,7 +20,7 @@ export async function openUdp(options: UdpOptions): Promise<Listener> {
   socket.on("message", (payload, sender) => {
     packets++;
     bytes += payload.length;
-    take(sender.address, payload);
+    take(sender.address, payload, sender.port);
   });
   try {
     socket.bind({ address, port, exclusive: true });

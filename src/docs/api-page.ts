@@ -259,7 +259,9 @@ function valueWords(schema: Schema): string {
     : ((schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined);
   if (alternatives) return alternatives.map(valueWords).join(" or ");
   const words: string[] = [];
-  if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
+  const [all] = (schema["allOf"] as Schema[] | undefined) ?? [];
+  if (all) words.push(valueWords(all));
+  else if (schema["const"] !== undefined) words.push(code(JSON.stringify(schema["const"])));
   else if (Array.isArray(schema["enum"])) words.push(schema["enum"].map((value) => code(String(value))).join(", "));
   else if (schema["type"] === "array") {
     words.push(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { EXPORTERS_MAX } from "../decoder.ts";
+import { EXPORTERS_MAX, NETWORK_TEMPLATES_MAX, TEMPLATES_MAX } from "../decoder.ts";
 import {
   concat,
   ipfix,
@@ -15,8 +15,7 @@ import {
   type FieldValue,
 } from "../packets.fixture.ts";
 import { Reader } from "../reading.fixture.ts";
-import { EXPORTER_TEMPLATES_MAX, TEMPLATES_MAX } from "./room.ts";
-import { SET_COST_BYTES, WAITING_EXPORTER_BYTES_MAX, WAITING_MS_MAX } from "./waiting.ts";
+import { SET_COST_BYTES, WAITING_MS_MAX, WAITING_NETWORK_BYTES_MAX } from "./waiting.ts";
 
 const T0 = 1_700_000_000_000;
 const ENDS: readonly FieldSpec[] = [
@@ -75,12 +74,14 @@ describe.each(DIALECTS)("$name", ({ templates, options, build, optionsTemplate }
   test("what waits too long, or is too much, is given up and counted", () => {
     const reader = new Reader();
     const large = set(300, new Uint8Array(60_000));
-    for (let index = 0; index < 40; index++) reader.read(build([large]), { atMs: T0 });
+    for (let index = 0; index < 200; index++) reader.read(build([large]), { atMs: T0 });
     const { waitingSets, drops } = reader.status();
-    expect(waitingSets).toBe(Math.floor(WAITING_EXPORTER_BYTES_MAX / (60_000 + SET_COST_BYTES)));
-    expect(drops.no_template).toBe(40 - waitingSets);
+    expect(waitingSets).toBe(Math.floor(WAITING_NETWORK_BYTES_MAX / (60_000 + SET_COST_BYTES)));
+    expect(drops.no_template).toBe(200 - waitingSets);
+    expect(reader.status().lastError!.message).toContain(`${WAITING_NETWORK_BYTES_MAX} bytes waiting`);
     reader.decoder.expire(T0 + WAITING_MS_MAX + 1);
-    expect(reader.status()).toMatchObject({ waitingSets: 0, drops: { no_template: 40 } });
+    expect(reader.status()).toMatchObject({ waitingSets: 0, drops: { no_template: 200 } });
+    expect(reader.status().lastError!.message).toContain("did not come within 10 minutes");
     expect(reader.decoder.waitingBytes).toBe(0);
   });
 
@@ -314,13 +315,17 @@ describe.each(DIALECTS)("$name", ({ templates, options, build, optionsTemplate }
       expect(reads(packet)).toMatchObject({ flows: [row], drops: { malformed: 0, truncated: 0 } });
     });
 
-    test("too many templates of one exporter are refused, and those it has are kept", () => {
+    test("too many templates of one exporter evict those that it never used, and those that it has used are kept", () => {
       const reader = new Reader();
-      reader.read(build([known]));
-      for (let id = 1000; id < 1000 + EXPORTER_TEMPLATES_MAX; id++)
+      reader.read(build([known, data]));
+      for (let id = 1000; id < 1000 + NETWORK_TEMPLATES_MAX; id++)
         reader.read(build([set(templates, template(id, BASIC))]));
-      expect(reader.status()).toMatchObject({ templates: EXPORTER_TEMPLATES_MAX, drops: { too_many_templates: 1 } });
+      const { templates: held, drops } = reader.status();
+      expect(held).toBeLessThanOrEqual(NETWORK_TEMPLATES_MAX);
+      expect(held + drops.template_evicted).toBe(NETWORK_TEMPLATES_MAX + 1);
       expect(reader.read(build([data]))).toHaveLength(1);
+      expect(reader.read(build([set(1050, record(BASIC, BASIC_VALUES))]))).toEqual([]);
+      expect(reader.status().summary).toContain("template 1050, which was evicted");
     });
 
     test("a newcomer's template finds room among those of exporters that never sent a flow", () => {
@@ -329,7 +334,7 @@ describe.each(DIALECTS)("$name", ({ templates, options, build, optionsTemplate }
       for (let index = 0; index < TEMPLATES_MAX / 100; index++) reader.read(build([some]), { from: `10.0.0.${index}` });
       expect(reader.decoder.templates).toBe(TEMPLATES_MAX);
       expect(reader.read(build([known, data]))).toHaveLength(1);
-      expect(reader.decoder.templates).toBe(TEMPLATES_MAX - 99);
+      expect(reader.decoder.templates).toBeLessThanOrEqual(TEMPLATES_MAX);
     });
 
     test("templates of made-up exporters without end stay within bounds and leave the real one alone", () => {

@@ -18,7 +18,8 @@ export function decodeV5(packet: Packet, start: number, end: number): void {
   }
   const uptimeMs = view.getUint32(start + 4);
   packet.setClock(view.getUint32(start + 8) * 1000 + Math.floor(view.getUint32(start + 12) / 1e6), uptimeMs);
-  exporter.observe(view.getUint16(start + 20), view.getUint32(start + 16), count);
+  const engine = exporter.domain(view.getUint16(start + 20), packet.port, packet.receivedMs);
+  exporter.observe(engine, view.getUint32(start + 16), count);
   const rate = Math.max(1, view.getUint16(start + 22) & INTERVAL_BITS);
   exporter.samplingRate = rate;
 

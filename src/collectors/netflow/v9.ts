@@ -8,7 +8,7 @@ const V9: Dialect = { name: "NetFlow v9", templateSet: 0, optionsSet: 1, ipfix: 
 /** Keeps the domains of v9 apart from those of IPFIX and of v5's engines. */
 const KEY_BASE = 9 * 2 ** 32;
 
-export function decodeV9({ packet, waiting, room }: Decoding, start: number, end: number): void {
+export function decodeV9({ packet, waiting }: Decoding, start: number, end: number): void {
   const { view, exporter } = packet;
   if (end - start < HEADER_BYTES) {
     const message = `a NetFlow v9 packet of ${end - start} bytes has no whole header`;
@@ -16,8 +16,7 @@ export function decodeV9({ packet, waiting, room }: Decoding, start: number, end
     return;
   }
   packet.setClock(view.getUint32(start + 8) * 1000, view.getUint32(start + 4));
-  const domainKey = KEY_BASE + view.getUint32(start + 16);
-  exporter.observe(domainKey, view.getUint32(start + 12), 1);
-  const domain = exporter.domain(domainKey, room);
-  decodeSets({ packet, dialect: V9, domain, domainKey, waiting, room }, start + HEADER_BYTES, end);
+  const domain = exporter.domain(KEY_BASE + view.getUint32(start + 16), packet.port, packet.receivedMs);
+  exporter.observe(domain, view.getUint32(start + 12), 1);
+  decodeSets({ packet, dialect: V9, domain, waiting }, start + HEADER_BYTES, end);
 }

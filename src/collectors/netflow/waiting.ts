@@ -1,14 +1,18 @@
-import type { Exporter } from "../exporter.ts";
+import type { FlowVersion } from "../status.ts";
+import type { Domain } from "./domain.ts";
 
 // Data that came before its template. Exporters send templates every few minutes; what is kept until then is not lost.
 
-const WAITING_BYTES_MAX = 8 * 1024 * 1024;
-export const WAITING_EXPORTER_BYTES_MAX = 1024 * 1024;
+const WAITING_BYTES_MAX = 16 * 1024 * 1024;
+/** Of one network: an IPv4 address, or the /64 of an IPv6 address. */
+export const WAITING_NETWORK_BYTES_MAX = 8 * 1024 * 1024;
 export const WAITING_MS_MAX = 600_000;
+/** Sets that are looked at again each second: a flood of them must not take the time of everything else. */
+const RETRIES_MAX = 1000;
 
 export interface WaitingSet {
-  readonly exporter: Exporter;
-  readonly domainKey: number;
+  readonly domain: Domain;
+  readonly version: FlowVersion;
   readonly templateId: number;
   readonly content: Uint8Array;
   readonly receivedMs: number;
@@ -21,46 +25,59 @@ export interface WaitingSet {
 export const SET_COST_BYTES = 256;
 
 interface Shelf {
+  /** In the order of arrival. */
   readonly sets: Set<WaitingSet>;
-  readonly byTemplate: Map<number, Set<WaitingSet>>;
   bytes: number;
 }
 
 export class WaitingRoom {
-  /** In the order of arrival, which is the order in which they are given up. */
+  /** In the order of arrival. */
   readonly #sets = new Set<WaitingSet>();
-  readonly #shelves = new Map<Exporter, Shelf>();
+  readonly #shelves = new Map<string, Shelf>();
+  /** The one that was looked at longest ago first. */
+  readonly #retries = new Set<WaitingSet>();
+  readonly #rescue: (set: WaitingSet, nowMs: number) => boolean;
   #bytes = 0;
+
+  /** `rescue` decodes a set by a template of another session; false where there is none that it may use. */
+  constructor(rescue: (set: WaitingSet, nowMs: number) => boolean) {
+    this.#rescue = rescue;
+  }
 
   get bytes(): number {
     return this.#bytes;
   }
 
   keep(set: WaitingSet): void {
-    this.expire(set.receivedMs);
+    const nowMs = set.receivedMs;
+    this.expire(nowMs);
     const cost = costOf(set);
-    const own = this.#shelves.get(set.exporter);
+    const { network, exporter } = set.domain;
+    const own = this.#shelves.get(network);
     for (const oldest of own?.sets ?? []) {
-      if (own!.bytes + cost <= WAITING_EXPORTER_BYTES_MAX) break;
-      this.#giveUp(oldest, set.receivedMs);
+      if (own!.bytes + cost <= WAITING_NETWORK_BYTES_MAX) break;
+      this.#giveUp(oldest, `its address has ${WAITING_NETWORK_BYTES_MAX} bytes waiting, the most that one may`, nowMs);
     }
-    while (this.#bytes + cost > WAITING_BYTES_MAX) this.#giveUp(firstOf(this.#sets)!, set.receivedMs);
-    const shelf = this.#shelves.get(set.exporter) ?? { sets: new Set(), byTemplate: new Map(), bytes: 0 };
-    this.#shelves.set(set.exporter, shelf);
+    while (this.#bytes + cost > WAITING_BYTES_MAX) {
+      const why = `all ${WAITING_BYTES_MAX} bytes for waiting data are taken`;
+      this.#giveUp(firstOf(this.#largest().sets)!, why, nowMs);
+    }
+    const shelf = this.#shelves.get(network) ?? { sets: new Set(), bytes: 0 };
+    this.#shelves.set(network, shelf);
     shelf.sets.add(set);
-    const key = keyOf(set.domainKey, set.templateId);
-    const others = shelf.byTemplate.get(key);
-    if (others) others.add(set);
-    else shelf.byTemplate.set(key, new Set([set]));
     shelf.bytes += cost;
+    const others = set.domain.waiting.get(set.templateId);
+    if (others) others.add(set);
+    else set.domain.waiting.set(set.templateId, new Set([set]));
     this.#sets.add(set);
+    this.#retries.add(set);
     this.#bytes += cost;
-    set.exporter.waitingSets++;
+    exporter.waitingSets++;
   }
 
   /** What waited for this template, in the order of arrival. */
-  take(exporter: Exporter, domainKey: number, templateId: number): WaitingSet[] {
-    const taken = [...(this.#shelves.get(exporter)?.byTemplate.get(keyOf(domainKey, templateId)) ?? [])];
+  take(domain: Domain, templateId: number): WaitingSet[] {
+    const taken = [...(domain.waiting.get(templateId) ?? [])];
     for (const set of taken) this.#remove(set);
     return taken;
   }
@@ -68,40 +85,58 @@ export class WaitingRoom {
   expire(nowMs: number): void {
     for (const set of this.#sets) {
       if (nowMs - set.receivedMs <= WAITING_MS_MAX) return;
-      this.#giveUp(set, nowMs);
+      if (this.#rescue(set, nowMs)) this.#remove(set);
+      else this.#giveUp(set, `the template did not come within ${WAITING_MS_MAX / 60_000} minutes`, nowMs);
     }
   }
 
-  /** An exporter that is forgotten takes what it waits for with it. */
-  leave(exporter: Exporter, nowMs: number): void {
-    for (const set of this.#shelves.get(exporter)?.sets ?? []) this.#giveUp(set, nowMs);
+  /** Tries what waits by the templates of other sessions. */
+  retry(nowMs: number): void {
+    let left = Math.min(RETRIES_MAX, this.#retries.size);
+    for (const set of this.#retries) {
+      if (left-- === 0) return;
+      if (this.#rescue(set, nowMs)) this.#remove(set);
+      else {
+        this.#retries.delete(set);
+        this.#retries.add(set);
+      }
+    }
   }
 
-  #giveUp(set: WaitingSet, nowMs: number): void {
+  /** A domain that is forgotten takes what it waits for with it. */
+  leave(domain: Domain, why: string, nowMs: number): void {
+    for (const sets of domain.waiting.values()) for (const set of sets) this.#giveUp(set, why, nowMs);
+  }
+
+  /** The one to take from when there is no room left: a single sender cannot push out what others wait for. */
+  #largest(): Shelf {
+    let largest: Shelf | undefined;
+    for (const shelf of this.#shelves.values()) if (!largest || shelf.bytes > largest.bytes) largest = shelf;
+    return largest!;
+  }
+
+  #giveUp(set: WaitingSet, why: string, nowMs: number): void {
     this.#remove(set);
-    const message = `data for template ${set.templateId} was given up: the template did not come in time`;
-    set.exporter.drop("no_template", 1, message, nowMs);
+    const { domain, templateId, content } = set;
+    domain.dropped(templateId, content.length);
+    domain.exporter.drop("no_template", 1, `data for template ${templateId} was given up: ${why}`, nowMs);
   }
 
   #remove(set: WaitingSet): void {
     const cost = costOf(set);
+    const { domain, templateId } = set;
     this.#sets.delete(set);
+    this.#retries.delete(set);
     this.#bytes -= cost;
-    const shelf = this.#shelves.get(set.exporter)!;
+    const shelf = this.#shelves.get(domain.network)!;
     shelf.sets.delete(set);
-    const key = keyOf(set.domainKey, set.templateId);
-    const others = shelf.byTemplate.get(key)!;
-    others.delete(set);
-    if (others.size === 0) shelf.byTemplate.delete(key);
     shelf.bytes -= cost;
-    if (shelf.sets.size === 0) this.#shelves.delete(set.exporter);
-    set.exporter.waitingSets--;
+    if (shelf.sets.size === 0) this.#shelves.delete(domain.network);
+    const others = domain.waiting.get(templateId)!;
+    others.delete(set);
+    if (others.size === 0) domain.waiting.delete(templateId);
+    domain.exporter.waitingSets--;
   }
-}
-
-/** Ids of templates have 16 bits, and keys of domains leave room for them. */
-function keyOf(domainKey: number, templateId: number): number {
-  return domainKey * 65_536 + templateId;
 }
 
 function costOf({ content }: WaitingSet): number {

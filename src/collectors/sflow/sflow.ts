@@ -20,8 +20,8 @@ const HEADER_ETHERNET = 1;
 const HEADER_IPV4 = 11;
 const HEADER_IPV6 = 12;
 
-/** Sub-agents number their datagrams apart from each other. */
-const KEY_BASE = 105 * 2 ** 32;
+/** Sub-agents number their datagrams apart from each other. With a port behind it, it must still be an exact number. */
+const KEY_BASE = 11 * 2 ** 32;
 
 export function decodeSflow({ packet }: Decoding, start: number, end: number): void {
   const { view, exporter } = packet;
@@ -36,7 +36,8 @@ export function decodeSflow({ packet }: Decoding, start: number, end: number): v
   if (end - at < 16) return truncated(`datagram of ${end - start} bytes has no whole header`);
   // Its clock counts from its start only: what it tells happened when it arrived.
   packet.setClock(packet.receivedMs, -1);
-  exporter.observe(KEY_BASE + view.getUint32(at), view.getUint32(at + 4), 1);
+  const subAgent = exporter.domain(KEY_BASE + view.getUint32(at), packet.port, packet.receivedMs);
+  exporter.observe(subAgent, view.getUint32(at + 4), 1);
   const samples = view.getUint32(at + 12);
   at += 16;
   if (samples > SAMPLES_MAX) {
@@ -103,7 +104,7 @@ function readSample(packet: Packet, start: number, end: number, expanded: boolea
     at += length;
   }
   // Not IP, or a kind of record that holds no packet.
-  exporter.drops.no_address++;
+  exporter.dropUnaddressed(1, receivedMs);
   return false;
 }
 
