@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -307,6 +307,37 @@ describe("nothing is lost, nothing is doubled", () => {
     await opened.pop()!.close();
     expect(rowsOf()).toMatchObject([{ bytes: 10n }]);
     expect((await readdir(join(folder, "flow-windows"))).filter((name) => name.endsWith(".window"))).toEqual([]);
+  });
+
+  test("templates outlive a restart: a gateway that does not send them again loses nothing", async () => {
+    const values = [ipv4("10.0.0.3"), ipv4("10.0.0.4"), 5n, 1];
+    const data = () => v9([set(256, record(FIELDS, values))], { seconds: nowSeconds() });
+    const gateway = createSocket("udp4");
+    const sendOne = async (flows: Flows, packet: Uint8Array) => {
+      const port = await portOf(flows);
+      await new Promise((resolve) => gateway.send(packet, port, "127.0.0.1", resolve));
+    };
+    const first = await start();
+    await sendOne(first, v9([set(0, template(256, FIELDS)), set(256, record(FIELDS, values))]));
+    await until(first, received(1));
+    await opened.pop()!.close();
+    const second = await start();
+    await sendOne(second, data());
+    await until(second, received(1));
+    expect((await second.status()).exporters[0]).toMatchObject({ records: 1, waitingSets: 0, state: "receiving" });
+    await opened.pop()!.close();
+
+    await writeFile(join(folder, "flow-templates"), "damaged");
+    const warnings: string[] = [];
+    const log = createLog({ level: "warn", destination: { write: (line) => void warnings.push(line) } });
+    const third = await start({}, { log });
+    await sendOne(third, data());
+    await until(third, received(1));
+    const { exporters, drops } = await third.status();
+    expect(exporters[0]).toMatchObject({ records: 0, waitingSets: 1, state: "no_template" });
+    expect(drops.template_file_damaged).toBe(1);
+    expect(warnings.join("")).toContain("flow-templates is not used");
+    gateway.close();
   });
 
   test("a journal that cannot be written is counted, and keeps nothing from being stored", async () => {

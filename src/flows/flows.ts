@@ -20,6 +20,7 @@ import type { FlowsThreadApi, FlowsThreadData, ThreadStatus, WindowPart } from "
 const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 30_000;
 const JOURNAL_FOLDER = "flow-windows";
+const TEMPLATES_FILE = "flow-templates";
 
 export interface FlowsSettings {
   readonly receiver: ReceiverSettings;
@@ -122,11 +123,12 @@ class FlowsPart implements Flows {
   }
 
   async #start(): Promise<Thread<FlowsThreadApi>> {
-    const { settings, platform, log } = this.#options;
+    const { settings, dataDir, platform, log } = this.#options;
     const data: FlowsThreadData = {
       ring: this.#ring,
       journalFolder: this.#journalFolder,
       journalMs: settings.journalMs,
+      templatesFile: join(dataDir, TEMPLATES_FILE),
       platform,
       clockSkewMaxMs: settings.clockSkewMaxMs,
       windows: settings.windows,
@@ -139,7 +141,8 @@ class FlowsPart implements Flows {
       endingProcess("the thread of the collectors"),
     );
     this.#thread = thread;
-    const rows = await thread.call("start");
+    const { rows, trouble } = await thread.call("start");
+    if (trouble !== undefined) log.warn(trouble);
     if (rows > 0) log.info({ rows }, "flow windows of the last run are taken up");
     this.#delivering = this.#deliverAll(thread);
     return thread;

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { workerData } from "node:worker_threads";
 import { Decoder } from "../collectors/decoder.ts";
+import { TemplateFile } from "../collectors/netflow/template-file.ts";
 import type { ReadFlow } from "../collectors/reading.ts";
 import { RingReader, type RingMemory } from "../collectors/ring.ts";
 import { lateWords, type Drops, type ExporterStatus, type WindowsStatus } from "../collectors/status.ts";
@@ -18,6 +19,8 @@ export interface FlowsThreadData {
   readonly ring: RingMemory;
   readonly journalFolder: string;
   readonly journalMs: number;
+  /** Where templates are kept over a restart. */
+  readonly templatesFile: string;
   readonly platform: string;
   readonly clockSkewMaxMs: number;
   readonly windows: WindowSettings;
@@ -56,6 +59,7 @@ const decoder = new Decoder({
   clockSkewMaxMs: data.clockSkewMaxMs,
   take: (batch) => windows.add(batch, Date.now()),
 });
+const templates = new TemplateFile(data.templatesFile, decoder);
 const windows = new Windows(
   data.windows,
   {
@@ -150,6 +154,7 @@ function tick(): void {
   ticks++;
   decoder.expire(nowMs);
   windows.closeDue(nowMs);
+  void inOrder(() => templates.saveIfDue(nowMs));
   if (ticks % Math.max(1, Math.round(data.journalMs / TICK_MS)) !== 0) return;
   for (const table of windows.tables()) {
     if (journal.sizeOf(table) > JOURNAL_FILE_BYTES_MAX) windows.closeEarly(table);
@@ -164,8 +169,9 @@ async function flush(): Promise<void> {
 }
 
 const api = {
-  /** Takes up what the last run left; gives how many rows that are. */
-  async start(): Promise<number> {
+  /** Takes up what the last run left; gives how many rows that are, and what is wrong with the file of templates. */
+  async start(): Promise<{ rows: number; trouble: string | undefined }> {
+    const trouble = await templates.load();
     let rows = 0;
     for await (const table of journal.recoverStored()) summaries?.restore(table, Date.now());
     await journal.removeStored(summaries?.oldestMinute ?? Infinity);
@@ -176,7 +182,7 @@ const api = {
       else await inOrder(() => settle(table));
     }
     setInterval(tick, TICK_MS);
-    return rows;
+    return { rows, trouble };
   },
   /** Called when something came into the ring while nothing was being read. */
   drain(): Promise<void> {
@@ -210,6 +216,7 @@ const api = {
   },
   /** Lets go of the journal; what is not stored is taken up by the next start. */
   async end(): Promise<void> {
+    await inOrder(() => templates.save(Date.now()));
     await journalTurns.settled();
     await journal.close();
   },
