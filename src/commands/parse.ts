@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { Option, type Command } from "commander";
+import { parseSent } from "../lib/exact-json.ts";
 import type { Format } from "../collectors/format.ts";
 import { linesOf } from "../collectors/inlet/file-bytes.ts";
 import { withoutEnd } from "../collectors/inlet/framing.ts";
@@ -115,7 +116,7 @@ function wholeJson(content: string): JsonValue | undefined {
   const isMany = content.startsWith("[") || (content.startsWith("{") && content.includes("\n"));
   if (!isMany) return undefined;
   try {
-    return JSON.parse(content) as JsonValue;
+    return parseSent(content) as JsonValue;
   } catch {
     return undefined;
   }

@@ -158,8 +158,8 @@ export function holdsPhrases(
   const missing = new Set(phrases);
   const walk = (value: unknown): void => {
     if (missing.size === 0 || value === null) return;
-    if (typeof value === "string") {
-      const text = collapse(foldCase(value));
+    if (typeof value === "string" || typeof value === "bigint") {
+      const text = collapse(foldCase(String(value)));
       for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
     } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
   };
