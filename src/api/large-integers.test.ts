@@ -96,7 +96,8 @@ describe("a submitted integer", () => {
   });
 
   test("is exported in every format, whole or by fields", async () => {
-    await submit("large.export", '{"id":18446744073709551615}');
+    // The columns of well-known fields are doubles in Parquet.
+    await submit("large.export", '{"id":18446744073709551615,"signature_id":123456789012345678901234567890}');
     const exported = async (format: string, more = "") => {
       const query =
         '"query":{"bool":{"must":[{"field":"raw.id","equals":18446744073709551615},{"field":"type","equals":"large.export"}]}}';
@@ -115,6 +116,7 @@ describe("a submitted integer", () => {
     expect(await exported("ndjson", fields)).toBe('{"type":"large.export","raw.id":18446744073709551615}\n');
     expect(await exported("csv", fields)).toBe("type,raw.id\r\nlarge.export,18446744073709551615\r\n");
     expect(await exported("parquet", fields)).toContain("18446744073709551615");
+    expect(await exported("parquet")).toContain('"signature_id":123456789012345678901234567890');
   });
 
   test("is compared, grouped by and told of by a rule, which is kept and simulated the same", async () => {
@@ -233,8 +235,8 @@ describe("what devices send", () => {
   });
 
   test("a CEF line keeps its numbers", async () => {
-    const line = "CEF:0|Vendor|Product|1.0|100|Made Up|5|cn1=9223372036854775807 cn1Label=id";
+    const line = "CEF:0|Vendor|Product|1.0|100|Made Up|5|in=9223372036854775807 cnt=5";
     const { ids } = (await post("/v1/collect/syslog", line, "text/plain")).body.data;
-    expect((await get(`/v1/events/${ids[0]}`)).text).toContain("9223372036854775807");
+    expect((await get(`/v1/events/${ids[0]}`)).text).toContain('"in":9223372036854775807,"cnt":5');
   });
 });
