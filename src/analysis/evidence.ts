@@ -1,3 +1,4 @@
+import { parseExact } from "../lib/exact-json.ts";
 import { parseAddress } from "../lib/ip.ts";
 import { reachOf } from "../lib/reach.ts";
 import { DAY_MS } from "../lib/time.ts";
@@ -48,7 +49,7 @@ export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, al
     store.alerts.resolutions(alert.rule.name),
   ]);
   // Events that retention has removed are missing.
-  const events = texts.filter((text) => text !== undefined).map((text) => JSON.parse(text) as Event);
+  const events = texts.filter((text) => text !== undefined).map((text) => parseExact(text) as Event);
   const enrichments = [alert.enrichment, ...events.map(({ enrichment }) => enrichment)];
   const raws = events.map(({ raw }) => raw);
   return {
@@ -99,5 +100,5 @@ function differentIn(raws: readonly JsonObject[], fields: readonly string[]): nu
 }
 
 function isScalar(value: JsonValue | undefined): boolean {
-  return typeof value === "string" || typeof value === "number";
+  return typeof value === "string" || typeof value === "number" || typeof value === "bigint";
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
+import { mayHoldLarge, parseExact, sentValue } from "../lib/exact-json.ts";
 import type { Fault } from "../lib/fault.ts";
 import {
   findFaults,
@@ -78,9 +79,13 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
 }
 
 function itemOfLine(bytes: Buffer, rules: BatchRules): Item {
+  return wholeSubmission(bytes, rules) ?? strictItem(bytes, rules);
+}
+
+/** A submission whose text can be kept as it is; undefined where it has to be looked at more closely. */
+export function wholeSubmission(bytes: Buffer, rules: Pick<BatchRules, "depthMax">): Item | undefined {
   const text = isUtf8(bytes) ? bytes.toString("utf8") : undefined;
-  const whole = text === undefined ? undefined : wholeItem(text, parseOrUndefined(text), rules);
-  return whole ?? strictItem(bytes, rules);
+  return text === undefined ? undefined : wholeItem(text, parseOrUndefined(text), rules);
 }
 
 function strictItem(bytes: Buffer, rules: BatchRules): Item {
@@ -97,11 +102,16 @@ function strictItem(bytes: Buffer, rules: BatchRules): Item {
 }
 
 /** A line that is the compact JSON of what it says, as most senders write it: nothing in it can have been lost. */
-function wholeItem(line: string, value: unknown, { depthMax }: BatchRules): Item | undefined {
+function wholeItem(line: string, value: unknown, { depthMax }: Pick<BatchRules, "depthMax">): Item | undefined {
   if (value === undefined || line.includes("\\ud")) return undefined;
   if (isTextDeeperThan(line, value, depthMax + LEVELS_AROUND_DATA)) return undefined;
   const { text, memberText } = rewrite(value, "data");
-  return text === line ? { value, dataText: memberText, sizeBytes: line.length } : undefined;
+  return text === line ? { value: exactValue(line, value), dataText: memberText, sizeBytes: line.length } : undefined;
+}
+
+/** A double beyond 2^53 may come back out as it was written, and is a whole number nevertheless. */
+function exactValue(text: string, value: unknown): unknown {
+  return mayHoldLarge(text) ? parseExact(text) : value;
 }
 
 function isTooDeep(submission: unknown, { depthMax }: BatchRules): boolean {
@@ -150,7 +160,7 @@ function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<Item> {
   const text = bytes.toString("utf8");
   const elements = parseArray(text);
   requireSize(elements.length);
-  return text.includes("\\ud") ? strictItems(text, elements, 0, rules) : wholeItems(text, elements, rules);
+  return text.includes("\\ud") ? strictItems(bytes, elements, 0, rules) : wholeItems(bytes, text, elements, rules);
 }
 
 function parseArray(text: string): unknown[] {
@@ -184,7 +194,7 @@ function malformed(message: string): Problem {
  * The same for an array: each element's text must stand where it would be written. From the first that does not, the
  * strict way. Each element is given away and not kept: a batch waits for the disk, what was parsed need not.
  */
-function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Generator<Item> {
+function* wholeItems(bytes: Buffer, text: string, elements: unknown[], rules: BatchRules): Generator<Item> {
   let at = 1;
   for (let index = 0; index < elements.length; index++) {
     const value = elements[index];
@@ -193,17 +203,27 @@ function* wholeItems(text: string, elements: unknown[], rules: BatchRules): Gene
     // One comma between elements, the closing bracket after the last: white space shifts what comes next.
     const mark = index === elements.length - 1 ? "]" : ",";
     if (!whole || !text.startsWith(whole.text, at) || text[end] !== mark) {
-      yield* strictItems(text, elements, index, rules);
+      yield* strictItems(bytes, elements, index, rules);
       return;
     }
     at = end + 1;
     elements[index] = undefined;
     if (isLonger(whole.text, rules.itemBytesMax)) yield tooLarge(rules);
-    else yield { value, dataText: whole.memberText, sizeBytes: whole.text.length };
+    else yield { value: exactValue(whole.text, value), dataText: whole.memberText, sizeBytes: whole.text.length };
   }
 }
 
-function* strictItems(text: string, elements: unknown[], from: number, rules: BatchRules): Generator<Item> {
+function* strictItems(bytes: Buffer, parsed: unknown[], from: number, rules: BatchRules): Generator<Item> {
+  const text = bytes.toString("utf8");
+  // Exact numbers take longer to read: only submissions that have some pay for it.
+  if (mayHoldLarge(text)) {
+    const pieces = piecesOf(bytes, BATCH_ITEMS_MAX) as Buffer[];
+    for (const piece of pieces.slice(from)) {
+      yield piece.length > rules.itemBytesMax ? tooLarge(rules) : itemOfLine(piece, rules);
+    }
+    return;
+  }
+  const elements = sentValue(text, parsed) as unknown[];
   const faults = faultsByIndex(findFaults(text, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA + 1 }));
   const mayBeTooLarge = isLonger(text, rules.itemBytesMax);
   for (let index = from; index < elements.length; index++) {

@@ -73,14 +73,7 @@ export function list(items: readonly string[], pagination: Pagination): Answer {
 
 /** An answer without an envelope: the Flows calls have none. Integers beyond 2^53 keep every digit. */
 export function bare(value: unknown): Answer {
-  return {
-    kind: "bare",
-    text: JSON.stringify(value, (_, item) => (typeof item === "bigint" ? rawNumber(item) : item)),
-  };
-}
-
-function rawNumber(value: bigint): unknown {
-  return value <= Number.MAX_SAFE_INTEGER ? Number(value) : JSON.rawJSON(String(value));
+  return { kind: "bare", text: JSON.stringify(value) };
 }
 
 interface Call<Query, Params, Body> {

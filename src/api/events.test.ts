@@ -271,11 +271,8 @@ describe("a submitted event", () => {
 
   test.each([
     ["a key twice", '{"a":{"b":1,"b":2}}', "data.a.b"],
-    ["half a surrogate pair", '{"a":["x","\\ud800"]}', "data.a[1]"],
-    ["half a surrogate pair in a key", '{"\\udfff":1}', "data.\ufffd"],
-    ["an integer beyond what is kept exactly", '{"n":9007199254740993}', "data.n"],
-    ["a negative one", '{"n":[-9007199254740993]}', "data.n[0]"],
-    ["a number too large", '{"n":1e400}', "data.n"],
+    ["a key twice in one of a list", '{"a":["x",{"b":[1],"b":[2]}]}', "data.a[1].b"],
+    ["two keys that are one without half a pair", '{"\\udfff":1,"\\ud800":2}', "data.\ufffd"],
   ])("with %s is refused at the very place", async (_name, data, field) => {
     expect(fieldsOf(await submit(`{"type":"x","source":"custom","data":${data}}`))).toEqual([field]);
   });
@@ -289,7 +286,7 @@ describe("a submitted event", () => {
     ["text beyond the first plane", '{"a":"😀","b":"\u202e\u2028"}'],
     ["a string of 100 kB", JSON.stringify({ a: "x".repeat(100_000) })],
     ["a key of 10 kB", JSON.stringify({ ["k".repeat(10_000)]: 1 })],
-    ["the largest exact integers", '{"a":9007199254740992,"b":-9007199254740991}'],
+    ["integers of any size", '{"a":9007199254740992,"b":-9007199254740993,"c":123456789012345678901234567890}'],
     ["fractions", '{"a":0.1,"b":1.5e-7,"c":1.7976931348623157e+308}'],
     ["empty things", '{"":"","a":{},"b":[],"c":null}'],
   ])("keeps %s and gives it back the same", async (_name, data) => {
@@ -461,7 +458,7 @@ describe("a search", () => {
   });
 
   test("takes strict JSON only, 32 levels of it", async () => {
-    expect(fieldsOf(await search('{"query":{},"query":{}}'))).toEqual(["query"]);
+    expect(fieldsOf(await search('{"query":{},"query":{"bool":{}}}'))).toEqual(["query"]);
     const proto = '{"query":{"__proto__":1},"aggs":{"__proto__":{"count":{}}},"sort":{"__proto__":"asc"}}';
     expect(fieldsOf(await search(proto))).toEqual(["query.__proto__", "aggs.__proto__", "sort.__proto__"]);
     const nested = (levels: number) => ({

@@ -6,7 +6,7 @@ import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/e
 import type { ApiKey } from "../model/key.ts";
 import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
 import { HISTOGRAM_BUCKETS_MAX, type Store } from "../store/store.ts";
-import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
+import { batchItems, LEVELS_AROUND_DATA, wholeSubmission } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -230,7 +230,8 @@ function listQuery(sources: readonly string[], searchFault: Store["searchFault"]
 
 function submissionOf(body: Body | undefined): Item {
   if (!body) return { faults: [{ field: "", message: "is required" }] };
-  return readJson(body.bytes, { depthMax: DATA_DEPTH_MAX, levelsAround: LEVELS_AROUND_DATA });
+  const whole = wholeSubmission(body.bytes, { depthMax: DATA_DEPTH_MAX });
+  return whole ?? readJson(body.bytes, { depthMax: DATA_DEPTH_MAX, levelsAround: LEVELS_AROUND_DATA });
 }
 
 function placed({ field, message }: Fault): Fault {

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import { parseExact } from "../lib/exact-json.ts";
 import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
 import type { Searchable, Store } from "../store/store.ts";
@@ -194,7 +195,7 @@ export class EventNews implements News<string> {
   }
 
   get #read(): Event {
-    return (this.#event ??= JSON.parse(this.#text) as Event);
+    return (this.#event ??= parseExact(this.#text) as Event);
   }
 
   get fields(): News<string>["fields"] {

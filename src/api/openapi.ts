@@ -20,6 +20,8 @@ Every call under \`/v1\` and \`/api/v1\` needs \`Authorization: Bearer <key>\`. 
 errors are \`{ error: { code, message, details }, meta }\` with every fault of the request at once. Times are ISO 8601;
 \`from\` is inclusive and \`to\` exclusive. An unknown parameter or body field is an error. Bodies may be gzipped.
 
+Whole numbers in events keep every digit, also beyond 2^53, and are JSON numbers: a parser that reads numbers as doubles rounds them.
+
 Answers about flows have no envelope, and their times are milliseconds since 1970; their errors are as everywhere.`;
 
 /** Before the routes, since it listens to their being added. */

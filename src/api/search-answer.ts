@@ -36,9 +36,9 @@ const valueSchema = z
 const figure = z.union([z.number(), z.string(), z.null()]);
 const statsSchema = z
   .object({
-    min: figure.describe("a number; of timestamp a time; null where no event has a number"),
+    min: figure.describe("a number, exact; of timestamp a time; null where no event has a number"),
     max: figure,
-    avg: figure,
+    avg: figure.describe("integers beyond 2^53 count as the nearest double, here and in sum"),
     sum: z.number().nullable().describe("0 where no event has a number; of timestamp null"),
   })
   .meta({ id: "Stats" });

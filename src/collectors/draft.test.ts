@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { parseExact } from "../lib/exact-json.ts";
 import { CLASSES, SEVERITIES, SOURCE_KINDS, type JsonObject } from "../model/event.ts";
 import { fromColumns, packDraft, toColumns, toDraft } from "./draft.ts";
 import type { ReadEvent } from "./reading.ts";
@@ -12,7 +13,7 @@ const event: fc.Arbitrary<ReadEvent> = fc.record({
   timestampMs: fc.option(fc.integer({ min: 0, max: 4e12 })),
   raw: fc
     .dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue())
-    .map((raw) => JSON.parse(JSON.stringify(raw)) as JsonObject),
+    .map((raw) => parseExact(JSON.stringify(raw)) as JsonObject),
 });
 
 test("events are the same on the other side", () => {

@@ -1,3 +1,4 @@
+import { parseExact } from "../lib/exact-json.ts";
 import { startOfDay } from "../lib/time.ts";
 import {
   classOfType,
@@ -55,7 +56,7 @@ function factsOf(event: ReadEvent, platform: string, nowMs: number): Omit<Packed
 }
 
 export function unpackDraft(packed: PackedDraft): EventDraft {
-  return { ...packed, raw: JSON.parse(packed.rawText) as JsonObject, enrichment: {} };
+  return { ...packed, raw: parseExact(packed.rawText) as JsonObject, enrichment: {} };
 }
 
 /** Many of them between threads: one text and a few numbers are copied faster than an object for each. */

@@ -27,7 +27,7 @@ interface Shape {
   empty: JsonObject | undefined;
 }
 
-type FieldValue = string | number;
+type FieldValue = string | number | bigint;
 
 let root = makeShape(undefined);
 let shapes = 0;

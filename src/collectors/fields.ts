@@ -1,4 +1,5 @@
 import { isIPv4 } from "node:net";
+import { canonicalNumber } from "../lib/exact-json.ts";
 import { canonicalAddress } from "../lib/ip.ts";
 import type { JsonObject, JsonValue } from "../model/event.ts";
 import type { FieldNameKey } from "../model/field-names.ts";
@@ -73,6 +74,13 @@ function digitsOf(text: string): number | undefined {
   return number;
 }
 
+const LARGE = /^-?[1-9]\d{15,63}$/;
+
+/** A whole number of more digits than integerOf takes, exactly. */
+export function largeOf(text: string): number | bigint | undefined {
+  return LARGE.test(text) ? canonicalNumber(BigInt(text)) : undefined;
+}
+
 /** A number with or without a fraction: `62.5`, `62,5`, `1,234.5`, `1.234,5`. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
@@ -109,7 +117,7 @@ export function secondsOf(value: unknown): number | undefined {
 
 /** A text that is one: not empty, and not the word that some devices write for nothing. */
 export function textOf(value: unknown): string | undefined {
-  if (typeof value === "number") return String(value);
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
   return typeof value === "string" && value !== "" && value !== "null" ? value : undefined;
 }
 

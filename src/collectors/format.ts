@@ -1,3 +1,4 @@
+import { parseSent } from "../lib/exact-json.ts";
 import type { JsonObject, JsonValue } from "../model/event.ts";
 import { readEve } from "./eve/eve.ts";
 import { objectOf } from "./fields.ts";
@@ -65,7 +66,7 @@ function formatOf(body: JsonValue | undefined): Exclude<Format, "auto"> {
 function parse(text: string): JsonValue | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
-    return JSON.parse(text) as JsonValue;
+    return parseSent(text) as JsonValue;
   } catch {
     return undefined;
   }

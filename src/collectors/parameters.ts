@@ -5,6 +5,7 @@ import {
   actionOf,
   addressOf,
   integerOf,
+  largeOf,
   macOf,
   numberOf,
   objectOf,
@@ -206,23 +207,24 @@ export function addParameter(fields: FieldList, parameter: Parameter, value: str
 export function ownValue(name: FieldNameKey, value: JsonValue): JsonValue | undefined {
   const take = STRICT.get(name);
   if (take === undefined) return isOfType(value, FIELD_NAMES[name].type) ? value : undefined;
-  return typeof value === "string" || typeof value === "number" ? takeAs(take, String(value)) : undefined;
+  return typeof value === "object" || typeof value === "boolean" ? undefined : takeAs(take, String(value));
 }
 
 function isOfType(value: JsonValue, type: FieldType): boolean {
   if (type === "list") return Array.isArray(value);
   if (type === "object") return objectOf(value) !== undefined;
-  return typeof value === (type === "text" ? "string" : type === "number" ? "number" : "boolean");
+  if (type === "number") return typeof value === "number" || typeof value === "bigint";
+  return typeof value === (type === "text" ? "string" : "boolean");
 }
 
-function takeAs(take: Take, value: string): string | number | undefined {
+function takeAs(take: Take, value: string): string | number | bigint | undefined {
   switch (take) {
     case "own":
     case "text":
       return value;
     case "own number":
     case "number":
-      return numberOf(value);
+      return numberOf(value) ?? largeOf(value);
     case "lower":
       return value.toLowerCase();
     case "protocol":
@@ -234,7 +236,7 @@ function takeAs(take: Take, value: string): string | number | undefined {
     case "port":
       return portOf(value);
     case "integer":
-      return integerOf(value);
+      return integerOf(value) ?? largeOf(value);
     case "mac":
       return macOf(value);
     case "action":

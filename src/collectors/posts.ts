@@ -20,7 +20,7 @@ import { readBody } from "./webhooks/webhooks.ts";
 
 export { POST_ITEMS_MAX } from "./things.ts";
 
-// Bodies that controllers post. Foreign JSON is read as it comes: a number beyond 2^53 is no reason to lose an event.
+// Bodies that controllers post. Foreign JSON is read as it comes: a key that stands twice is no reason to lose an event.
 
 const DEPTH_MAX = 32;
 /** Items between two looks at what else there is to do. */

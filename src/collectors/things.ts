@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { parseSent } from "../lib/exact-json.ts";
 import { piecesOf, withoutByteOrderMark } from "../lib/json.ts";
 import type { JsonValue } from "../model/event.ts";
 import type { CollectName } from "../model/key.ts";
@@ -99,7 +100,7 @@ function valueOf(bytes: Buffer, thingBytesMax: number): Thing {
 
 function parse(bytes: Buffer): { readonly value: JsonValue } | { readonly message: string } {
   try {
-    return { value: JSON.parse(bytes.toString("utf8")) as JsonValue };
+    return { value: parseSent(bytes.toString("utf8")) as JsonValue };
   } catch (error) {
     // A part of the body may stand in the message: the refusal's sample shows it already, without what is secret.
     return { message: (error as SyntaxError).message.replace(/, (?:\.\.\.)?".*$/s, "") };

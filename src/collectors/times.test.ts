@@ -44,6 +44,17 @@ describe("times as devices write them", () => {
     "Nov 15 2026 19:59:59 GMTX",
   ])("%j is none", (text) => expect(readAnyTime(text, context)).toBeNull());
 
+  test.each([
+    [1_763_364_467, "2025-11-17T07:27:47.000Z"],
+    [1_763_364_467.123456, "2025-11-17T07:27:47.123Z"],
+    [1_763_364_467_123, "2025-11-17T07:27:47.123Z"],
+    [1_763_364_467_123_456, "2025-11-17T07:27:47.123Z"],
+    [1_763_364_467_123_456_789n, "2025-11-17T07:27:47.123Z"],
+    ["1763364467123456789", "2025-11-17T07:27:47.123Z"],
+  ])("%s is a time since 1970, in the unit that its size says", (value, expected) =>
+    expect(iso(readAnyTime(value, context))).toBe(expected),
+  );
+
   test.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 1e30, true, null, undefined, {}])("%s is none", (value) =>
     expect(readAnyTime(value, context)).toBeNull(),
   );

@@ -72,14 +72,18 @@ function scanTimeAnew(text: string, start: number, context: TimeContext): Scanne
   return scanAnyBsd(text, start, context) ?? scanIso(text, start, context);
 }
 
-/** A number of seconds, milliseconds or microseconds since 1970, or a text that is a time. */
+/** A number of seconds, milliseconds, microseconds or nanoseconds since 1970, or a text that is a time. */
 export function readAnyTime(value: unknown, context: TimeContext): number | null {
   if (typeof value === "string") {
     if (value !== "" && value.length <= 20 && /^\d+(\.\d+)?$/.test(value)) return readAnyTime(Number(value), context);
     return readTime(value, context) ?? readWordyTime(value, context);
   }
+  // A double is near enough: what counts is the millisecond.
+  if (typeof value === "bigint") return readAnyTime(Number(value), context);
   if (typeof value !== "number" || !(value > 0)) return null;
-  const ms = value < SECONDS_MAX ? value * 1000 : value < SECONDS_MAX * 1000 ? value : value / 1000;
+  if (value < SECONDS_MAX) return Math.round(value * 1000);
+  let ms = value;
+  for (let unit = 0; unit < 2 && ms >= SECONDS_MAX * 1000; unit++) ms /= 1000;
   return ms < SECONDS_MAX * 1000 ? Math.round(ms) : null;
 }
 

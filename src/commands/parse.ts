@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import { Option, type Command } from "commander";
+import { parseSent } from "../lib/exact-json.ts";
 import type { Format } from "../collectors/format.ts";
 import { linesOf } from "../collectors/inlet/file-bytes.ts";
 import { withoutEnd } from "../collectors/inlet/framing.ts";
@@ -118,7 +119,7 @@ function wholeJson(content: string): JsonValue | undefined {
   const isMany = content.startsWith("[") || (content.startsWith("{") && content.includes("\n"));
   if (!isMany) return undefined;
   try {
-    return JSON.parse(content) as JsonValue;
+    return parseSent(content) as JsonValue;
   } catch {
     return undefined;
   }

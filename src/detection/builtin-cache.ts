@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { parseExact } from "../lib/exact-json.ts";
 
 // What YAML makes of the built-in rules, kept where the compiled code is: reading them takes a tenth of a start. Nothing is
 // lost with it: where it is missing, of other texts or not to be read, they are read anew.
@@ -32,7 +33,7 @@ export function readKept(
 
 function keptIn(folder: string): Partial<Kept> | undefined {
   try {
-    return JSON.parse(readFileSync(join(folder, FILE), "utf8")) as Partial<Kept> | undefined;
+    return parseExact(readFileSync(join(folder, FILE), "utf8")) as Partial<Kept> | undefined;
   } catch {
     // None yet, or one that is not for us.
     return undefined;

@@ -88,7 +88,7 @@ interface Beginning {
   readonly active: Active;
   readonly event: Event;
   readonly foldKey: string;
-  readonly group: readonly (string | number | boolean)[];
+  readonly group: readonly Scalar[];
 }
 
 export class Engine {

@@ -192,9 +192,15 @@ function quickReader(path: string): FieldReader {
   if (top !== "raw" || key === undefined || rest.length > 0 || isAnyField(path)) return read;
   return (event) => {
     const value = event.raw[key];
-    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return [value];
+    if (isScalar(value)) return [value];
     return value === undefined ? NOTHING : read(event);
   };
+}
+
+/** Not what every object has under names such as `constructor`. */
+function isScalar(value: unknown): value is Scalar {
+  const type = typeof value;
+  return type === "string" || type === "number" || type === "boolean" || type === "bigint";
 }
 
 function differentScalars(values: readonly FieldValue[]): readonly Scalar[] {

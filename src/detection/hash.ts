@@ -17,6 +17,7 @@ const TEXT = 1;
 const NUMBER = 2;
 const TRUE = 3;
 const FALSE = 4;
+const LARGE = 5;
 
 /** Hashes lists of values; the result of the last one stands in `high` and `low`, so that nothing is allocated. */
 export class Hash {
@@ -60,6 +61,10 @@ export class Hash {
       this.#number[0] = value + 0;
       this.#word(this.#numberWords[0]!);
       this.#word(this.#numberWords[1]!);
+    } else if (typeof value === "bigint") {
+      const digits = value.toString();
+      this.#word((digits.length << 3) | LARGE);
+      this.#text(digits);
     } else this.#word(value ? TRUE : FALSE);
   }
 

@@ -31,6 +31,18 @@ describe("a rule file", () => {
     });
   });
 
+  test("holds integers of any size exactly", () => {
+    const { documents, faults } = parseText(
+      RULE.replace("equals: login_failure", "in: [x, 18446744073709551615, 0x20000000000001, 1e23]"),
+    );
+    expect(faults).toEqual([]);
+    expect(documents[0]!.input.conditions[0]).toMatchObject({
+      in: ["x", 18446744073709551615n, 9007199254740993n, 10n ** 23n],
+    });
+    const { faults: refused } = parseText(RULE.replace("count: 3", "count: 18446744073709551615"));
+    expect(refused).toMatchObject([{ path: "threshold.count", message: "must be a number within ±9007199254740991" }]);
+  });
+
   test("names the line and the path of every fault, and one bad document does not hide the others", () => {
     const bad = RULE.replace("equals: login_failure", "eqals: login_failure").replace(
       "severity: high",

@@ -1,3 +1,4 @@
+import { parseExact } from "../lib/exact-json.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { Scalar } from "../model/condition.ts";
 import type { SeenEvent } from "../model/finding.ts";
@@ -100,7 +101,7 @@ export class Silences {
   }
 
   #groupOf(name: string): readonly Scalar[] | undefined {
-    const [paths, group] = JSON.parse(name) as [unknown, readonly Scalar[]];
+    const [paths, group] = parseExact(name) as [unknown, readonly Scalar[]];
     return JSON.stringify(paths) === JSON.stringify(this.paths) ? group : undefined;
   }
 }

@@ -5,6 +5,7 @@ import * as fc from "fast-check";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { Event } from "../model/event.ts";
 import { isSameAttack, type Finding } from "../model/finding.ts";
@@ -42,7 +43,7 @@ beforeAll(async () => {
     }));
   const stored = await store.events.append(sample.map((draft) => ({ draft })));
   events = stored
-    .map(({ text }) => JSON.parse(text) as Event)
+    .map(({ text }) => parseExact(text) as Event)
     .sort((a, b) => (a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1));
 });
 afterAll(async () => {
@@ -136,7 +137,7 @@ describe("a simulation", () => {
       )
       .reverse();
     expect(matches).toBe(wanted.length);
-    expect(sampleEvents.map((text) => JSON.parse(text) as Event)).toEqual(wanted.slice(0, 10));
+    expect(sampleEvents.map((text) => parseExact(text) as Event)).toEqual(wanted.slice(0, 10));
   });
 
   test("of nothing is all zeros, for every day of the range", async () => {

@@ -1,3 +1,4 @@
+import { parseExact } from "../lib/exact-json.ts";
 import { serveThread } from "../lib/thread.ts";
 import type { Event } from "../model/event.ts";
 import type { Rule } from "../model/rule.ts";
@@ -10,7 +11,7 @@ let now = 0;
 const engine = new Engine({ now: () => now });
 
 function parse(texts: readonly string[]): Event[] {
-  return texts.map((text) => JSON.parse(text) as Event);
+  return texts.map((text) => parseExact(text) as Event);
 }
 
 const api = {

@@ -51,6 +51,17 @@ count for no limit and look at no parameters.
 A body may be gzipped (\`Content-Encoding: gzip\`). Unpacked it is at most as large as the settings \`body_limits\` say: by default
 ${defaultOf("body_limits.submit_bytes")} bytes, and ${defaultOf("body_limits.batch_bytes")} of a batch, an import of rules and what is collected.
 
+## Numbers
+
+Whole numbers keep every digit, also beyond 2^53: in events, filters and conditions of rules, in sorting, terms, cardinality, \`min\` and
+\`max\`, and in exports. They are JSON numbers in both directions; a client whose parser reads numbers as doubles, as JavaScript's
+\`JSON.parse\` does, rounds them. One that was sent with an exponent may come back with all its digits. \`sum\`, \`avg\` and histograms
+use the nearest double, and so do Parquet's columns of well-known numeric fields; its \`raw\` column is exact.
+
+Numbers with a fraction are doubles, which keep about 17 digits. A number that neither is whole nor fits a double, such as \`1e400\` or
+\`12345678901234567.5\`, is stored as a string of the same characters. Half a surrogate pair in a string becomes U+FFFD. A key that
+occurs twice in an object is refused if the values differ.
+
 ## Calls
 
 ${markdownTable(

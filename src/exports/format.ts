@@ -1,3 +1,4 @@
+import { parseExact } from "../lib/exact-json.ts";
 import type { Event, JsonObject, JsonValue } from "../model/event.ts";
 import type { ExportFormat } from "../model/export.ts";
 import type { Column } from "./columns.ts";
@@ -53,7 +54,7 @@ function jsonRow({ named, columns }: Columns): (event: string) => string {
   if (!named) return (event) => event;
   const cells = columns.map(({ path }) => ({ key: `${JSON.stringify(path)}:`, read: pathReader(path) }));
   return (text) => {
-    const event = JSON.parse(text) as Event;
+    const event = parseExact(text) as Event;
     let row = "{";
     for (const { key, read } of cells) {
       if (row.length > 1) row += ",";
@@ -71,12 +72,12 @@ function parquetShape({ columns }: Columns): Shape {
     separator: "",
     tail: "",
     row: (text) => {
-      const event = JSON.parse(text) as Event;
+      const event = parseExact(text) as Event;
       const row: JsonObject = {};
       for (const { key, read, isNumber } of cells) {
         const value = read(event);
         if (value === undefined || value === null) row[key] = null;
-        else if (isNumber) row[key] = typeof value === "number" ? value : null;
+        else if (isNumber) row[key] = typeof value === "number" || typeof value === "bigint" ? value : null;
         else row[key] = textOf(value);
       }
       return `${JSON.stringify(row)}\n`;
@@ -91,7 +92,7 @@ function csvShape({ columns }: Columns): Shape {
     separator: "",
     tail: "",
     row: (text) => {
-      const event = JSON.parse(text) as Event;
+      const event = parseExact(text) as Event;
       const cells: string[] = [];
       for (const read of readers) cells.push(csvCell(read(event)));
       return `${cells.join(",")}\r\n`;
@@ -104,7 +105,7 @@ const PLAIN_CELL = /^[A-Za-z0-9_./:][^",;\t\r\n]*$/;
 
 function csvCell(value: JsonValue | undefined): string {
   if (value === undefined || value === null) return "";
-  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
   const text = textOf(value);
   return PLAIN_CELL.test(text) ? text : quoted(neutralised(text));
 }

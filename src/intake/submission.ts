@@ -33,7 +33,9 @@ export const submissionSchema = z
       .describe("when it happened; default: now; at most 5 minutes ahead, and not older than what is kept"),
     data: z
       .record(z.string(), z.unknown())
-      .describe(`any JSON object, at most ${DATA_DEPTH_MAX} levels deep, itself the first; becomes raw`),
+      .describe(
+        `any JSON object, at most ${DATA_DEPTH_MAX} levels deep, itself the first; becomes raw; whole numbers keep every digit`,
+      ),
   })
   .meta({ id: "Submission" });
 

@@ -112,12 +112,14 @@ const TYPES: Record<string, string> = {
   int: "a whole number",
   boolean: "true or false",
 };
+const TOO_LARGE = `must be a number within ±${Number.MAX_SAFE_INTEGER}`;
 const UNITS: Record<string, string> = { string: " characters", array: " items", set: " items" };
 
 function wordIssue(issue: Issue): string {
   switch (issue.code) {
     case "invalid_type":
       if (issue.message.endsWith("received undefined")) return "is required";
+      if (issue.message.endsWith("received bigint") && ["number", "int"].includes(issue.expected)) return TOO_LARGE;
       return isDefault(issue) ? `must be ${TYPES[issue.expected] ?? `a ${issue.expected}`}` : issue.message;
     case "invalid_value": {
       const allowed = `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.map(String).join(", ")}`;

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findFaults, isDeeperThan, numberFault, parseJson, parseJsonText } from "./json.ts";
+import { parseExact } from "./exact-json.ts";
+import { findFaults, flawOf, isDeeperThan, parseJson, parseJsonText } from "./json.ts";
 
 const DEPTH = 32;
 const parse = (text: string, depthMax = DEPTH) => parseJsonText(text, { depthMax });
@@ -40,7 +41,7 @@ describe("strict JSON", () => {
   test("takes any value that JSON can say, written compactly or spread out, and gives it back the same", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
-        const meant = JSON.parse(JSON.stringify(value)) as unknown;
+        const meant = parseExact(JSON.stringify(value));
         expect(parse(JSON.stringify(value))).toEqual({ kind: "value", value: meant });
         expect(parse(JSON.stringify(value, null, 2))).toEqual({ kind: "value", value: meant });
       }),
@@ -67,7 +68,9 @@ describe("strict JSON", () => {
       fc.property(strangeText, (text) => {
         const result = parse(text);
         if (result.kind !== "value") return;
-        expect(JSON.stringify(JSON.parse(JSON.stringify(result.value)))).toBe(JSON.stringify(result.value));
+        expect(JSON.stringify(parseExact(JSON.stringify(result.value)))).toBe(JSON.stringify(result.value));
+        expect(flawOf(result.value, DEPTH)).toBeUndefined();
+        expect(JSON.stringify(result.value).includes("\\ud")).toBe(JSON.stringify(result.value).includes("\\\\ud"));
       }),
       { numRuns: 1000 },
     );
@@ -81,11 +84,23 @@ describe("strict JSON", () => {
     );
   });
 
-  test("refuses a key that stands twice, at its place, however it is spelled", () => {
-    expect(faultsOf('{"a":1,"a":1}')).toEqual(["a: the key stands twice in its object"]);
-    expect(faultsOf('{"x":[{"a":1,"\\u0061":2}]}')).toEqual(["x[0].a: the key stands twice in its object"]);
+  test("refuses a key that stands twice with different values, at its place, however it is spelled", () => {
+    const twice = "the key stands twice in its object, with different values";
+    expect(faultsOf('{"a":1,"a":2}')).toEqual([`a: ${twice}`]);
+    expect(faultsOf('{"a":1,"a":12}')).toEqual([`a: ${twice}`]);
+    expect(faultsOf('{"a":12,"a":1}')).toEqual([`a: ${twice}`]);
+    expect(faultsOf('{"a":{"b":1},"a":{"b":1,"c":2}}')).toEqual([`a: ${twice}`]);
+    expect(faultsOf('{"x":[{"a":1,"\\u0061":2}]}')).toEqual([`x[0].a: ${twice}`]);
+    expect(faultsOf('{"\\ud800":1,"\\udfff":2}')).toEqual([`\ufffd: ${twice}`]);
     const many = Array.from({ length: 50 }, (_, i) => `"k${i}":0`).join();
-    expect(faultsOf(`{${many},"k30":1}`)).toEqual(["k30: the key stands twice in its object"]);
+    expect(faultsOf(`{${many},"k30":1}`)).toEqual([`k30: ${twice}`]);
+  });
+
+  test("takes a key that stands twice with the same value", () => {
+    expect(parse('{"a":1,"a": 1 ,"b":{"c":[1]},"b":{"c":[1]}}')).toEqual({
+      kind: "value",
+      value: { a: 1, b: { c: [1] } },
+    });
   });
 
   test("keeps __proto__ and constructor as plain data", () => {
@@ -94,7 +109,7 @@ describe("strict JSON", () => {
     expect(Object.keys(result.value as object)).toEqual(["__proto__", "constructor"]);
     expect(JSON.stringify(result.value)).toBe('{"__proto__":{"polluted":true},"constructor":1}');
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
-    expect(faultsOf('{"__proto__":1,"__proto__":2}')).toEqual(["__proto__: the key stands twice in its object"]);
+    expect(faultsOf('{"__proto__":1,"__proto__":2}')[0]).toContain("__proto__: the key stands twice");
   });
 
   test("takes as many levels as allowed and not one more, in objects and in arrays", () => {
@@ -105,39 +120,8 @@ describe("strict JSON", () => {
     expect(faultsOf(nested(400_000, "[", "]"))).toEqual([`${"[0]".repeat(32)}: is nested deeper than 32 levels`]);
   });
 
-  test("refuses half a surrogate pair in keys and values and takes whole ones", () => {
-    expect(faultsOf('{"a":"\\ud800"}')).toEqual(["a: the text has half a surrogate pair"]);
-    expect(faultsOf('{"a":"\\uDFFF\\uD800"}')).toEqual(["a: the text has half a surrogate pair"]);
-    expect(faultsOf('["\\ud83d\\ude00"]')).toEqual(["value"]);
-    expect(faultsOf('{"\\udc00":1}')[0]).toContain("half a surrogate pair");
-  });
-
-  test.each([
-    "9007199254740993",
-    "-9007199254740993",
-    "1e400",
-    "-1e400",
-    "1e-400",
-    "123456789012345678.0",
-    "18446744073709551615",
-  ])("refuses %s, which would be changed", (token) => {
-    expect(numberFault(token)).toBeDefined();
-    expect(faultsOf(`{"n":[0,${token}]}`)[0]).toMatch(/^n\[1\]: the (number|integer) is too/);
-  });
-
-  test.each([
-    "0",
-    "-0",
-    "9007199254740991",
-    "9007199254740992",
-    "0.1",
-    "0.12345678901234567890",
-    "1.0",
-    "1e22",
-    "1E+5",
-    "0e-999",
-  ])("takes %s", (token) => {
-    expect(parse(`[${token}]`)).toEqual({ kind: "value", value: [Number(token)] });
+  test.each(["9007199254740993", "1e400", '"\\ud800"'])("takes %s in any place", (token) => {
+    for (const text of [token, `[0,${token}]`, `{ "n": [ ${token} ] }`]) expect(parse(text).kind, text).toBe("value");
   });
 
   test("takes NUL and long strings", () => {
@@ -157,7 +141,7 @@ describe("strict JSON", () => {
   });
 
   test("reports each element of an array, and no end of faults for none", () => {
-    const element = `{${Array.from({ length: 50 }, () => '"a":1').join()}}`;
+    const element = `{${Array.from({ length: 50 }, (_, i) => `"a":${i}`).join()}}`;
     const result = parse(`[${element},${element}]`);
     if (result.kind !== "faults") throw new Error(result.kind);
     expect(new Set(result.faults.map(({ field }) => field))).toEqual(new Set(["[0].a", "[1].a"]));

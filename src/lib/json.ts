@@ -1,8 +1,9 @@
 import { isUtf8 } from "node:buffer";
+import { isRounded, parseExact, sentValue, wellFormedJson } from "./exact-json.ts";
 import { formatPath, type Fault } from "./fault.ts";
 
-// JSON that is taken as it was meant or not at all. JSON.parse alone drops the first of two equal keys, rounds
-// large integers and lets half a surrogate pair through: here each of these is a fault with its place.
+// The JSON of requests. Whole numbers keep every digit, and what JSON.parse would drop without a word is a fault with its
+// place: the first of two equal keys where their values differ, and what is nested too deep.
 
 export type JsonResult =
   | { readonly kind: "value"; readonly value: unknown }
@@ -39,7 +40,7 @@ export function parseJsonText(text: string, options: JsonOptions): JsonResult {
   const levelsMax = levelsOf(options);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExact(text);
   } catch (error) {
     return { kind: "malformed", message: (error as SyntaxError).message };
   }
@@ -47,6 +48,7 @@ export function parseJsonText(text: string, options: JsonOptions): JsonResult {
   // Half a surrogate pair also comes back the same, as its escape.
   const isTooDeep = isTextDeeperThan(text, value, levelsMax);
   if (!isTooDeep && !text.includes("\\ud") && JSON.stringify(value) === text) return { kind: "value", value };
+  value = sentValue(text, value);
   const faults = findFaults(text, options);
   if (faults.length === 0) return { kind: "value", value };
   return { kind: "faults", value: isTooDeep ? cutAt(value, levelsMax) : value, faults };
@@ -94,6 +96,20 @@ function opensMoreThan(text: string, max: number): boolean {
   return false;
 }
 
+/** One look at everything that JSON.parse made: what is too deep is found, and whether a number had to be rounded. */
+export function flawOf(value: unknown, depthMax: number): "too deep" | "rounded" | undefined {
+  if (typeof value === "number") return isRounded(value) ? "rounded" : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  if (depthMax === 0) return "too deep";
+  let found: "rounded" | undefined;
+  for (const key in value) {
+    const flaw = flawOf((value as Record<string, unknown>)[key], depthMax - 1);
+    if (flaw === "too deep") return flaw;
+    found ??= flaw;
+  }
+  return found;
+}
+
 export function isDeeperThan(value: unknown, depthMax: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (depthMax === 0) return true;
@@ -113,16 +129,13 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-const SURROGATE_ESCAPE = /\\u[dD][89a-fA-F]/;
-// Few keys are compared one by one: that is cheaper than a set for the objects one meets.
-const KEYS_WITHOUT_SET_MAX = 12;
-
-/** What JSON.parse changed. The text is known to be JSON, so that only faults of meaning are left to find. */
-export function findFaults(text: string, options: JsonOptions): Fault[] {
+/** What JSON.parse drops or must not hold. The text is known to be JSON, so that only faults of meaning are left to find. */
+export function findFaults(sent: string, options: JsonOptions): Fault[] {
+  // Two keys with half a surrogate pair each may be one once the halves are replaced.
+  const text = wellFormedJson(sent);
   const levelsMax = levelsOf(options);
   const faults: Fault[] = [];
   const path: (string | number)[] = [];
-  const checkSurrogates = SURROGATE_ESCAPE.test(text);
   let room = JSON_FAULTS_MAX;
   let at = 0;
 
@@ -140,20 +153,11 @@ export function findFaults(text: string, options: JsonOptions): Fault[] {
     at = end + 1;
     return text.slice(start, end);
   };
-  const wellFormed = (raw: string): boolean =>
-    !checkSurrogates || !raw.includes("\\u") || (JSON.parse(`"${raw}"`) as string).isWellFormed();
-
-  const scanNumber = (): void => {
-    const start = at;
-    while (isNumberCharacter(text.charCodeAt(at))) at++;
-    const fault = numberFault(text.slice(start, at));
-    if (fault) report(fault);
-  };
 
   const scanObject = (depth: number): void => {
     at++;
-    const keys: string[] = [];
-    let set: Set<string> | undefined;
+    /** Where the value of each key begins. */
+    const members = new Map<string, number>();
     for (skipSpace(); text.charCodeAt(at) !== CLOSE_OBJECT; skipSpace()) {
       if (text.charCodeAt(at) === COMMA) {
         at++;
@@ -161,14 +165,18 @@ export function findFaults(text: string, options: JsonOptions): Fault[] {
       }
       const raw = readString();
       const key = raw.includes("\\") ? (JSON.parse(`"${raw}"`) as string) : raw;
-      path.push(key.toWellFormed());
-      if (checkSurrogates && !key.isWellFormed()) report("the key has half a surrogate pair");
-      if (set ? set.has(key) : keys.includes(key)) report("the key stands twice in its object");
-      if (set) set.add(key);
-      else if (keys.push(key) > KEYS_WITHOUT_SET_MAX) set = new Set(keys);
+      path.push(key);
       skipSpace();
       at++;
+      skipSpace();
+      const start = at;
       scanValue(depth);
+      const before = members.get(key);
+      // The same value twice says nothing else than once.
+      if (before === undefined) members.set(key, start);
+      else if (!text.startsWith(text.slice(start, at), before) || !isEnd(text.charCodeAt(before + at - start))) {
+        report("the key stands twice in its object, with different values");
+      }
       path.pop();
     }
     at++;
@@ -207,7 +215,7 @@ export function findFaults(text: string, options: JsonOptions): Fault[] {
     skipSpace();
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
-      if (!wellFormed(readString())) report("the text has half a surrogate pair");
+      readString();
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (depth === levelsMax) {
         report(`is nested deeper than ${options.depthMax} levels`);
@@ -217,10 +225,9 @@ export function findFaults(text: string, options: JsonOptions): Fault[] {
       } else {
         scanArray(depth + 1);
       }
-    } else if (isNumberCharacter(code)) {
-      scanNumber();
     } else {
-      at += code === 0x66 ? "false".length : "true".length;
+      // A number or a word.
+      while (at < text.length && !isEnd(text.charCodeAt(at))) at++;
     }
   };
 
@@ -228,43 +235,15 @@ export function findFaults(text: string, options: JsonOptions): Fault[] {
   return faults;
 }
 
+/** What may stand after a value. */
+function isEnd(code: number): boolean {
+  return code === COMMA || code === CLOSE_OBJECT || code === CLOSE_ARRAY || code <= 0x20;
+}
+
 function isEscaped(text: string, quote: number): boolean {
   let backslashes = 0;
   while (text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++;
   return backslashes % 2 === 1;
-}
-
-/** Digits, sign, point and exponent; a value's first character is never `e`, so that no word is taken for a number. */
-function isNumberCharacter(code: number): boolean {
-  return (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2e || code === 0x2b || (code | 0x20) === 0x65;
-}
-
-const INTEGER = /^-?\d+$/;
-
-/** Why a number cannot be taken: what is kept would not be what was sent. */
-export function numberFault(token: string): string | undefined {
-  // Up to 15 digits always survive.
-  if (token.length <= 15 && INTEGER.test(token)) return undefined;
-  const value = Number(token);
-  if (!Number.isFinite(value)) return "the number is too large";
-  if (INTEGER.test(token)) {
-    return String(value) === token ? undefined : "the integer is too large to be kept exactly: send it as a string";
-  }
-  if (value === 0 && /[1-9]/.test(token.split(/[eE]/, 1)[0]!)) return "the number is too small";
-  // Fractions are approximate by nature; a whole number written with a point or an exponent is not.
-  if (Math.abs(value) > Number.MAX_SAFE_INTEGER && digitsOf(token) !== digitsOf(String(value))) {
-    return "the number is too large to be kept exactly: send it as a string";
-  }
-  return undefined;
-}
-
-/** The significant digits of a number and the power of ten they stand at, whatever way it is written. */
-function digitsOf(token: string): string {
-  const [mantissa = "", exponent = "0"] = token.toLowerCase().replace("-", "").split("e");
-  const [whole = "", fraction = ""] = mantissa.split(".");
-  const digits = (whole + fraction).replace(/^0+/, "");
-  const significant = digits.replace(/0+$/, "");
-  return `${significant}e${Number(exponent) - fraction.length + (digits.length - significant.length)}`;
 }
 
 /**

@@ -1,12 +1,16 @@
 import { isScalar, LineCounter, parseAllDocuments, visit, type Document, type Scalar } from "yaml";
+import { canonicalNumber, isRounded, parseSent } from "./exact-json.ts";
 
-// YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others.
+// YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others. Its
+// numbers are those of exact-json.ts: whole ones beyond 2^53 are bigints.
 
 const ALIASES_MAX = 100;
 /** What a parser makes of a document takes a hundred times its size. */
 const DOCUMENT_CHARACTERS_MAX = 1024 * 1024;
-/** What might be a whole number that no number of ours can hold: one beyond 2^53, however it is written. */
-const MIGHT_BE_LARGE = /[\d_]{16}|0x[\da-f_]{14}|0o[0-7_]{18}/i;
+/** What might be a whole number beyond 2^53, however it is written. */
+const MIGHT_BE_LARGE = /[\d_]{16}|0x[\da-f_]{14}|0o[0-7_]{18}|\d\.?e\+?\d/i;
+
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 export type YamlDocument =
   | {
@@ -17,17 +21,12 @@ export type YamlDocument =
     }
   | { readonly line: number; readonly fault: string };
 
-export interface YamlOptions {
-  /** Whole numbers that a number cannot hold exactly come as bigint, instead of as the number next to them. */
-  readonly largeAsBigint?: boolean;
-}
-
 /** Every document of a text that is not empty. */
-export function parseYaml(text: string, documentsMax: number, options: YamlOptions = {}): YamlDocument[] {
+export function parseYaml(text: string, documentsMax: number): YamlDocument[] {
   const found: YamlDocument[] = [];
   const readAgain = oneKept(readPart);
   for (const { part, line } of cutDocuments(text)) {
-    for (const document of parsePart(part, line, options, readAgain)) {
+    for (const document of parsePart(part, line, readAgain)) {
       if (found.length === documentsMax) return [{ line: 1, fault: `more than ${documentsMax} documents` }];
       found.push(document);
     }
@@ -51,16 +50,11 @@ function* cutDocuments(text: string): Iterable<{ part: string; line: number }> {
   }
 }
 
-function parsePart(
-  part: string,
-  firstLine: number,
-  { largeAsBigint = false }: YamlOptions,
-  readAgain: typeof readPart,
-): YamlDocument[] {
+function parsePart(part: string, firstLine: number, readAgain: typeof readPart): YamlDocument[] {
   if (part.length > DOCUMENT_CHARACTERS_MAX) {
     return [{ line: firstLine, fault: `a document of more than ${DOCUMENT_CHARACTERS_MAX} characters` }];
   }
-  const intAsBigInt = largeAsBigint && MIGHT_BE_LARGE.test(part);
+  const intAsBigInt = MIGHT_BE_LARGE.test(part);
   const { documents, lineAt } = readPart(part, firstLine, intAsBigInt);
   return documents.flatMap((document, index): YamlDocument[] => {
     const line = lineAt(document.contents?.range?.[0] ?? document.range[0]);
@@ -69,7 +63,7 @@ function parsePart(
     try {
       const repeated = repeatedKey(document);
       if (repeated) return [{ line: lineAt(repeated.range![0]), fault: "the key stands twice in its map" }];
-      if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdAsNumber(scalar) });
+      if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdExactly(scalar) });
       const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
       // Where a value stands is asked for when it is wrong, which is seldom enough to read it once more.
       const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readAgain(part, firstLine), index, path);
@@ -124,10 +118,12 @@ function repeatedKey(document: Document.Parsed): Scalar.Parsed | undefined {
   return repeated;
 }
 
-function holdAsNumber(scalar: Scalar): void {
-  if (typeof scalar.value !== "bigint") return;
-  const number = Number(scalar.value);
-  if (Number.isSafeInteger(number)) scalar.value = number;
+function holdExactly(scalar: Scalar): void {
+  const { value, source } = scalar;
+  if (typeof value === "bigint") scalar.value = canonicalNumber(value);
+  else if (typeof value === "number" && Number.isFinite(value) && isRounded(value)) {
+    scalar.value = JSON_NUMBER.test(source ?? "") ? parseSent(source!) : canonicalNumber(value);
+  }
 }
 
 function lineOfValue({ documents, lineAt }: Part, index: number, path: readonly PropertyKey[]): number {

@@ -22,7 +22,19 @@ const GLOB_CHARACTERS_MAX = 1024;
 const HOURS_CHARACTERS_MAX = 100;
 
 const SCALAR_WORDS = "a string, a number or a boolean";
-const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), z.number(), z.boolean()], { error: SCALAR_WORDS });
+/** Any of JSON's numbers: whole ones beyond 2^53 are bigint. */
+const number = z.custom<number | bigint>(isNumber).meta({ type: "number" });
+export const positiveNumber = z
+  .custom<number | bigint>((value) => isNumber(value) && value > 0)
+  .meta({ type: "number", exclusiveMinimum: 0 });
+
+function isNumber(value: unknown): value is number | bigint {
+  return typeof value === "bigint" || Number.isFinite(value);
+}
+
+const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), number, z.boolean()], {
+  error: SCALAR_WORDS,
+});
 /** Values of the wrong type that a list is told one by one, as many as any item is told; with more, the list is. */
 const WRONG_VALUES_MAX = 20;
 const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
@@ -35,7 +47,7 @@ const otherField = z.string().superRefine((path, context) => {
   const fault = path === "id" ? "every id is different" : pathFault(path);
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
-const bound = z.union([z.number(), z.string()], { error: "a number, or a time for the field timestamp" });
+const bound = z.union([number, z.string()], { error: "a number, or a time for the field timestamp" });
 
 /** One text, or a list of which any may hold. */
 function textOrTexts(item: z.ZodString, itemsMax: number) {

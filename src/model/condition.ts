@@ -12,7 +12,7 @@ import { ANY_FIELD, fieldReader, type FieldValue } from "./field.ts";
 // This file is the meaning; a store that evaluates conditions in its own engine must agree with it. How they are checked
 // stands in condition-schema.ts, which threads that never check one need not load.
 
-export type Scalar = string | number | boolean;
+export type Scalar = string | number | bigint | boolean;
 
 /**
  * A pattern looks at this much of a text, so that no text can hold anyone up: of a longer one at its beginning and its end, half
@@ -36,7 +36,7 @@ interface ValueKinds {
   globs: string | readonly string[];
   patterns: string | readonly string[];
   networks: string | readonly string[];
-  bound: number | string;
+  bound: number | bigint | string;
   hours: string;
   otherField: string;
   flag: boolean;
@@ -105,7 +105,11 @@ const isAnyOf = (wanted: readonly Scalar[], fold: (text: string) => string): Tes
 
 type Comparison = "gt" | "gte" | "lt" | "lte";
 
-const compares = (name: Comparison, about: string, holds: (value: number, bound: number) => boolean) =>
+const compares = (
+  name: Comparison,
+  about: string,
+  holds: (value: number | bigint, bound: number | bigint) => boolean,
+) =>
   operator({
     value: "bound",
     about,
@@ -118,7 +122,9 @@ const compares = (name: Comparison, about: string, holds: (value: number, bound:
         const wanted = timeBound(name, value)!;
         return (at) => holds(parseTime(at as string)!, wanted);
       }
-      return (number) => typeof number === "number" && holds(number, value as number);
+      // JavaScript compares a number with a bigint exactly.
+      const bound = value as number | bigint;
+      return (number) => (typeof number === "number" || typeof number === "bigint") && holds(number, bound);
     },
   });
 

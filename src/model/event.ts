@@ -26,7 +26,8 @@ export function sourceKind(source: string): SourceKind {
 }
 
 export type JsonObject = { [key: string]: JsonValue };
-export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
+/** Whole numbers beyond 2^53 are bigint, all others number: lib/exact-json.ts reads and writes them. */
+export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
 /** An event before it is stored: the store gives it its id. */
 export interface EventDraft {

@@ -36,7 +36,7 @@ export function pathFault(path: string): string | undefined {
 }
 
 /** A value that a path reaches. Null is no value; an object is one, without content. */
-export type FieldValue = string | number | boolean | typeof OBJECT;
+export type FieldValue = string | number | bigint | boolean | typeof OBJECT;
 export const OBJECT = Symbol("object");
 
 export type FieldReader = (event: Event) => FieldValue[];

@@ -13,8 +13,9 @@ import {
   type Condition,
   type FieldTestInput,
   type KeywordInput,
+  type Scalar,
 } from "./condition.ts";
-import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
+import { fieldTestSchema, keywordSchema, positiveNumber } from "./condition-schema.ts";
 import { pathFault, type TopField } from "./field.ts";
 
 // Questions about events, as they come in a search or an export, and as a store is asked.
@@ -186,7 +187,7 @@ const metricShapes = {
     .strictObject({
       field: fieldBut(WORD_FIELDS, "is neither a number nor the timestamp"),
       interval: z
-        .union([z.string().meta({ pattern: DURATION.source }), z.number().positive()], {
+        .union([z.string().meta({ pattern: DURATION.source }), positiveNumber], {
           error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
         })
         .describe(INTERVAL_WORDS),
@@ -196,7 +197,7 @@ const metricShapes = {
       if (field === "timestamp" && (typeof interval !== "string" || parseDuration(interval) === undefined)) {
         context.addIssue({ code: "custom", path: ["interval"], message: "a duration such as 5m, 1h or 1d" });
       }
-      if (field !== "timestamp" && typeof interval !== "number") {
+      if (field !== "timestamp" && typeof interval === "string") {
         context.addIssue({
           code: "custom",
           path: ["interval"],
@@ -267,7 +268,7 @@ function toAggregation(input: AggregationInput): Aggregation {
     return {
       kind: "histogram",
       field,
-      interval: typeof interval === "string" ? parseDuration(interval)! : interval,
+      interval: typeof interval === "string" ? parseDuration(interval)! : Number(interval),
       aggs: toAggregations(input.aggs),
     };
   }
@@ -315,12 +316,17 @@ export function toSearchQuery(input: z.infer<typeof searchSchema>): SearchQuery 
   };
 }
 
-export type Bucket = { readonly key: string | number | boolean; readonly count: number } & {
+export type Bucket = { readonly key: Scalar; readonly count: number } & {
   readonly [subAggregation: string]: unknown;
 };
 export type AggregationResult =
   | { readonly buckets: readonly Bucket[]; readonly other_count?: number }
   | { readonly value: number }
-  | { readonly min: number | null; readonly max: number | null; readonly avg: number | null; readonly sum: number }
+  | {
+      readonly min: number | bigint | null;
+      readonly max: number | bigint | null;
+      readonly avg: number | null;
+      readonly sum: number;
+    }
   /** Of the timestamp: times, whose sum means nothing. */
   | { readonly min: string | null; readonly max: string | null; readonly avg: string | null; readonly sum: null };

@@ -1,7 +1,7 @@
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, notOf } from "./combine.ts";
 import { namesLike, parseCondition, type Expression } from "./expression.ts";
-import { TOO_LARGE, toCondition, type FieldNames, type Line, type SigmaScalar } from "./field-test.ts";
+import { toCondition, type FieldNames, type Line, type SigmaScalar } from "./field-test.ts";
 import type { Notes } from "./note.ts";
 
 // The `detection` of a rule: selections with a name each, and a condition that says how they go together.
@@ -132,16 +132,13 @@ function readLine(key: string, value: unknown, place: string, around: Surroundin
 }
 
 function readValues(
-  values: readonly (SigmaScalar | bigint)[],
+  values: readonly SigmaScalar[],
   line: Omit<Line, "values">,
   { names, notes }: Surroundings,
 ): ConditionInput | undefined {
-  const held = values.filter((value) => typeof value !== "bigint");
-  const large = values.find((value) => typeof value === "bigint");
-  if (large !== undefined) return notes.refuse(line.place, `${large} ${TOO_LARGE}; in quotes it is compared as text`);
-  return toCondition({ ...line, values: held }, names, notes);
+  return toCondition({ ...line, values }, names, notes);
 }
 
-function isScalar(value: unknown): value is SigmaScalar | bigint {
+function isScalar(value: unknown): value is SigmaScalar {
   return value === null || typeof value !== "object";
 }

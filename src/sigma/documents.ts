@@ -123,7 +123,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
   const read: SigmaDocument[] = [];
   let shared: Tree = {};
   let previous: Tree = {};
-  for (const document of parseYaml(content, DOCUMENTS_MAX, { largeAsBigint: true })) {
+  for (const document of parseYaml(content, DOCUMENTS_MAX)) {
     if ("fault" in document) {
       read.push(unreadable(document.line, document.fault));
       continue;

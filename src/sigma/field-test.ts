@@ -1,5 +1,6 @@
+import { canonicalNumber } from "../lib/exact-json.ts";
 import { faultsOf } from "../lib/fault.ts";
-import type { OperatorName } from "../model/condition.ts";
+import type { OperatorName, Scalar } from "../model/condition.ts";
 import { fieldTestSchema } from "../model/condition-schema.ts";
 import { ANY_RAW_FIELD } from "../model/field.ts";
 import type { ConditionInput } from "../model/rule.ts";
@@ -12,7 +13,7 @@ import { expand, type Placeholders } from "./placeholders.ts";
 
 // One line of a selection, `Image|endswith: ['\a.exe', '\b.exe']`, as a condition of ours.
 
-export type SigmaScalar = string | number | boolean | null;
+export type SigmaScalar = Scalar | null;
 
 export interface FieldNames extends Placeholders {
   /** Where a field of Sigma may stand in our events: under one path, or under any of several. */
@@ -29,7 +30,6 @@ export interface Line {
 
 const LIST_VALUES_MAX = 1000;
 const PATTERNS_MAX = 100;
-export const TOO_LARGE = "is larger than a number can be told exactly (2^53)";
 
 /** Fields that hold numbers wherever they come from, by their names in Sigma or in our events, in lower case. */
 const NUMBERS: ReadonlySet<string> = new Set(
@@ -107,10 +107,10 @@ function compare(path: string, line: PresentLine, names: FieldNames, notes: Note
   const order = (["lt", "lte", "gt", "gte"] as const).find(has);
   if (order !== undefined) {
     return values.flatMap((value) => {
-      const bound = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
-      if (typeof bound !== "number" || !Number.isFinite(bound)) notes.refuse(place, `${order} takes a number`);
-      else if (Number.isInteger(bound) && !Number.isSafeInteger(bound)) notes.refuse(place, `${value} ${TOO_LARGE}`);
-      else return [{ field: path, [order]: bound } as ConditionInput];
+      const bound = typeof value === "string" ? numberOf(value.trim()) : value;
+      const isNumber = typeof bound === "bigint" || (typeof bound === "number" && Number.isFinite(bound));
+      if (isNumber) return [{ field: path, [order]: bound } as ConditionInput];
+      notes.refuse(place, `${order} takes a number`);
       return [];
     });
   }
@@ -134,8 +134,8 @@ function compareTexts(path: string, { modifiers, values, place }: PresentLine, n
   const where = (["contains", "startswith", "endswith"] as const).find((name) => modifiers.includes(name)) ?? "whole";
   const isCased = modifiers.includes("cased");
   const isWhole = isPlain(modifiers);
-  const lists: Record<string, (string | number | boolean)[]> = {};
-  const put = (operator: string, ...items: (string | number | boolean)[]) => {
+  const lists: Record<string, Scalar[]> = {};
+  const put = (operator: string, ...items: Scalar[]) => {
     if (items.length > 0) (lists[operator] ??= []).push(...items);
   };
   const conditions: ConditionInput[] = [];
@@ -174,12 +174,18 @@ function compareTexts(path: string, { modifiers, values, place }: PresentLine, n
 }
 
 /** Sigma knows no types: a field that holds 4624 as a number is meant by the text "4624" too. */
-function otherTypes(text: string, isCased: boolean): (number | boolean)[] {
+function otherTypes(text: string, isCased: boolean): Scalar[] {
   const boolean = isCased ? text : text.toLowerCase();
   if (boolean === "true" || boolean === "false") return [boolean === "true"];
-  const number = Number(text);
-  const isExact = Number.isSafeInteger(number) || (Number.isFinite(number) && !Number.isInteger(number));
-  return isExact && String(number) === text ? [number] : [];
+  const number = numberOf(text);
+  return number !== undefined && String(number) === text ? [number] : [];
+}
+
+/** The number that a text is, exactly; undefined where it is none. */
+function numberOf(text: string): number | bigint | undefined {
+  if (/^[+-]?\d+$/.test(text)) return canonicalNumber(BigInt(text.replace("+", "")));
+  const number = text === "" ? Number.NaN : Number(text);
+  return Number.isFinite(number) ? canonicalNumber(number) : undefined;
 }
 
 function encode(text: string, { modifiers, place }: Pick<Line, "modifiers" | "place">, notes: Notes): EncodedText[] {

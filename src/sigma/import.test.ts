@@ -36,7 +36,13 @@ const LINES: readonly (readonly [selection: string, found: JsonObject, passedOve
   ["Score: '1.5'", { Score: 1.5 }, { Score: 1.25 }],
   ["Score: 1.5", { Score: "1.5" }, { Score: 15 }],
   ["Score: '-0.25'", { Score: -0.25 }, { Score: 0.25 }],
-  ["Number: '9007199254740993'", { Number: "9007199254740993" }, { Number: 9007199254740992 }],
+  ["Number: '9007199254740993'", { Number: "9007199254740993" }, { Number: 9007199254740992n }],
+  ["Number: '9007199254740993'", { Number: 9007199254740993n }, { Number: 9007199254740994n }],
+  ["Number: 9007199254740993", { Number: 9007199254740993n }, { Number: 9007199254740992n }],
+  ["Number: [1, -9007199254740993]", { Number: -9007199254740993n }, { Number: 9007199254740993n }],
+  ["Number: 0x8010000000000000", { Number: "9227875636482146304" }, { Number: 9227875636482146305n }],
+  ["Number|gt: '9007199254740993'", { Number: 9007199254740994n }, { Number: 9007199254740993n }],
+  ["Number|lte: 9007199254740993", { Number: 5 }, { Number: 9007199254740994n }],
   ["Image|exists: true", { Image: "" }, { Image: null }],
   ["Image|exists: false", { Image: null }, { Image: "" }],
   ["Image|neq: x", { Image: "y" }, { Image: "X" }],
@@ -174,6 +180,12 @@ describe("a condition", () => {
     expect(matches(outcome, { id: 46250 })).toBe(false);
   });
 
+  test("a keyword beyond 2^53 is found exactly", () => {
+    const outcome = importOne(withDetection("k: [9007199254740993]\ncondition: k"));
+    expect(matches(outcome, { deep: [{ id: 9007199254740993n }] })).toBe(true);
+    expect(matches(outcome, { deep: [{ id: 9007199254740992n }] })).toBe(false);
+  });
+
   test("nesting that says nothing more is not kept", () => {
     const outcome = importOne(withDetection(`${ABC}condition: ((((((((((sel_a))) and ((sel_b)))) and c)))))`));
     expect(outcome.rule!.conditions).toEqual([
@@ -207,11 +219,6 @@ const REFUSED: readonly (readonly [detection: string, place: string, message: Re
   ["s: { a: 1 }\ncondition: s s", "detection.condition", /not expected/],
   ["s: { a: 1 }\ncondition: 2 of s*", "detection.condition", /"2 of" is not taken: only 1 of, any of and all of/],
   ["s: { a: 1 }\ncondition: s and some of them", "detection.condition", /"some of" is not taken/],
-  ["s: { a: 9007199254740993 }\ncondition: s", "detection.s.a", /^9007199254740993 is larger.*quotes/],
-  ["s: { a: [1, -9007199254740993] }\ncondition: s", "detection.s.a", /^-9007199254740993 is larger/],
-  ["s: { a: 0x8010000000000000 }\ncondition: s", "detection.s.a", /^9227875636482146304 is larger/],
-  ["s: [9007199254740993]\ncondition: s", "detection.s", /larger/],
-  ["s: { a|gt: '9007199254740993' }\ncondition: s", "detection.s.a|gt", /^9007199254740993 is larger/],
   ["s: { a: 1 }", "detection.condition", /required/],
   ["s: { a: 1 }\ncondition: []", "detection.condition", /empty/],
   ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not taken/],

@@ -12,7 +12,7 @@ const TOKENS = /\\[\\*?%]|%([\w.-]+)%/g;
 const ESCAPES = /\\([\\*?%])/g;
 
 /** Replaces each placeholder by what it stands for. A value with two of them becomes every combination. */
-export function expand<Value extends string | number | boolean | null>(
+export function expand<Value extends string | number | bigint | boolean | null>(
   values: readonly Value[],
   { placeholder }: Placeholders,
 ): (Value | string)[] | { readonly fault: string } {

@@ -37,7 +37,28 @@ const word = fc.constantFrom(
   "1",
   "login_failure",
 );
-const number = fc.constantFrom(0, -1, 1, 2.5, 22, 443, 65535, 1e21, -1e-7, 9007199254740991, 0.1);
+/** Around the ends of doubles, of signed and unsigned words, and beyond; in pairs that are one double. */
+const large = fc.constantFrom(
+  2n ** 53n,
+  2n ** 53n + 1n,
+  -(2n ** 53n),
+  -(2n ** 53n) - 1n,
+  2n ** 63n - 1n,
+  2n ** 63n,
+  -(2n ** 63n) - 1n,
+  2n ** 64n - 1n,
+  2n ** 64n + 1n,
+  10n ** 21n,
+  10n ** 30n + 1n,
+  -(10n ** 30n) - 1n,
+);
+const number = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom<number | bigint>(0, -1, 1, 2.5, 22, 443, 65535, -1e-7, 2 ** 53 - 1, 1 - 2 ** 53, 0.1),
+  },
+  { weight: 2, arbitrary: large },
+);
 const scalar = fc.oneof(word, number, fc.boolean());
 const anything = fc.letrec((tie) => ({
   value: fc.oneof(

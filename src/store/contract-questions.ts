@@ -104,13 +104,19 @@ export function questionsContract({ store, clock, draft, append }: QuestionsUnde
         aggs: fc.constant([]),
       }),
     ) as fc.Arbitrary<Aggregation>;
-    /** Sums of doubles differ in the last digits by the order they are added in. */
-    const rounded = (result: unknown): unknown =>
-      JSON.parse(JSON.stringify(result), (name, value) =>
-        (name === "sum" || name === "avg") && typeof value === "number"
-          ? Number(value.toPrecision(9))
-          : (value as unknown),
-      );
+    /** Sums of doubles differ in the last digits of the largest of them by the order they are added in. */
+    const rounded = (result: unknown): unknown => {
+      if (Array.isArray(result)) return result.map(rounded);
+      if (typeof result === "number") return result + 0;
+      if (typeof result !== "object" || result === null) return result;
+      const { min, max } = result as { min?: unknown; max?: unknown };
+      const unit = Math.max(Math.abs(Number(min)), Math.abs(Number(max))) / 1e9;
+      const entries = Object.entries(result).map(([key, value]) => {
+        const isSum = (key === "sum" || key === "avg") && typeof value === "number" && unit > 0;
+        return [key, isSum ? Math.round(value / unit) + 0 : rounded(value)];
+      });
+      return Object.fromEntries(entries);
+    };
     const nested = fc.tuple(leaf, fc.array(leaf, { maxLength: 2 })).map(([agg, inner]): Aggregation => {
       const aggs = inner.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
       return agg.kind === "terms" || agg.kind === "histogram" ? { ...agg, aggs } : agg;

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseExact } from "../lib/exact-json.ts";
 import { timeOfId } from "../lib/id.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import { ALWAYS, type Condition } from "../model/condition.ts";
-import type { Event, EventDraft } from "../model/event.ts";
+import type { Event, EventDraft, JsonObject } from "../model/event.ts";
 import type { ExportJob } from "../model/export.ts";
 import type { ApiKey } from "../model/key.ts";
 import type { Position } from "../model/page.ts";
@@ -52,7 +53,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
     });
     const append = async (...list: EventDraft[]): Promise<Event[]> => {
       const stored = await store.events.append(list.map((item) => ({ draft: item })));
-      return stored.map(({ text }) => JSON.parse(text) as Event);
+      return stored.map(({ text }) => parseExact(text) as Event);
     };
     const page = (filter: EventFilter, number = 1, size = 100) =>
       store.events.list(filter, { mode: "page", page: number, size });
@@ -65,12 +66,12 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         const raw = {
           text: 'quotes " and \\ and \n and \u0000 and é 東京 😀',
           ["__proto__"]: { polluted: true },
-          numbers: [0, -1.5, 1e300, 9007199254740991],
+          numbers: [0, -1.5, 9007199254740991, 9007199254740993n, -(2n ** 64n) - 1n, 10n ** 300n],
           nested: { deep: [{ x: null }, [], {}] },
           long: "x".repeat(100_000),
         };
         const [event] = await append(
-          draft({ raw: JSON.parse(JSON.stringify(raw)), enrichment: { geo: { country: "AT" } } }),
+          draft({ raw: parseExact(JSON.stringify(raw)) as JsonObject, enrichment: { geo: { country: "AT" } } }),
         );
         expect(event).toEqual({
           id: expect.stringMatching(/^evt_[0-9a-z]{26,32}$/),
@@ -79,10 +80,10 @@ export function storeContract(name: string, open: (now: () => number) => Promise
           class: "security",
           severity: "info",
           timestamp: new Date(clock).toISOString(),
-          raw: JSON.parse(JSON.stringify(raw)),
+          raw: parseExact(JSON.stringify(raw)) as JsonObject,
           enrichment: { geo: { country: "AT" } },
         });
-        expect(JSON.parse((await store.events.get(event!.id))!)).toEqual(event);
+        expect(parseExact((await store.events.get(event!.id))!)).toEqual(event);
         expect(ids((await page({})).items)).toContain(event!.id);
       });
 

@@ -11,9 +11,9 @@ function values(event: Event, field: string): Plain[] {
   return [...new Set(found)];
 }
 
-function numbers(event: Event, field: string): number[] {
+function numbers(event: Event, field: string): (number | bigint)[] {
   if (field === "timestamp") return [Date.parse(event.timestamp)];
-  return values(event, field).filter((value) => typeof value === "number");
+  return values(event, field).filter((value) => typeof value === "number" || typeof value === "bigint");
 }
 
 const CLOSED: Record<string, readonly string[]> = {
@@ -22,14 +22,14 @@ const CLOSED: Record<string, readonly string[]> = {
   source: sourceNames("platform"),
 };
 
-/** Among equal counts: the order of a closed set; else text before numbers before truth, each rising. */
+/** Among equal counts: the order of a closed set; else text, numbers, those beyond 2^53, truth, each rising. */
 function compareKeys(field: string, a: Plain, b: Plain): number {
   const closed = CLOSED[field];
   if (closed) return closed.indexOf(a as string) - closed.indexOf(b as string);
-  const order = ["string", "number", "boolean"];
+  const order = ["string", "number", "bigint", "boolean"];
   if (typeof a !== typeof b) return order.indexOf(typeof a) - order.indexOf(typeof b);
   if (typeof a === "string") return Buffer.compare(Buffer.from(a), Buffer.from(b as string));
-  return Number(a) - Number(b);
+  return a < b ? -1 : 1;
 }
 
 function timeStats(all: readonly number[]): AggregationResult {
@@ -53,10 +53,12 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
       return { value: new Set(events.flatMap((event) => values(event, agg.field))).size };
     case "stats": {
       const all = events.flatMap((event) => numbers(event, agg.field));
-      if (agg.field === "timestamp") return timeStats(all);
-      const sum = all.reduce((total, value) => total + value, 0);
+      if (agg.field === "timestamp") return timeStats(all.map(Number));
+      const sum = all.reduce<number>((total, value) => total + Number(value), 0);
       if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
-      return { min: Math.min(...all), max: Math.max(...all), avg: sum / all.length, sum };
+      const min = all.reduce((least, value) => (value < least ? value : least));
+      const max = all.reduce((most, value) => (value > most ? value : most));
+      return { min, max, avg: sum / all.length, sum };
     }
     case "terms": {
       const groups = groupBy(events, (event) => values(event, agg.field));
@@ -70,7 +72,7 @@ export function aggregateByHand(agg: Aggregation, events: readonly Event[]): Agg
     case "histogram": {
       const isTime = agg.field === "timestamp";
       const groups = groupBy(events, (event) => [
-        ...new Set(numbers(event, agg.field).map((value) => stepOf(value, agg.interval))),
+        ...new Set(numbers(event, agg.field).map((value) => stepOf(Number(value), agg.interval))),
       ]);
       const steps = [...groups.keys()].sort((a, b) => a - b);
       const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
@@ -145,9 +147,10 @@ function compareFields(a: Event, b: Event, field: string, direction: number): nu
     const [first] = fieldReader(field)(event);
     return first === OBJECT ? undefined : first;
   });
-  const rank = (value: Plain | undefined) => ["number", "string", "boolean", "undefined"].indexOf(typeof value);
+  const types = ["number", "string", "boolean", "undefined"];
+  const rank = (value: Plain | undefined) => (typeof value === "bigint" ? 0 : types.indexOf(typeof value));
   if (rank(x) !== rank(y)) return rank(x) - rank(y);
   if (x === undefined || y === undefined || x === y) return 0;
-  if (typeof x !== "string") return direction * (Number(x) - Number(y));
+  if (typeof x !== "string") return direction * (x < y ? -1 : 1);
   return direction * Buffer.compare(Buffer.from(x), Buffer.from(y as string));
 }

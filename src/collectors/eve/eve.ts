@@ -1,11 +1,11 @@
-import { isDeeperThan } from "../../lib/json.ts";
+import { parseExact, parseSent } from "../../lib/exact-json.ts";
+import { flawOf } from "../../lib/json.ts";
 import type { EventClass, JsonObject, Severity } from "../../model/event.ts";
 import { actionOf, addressOf, integerOf, objectOf, portOf, protocolOf, put, textOf, typeOf } from "../fields.ts";
 import type { ReadContext, Reading } from "../reading.ts";
 import { rateThreat } from "../threat-severity.ts";
 import { threatClass } from "../threats.ts";
 import { readAnyTime } from "../times.ts";
-import { wellFormed } from "../well-formed.ts";
 import { readFlow, readNetflow } from "./flow.ts";
 
 // Suricata's EVE: one JSON object a line. Its own fields stay as they are; ours are put beside them.
@@ -28,14 +28,15 @@ export function readEve(line: string, context: ReadContext): Reading {
 export function parseRecord(line: string): JsonObject | undefined {
   let record: unknown;
   try {
-    record = JSON.parse(line);
+    record = parseExact(line);
   } catch {
     return undefined;
   }
   const object = objectOf(record);
-  if (object === undefined || isDeeperThan(object, DEPTH_MAX)) return undefined;
+  const flaw = object === undefined ? "too deep" : flawOf(object, DEPTH_MAX);
+  if (flaw === "too deep") return undefined;
   const mayHaveHalves = line.includes("\\ud") || line.includes("\\uD") || !line.isWellFormed();
-  return mayHaveHalves ? (wellFormed(object) as JsonObject) : object;
+  return flaw === "rounded" || mayHaveHalves ? (parseSent(line) as JsonObject) : object;
 }
 
 /** The record is the reading's from then on: our fields are put into it. */

@@ -31,7 +31,7 @@ export function readAlarmBody(
 export function alarmOf(product: string, name: string, body: JsonObject, context: ReadContext): ReadEvent {
   const fields = new FieldList();
   for (const [key, value] of Object.entries({ ...body, ...objectOf(body["parameters"]) }).slice(0, FIELDS_MAX)) {
-    if (HEADER.has(key) || (typeof value !== "string" && typeof value !== "number")) continue;
+    if (HEADER.has(key) || typeof value === "object" || typeof value === "boolean") continue;
     addParameter(fields, parameterOf(key), String(value));
   }
   addParameter(fields, parameterOf("msg"), textOf(body["message"]) ?? "");

@@ -1,3 +1,4 @@
+import { parseExact } from "../../lib/exact-json.ts";
 import type { Thread } from "../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition, Scalar } from "../../model/condition.ts";
@@ -156,7 +157,7 @@ export class EmbeddedEvents implements EventStore {
       const has = (wanted: readonly Term[]) => this.#journal.questions.textHas(wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
-        holdsPhrases(JSON.parse(found.body) as JsonObject, phrases) &&
+        holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&
         (wanted.length === 0 || (await has(wanted))) &&
         !(await has([idTerm(id)]));
       if (isFound) named.push({ ts: found.ts, seq: found.seq });

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { parseExact } from "../../lib/exact-json.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import type { ReputationStore } from "../store.ts";
@@ -53,12 +54,12 @@ export class State {
 
   exports(): ExportJob[] {
     const rows = this.#db.prepare("SELECT job FROM exports ORDER BY id").all() as { job: string }[];
-    return rows.map(({ job }) => JSON.parse(job) as ExportJob);
+    return rows.map(({ job }) => parseExact(job) as ExportJob);
   }
 
   findExport(id: string): ExportJob | undefined {
     const row = this.#db.prepare("SELECT job FROM exports WHERE id = ?").get(id) as { job: string } | undefined;
-    return row && (JSON.parse(row.job) as ExportJob);
+    return row && (parseExact(row.job) as ExportJob);
   }
 
   putExport(job: ExportJob): void {
@@ -81,7 +82,7 @@ export class State {
       return rows.map(({ address, checked_at: checkedAt, report }) => ({
         address,
         checkedAt,
-        report: JSON.parse(report) as JsonObject,
+        report: parseExact(report) as JsonObject,
       }));
     },
     put: ({ address, checkedAt, report }) =>

@@ -207,8 +207,8 @@ export function holdsPhrases(
   const missing = new Set(phrases);
   const walk = (value: unknown): void => {
     if (missing.size === 0 || value === null) return;
-    if (typeof value === "string") {
-      const text = collapse(foldText(value));
+    if (typeof value === "string" || typeof value === "bigint") {
+      const text = collapse(foldText(String(value)));
       for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
     } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
   };

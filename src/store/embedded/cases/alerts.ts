@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
+import { parseExact } from "../../../lib/exact-json.ts";
 import type { AlertSummary } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
 import type { Position } from "../../../model/page.ts";
@@ -188,7 +189,7 @@ export class AlertTables {
   }
 
   #summaryOf(slot: number): AlertSummary {
-    return JSON.parse(this.#documentOf(slot)) as AlertSummary;
+    return parseExact(this.#documentOf(slot)) as AlertSummary;
   }
 
   /** The document with its events in it. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { endingProcess, Thread } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Rule } from "../../../model/rule.ts";
@@ -35,8 +36,8 @@ export class Cases {
       const { alert, timeline } = await this.#ask("withTimeline", id);
       if (alert === undefined) return undefined;
       return {
-        alert: JSON.parse(alert) as Alert,
-        timeline: timeline.map((text) => JSON.parse(text) as TimelineEntry),
+        alert: parseExact(alert) as Alert,
+        timeline: timeline.map((text) => parseExact(text) as TimelineEntry),
       };
     },
     unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
@@ -52,14 +53,14 @@ export class Cases {
     },
     list: async (...question) => {
       const { total, documents, nextCursor } = await this.#ask("list", ...question);
-      return { total, items: documents.map((text) => JSON.parse(text) as AlertSummary), nextCursor };
+      return { total, items: documents.map((text) => parseExact(text) as AlertSummary), nextCursor };
     },
     totals: (range) => this.#ask("totals", range),
     resolutions: (ruleName) => this.#ask("resolutions", ruleName),
     changedSince: async (change, limit) =>
       (await this.#ask("changedSince", change, limit)).map((row) => ({
         change: row.change,
-        alert: JSON.parse(row.document) as AlertSummary,
+        alert: parseExact(row.document) as AlertSummary,
       })),
     lastChange: () => this.#ask("lastChange"),
     lastId: () => this.#ask("lastAlertId"),
@@ -94,7 +95,7 @@ export class Cases {
   };
 
   readonly rules: RuleStore = {
-    list: async () => (await this.#ask("rules")).map((text) => JSON.parse(text) as Rule),
+    list: async () => (await this.#ask("rules")).map((text) => parseExact(text) as Rule),
     put: (rule) => this.#ask("putRules", [rule]),
     putMany: (rules) => this.#ask("putRules", rules),
     remove: (id) => this.#ask("removeRule", id),
@@ -215,5 +216,5 @@ class Listeners {
 }
 
 function toAlert<Kind>(text: string | undefined): Kind | undefined {
-  return text === undefined ? undefined : (JSON.parse(text) as Kind);
+  return text === undefined ? undefined : (parseExact(text) as Kind);
 }

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { timeOfId } from "../../../lib/id.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { SeenEvent } from "../../../model/finding.ts";
@@ -138,7 +139,7 @@ export class RuleTables {
       ruleId: row.rule_id,
       group: row.value,
       atMs: row.at_ms,
-      last: row.last === null ? null : (JSON.parse(row.last) as SeenEvent),
+      last: row.last === null ? null : (parseExact(row.last) as SeenEvent),
     }));
   }
 

@@ -1,3 +1,4 @@
+import { parseExact } from "../../../lib/exact-json.ts";
 import type { TimelineEntry } from "../../../model/alert.ts";
 import type { Statements } from "./statements.ts";
 
@@ -27,7 +28,7 @@ export class Timelines {
       .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
       .get(alert) as { number: number; kind: string; entry: string } | undefined;
     const folded =
-      last && last.kind === entry.kind ? foldEntries(JSON.parse(last.entry) as TimelineEntry, entry) : undefined;
+      last && last.kind === entry.kind ? foldEntries(parseExact(last.entry) as TimelineEntry, entry) : undefined;
     this.#sql.run(
       "INSERT OR REPLACE INTO timeline(alert, number, kind, entry) VALUES (?, ?, ?, ?)",
       alert,

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Rule } from "../../../model/rule.ts";
 import type { AlertChanges, NewTimelineEntry, Settlement } from "../../store.ts";
@@ -63,7 +64,7 @@ const api = {
   open,
   /** The changes as JSON: that crosses between threads in half the time that hundreds of objects take. */
   commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number; refused: number } {
-    const changes = JSON.parse(text) as AlertChanges;
+    const changes = parseExact(text) as AlertChanges;
     const { alerts, rules, notifications } = opened!;
     let written: ReturnType<AlertTables["write"]> | undefined;
     let forgotten = 0;

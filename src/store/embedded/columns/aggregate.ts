@@ -1,12 +1,14 @@
 import { SOURCE_KINDS, sourceName } from "../../../model/event.ts";
-import type { Condition } from "../../../model/condition.ts";
+import { isRounded } from "../../../lib/exact-json.ts";
+import type { Condition, Scalar } from "../../../model/condition.ts";
 import type { Aggregation, AggregationResult, Aggregations, Bucket } from "../../../model/query.ts";
 import { formatTime } from "../../../lib/time.ts";
 import { HISTOGRAM_BUCKETS_MAX, QuestionRefused } from "../../store.ts";
-import { CODED, hotField } from "./table.ts";
+import { fromSortable, hasLargeIntegers, nearestDoubleSql } from "./large-integer.ts";
+import { CODED, hotField, type RestType } from "./table.ts";
 import type { Parameters } from "./sql.ts";
 import { bucketsOf, keyOfStep, stepSql, type Steps } from "./steps.ts";
-import { conditionSql, largeValuesSql, pointer } from "./where.ts";
+import { conditionSql, largeTextSql, largeValuesSql, pointer } from "./where.ts";
 
 // Aggregations in the engine's words.
 
@@ -25,10 +27,12 @@ export interface Matching {
 /** The values of a field as a relation: one row per event and different value. */
 interface Field {
   readonly from: string;
-  /** SQL of the key: either one column, or text, number and truth of which one is set. */
+  /** SQL of the key: either one column, or one for each type of value, of which one is set. */
   readonly keys: readonly string[];
   readonly number: string;
-  readonly toKey: (cells: readonly SqlValue[]) => string | number | boolean;
+  /** Integers beyond 2^53 exactly, of which `number` has the nearest doubles; only where there are any. */
+  readonly large?: string;
+  readonly toKey: (cells: readonly SqlValue[]) => Scalar;
 }
 
 export async function aggregate(
@@ -91,7 +95,7 @@ async function grouped(
     const key =
       field.keys.length === 1
         ? field.keys[0]!
-        : `struct_pack(a := ${field.keys[0]}, b := ${field.keys[1]}, c := ${field.keys[2]})`;
+        : `struct_pack(${field.keys.map((sql, i) => `k${i} := ${sql}`).join(", ")})`;
     const rows = await run(select([`count(DISTINCT ${key})`], field.from, `WHERE ${isSet(field)}`), parameters);
     return rows.map(split).map(([name, [n]]) => [name, { value: Number(n) }]);
   }
@@ -105,13 +109,17 @@ async function grouped(
       return [name, { min, max, avg, sum: null }];
     });
   }
-  const rows = await run(select([`min(${n})`, `max(${n})`, `avg(${n})`, `sum(${n})`], field.from), parameters);
-  return rows
-    .map(split)
-    .map(([name, [min, max, avg, sum]]) => [
-      name,
-      { min: asNumber(min), max: asNumber(max), avg: asNumber(avg), sum: asNumber(sum) ?? 0 },
-    ]);
+  const extremes = [`min(${n})`, `max(${n})`, ...(field.large ? [`min(${field.large})`, `max(${field.large})`] : [])];
+  const rows = await run(select([`avg(${n})`, `sum(${n})`, ...extremes], field.from), parameters);
+  return rows.map(split).map(([name, [avg, sum, least, most, leastLarge, mostLarge]]) => [
+    name,
+    {
+      min: exactly(least, leastLarge),
+      max: exactly(most, mostLarge),
+      avg: asNumber(avg),
+      sum: asNumber(sum) ?? 0,
+    },
+  ]);
 }
 
 async function terms(
@@ -196,8 +204,8 @@ interface Outer {
 }
 
 async function withInner(
-  buckets: readonly { key: string | number | boolean; count: number }[],
-  nameOf: (key: string | number | boolean) => string,
+  buckets: readonly { key: Scalar; count: number }[],
+  nameOf: (key: Scalar) => string,
   aggs: Aggregations,
   place: string,
   matching: Matching,
@@ -294,8 +302,10 @@ function fieldOf(path: string, alias: string, matching: Matching, parameters: Pa
     return single(hot.column, hot.type === "number" ? hot.column : "NULL", ([value]) => value as string | number);
   }
   // Every different value of the event, of whatever type, each as a row.
-  const json = (type: "s" | "n" | "b" | "m" | "o") => parameters.bind(pointer(type, path));
-  const value = (s: string, n: string, b: string) => `{'s': ${s}, 'n': ${n}, 'b': ${b}}`;
+  const json = (type: RestType) => parameters.bind(pointer(type, path));
+  const hasLarge = hasLargeIntegers(parameters);
+  const value = (s: string, n: string, b: string, i = none) =>
+    `{'s': ${s}, 'n': ${n}, ${hasLarge ? `'i': ${i}, ` : ""}'b': ${b}}`;
   const none = "CAST(NULL AS VARCHAR)";
   const zero = "CAST(NULL AS DOUBLE)";
   const neither = "CAST(NULL AS BOOLEAN)";
@@ -303,6 +313,7 @@ function fieldOf(path: string, alias: string, matching: Matching, parameters: Pa
     "CASE WHEN json_type(x) = 'VARCHAR' THEN (x ->> '$') END",
     "CASE WHEN json_type(x) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN try_cast((x ->> '$') AS DOUBLE) END",
     "CASE WHEN json_type(x) = 'BOOLEAN' THEN (x ->> '$') = 'true' END",
+    "CASE WHEN json_type(x) = 'OBJECT' THEN (x ->> '$.i') END",
   );
   const elementsOf = (list: string) =>
     `list_distinct(list_transform(CAST(CAST(${list} AS JSON) AS JSON[]), lambda x: ${element}))`;
@@ -314,13 +325,24 @@ function fieldOf(path: string, alias: string, matching: Matching, parameters: Pa
     WHEN json_exists(rest, ${json("s")}) THEN [${value(`json_extract_string(rest, ${json("s")})`, zero, neither)}]
     WHEN json_exists(rest, ${json("n")}) THEN [${value(none, `try_cast(json_extract_string(rest, ${json("n")}) AS DOUBLE)`, neither)}]
     WHEN json_exists(rest, ${json("b")}) THEN [${value(none, zero, `json_extract_string(rest, ${json("b")}) = 'true'`)}]
+    ${hasLarge ? `WHEN json_exists(rest, ${json("i")}) THEN [${value(none, zero, neither, largeTextSql(path, parameters))}]` : ""}
     WHEN json_exists(rest, ${json("m")}) THEN ${elementsOf(`json_extract(rest, ${json("m")})`)}
     ${large === undefined ? "" : `ELSE ${elementsOf(large)}`} END`;
+  const rows = `(SELECT *, unnest(${list}) AS ${alias} FROM ${from})`;
+  if (!hasLarge) {
+    return {
+      from: rows,
+      keys: [`${alias}.s`, `${alias}.n`, `${alias}.b`],
+      number: `${alias}.n`,
+      toKey: ([s, n, b]) => (s ?? n ?? b) as Scalar,
+    };
+  }
   return {
-    from: `(SELECT *, unnest(${list}) AS ${alias} FROM ${from})`,
-    keys: [`${alias}.s`, `${alias}.n`, `${alias}.b`],
-    number: `${alias}.n`,
-    toKey: ([s, n, b]) => (s ?? n ?? b) as string | number | boolean,
+    from: rows,
+    keys: [`${alias}.s`, `${alias}.n`, `${alias}.i`, `${alias}.b`],
+    number: `coalesce(${alias}.n, ${nearestDoubleSql(`${alias}.i`)})`,
+    large: `${alias}.i`,
+    toKey: ([s, n, i, b]) => s ?? n ?? (typeof i === "string" ? fromSortable(i) : (b as boolean)),
   };
 }
 
@@ -331,6 +353,13 @@ function isSet(field: Field): string {
 
 function asNumber(value: SqlValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value);
+}
+
+/** The least or greatest of doubles and of large integers: where it is no double of its own, it is the large integer. */
+function exactly(double: SqlValue | undefined, large: SqlValue | undefined): number | bigint | null {
+  const value = asNumber(double);
+  if (typeof large !== "string" || (value !== null && !isRounded(value))) return value;
+  return fromSortable(large);
 }
 
 function asTime(value: SqlValue): string | null {

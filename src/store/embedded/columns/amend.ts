@@ -1,4 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { parseExact } from "../../../lib/exact-json.ts";
 import type { Event } from "../../../model/event.ts";
 import type { DayReader } from "../journal/day-file.ts";
 import { appendRows } from "./chunk.ts";
@@ -36,7 +37,7 @@ export function readAmended(reader: DayReader, after: number, upTo: number): Ame
   const packer = new RowsPacker();
   for (const seq of new Set(numbers.map((amendment) => amendment.seq))) {
     const row = select.get(seq) as { ts: number; body: string } | undefined;
-    if (row) packer.add(seq, row.ts, JSON.parse(row.body) as Event);
+    if (row) packer.add(seq, row.ts, parseExact(row.body) as Event);
   }
   return { rows: packer.take(), number: numbers.length < AMENDMENTS_PER_TURN ? upTo : numbers.at(-1)!.number };
 }

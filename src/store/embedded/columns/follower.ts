@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import { Turns } from "../../../lib/turns.ts";
 import type { Event } from "../../../model/event.ts";
@@ -178,7 +179,7 @@ export class Follower {
       onFile(this.#journal.pathOf(day), () => {
         for (const row of select?.iterate(after, upTo) ?? []) {
           const [seq, ts, body] = row as unknown as [number, number, string];
-          this.#packer.add(seq, ts, JSON.parse(body) as Event);
+          this.#packer.add(seq, ts, parseExact(body) as Event);
           last = seq;
           characters += body.length;
           if (this.#packer.isFull || characters >= READ_CHARACTERS_MAX) return;

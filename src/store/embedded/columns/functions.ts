@@ -8,10 +8,12 @@ import {
   type DuckDBValue,
 } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { compileCondition, type FieldTest } from "../../../model/condition.ts";
 import type { Event, JsonValue } from "../../../model/event.ts";
 import { fieldReader, OBJECT } from "../../../model/field.ts";
 import { parseHours, withinHours } from "../../../model/hours.ts";
+import { decodeValue, encodeValue } from "./large-integer.ts";
 import { REST_CHARACTERS_MAX } from "./rows.ts";
 
 // What the engine has no words for it asks of us: the functions here are the meaning of a condition itself, called for
@@ -33,7 +35,7 @@ export type ReadEvent = (timestampMs: number, seq: number) => Event | undefined;
 export function registerFunctions(connection: DuckDBConnection, readEvent: ReadEvent): void {
   /** A test on an event that is too large for the columns. */
   registerTest<[bigint, bigint]>(connection, "event_holds", [BIGINT, BIGINT], (question) => {
-    const holds = compileCondition(JSON.parse(question) as FieldTest);
+    const holds = compileCondition(parseExact(question) as FieldTest);
     return (ts, seq) => {
       const event = readEvent(Number(ts), Number(seq));
       return event !== undefined && holds(event);
@@ -47,7 +49,7 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
       const read = fieldReader(field);
       return (ts, seq) => {
         const event = readEvent(Number(ts), Number(seq));
-        const values = event ? read(event).map((value) => (value === OBJECT ? null : value)) : [];
+        const values = event ? read(event).map((value) => (value === OBJECT ? null : encodeValue(value))) : [];
         const json = JSON.stringify(values);
         // What would be too long in `rest` is too long here as well.
         return values.length === 0 || json.length > REST_CHARACTERS_MAX ? null : json;
@@ -56,7 +58,7 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   );
   /** A test on one text. */
   registerTest<[string]>(connection, "text_holds", [VARCHAR], (question) => {
-    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    const holds = testOfValue(parseExact(question) as TestOfValue);
     const answers = new Map<string, boolean>();
     return (text) => {
       if (text.length > REMEMBERED_CHARACTERS_MAX) return holds(text);
@@ -71,7 +73,7 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   });
   /** A test on every value that stands in `rest`. */
   registerTest<[string]>(connection, "rest_holds", [VARCHAR], (question) => {
-    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    const holds = testOfValue(parseExact(question) as TestOfValue);
     return (rest) => restValues(rest).some(holds);
   });
   /** The same on those values in `rest` that belong to `raw`. */
@@ -81,10 +83,10 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   });
   /** How the values of two fields stand to each other; both as JSON. */
   registerTest<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
-    const { operator, ignoreCase } = JSON.parse(question) as TestOfValue;
+    const { operator, ignoreCase } = parseExact(question) as TestOfValue;
     const holds = compileCondition({ kind: "test", field: "raw.a", operator, value: "raw.b", ignoreCase });
-    return (a, b) =>
-      holds({ raw: { a: JSON.parse(a) as JsonValue, b: JSON.parse(b) as JsonValue } } as unknown as Event);
+    const valueOf = (json: string) => decodeValue(JSON.parse(json) as JsonValue);
+    return (a, b) => holds({ raw: { a: valueOf(a), b: valueOf(b) } } as unknown as Event);
   });
   /** Whether a time lies in these hours. */
   registerTest<[bigint]>(connection, "in_hours", [BIGINT], (question) => {
@@ -108,8 +110,9 @@ function restValues(rest: string, pathStart = ""): JsonValue[] {
   for (const [key, value] of Object.entries(JSON.parse(rest) as Record<string, JsonValue>)) {
     if (!key.startsWith(pathStart, TYPE_CHARACTERS)) continue;
     // There may be more of them than a call can have arguments.
-    if (key.startsWith("m:")) (value as JsonValue[]).forEach((item) => item !== null && values.push(item));
-    else if (!key.startsWith("o:")) values.push(value);
+    if (key.startsWith("m:")) {
+      for (const item of value as JsonValue[]) if (item !== null) values.push(decodeValue(item));
+    } else if (!key.startsWith("o:")) values.push(decodeValue(value));
   }
   return values;
 }

@@ -1,8 +1,9 @@
 import { CLASSES, SOURCE_KINDS, sourceName } from "../../../model/event.ts";
 import type { SortKey } from "../../../model/query.ts";
+import { hasLargeIntegers, sideSql } from "./large-integer.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
-import { largeValuesSql, pointer } from "./where.ts";
+import { largeTextSql, largeValuesSql, pointer } from "./where.ts";
 
 // Sorting on any field: numbers first, then text, then truth, false before true; events without the field last, whichever the direction. Severities by how
 // grave they are: descending begins with critical. What is equal goes newest first.
@@ -59,8 +60,18 @@ function sortValues(
   ];
   const texts = [...own("string"), extract("s"), ...firstOf("'VARCHAR'")];
   const truths = [extract("b"), ...firstOf("'BOOLEAN'")];
+  const anyOf = (values: readonly string[]) => `coalesce(${values.join(", ")})`;
+  const number = anyOf(numbers);
   // The words false and true stand in this order as well.
-  return [numbers, texts, truths].map((values) => `coalesce(${values.join(", ")})`);
+  const others = [anyOf(texts), anyOf(truths)];
+  if (!hasLargeIntegers(parameters)) return [number, ...others];
+  const integer = anyOf([
+    largeTextSql(field, parameters),
+    ...several.map(({ json, first }) => `json_extract_string(${json}, ${first} || '/i')`),
+  ]);
+  // Those below every double, doubles, those above.
+  const side = `CASE WHEN ${integer} IS NOT NULL THEN ${sideSql(integer)} WHEN ${number} IS NOT NULL THEN 0 END`;
+  return [side, number, integer, ...others];
 }
 
 /** The place of each code among the names in order. */

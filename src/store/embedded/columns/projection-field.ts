@@ -1,6 +1,8 @@
 import { formatTime } from "../../../lib/time.ts";
 import type { Scalar } from "../../../model/condition.ts";
+import type { JsonValue } from "../../../model/event.ts";
 import { QuestionRefused } from "../../store.ts";
+import { decodeValue } from "./large-integer.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { TextNumbers } from "./text-numbers.ts";
@@ -131,6 +133,6 @@ function textColumn(sql: string, parse: (text: string) => Scalar[]): FieldColumn
 
 /** A value, or the different ones of a list; an object in a list is null there, and no value. */
 function fromJson(json: string): Scalar[] {
-  const value = JSON.parse(json) as Scalar | (Scalar | null)[];
+  const value = decodeValue(JSON.parse(json) as JsonValue)!;
   return Array.isArray(value) ? [...new Set(value.filter((item) => item !== null))] : [value];
 }

@@ -1,11 +1,13 @@
 import { CLASSES, SEVERITIES, SOURCE_KINDS, sourceKind, type Event, type JsonObject } from "../../../model/event.ts";
 import type { Scalar } from "../../../model/condition.ts";
 import { OBJECT, PATH_CHARACTERS_MAX, visitFields, type FieldValue } from "../../../model/field.ts";
+import { encodeValue } from "./large-integer.ts";
 import {
   COLUMNS,
   HOT_FIELDS,
   hotField,
   LARGE,
+  LARGE_INTEGERS,
   restKey,
   UNNAMED_PATH,
   type ColumnType,
@@ -120,7 +122,7 @@ export class RowsPacker {
       this.#addFields(event);
     }
     this.#setText(TYPE, event.type);
-    if (this.#nameless.length > 0) this.#addToRest(keyOf(UNNAMED, "m"), JSON.stringify(this.#nameless.splice(0)));
+    if (this.#nameless.length > 0) this.#addToRest(keyOf(UNNAMED, "m"), this.#listText(this.#nameless.splice(0)));
     if ((this.#odd & LARGE) !== 0) this.#large++;
     else if (this.#rest !== "") this.#setText(REST, `${this.#rest}}`);
     this.#setInteger(ODD, this.#odd);
@@ -205,6 +207,7 @@ export class RowsPacker {
 
   #addScalar(field: Field, value: Scalar): void {
     if (field === UNNAMED) return void this.#nameless.push(value);
+    if (typeof value === "bigint") return this.#addLargeInteger(field, value);
     const type = typeof value as "string" | "number" | "boolean";
     const isShort = type !== "string" || (value as string).length <= HOT_CHARACTERS_MAX;
     if (field.hot >= 0 && type === HOT_FIELDS[field.hot]!.type && isShort) {
@@ -226,7 +229,19 @@ export class RowsPacker {
   #addMany(field: Field, values: readonly (Scalar | null)[]): void {
     if (field === UNNAMED) return values.forEach((value) => value !== null && this.#nameless.push(value));
     this.#noteOdd(field);
-    this.#addToRest(keyOf(field, "m"), JSON.stringify(values));
+    this.#addToRest(keyOf(field, "m"), this.#listText(values));
+  }
+
+  #addLargeInteger(field: Field, value: bigint): void {
+    this.#noteOdd(field);
+    this.#odd |= LARGE_INTEGERS;
+    this.#addToRest(keyOf(field, "i"), JSON.stringify(encodeValue(value)));
+  }
+
+  #listText(values: readonly (Scalar | null)[]): string {
+    if (!values.some((value) => typeof value === "bigint")) return JSON.stringify(values);
+    this.#odd |= LARGE_INTEGERS;
+    return JSON.stringify(values.map(encodeValue));
   }
 
   /** The path leads to an object. */

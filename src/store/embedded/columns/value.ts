@@ -164,8 +164,12 @@ function networkSql(network: string, text: string, parameters: Parameters): stri
 /** The test on one number. */
 export function numberSql(test: ValueTest, number: string): string {
   const { operator, value } = test;
-  if (isComparison(operator))
-    return typeof value === "number" ? `${number} ${COMPARISONS[operator]} ${literal(value)}` : FALSE;
+  if (isComparison(operator)) {
+    if (typeof value === "number") return `${number} ${COMPARISONS[operator]} ${literal(value)}`;
+    // A bigint lies beyond every double on its side of zero.
+    const isBelow = typeof value === "bigint" && value > 0n === (operator === "lt" || operator === "lte");
+    return isBelow ? `${number} IS NOT NULL` : FALSE;
+  }
   if (operator !== "equals" && operator !== "in") return FALSE;
   const numbers = listOf(test).filter((item) => typeof item === "number");
   return numbers.length === 0 ? FALSE : `${number} IN (${numbers.map(literal).join(", ")})`;

@@ -10,6 +10,7 @@ import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
+import { hasLargeIntegers, largeIntegerSql, sortableText } from "./large-integer.ts";
 import { CODED, HOT_FIELDS, hotField, LARGE, restKey, UNNAMED_PATH, type HotField, type RestType } from "./table.ts";
 import {
   booleanSql,
@@ -117,9 +118,9 @@ function existsSql(field: string, parameters: Parameters): string {
   if (ALWAYS_THERE.has(field)) return TRUE;
   const hot = hotField(field);
   if (hot) return or([`${hot.column} IS NOT NULL`, isOdd(hot, parameters)]);
-  const kinds = (["s", "n", "b", "m", "o"] as const).map(
-    (type) => `contains(rest, ${parameters.bind(`${restKey(type, field)}`)})`,
-  );
+  const types: RestType[] = ["s", "n", "b", "m", "o"];
+  if (hasLargeIntegers(parameters)) types.push("i");
+  const kinds = types.map((type) => `contains(rest, ${parameters.bind(`${restKey(type, field)}`)})`);
   return notNull(or(kinds));
 }
 
@@ -212,8 +213,15 @@ function restSql(test: FieldValueTest, parameters: Parameters): string {
     if ((operator === "equals" || operator === "in") && typeof item === "boolean")
       parts.push(has(`${restKey("b", field)}${item}`));
   }
+  const large = hasLargeIntegers(parameters) ? largeIntegerSql(test, largeTextSql(field, parameters)) : FALSE;
+  if (large !== FALSE) parts.push(onlyThen(has(`${restKey("i", field)}`), notNull(large)));
   parts.push(onlyThen(has(`${restKey("m", field)}`), severalSql(test, parameters)));
   return notNull(or(parts));
+}
+
+/** The text of the large integer that a field is. */
+export function largeTextSql(field: string, parameters: Parameters): string {
+  return `json_extract_string(rest, ${parameters.bind(`${pointer("i", field)}/i`)})`;
 }
 
 /** JSON text is the same for the same string, so some tests need no parsing at all: what the value's JSON begins with. */
@@ -236,6 +244,9 @@ function severalSql(test: FieldValueTest, parameters: Parameters): string {
       notNull(numberSql(test, "try_cast((x ->> '$') AS DOUBLE)")),
     ]),
     and(["json_type(x) = 'BOOLEAN'", booleanSql(test, "((x ->> '$') = 'true')")]),
+    ...(hasLargeIntegers(parameters)
+      ? [and(["json_type(x) = 'OBJECT'", notNull(largeIntegerSql(test, "(x ->> '$.i')"))])]
+      : []),
   ]);
   if (element === FALSE) return FALSE;
   const list = `CAST(json_extract(rest, ${parameters.bind(pointer("m", test.field))}) AS JSON[])`;
@@ -295,6 +306,7 @@ function jsonHasSql(test: ValueTest, parameters: Parameters): string {
 
 /** A text that any value has in it that passes; empty where there is none. */
 function requiredText({ operator }: ValueTest, value: unknown): string {
+  if (typeof value === "bigint") return sortableText(value);
   if (typeof value !== "string") return String(value);
   switch (operator) {
     case "equals":
@@ -366,8 +378,10 @@ export function largeValuesSql(field: string, parameters: Parameters): string | 
 
 /** The values of a field that stand in `rest`, as JSON. */
 export function restValuesSql(field: string, parameters: Parameters): string {
-  // Looking for the key is much cheaper than parsing, and most rows have one of the four, or none.
-  const kinds = (["s", "n", "b", "m"] as const).map(
+  // Looking for the key is much cheaper than parsing, and most rows have one of these, or none.
+  const types: RestType[] = ["s", "n", "b", "m"];
+  if (hasLargeIntegers(parameters)) types.push("i");
+  const kinds = types.map(
     (type) =>
       `WHEN contains(rest, ${parameters.bind(`${restKey(type, field)}`)}) THEN json_extract(rest, ${parameters.bind(pointer(type, field))})`,
   );

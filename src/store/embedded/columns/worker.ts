@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { workerData } from "node:worker_threads";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { startOfDay } from "../../../lib/time.ts";
 import type { Condition } from "../../../model/condition.ts";
@@ -120,7 +121,7 @@ function restIfUnused(): void {
 
 function readEvent(timestampMs: number, seq: number): Event | undefined {
   const row = journal.get(startOfDay(timestampMs))?.sql("SELECT body FROM events WHERE seq = ?").get(seq);
-  return row && (JSON.parse((row as { body: string }).body) as Event);
+  return row && (parseExact((row as { body: string }).body) as Event);
 }
 
 interface Question {

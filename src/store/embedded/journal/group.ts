@@ -1,3 +1,4 @@
+import { parseExact } from "../../../lib/exact-json.ts";
 import { formatTime } from "../../../lib/time.ts";
 import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
 import type { StoredEvent } from "../../store.ts";
@@ -56,7 +57,7 @@ export function isEventText(text: string): boolean {
 
 /** The text of a stored event with more in its enrichment. What the source said stays as it was, letter by letter. */
 export function amendedText(text: string, added: JsonObject): string {
-  const { enrichment } = JSON.parse(text) as Event;
+  const { enrichment } = parseExact(text) as Event;
   const end = `,"enrichment":${JSON.stringify(enrichment)}}`;
   if (!text.endsWith(end)) throw new Error("the text of a stored event does not end with its enrichment");
   return `${text.slice(0, -end.length)},"enrichment":${JSON.stringify({ ...enrichment, ...added })}}`;

@@ -1,5 +1,6 @@
 import { workerData } from "node:worker_threads";
 import { LRUCache } from "lru-cache";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { timeOfId } from "../../../lib/id.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { QuestionRefused } from "../../store.ts";
@@ -348,7 +349,7 @@ function visitVerified(
         `took longer than ${VERIFY_MS_MAX / 1000} s: narrow the range of time, or add a word`,
       );
     }
-    if (holdsPhrases(JSON.parse(row.body) as { [key: string]: unknown }, search.phrases)) visit(row);
+    if (holdsPhrases(parseExact(row.body) as { [key: string]: unknown }, search.phrases)) visit(row);
   }
 }
 

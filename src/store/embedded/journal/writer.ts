@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
 import { isBusy, isStorageFailure, onFile } from "../failure.ts";
@@ -131,7 +132,7 @@ function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): Amended
     for (const [i, seq] of seqs.entries()) {
       const body = (select.get(seq) as { body: string } | undefined)?.body;
       if (body === undefined || !body.startsWith(`{"id":"${ids[i]!}"`)) continue;
-      const enrichment = JSON.parse(added[i]!) as JsonObject;
+      const enrichment = parseExact(added[i]!) as JsonObject;
       const text = amendedText(body, enrichment);
       update.run(text, seq);
       note.run(seq);
