@@ -16,7 +16,7 @@ import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
 import { openInlet, type InletSettings } from "./collectors/inlet/inlet.ts";
 import { Posts } from "./collectors/posts.ts";
-import { openFlows, type FlowsSettings } from "./flows/flows.ts";
+import { openFlows, refuseNewerFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
@@ -67,6 +67,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { dataDir, platform, indexPrefix, retention, timezone } = settings;
     const retentionDays = retention.eventsDays;
 
+    refuseNewerFlows(dataDir);
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
     opens("retention", await startRetention({ store, settings: retention, log, now }));
     const enrichment = opens(

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import { z } from "zod";
-import type { Store } from "../store/store.ts";
+import { StoreUnavailable, type Store } from "../store/store.ts";
 import { data, send } from "./endpoint.ts";
 import { errorSchema, metaSchema, Problem, PROBLEMS } from "./problems.ts";
 
@@ -73,7 +73,11 @@ export function addStatus(app: FastifyInstance, { store, detection, registry, no
       } catch (error) {
         // The reason may name files of the machine: it belongs in the log, not in the answer.
         const headers = { "Retry-After": String(READY_RETRY_SECONDS) };
-        throw new Problem("unavailable", "the store does not answer", { headers, cause: error });
+        const isGone = error instanceof StoreUnavailable && error.reason === "file_gone";
+        throw new Problem("unavailable", isGone ? error.message : "the store does not answer", {
+          headers,
+          cause: error,
+        });
       }
       const { lagMs, isReady } = detection;
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };

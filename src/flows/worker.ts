@@ -51,7 +51,7 @@ const TROUBLES_MAX = 100;
 
 const data = workerData as FlowsThreadData;
 const ring = new RingReader(data.ring);
-const journal = new WindowJournal(data.journalFolder);
+const journal = new WindowJournal(data.journalFolder, (trouble) => note(trouble));
 const decoder = new Decoder({
   clockSkewMaxMs: data.clockSkewMaxMs,
   take: (batch) => windows.add(batch, Date.now()),
@@ -87,10 +87,14 @@ let ticks = 0;
 /** The journal is written by one at a time. */
 function inOrder(work: () => Promise<void>): Promise<void> {
   return journalTurns.take(work).catch((error: unknown) => {
-    journalFailures++;
-    const trouble = `the journal of flow windows: ${(error as Error).message}`;
-    if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
+    note((error as Error).message);
   });
+}
+
+function note(what: string): void {
+  journalFailures++;
+  const trouble = `the journal of flow windows: ${what}`;
+  if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
 }
 
 /** A closed window may be given away once it is written: only then has it the same parts after a crash. */
@@ -152,8 +156,8 @@ async function flush(): Promise<void> {
 }
 
 const api = {
-  /** Takes up what the last run left; gives how many rows that are. */
-  async start(): Promise<number> {
+  /** Takes up what the last run left; gives how many rows that are, and what could not be read. */
+  async start(): Promise<{ rows: number; troubles: readonly string[] }> {
     let rows = 0;
     for await (const { table, closed } of journal.recover()) {
       windows.readmit(table);
@@ -162,7 +166,7 @@ const api = {
       else await inOrder(() => settle(table));
     }
     setInterval(tick, TICK_MS);
-    return rows;
+    return { rows, troubles: troubles.splice(0) };
   },
   /** Called when something came into the ring while nothing was being read. */
   drain(): Promise<void> {

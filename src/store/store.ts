@@ -27,7 +27,7 @@ export type * from "./notification-store.ts";
 
 /** The store cannot take or answer this now: try again later. `reason` is a word for metrics. */
 export class StoreUnavailable extends Error {
-  readonly reason: "queue_full" | "disk_full" | "failed" | "closed";
+  readonly reason: "queue_full" | "disk_full" | "file_gone" | "failed" | "closed";
   readonly retryAfterSeconds: number;
   constructor(reason: StoreUnavailable["reason"], message: string, retryAfterSeconds = 1, options?: ErrorOptions) {
     super(message, options);

@@ -10,6 +10,8 @@ import { readPosition } from "./cases/rules.ts";
 import { CommitNews } from "./commit-news.ts";
 import { readEventId } from "./event-id.ts";
 import { EmbeddedEvents } from "./events.ts";
+import { goneAmong } from "./file-identity.ts";
+import { FileWatch } from "./file-watch.ts";
 import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
 import { removeEmptyLogs } from "./journal/day-file.ts";
@@ -42,6 +44,8 @@ export interface EmbeddedOptions {
   readonly now?: () => number;
   readonly tailRowsMax?: number;
   readonly restMs?: number;
+  /** How often files are looked at that nobody writes to; tests do not wait. */
+  readonly watchMs?: number;
 }
 
 const DROPPED =
@@ -78,6 +82,18 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => cases.close());
     const flows = await Flows.open({ dataDir, indexPrefix, restMs, log, now });
     opened.add(() => flows.close());
+    const watch = new FileWatch({
+      look: async () => [
+        ...goneAmong([lock.identity]),
+        ...keys.goneFiles,
+        ...state.goneFiles,
+        ...(await Promise.all([journal.goneFiles(), cases.goneFiles(), flows.goneFiles()])).flat(),
+      ],
+      registry,
+      log,
+      everyMs: options.watchMs,
+    });
+    opened.add(() => watch.close());
     const others = otherPrefixes({ dataDir, indexPrefix });
     if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
     let { dropped } = parts;
@@ -118,7 +134,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       searchable,
       searchIn,
       check: async () => {
-        await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check(), room.check(), watch.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },

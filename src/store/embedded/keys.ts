@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store.ts";
 import { writing } from "./failure.ts";
+import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { keysFile } from "./layout.ts";
 import { openWhole } from "./sqlite.ts";
 
@@ -33,6 +34,7 @@ interface KeyRow {
 export class Keys implements KeyStore {
   readonly wereLost: boolean;
   readonly #db: DatabaseSync;
+  readonly #identity: SqliteIdentity;
   readonly #version: StatementSync;
   readonly #select: StatementSync;
   readonly #selectPrevious: StatementSync;
@@ -43,6 +45,7 @@ export class Keys implements KeyStore {
   constructor(dataDir: string, { wereLost = false } = {}) {
     this.wereLost = wereLost;
     this.#db = openWhole(keysFile(dataDir), SCHEMA);
+    this.#identity = new SqliteIdentity(keysFile(dataDir));
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
     this.#selectPrevious = this.#db.prepare(
@@ -112,15 +115,22 @@ export class Keys implements KeyStore {
 
   /** All of it or nothing. */
   #together<Value>(work: () => Value): Value {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const value = work();
-      this.#db.exec("COMMIT");
-      return value;
-    } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    return this.#identity.during(() => {
+      this.#db.exec("BEGIN IMMEDIATE");
+      try {
+        const value = work();
+        this.#db.exec("COMMIT");
+        return value;
+      } catch (error) {
+        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  get goneFiles(): GoneFile[] {
+    return this.#identity.faults;
   }
 
   #toKey(row: KeyRow): ApiKey {

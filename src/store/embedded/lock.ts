@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { ofFile } from "./failure.ts";
+import { FileIdentity } from "./file-identity.ts";
 import { lockFile } from "./layout.ts";
 
 export class DataFolderInUse extends Error {
@@ -16,7 +17,7 @@ export class DataFolderInUse extends Error {
  * Holds the data folder until closed. The lock is the operating system's, taken through SQLite: it goes with the
  * process, however that ends, and leaves no stale file to clean up.
  */
-export function lockDataFolder(dataDir: string): { close(): void } {
+export function lockDataFolder(dataDir: string): { readonly identity: FileIdentity; close(): void } {
   const path = lockFile(dataDir);
   const db = new DatabaseSync(path);
   try {
@@ -29,6 +30,7 @@ export function lockDataFolder(dataDir: string): { close(): void } {
   }
   writeFileSync(`${path}.holder`, String(process.pid));
   return {
+    identity: new FileIdentity(path),
     close: () => {
       db.exec("ROLLBACK");
       db.close();

@@ -3,6 +3,7 @@ import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import type { ReputationStore } from "../store.ts";
 import { writing } from "./failure.ts";
+import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { stateFile } from "./layout.ts";
 import { openWhole } from "./sqlite.ts";
 
@@ -23,9 +24,21 @@ export interface Used {
 /** The small tables beside the journal. */
 export class State {
   readonly #db: DatabaseSync;
+  readonly #identity: SqliteIdentity;
 
   constructor(dataDir: string) {
     this.#db = openWhole(stateFile(dataDir), SCHEMA);
+    this.#identity = new SqliteIdentity(stateFile(dataDir));
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  get goneFiles(): GoneFile[] {
+    return this.#identity.faults;
+  }
+
+  /** What it writes survives a loss of power, or it throws. */
+  #durably(sql: string, ...values: (string | number)[]): void {
+    writing(() => this.#identity.during(() => this.#db.prepare(sql).run(...values)));
   }
 
   /** How far sequence numbers and times of arrival have been used, whether or not retention left the events. */
@@ -36,9 +49,11 @@ export class State {
   }
 
   set used({ seq, arrivedMs }: Used) {
-    this.#db
-      .prepare("INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)")
-      .run(seq, arrivedMs);
+    this.#durably(
+      "INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)",
+      seq,
+      arrivedMs,
+    );
   }
 
   /** The word in front of the sources that something bears, empty while nothing does; undefined where nobody has looked. */
@@ -48,7 +63,7 @@ export class State {
   }
 
   set platform(word: string | undefined) {
-    writing(() => this.#db.prepare("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)").run(word ?? ""));
+    this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
   }
 
   exports(): ExportJob[] {
@@ -62,13 +77,11 @@ export class State {
   }
 
   putExport(job: ExportJob): void {
-    writing(() =>
-      this.#db.prepare("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)").run(job.id, JSON.stringify(job)),
-    );
+    this.#durably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job));
   }
 
   removeExport(id: string): void {
-    writing(() => this.#db.prepare("DELETE FROM exports WHERE id = ?").run(id));
+    this.#durably("DELETE FROM exports WHERE id = ?", id);
   }
 
   readonly reputations: ReputationStore = {

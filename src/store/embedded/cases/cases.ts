@@ -155,6 +155,11 @@ export class Cases {
     }
   }
 
+  /** The file, where it was removed or replaced since it was opened. */
+  goneFiles() {
+    return this.#ask("gone");
+  }
+
   /** Rejects when the thread does not answer. */
   async check(): Promise<void> {
     await this.#ask("lastChange");

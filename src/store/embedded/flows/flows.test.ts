@@ -1,6 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -118,6 +127,37 @@ test("a file that cannot be read is kept under another name, told of, and does n
     await again.append(rowsAt(DAY, 5), "c");
     expect(await again.count()).toBe(15);
   }
+});
+
+test("a unit, or its log, that is removed or replaced while it is open takes no more rows", async () => {
+  const harms: [string, (file: string) => void][] = [
+    [".duckdb", (file) => rmSync(file)],
+    [".duckdb", (file) => renameSync(file, `${file}.away`)],
+    [".duckdb", (file) => (copyFileSync(file, `${file}.copy`), renameSync(`${file}.copy`, file))],
+    [".duckdb.wal", (file) => rmSync(file)],
+  ];
+  for (const [end, harm] of harms) {
+    const folder = newFolder();
+    const flows = await open(folder);
+    await flows.append(rowsAt(DAY, 10), "a");
+    const path = join(folder, "flows", `site-flows-2026.06.15${end}`);
+    harm(path);
+    for (const batch of ["b", "b", "c"])
+      await expect(flows.append(rowsAt(DAY, 10), batch)).rejects.toMatchObject({ reason: "file_gone" });
+    expect(await flows.goneFiles()).toMatchObject([{ path }]);
+    // Another day is not concerned.
+    await flows.append(rowsAt(DAY + DAY_MS, 10), "d");
+  }
+});
+
+test("a day that nobody has asked for yet is not begun anew when its file vanishes", async () => {
+  const folder = newFolder();
+  const flows = await open(folder);
+  await flows.append(rowsAt(DAY - DAY_MS, 10), "a");
+  await close(flows);
+  const again = await open(folder);
+  rmSync(join(folder, "flows", "site-flows-2026.06.14.duckdb"));
+  await expect(again.append(rowsAt(DAY - DAY_MS, 10), "b")).rejects.toMatchObject({ reason: "file_gone" });
 });
 
 test("batches beyond what may wait are refused, and those that wait are stored", async () => {

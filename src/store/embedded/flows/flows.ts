@@ -93,6 +93,11 @@ export class Flows implements FlowStore {
     return this.#ask("count");
   }
 
+  /** Files of days that were removed or replaced since they were found or made. */
+  goneFiles() {
+    return this.#ask("gone");
+  }
+
   /** Rejects when the thread does not answer. */
   check() {
     return this.#ask("check");

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { DAY_MS } from "../../../lib/time.ts";
+import { FileIdentity, goneAmong, type GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../layout.ts";
 import { MIXED, UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
 
@@ -18,6 +19,8 @@ export interface Unit {
   unwrittenRows: number;
   /** When its last batch came, by the monotonic clock. */
   appendedAt: number;
+  /** Its log, while it has one that holds batches. */
+  log: FileIdentity | undefined;
 }
 
 // Each writing leaves columns that are not filled: twice as often, and a row takes a twelfth more room.
@@ -28,18 +31,55 @@ const BLOCK_BYTES = 65_536;
 /** Nothing comes any more: the day is over. */
 const WRITE_AFTER_QUIET_MS = 600_000;
 
+/** Which file each day had when it was found or made. Outlives the engine, which may have to be opened anew. */
+export type UnitFiles = Map<number, FileIdentity>;
+
 export class Units {
   readonly #layout: Layout;
   readonly #connection: DuckDBConnection;
+  readonly #files: UnitFiles;
   readonly #onDamage: (file: string, reason: string) => void;
   /** Every day that has a file; those that nobody asked for yet are not opened. */
   readonly #days = new Map<number, Promise<Unit | undefined> | undefined>();
 
-  constructor(layout: Layout, connection: DuckDBConnection, onDamage: (file: string, reason: string) => void) {
+  constructor(
+    layout: Layout,
+    connection: DuckDBConnection,
+    files: UnitFiles,
+    onDamage: (file: string, reason: string) => void,
+  ) {
     this.#layout = layout;
     this.#connection = connection;
+    this.#files = files;
     this.#onDamage = onDamage;
-    for (const day of listFlowDays(layout)) this.#days.set(day, undefined);
+    for (const day of listFlowDays(layout)) {
+      this.#days.set(day, undefined);
+      this.#remember(day);
+    }
+  }
+
+  #remember(day: number): void {
+    if (!this.#files.has(day))
+      this.#files.set(day, new FileIdentity(flowUnitFile(this.#layout, day), { mayShrink: true }));
+  }
+
+  /** Runs a commit to the unit that may only be acknowledged when it resolves; the commit says whether it wrote anything. */
+  async during(unit: Unit, commit: () => Promise<boolean>): Promise<void> {
+    this.#verify(unit);
+    const isWritten = await commit();
+    if (isWritten) unit.log ??= new FileIdentity(`${flowUnitFile(this.#layout, unit.day)}.wal`, { mayShrink: true });
+    this.#verify(unit);
+  }
+
+  #verify(unit: Unit): void {
+    this.#files.get(unit.day)?.verify();
+    unit.log?.verify();
+  }
+
+  /** Files that are not those any more that were found or made. */
+  async gone(): Promise<GoneFile[]> {
+    const logs = (await this.opened()).flatMap(({ log }) => (log ? [log] : []));
+    return goneAmong([...this.#files.values(), ...logs]);
   }
 
   /** Those that have rows of these times, oldest first. */
@@ -68,6 +108,7 @@ export class Units {
   async take(day: number): Promise<Unit | undefined> {
     const unit = await this.#open(day);
     this.#days.delete(day);
+    this.#files.delete(day);
     return unit;
   }
 
@@ -86,6 +127,7 @@ export class Units {
     const isQuiet = performance.now() - appendedAt > WRITE_AFTER_QUIET_MS;
     if (!now && !isQuiet && unwritten < WRITE_AFTER_BATCHES && unwrittenRows < WRITE_AFTER_ROWS) return;
     await this.#connection.run(`CHECKPOINT ${unit.name}`);
+    unit.log = undefined;
     unit.unwritten -= unwritten;
     unit.unwrittenRows -= unwrittenRows;
   }
@@ -128,6 +170,7 @@ export class Units {
         if (existsSync(file + suffix)) renameSync(file + suffix, `${file}${suffix}.${Date.now()}.damaged`);
       }
       this.#days.delete(day);
+      this.#files.delete(day);
       this.#onDamage(file, (error as Error).message);
       return undefined;
     }
@@ -135,6 +178,7 @@ export class Units {
 
   async #attach(day: number, file: string): Promise<Unit> {
     const name = `day${day / DAY_MS}`;
+    this.#files.get(day)?.verify();
     const isNew = !existsSync(file);
     const hasLog = existsSync(`${file}.wal`);
     const form = isNew ? ` (BLOCK_SIZE ${BLOCK_BYTES})` : "";
@@ -150,6 +194,7 @@ export class Units {
            EXISTS (FROM ${name}.six WHERE ${MIXED})`,
       );
       if (isNew) this.sync();
+      this.#remember(day);
       return {
         day,
         name,
@@ -158,6 +203,7 @@ export class Units {
         unwritten: isNew || hasLog ? 1 : 0,
         unwrittenRows: 0,
         appendedAt: performance.now(),
+        log: undefined,
       };
     } catch (error) {
       await this.#connection.run(`DETACH ${name}`);

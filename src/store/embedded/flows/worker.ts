@@ -25,11 +25,12 @@ import type {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { forgetCopies, Readers } from "../copies.ts";
+import type { GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
 import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
-import { Units, type Unit } from "./units.ts";
+import { Units, type Unit, type UnitFiles } from "./units.ts";
 
 // The thread that owns the flows: it writes them and answers questions. Its engine is one of its own, so that neither a
 // search in events nor a question about flows waits for the other's memory or threads.
@@ -64,6 +65,7 @@ interface Engine {
 
 let engine: Promise<Engine> | undefined;
 const damages: string[] = [];
+const files: UnitFiles = new Map();
 /** One change after the other. */
 const changes = new Turns();
 const running = new Set<Promise<unknown>>();
@@ -102,7 +104,7 @@ async function openEngine(): Promise<Engine> {
       },
     }),
   );
-  const units = new Units(layout, writer, (file, reason) => damages.push(`${file}: ${reason}`));
+  const units = new Units(layout, writer, files, (file, reason) => damages.push(`${file}: ${reason}`));
   return { instance, writer, units, idle: [] };
 }
 
@@ -132,16 +134,19 @@ async function append({ writer, units }: Engine, rows: FlowRows, batchId: string
   const days = new Set<number>();
   for (let row = 0; row < rows.count; row++) days.add(startOfDay(rows.windowStart[row]! + FLOW_WINDOW_MS));
   await stageRows(writer, rows);
-  for (const day of [...days].sort((a, b) => a - b)) await appendDay(writer, await units.of(day), batchId);
+  for (const day of [...days].sort((a, b) => a - b)) {
+    const unit = await units.of(day);
+    await units.during(unit, () => appendDay(writer, unit, batchId));
+  }
   units.sync();
   await writer.run("DROP TABLE staged");
 }
 
-/** Rows and the batch's id are in the unit together or not at all. */
-async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<void> {
+/** Rows and the batch's id are in the unit together or not at all. False where it has them already. */
+async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<boolean> {
   const { name, day, lastSeq } = unit;
   const known = await writer.runAndReadAll(`SELECT 1 FROM ${name}.batches WHERE id = $1`, [batchId]);
-  if (known.currentRowCount > 0) return;
+  if (known.currentRowCount > 0) return false;
   await writer.run("BEGIN TRANSACTION");
   let added = 0;
   try {
@@ -164,6 +169,7 @@ async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string):
   unit.unwritten++;
   unit.unwrittenRows += added;
   unit.appendedAt = performance.now();
+  return true;
 }
 
 /** Nobody waits for it: the rows are safe in the units' logs, and what fails is tried again with the next batch. */
@@ -349,6 +355,10 @@ const api = {
       const [[rows]] = (await run(countSql(units, {}))) as [[bigint]];
       return Number(rows);
     });
+  },
+
+  gone(): Promise<GoneFile[]> {
+    return withEngine(({ units }) => units.gone());
   },
 
   check(): Promise<void> {

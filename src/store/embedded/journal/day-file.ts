@@ -1,6 +1,7 @@
 import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { isBusy, isStorageFailure } from "../failure.ts";
+import { FileIdentity } from "../file-identity.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
@@ -174,8 +175,10 @@ function isMade(reader: DayReader): boolean {
 export class DayReader {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
+  readonly identity: FileIdentity;
 
   constructor(path: string, mapped: boolean) {
+    this.identity = new FileIdentity(path);
     this.#db = new DatabaseSync(path, { readOnly: true });
     // Mapped pages count as memory of the process for as long as the system leaves them: an export would map everything.
     const [cacheKilobytes, mappedBytes] = mapped ? [512, 1 << 30] : [2048, 0];

@@ -8,6 +8,7 @@ import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
 import { notStored } from "../failure.ts";
+import type { GoneFile } from "../file-identity.ts";
 import { eventWords } from "../indexed-words.ts";
 import { Amending } from "./amending.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
@@ -288,6 +289,11 @@ export class Journal {
     return rows;
   }
 
+  /** Days whose files were removed or replaced since they were opened. */
+  goneFiles(): Promise<GoneFile[]> {
+    return this.#writer.call("gone");
+  }
+
   /** Rejects when a thread does not answer. */
   async check(): Promise<void> {
     await Promise.all([this.questions.check(), this.#writer.call("checkpoint", 0)]);
@@ -303,8 +309,11 @@ export class Journal {
     }
     await this.#logs.close();
     await this.questions.close();
-    await this.#writer.call("close");
-    await this.#writer.end();
+    try {
+      await this.#writer.call("close");
+    } finally {
+      await this.#writer.end();
+    }
   }
 }
 
