@@ -26,7 +26,8 @@ import {
   otherPrefixes,
   type Layout,
 } from "./layout.ts";
-import { lockDataFolder } from "./lock.ts";
+import { lockDataFolder, type Lock } from "./lock.ts";
+import { refuseNewerFiles } from "./newer.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State, type Used } from "./state.ts";
@@ -62,14 +63,12 @@ interface Parts {
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   const { dataDir, log } = options;
-  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
   const opened = new Opened();
   try {
-    const lock = lockDataFolder(dataDir);
-    opened.add(() => lock.close());
+    const { lock, flows } = await takeFolder(options, opened);
     const parts = await openParts(options, opened);
     const { journal, columns, news, state } = parts;
-    const { platform, indexPrefix, restMs, registry, now = Date.now } = options;
+    const { platform, indexPrefix, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
     const room = new Room(dataDir, () => journal.lastId, now);
     const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
@@ -80,8 +79,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => keys.close());
     const cases = await Cases.open({ dataDir, registry, now });
     opened.add(() => cases.close());
-    const flows = await Flows.open({ dataDir, indexPrefix, restMs, log, now });
-    opened.add(() => flows.close());
+    await flows.open();
     const watch = new FileWatch({
       look: async () => [
         ...goneAmong([lock.identity]),
@@ -144,6 +142,21 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     await opened.abandon(log);
     throw error;
   }
+}
+
+/** Locks the folder and makes sure that no newer version has written there. Until then nothing in it is changed. */
+async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ lock: Lock; flows: Flows }> {
+  const { dataDir, indexPrefix, restMs, log, now = Date.now } = options;
+  makeFolder(dataDir);
+  const lock = lockDataFolder(dataDir);
+  opened.add(() => lock.close());
+  refuseNewerFiles(dataDir);
+  const flows = new Flows({ dataDir, indexPrefix, restMs, log, now });
+  opened.add(() => flows.close());
+  await flows.refuseNewer();
+  lock.sign();
+  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
+  return { lock, flows };
 }
 
 /** What has been opened so far, and how it is closed: a store that does not open leaves nothing behind that keeps the process. */
@@ -249,11 +262,9 @@ export async function rebuildColumns(
   options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
 ): Promise<number> {
   const { dataDir, log, onProgress } = options;
-  makeFolder(eventsFolder(dataDir));
   const opened = new Opened();
   try {
-    const lock = lockDataFolder(dataDir);
-    opened.add(() => lock.close());
+    await takeFolder(options, opened);
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
     const { journal, columns } = await openParts(options, opened);
     const total = journal.count();

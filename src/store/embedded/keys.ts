@@ -4,14 +4,17 @@ import type { KeyStore, KeyUsage } from "../store.ts";
 import { writing } from "./failure.ts";
 import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { keysFile } from "./layout.ts";
+import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
 
-const SCHEMA = `
+export const KEYS_MIGRATIONS: Migrations = [
+  `
 CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
   expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS previous_secrets(key_id TEXT NOT NULL, hash BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY(key_id, hash)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
-`;
+`,
+];
 
 interface KeyRow {
   id: string;
@@ -44,7 +47,7 @@ export class Keys implements KeyStore {
 
   constructor(dataDir: string, { wereLost = false } = {}) {
     this.wereLost = wereLost;
-    this.#db = openWhole(keysFile(dataDir), SCHEMA);
+    this.#db = openWhole(keysFile(dataDir), KEYS_MIGRATIONS);
     this.#identity = new SqliteIdentity(keysFile(dataDir));
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");

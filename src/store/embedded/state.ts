@@ -5,16 +5,19 @@ import type { ReputationStore } from "../store.ts";
 import { writing } from "./failure.ts";
 import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { stateFile } from "./layout.ts";
+import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
 
-const SCHEMA = `
+export const STATE_MIGRATIONS: Migrations = [
+  `
 CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS words(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS reputations(address TEXT PRIMARY KEY, checked_at INTEGER NOT NULL, report TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS reputations_checked_at ON reputations(checked_at);
 CREATE TABLE IF NOT EXISTS lookups(day INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRICT;
-`;
+`,
+];
 
 export interface Used {
   readonly seq: number;
@@ -27,7 +30,7 @@ export class State {
   readonly #identity: SqliteIdentity;
 
   constructor(dataDir: string) {
-    this.#db = openWhole(stateFile(dataDir), SCHEMA);
+    this.#db = openWhole(stateFile(dataDir), STATE_MIGRATIONS);
     this.#identity = new SqliteIdentity(stateFile(dataDir));
   }
 

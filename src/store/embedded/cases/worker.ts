@@ -7,6 +7,7 @@ import { SqliteIdentity, type GoneFile } from "../file-identity.ts";
 import { casesFile } from "../layout.ts";
 import { openSmall } from "../sqlite.ts";
 import { AlertTables } from "./alerts.ts";
+import { CASES_MIGRATIONS } from "./migrations.ts";
 import { NotificationTables } from "./notifications.ts";
 import { RuleTables } from "./rules.ts";
 
@@ -33,7 +34,7 @@ let opened: Open | undefined;
 function open(): void {
   const { dataDir } = workerData as CasesData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
-  const db = openSmall(casesFile(dataDir), pragmas);
+  const db = openSmall(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
   const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
   opened = { db, alerts, rules, notifications, identity: new SqliteIdentity(casesFile(dataDir)) };
 }

@@ -38,8 +38,9 @@ const newFolder = () => {
 const logged: Record<string, unknown>[] = [];
 const log = pino({ level: "warn" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
 const open = async (dataDir: string) => {
-  const flows = await Flows.open({ dataDir, indexPrefix: "site", log, now: () => DAY });
+  const flows = new Flows({ dataDir, indexPrefix: "site", log, now: () => DAY });
   opened.push(flows);
+  await flows.open();
   return flows;
 };
 const close = async (flows: Flows) => {
@@ -72,7 +73,8 @@ test("a question that is put as the store is closed is answered, also while what
   const dataDir = newFolder();
   const talkers = { filter: { fromMs: DAY, toMs: DAY + DAY_MS }, dimension: "src", by: "bytes", limit: 5 } as const;
   for (let round = 0; round < 8; round++) {
-    const flows = await Flows.open({ dataDir, indexPrefix: "site", restMs: 4, log, now: () => DAY });
+    const flows = new Flows({ dataDir, indexPrefix: "site", restMs: 4, log, now: () => DAY });
+    await flows.open();
     if (round === 0) await flows.append(rowsAt(DAY, 50_000), "batch");
     await flows.topTalkers(talkers);
     await sleep(4 + round);
@@ -181,7 +183,8 @@ test("what was acknowledged is there after the process is killed, and what comes
   const code = `
     const { Flows } = await import("${modules[0]}");
     const { flowRowsOf } = await import("${modules[1]}");
-    const flows = await Flows.open({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    const flows = new Flows({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    await flows.open();
     const row = ${JSON.stringify(rowAt(0), (_, value) => (typeof value === "bigint" ? Number(value) : value))};
     const rows = Array.from({ length: 3000 }, (_, nth) => ({ ...row, srcPort: nth, bytes: 1000n, packets: 10n, windowStartMs: ${DAY} }));
     for (let batch = 0; ; batch++) {

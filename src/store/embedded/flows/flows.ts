@@ -30,9 +30,14 @@ export class Flows implements FlowStore {
   readonly #log: Logger;
   #batches = 0;
   #closing = false;
+  #isOpen = false;
 
-  private constructor({ dataDir, indexPrefix, restMs, log }: FlowsOptions) {
+  readonly #now: () => number;
+
+  /** Starts the thread; it touches nothing in the folder until it is opened. */
+  constructor({ dataDir, indexPrefix, restMs, log, now }: FlowsOptions) {
     this.#log = log;
+    this.#now = now;
     this.#thread = new Thread<FlowsApi>(
       new URL("./worker.ts", import.meta.url),
       { dataDir, indexPrefix, restMs } satisfies FlowsData,
@@ -40,16 +45,15 @@ export class Flows implements FlowStore {
     );
   }
 
-  static async open(options: FlowsOptions): Promise<Flows> {
-    const flows = new Flows(options);
-    try {
-      const { damages } = await flows.#thread.call("open", options.now());
-      flows.#tell(damages);
-      return flows;
-    } catch (error) {
-      await flows.#thread.end();
-      throw error;
-    }
+  /** Rejects with NewerFile where a newer version has written to a DuckDB file of the folder; changes nothing. */
+  refuseNewer(): Promise<void> {
+    return this.#thread.call("refuseNewer");
+  }
+
+  async open(): Promise<void> {
+    const { damages } = await this.#thread.call("open", this.#now());
+    this.#isOpen = true;
+    this.#tell(damages);
   }
 
   async append(rows: FlowRows, batchId: string): Promise<void> {
@@ -106,6 +110,7 @@ export class Flows implements FlowStore {
   /** Calls that are under way are answered before. */
   async close(): Promise<void> {
     this.#closing = true;
+    if (!this.#isOpen) return this.#thread.leave();
     try {
       await this.#thread.call("close");
     } catch (error) {

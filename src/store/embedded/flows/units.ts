@@ -1,9 +1,11 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import { FileIdentity, goneAmong, type GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../layout.ts";
-import { MIXED, UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
+import { readDuckVersion, writeDuckVersion } from "../duckdb-version.ts";
+import { MIXED, UNIT_FORM, UNIT_MIGRATIONS } from "./table.ts";
 
 // The units that flows are kept in: a file for each UTC day, so that a day that goes gives its room back at once.
 
@@ -184,11 +186,7 @@ export class Units {
     const form = isNew ? ` (BLOCK_SIZE ${BLOCK_BYTES})` : "";
     await this.#connection.run(`ATTACH '${file.replaceAll("'", "''")}' AS ${name}${form}`);
     try {
-      await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.facts AS SELECT '${UNIT_FORM}' AS form`);
-      const [[written]] = await this.#read(`SELECT form FROM ${name}.facts`);
-      if (written !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
-      for (const [table, columns] of Object.entries(UNIT_TEMPLATE))
-        await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.${table}(${columns})`);
+      const isMigrated = await this.#migrate(name, file);
       const [[lastFour, lastSix, mixed]] = await this.#read(
         `SELECT (SELECT coalesce(max(seq), 0) FROM ${name}.four), (SELECT coalesce(max(seq), 0) FROM ${name}.six),
            EXISTS (FROM ${name}.six WHERE ${MIXED})`,
@@ -200,7 +198,7 @@ export class Units {
         name,
         lastSeq: Math.max(Number(lastFour), Number(lastSix)),
         isMixed: mixed === true,
-        unwritten: isNew || hasLog ? 1 : 0,
+        unwritten: isMigrated || hasLog ? 1 : 0,
         unwrittenRows: 0,
         appendedAt: performance.now(),
         log: undefined,
@@ -209,6 +207,36 @@ export class Units {
       await this.#connection.run(`DETACH ${name}`);
       throw error;
     }
+  }
+
+  /** Brings the unit to the newest version, all of it or nothing. False where it has that already. */
+  async #migrate(name: string, file: string): Promise<boolean> {
+    const version = await readDuckVersion(this.#connection, name);
+    const newest = UNIT_MIGRATIONS.length;
+    if (version > newest) throw new NewerFile(file, version, newest);
+    if (version === newest) return false;
+    if (version === 0) await this.#refuseOtherForm(name, file);
+    await this.#connection.run("BEGIN TRANSACTION");
+    try {
+      for (const step of UNIT_MIGRATIONS.slice(version)) await this.#connection.run(step(name));
+      await writeDuckVersion(this.#connection, name, newest);
+      await this.#connection.run("COMMIT");
+      return true;
+    } catch (error) {
+      // A commit that failed has been rolled back already.
+      await this.#connection.run("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Of a unit without a version: one that is not new says its form. */
+  async #refuseOtherForm(name: string, file: string): Promise<void> {
+    const [[tables]] = await this.#read(
+      `SELECT count(*) FROM duckdb_tables() WHERE database_name = '${name}' AND table_name = 'facts'`,
+    );
+    if (Number(tables) === 0) return;
+    const [[form]] = await this.#read(`SELECT form FROM ${name}.facts`);
+    if (form !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
   }
 
   async #read(sql: string): Promise<[unknown[]]> {

@@ -27,6 +27,7 @@ import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { forgetCopies, Readers } from "../copies.ts";
 import type { GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
+import { refuseNewerDuckFiles } from "./newer.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
 import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
@@ -71,6 +72,7 @@ const changes = new Turns();
 const running = new Set<Promise<unknown>>();
 const waiting: (() => void)[] = [];
 const readers = new Readers();
+let restTimer: NodeJS.Timeout | undefined;
 /** Questions wait for it. */
 let rest: Promise<void> = Promise.resolve();
 
@@ -276,8 +278,15 @@ async function pageBySize({ run, units, filter }: Question, order: FlowOrder, of
 }
 
 const api = {
+  /** Before anything in the folder is touched. */
+  refuseNewer(): Promise<void> {
+    return refuseNewerDuckFiles(layout.dataDir);
+  },
+
   /** Makes the unit of the day that it is; the others are opened when they are asked for. */
   open(nowMs: number): Promise<{ damages: readonly string[] }> {
+    mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
+    restTimer = setInterval(restIfUnused, restMs).unref();
     return change(async ({ units }) => {
       await units.of(startOfDay(nowMs));
       return { damages: damages.splice(0) };
@@ -385,6 +394,4 @@ const api = {
 
 export type FlowsApi = typeof api;
 
-mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
-const restTimer = setInterval(restIfUnused, restMs);
 serveThread(api);

@@ -3,6 +3,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { isBusy, isStorageFailure } from "../failure.ts";
 import { FileIdentity } from "../file-identity.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
+import { migrate, type Migrations } from "../migrations.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
 // One SQLite file holds the events of one UTC day of event time: the book of record.
@@ -33,6 +34,13 @@ CREATE TABLE IF NOT EXISTS amendments(number INTEGER PRIMARY KEY, seq INTEGER NO
 ${WORDS_TABLE};
 `;
 
+export const DAY_MIGRATIONS: Migrations = [
+  (db) => {
+    db.exec(SCHEMA);
+    setMerging(db);
+  },
+];
+
 /** What a log that begins anew keeps of its size: a burst must not take room for as long as the day is kept. */
 export const LOG_BYTES_KEPT = 32 * 1024 * 1024;
 
@@ -46,7 +54,7 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
     // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
     db.exec(`PRAGMA busy_timeout = 5000; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
       PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`);
-    makeTables(db);
+    migrate(db, path, DAY_MIGRATIONS);
     return db;
   } catch (error) {
     db.close();
@@ -55,22 +63,13 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   }
 }
 
-/** All of them or none: a process may be killed in between, and a file with some of them would be neither new nor a day. */
-function makeTables(db: DatabaseSync): void {
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    db.exec(SCHEMA);
-    const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
-    for (const [name, value] of Object.entries(MERGING)) {
-      if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
-      // As text: bound, a number would be one with a fraction, which the index refuses.
-      db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
-    }
-    db.exec("COMMIT");
-  } catch (error) {
-    // A full disk may have rolled back already.
-    if (db.isTransaction) db.exec("ROLLBACK");
-    throw error;
+/** How the index merges is kept in the file: one from before it was tuned has other figures. */
+function setMerging(db: DatabaseSync): void {
+  const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
+  for (const [name, value] of Object.entries(MERGING)) {
+    if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
+    // As text: bound, a number would be one with a fraction, which the index refuses.
+    db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
   }
 }
 

@@ -93,6 +93,9 @@ export class Journal {
   async #load(): Promise<void> {
     const days = listDays(this.#options.layout);
     const summaries = await Promise.all(days.map((day) => this.questions.summary(day)));
+    for (const [i, { isCurrent }] of summaries.entries()) {
+      if (!isCurrent) await this.#writer.call("upgrade", days[i]!);
+    }
     this.#lastSeq = this.#options.used.seq;
     this.#lastArrivalMs = this.#options.used.arrivedMs;
     for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {

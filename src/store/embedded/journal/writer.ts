@@ -173,6 +173,11 @@ const api = {
     return onFile(dayFile(layout, day), () => openDay(day).identity.during(() => amendDay(amendments)));
   },
 
+  /** Brings the file of a day to the newest version of its schema. */
+  upgrade(day: number): void {
+    onFile(dayFile(layout, day), () => openDay(day));
+  },
+
   /** Days whose files are not those any more that were opened or found at the start. */
   gone(): GoneFile[] {
     const closed = [...known].filter(([day]) => !open.has(day)).map(([, file]) => file);
