@@ -98,7 +98,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
-    ...exportEndpoints(exporter, sources),
+    ...exportEndpoints(exporter, store, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
@@ -106,7 +106,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources, (words) => store.searchFault(words)),
     ...importEndpoints({ rulebook, settings }),
-    ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
+    ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),

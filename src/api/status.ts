@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import { z } from "zod";
-import { StoreUnavailable, type Store } from "../store/store.ts";
+import { formatTime } from "../lib/time.ts";
+import { StoreUnavailable, type MissingDay, type Store } from "../store/store.ts";
 import { data, send } from "./endpoint.ts";
 import { errorSchema, metaSchema, Problem, PROBLEMS } from "./problems.ts";
 
@@ -17,9 +18,19 @@ const readySchema = z.object({
       status: z.enum(["running", "warming_up"]).describe("warming_up: rules are being told what they had counted"),
       lag_seconds: z.number().describe("how long the oldest event that no rule has looked at has been waiting"),
     }),
+    storage: z.object({
+      status: z.enum(["complete", "incomplete"]),
+      messages: z.array(z.string()).describe("what is missing, in words"),
+    }),
   }),
   meta: metaSchema,
 });
+
+const MESSAGES_MAX = 20;
+
+function missingText({ kind, day, rows }: MissingDay): string {
+  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)} are missing: the file of that day was removed, emptied or damaged`;
+}
 
 /** How far detection has come. */
 export interface DetectionStatus {
@@ -81,7 +92,12 @@ export function addStatus(app: FastifyInstance, { store, detection, registry, no
       }
       const { lagMs, isReady } = detection;
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
-      return send(request, reply, data({ status: "ready", detection: status }), now);
+      const messages = (["events", "flows"] as const).flatMap((kind) => store.missing(kind).map(missingText));
+      const storage = {
+        status: messages.length === 0 ? "complete" : "incomplete",
+        messages: messages.slice(0, MESSAGES_MAX),
+      };
+      return send(request, reply, data({ status: "ready", detection: status, storage }), now);
     },
   );
   app.get(

@@ -395,6 +395,13 @@ export interface Searchable {
   readonly eventId: string | undefined;
 }
 
+/** A day that has held more rows than are there now. */
+export interface MissingDay {
+  readonly kind: "events" | "flows";
+  readonly day: number;
+  readonly rows: number;
+}
+
 export interface Store {
   readonly events: EventStore;
   readonly alerts: AlertStore;
@@ -416,6 +423,8 @@ export interface Store {
   };
   /** Whether a search finds what is at hand: it finds what a list would. Refuses on `search` as a list does. */
   searchIn(words: string): (what: Searchable) => boolean;
+  /** Days in this range of which rows are missing that were stored: an answer over it leaves them out. */
+  missing(kind: MissingDay["kind"], range?: TimeRange): readonly MissingDay[];
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

@@ -28,6 +28,7 @@ import {
 } from "./layout.ts";
 import { lockDataFolder, type Lock } from "./lock.ts";
 import { refuseNewerFiles } from "./newer.ts";
+import { Manifest } from "./manifest.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State, type Used } from "./state.ts";
@@ -57,6 +58,7 @@ interface Parts {
   readonly columns: Thread<ColumnsApi>;
   readonly news: CommitNews;
   readonly state: State;
+  readonly manifest: Manifest;
   /** Why the columns were dropped at the start, if they were. */
   readonly dropped: string | undefined;
 }
@@ -67,11 +69,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   try {
     const { lock, flows } = await takeFolder(options, opened);
     const parts = await openParts(options, opened);
-    const { journal, columns, news, state } = parts;
+    const { journal, columns, news, state, manifest } = parts;
     const { platform, indexPrefix, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
     const room = new Room(dataDir, () => journal.lastId, now);
-    const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
+    const events = new EmbeddedEvents({ journal, columns, news, state, manifest, word, room });
     await word.agree(dataDir, events);
     const lost = journal.lastId === null ? [] : lostFiles(dataDir);
     for (const path of lost) log.warn({ path }, LOST);
@@ -79,7 +81,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => keys.close());
     const cases = await Cases.open({ dataDir, registry, now });
     opened.add(() => cases.close());
-    await flows.open();
+    await flows.open(manifest);
     const watch = new FileWatch({
       look: async () => [
         ...goneAmong([lock.identity]),
@@ -128,6 +130,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       keys,
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
+      missing: (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       searchFault,
       searchable,
       searchIn,
@@ -199,8 +202,10 @@ const OTHER_PREFIXES =
 async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Parts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, restMs, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
-  const state = new State(dataDir);
+  const state = new State(layout);
   opened.add(() => state.close());
+  const manifest = new Manifest({ state, registry, log, now });
+  opened.add(() => manifest.close());
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
     { ...layout, platform, tailRowsMax, restMs } satisfies ColumnsData,
@@ -218,14 +223,19 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Part
     registry,
     now,
     used: usedSoFar(state, dataDir),
-    onCommit: (day, events) => news.add(day, events),
+    onCommit: (day, events) => {
+      manifest.added("events", day, events.length);
+      news.add(day, events);
+    },
     onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
   opened.add(() => journal.close());
-  const { dropped } = await columns.call("open", journal.dayEnds);
+  manifest.settle("events", new Map(journal.dayEnds.map(({ day, rows }) => [day, rows])));
+  const { dropped, lost } = await columns.call("open", journal.dayEnds);
+  for (const [day, rows] of lost) manifest.noteLoss("events", day, rows);
   isOpen = true;
   if (dropped) log.warn({ reason: dropped }, DROPPED);
-  return { journal, columns, news, state, dropped };
+  return { journal, columns, news, state, manifest, dropped };
 }
 
 /** Numbers also go on above what detection has looked at: it would take new events for some that it has seen. */

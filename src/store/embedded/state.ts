@@ -1,10 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
-import type { ReputationStore } from "../store.ts";
+import { DAY_MS } from "../../lib/time.ts";
+import type { MissingDay, ReputationStore } from "../store.ts";
 import { writing } from "./failure.ts";
 import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
-import { stateFile } from "./layout.ts";
+import { stateFile, type Layout } from "./layout.ts";
 import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
 
@@ -17,6 +18,10 @@ CREATE INDEX IF NOT EXISTS reputations_checked_at ON reputations(checked_at);
 CREATE TABLE IF NOT EXISTS lookups(day INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRICT;
 `,
+  `
+CREATE TABLE days(kind TEXT NOT NULL, prefix TEXT NOT NULL, day INTEGER NOT NULL, rows INTEGER NOT NULL, missing INTEGER NOT NULL,
+  removed_at INTEGER, PRIMARY KEY(kind, prefix, day)) STRICT, WITHOUT ROWID;
+`,
 ];
 
 export interface Used {
@@ -24,12 +29,29 @@ export interface Used {
   readonly arrivedMs: number;
 }
 
+/** What a day of events or flows is known to hold. */
+export interface DayEntry {
+  readonly kind: MissingDay["kind"];
+  readonly day: number;
+  readonly rows: number;
+  /** Rows that it has held besides and that are not there any more. */
+  readonly missing: number;
+  /** When retention removed it. */
+  readonly removedAt: number | null;
+}
+
+/** How long it is known of a day that retention has removed it. */
+const REMOVED_KEPT_MS = 400 * DAY_MS;
+
 /** The small tables beside the journal. */
 export class State {
   readonly #db: DatabaseSync;
   readonly #identity: SqliteIdentity;
 
-  constructor(dataDir: string) {
+  readonly #prefix: string;
+
+  constructor({ dataDir, indexPrefix }: Layout) {
+    this.#prefix = indexPrefix;
     this.#db = openWhole(stateFile(dataDir), STATE_MIGRATIONS);
     this.#identity = new SqliteIdentity(stateFile(dataDir));
   }
@@ -67,6 +89,32 @@ export class State {
 
   set platform(word: string | undefined) {
     this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
+  }
+
+  days(): DayEntry[] {
+    const rows = this.#db
+      .prepare("SELECT kind, day, rows, missing, removed_at AS removedAt FROM days WHERE prefix = ?")
+      .all(this.#prefix);
+    return rows as unknown as DayEntry[];
+  }
+
+  saveDays(entries: readonly DayEntry[]): void {
+    writing(() =>
+      this.#identity.during(() => {
+        this.#db.exec("BEGIN IMMEDIATE");
+        try {
+          const put = this.#db.prepare("INSERT OR REPLACE INTO days VALUES (?, ?, ?, ?, ?, ?)");
+          for (const { kind, day, rows, missing, removedAt } of entries)
+            put.run(kind, this.#prefix, day, rows, missing, removedAt);
+          const newest = entries.reduce((most, { removedAt }) => Math.max(most, removedAt ?? 0), 0);
+          this.#db.prepare("DELETE FROM days WHERE removed_at < ?").run(newest - REMOVED_KEPT_MS);
+          this.#db.exec("COMMIT");
+        } catch (error) {
+          if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+          throw error;
+        }
+      }),
+    );
   }
 
   exports(): ExportJob[] {

@@ -33,6 +33,12 @@ const BLOCK_BYTES = 65_536;
 /** Nothing comes any more: the day is over. */
 const WRITE_AFTER_QUIET_MS = 600_000;
 
+/** Who hears of units: of one that is open how many rows it has, of one that cannot be read why. */
+export interface UnitNews {
+  readonly opened: (day: number, rows: number) => void;
+  readonly damage: (day: number, words: string) => void;
+}
+
 /** Which file each day had when it was found or made. Outlives the engine, which may have to be opened anew. */
 export type UnitFiles = Map<number, FileIdentity>;
 
@@ -40,20 +46,15 @@ export class Units {
   readonly #layout: Layout;
   readonly #connection: DuckDBConnection;
   readonly #files: UnitFiles;
-  readonly #onDamage: (file: string, reason: string) => void;
+  readonly #on: UnitNews;
   /** Every day that has a file; those that nobody asked for yet are not opened. */
   readonly #days = new Map<number, Promise<Unit | undefined> | undefined>();
 
-  constructor(
-    layout: Layout,
-    connection: DuckDBConnection,
-    files: UnitFiles,
-    onDamage: (file: string, reason: string) => void,
-  ) {
+  constructor(layout: Layout, connection: DuckDBConnection, files: UnitFiles, on: UnitNews) {
     this.#layout = layout;
     this.#connection = connection;
     this.#files = files;
-    this.#onDamage = onDamage;
+    this.#on = on;
     for (const day of listFlowDays(layout)) {
       this.#days.set(day, undefined);
       this.#remember(day);
@@ -173,7 +174,7 @@ export class Units {
       }
       this.#days.delete(day);
       this.#files.delete(day);
-      this.#onDamage(file, (error as Error).message);
+      this.#on.damage(day, `${file}: ${(error as Error).message}`);
       return undefined;
     }
   }
@@ -193,6 +194,7 @@ export class Units {
       );
       if (isNew) this.sync();
       this.#remember(day);
+      this.#on.opened(day, Math.max(Number(lastFour), Number(lastSix)));
       return {
         day,
         name,

@@ -65,7 +65,19 @@ interface Engine {
 }
 
 let engine: Promise<Engine> | undefined;
-const damages: string[] = [];
+/** For whoever asks next: days that were opened or written to with their rows, and those that cannot be read. */
+export interface FlowsNews {
+  readonly days: readonly (readonly [day: number, rows: number])[];
+  readonly damages: readonly { readonly day: number; readonly words: string }[];
+}
+const opened = new Map<number, number>();
+const damages: { day: number; words: string }[] = [];
+
+function takeNews(): FlowsNews {
+  const news = { days: [...opened], damages: damages.splice(0) };
+  opened.clear();
+  return news;
+}
 const files: UnitFiles = new Map();
 /** One change after the other. */
 const changes = new Turns();
@@ -106,7 +118,10 @@ async function openEngine(): Promise<Engine> {
       },
     }),
   );
-  const units = new Units(layout, writer, files, (file, reason) => damages.push(`${file}: ${reason}`));
+  const units = new Units(layout, writer, files, {
+    opened: (day, rows) => void opened.set(day, rows),
+    damage: (day, words) => void damages.push({ day, words }),
+  });
   return { instance, writer, units, idle: [] };
 }
 
@@ -168,6 +183,7 @@ async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string):
     throw error;
   }
   unit.lastSeq += added;
+  opened.set(day, unit.lastSeq);
   unit.unwritten++;
   unit.unwrittenRows += added;
   unit.appendedAt = performance.now();
@@ -283,21 +299,23 @@ const api = {
     return refuseNewerDuckFiles(layout.dataDir);
   },
 
-  /** Makes the unit of the day that it is; the others are opened when they are asked for. */
-  open(nowMs: number): Promise<{ damages: readonly string[] }> {
+  /** Makes the unit of the day that it is; the others, whose days it gives, are opened when they are asked for. */
+  open(nowMs: number): Promise<readonly number[]> {
     mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
     restTimer = setInterval(restIfUnused, restMs).unref();
     return change(async ({ units }) => {
+      const days = units.before(Infinity);
       await units.of(startOfDay(nowMs));
-      return { damages: damages.splice(0) };
+      return days;
     });
   },
 
-  async append(rows: FlowRows, batchId: string): Promise<{ damages: readonly string[] }> {
+  async append(rows: FlowRows, batchId: string): Promise<void> {
     await change((current) => append(current, rows, batchId));
     void change(writeUnits).catch(() => undefined);
-    return { damages: damages.splice(0) };
   },
+
+  news: takeNews,
 
   list(
     filter: FlowFilter,
