@@ -69,7 +69,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
 
     refuseNewerFlows(dataDir);
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
-    opens("retention", await startRetention({ store, settings: retention, log, now }));
+    const retaining = opens("retention", await startRetention({ store, settings: retention, registry, log, now }));
     const enrichment = opens(
       "enrichment",
       await Enrichment.open({
@@ -84,7 +84,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       }),
     );
     const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
-    const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
+    const exporter = opens(
+      "exporter",
+      await openExporter({ store, registry, log, now, mayExpire: () => retaining.isClockTrusted() }),
+    );
 
     const channels = openChannels(settings.notifications);
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
@@ -165,6 +168,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       statusOfCollectors,
       posts,
       enrichment,
+      retention: retaining,
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const told = { channels: telling.channels, analyse };

@@ -38,7 +38,7 @@ import { importEndpoints } from "./rules-import.ts";
 import { ruleEndpoints } from "./rules.ts";
 import { simulateEndpoints } from "./simulate.ts";
 import { streamEndpoint, Streams } from "./stream.ts";
-import { addStatus, type DetectionStatus } from "./status.ts";
+import { addStatus, type DetectionStatus, type RetentionStatus } from "./status.ts";
 
 /** How many connections there are at once, and how long one may take until a request's headers are there. */
 export interface ConnectionLimits {
@@ -78,6 +78,7 @@ export interface ServerOptions {
   readonly channels: readonly Channel[];
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<Posts, "take">;
+  readonly retention: { readonly status: RetentionStatus };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -122,7 +123,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatus(app, { store, detection: detector, registry, now });
+  addStatus(app, { store, detection: detector, retention: options.retention, registry, now });
   await serveDocs(app);
   return app;
 }

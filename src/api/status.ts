@@ -22,11 +22,19 @@ const readySchema = z.object({
       status: z.enum(["complete", "incomplete"]),
       messages: z.array(z.string()).describe("what is missing, in words"),
     }),
+    retention: z.object({
+      status: z.enum(["running", "paused"]).describe("paused: nothing is removed until it is confirmed"),
+      messages: z.array(z.string()).describe("what is held back, and why"),
+    }),
   }),
   meta: metaSchema,
 });
 
 const MESSAGES_MAX = 20;
+
+function retentionView({ isPaused, messages }: RetentionStatus) {
+  return { status: isPaused ? "paused" : "running", messages };
+}
 
 function missingText({ kind, day, rows }: MissingDay): string {
   return `${rows} ${kind} of ${formatTime(day).slice(0, 10)} are missing: the file of that day was removed, emptied or damaged`;
@@ -38,14 +46,21 @@ export interface DetectionStatus {
   readonly isReady: boolean;
 }
 
+/** Whether retention waits for a confirmation, and why. */
+export interface RetentionStatus {
+  readonly isPaused: boolean;
+  readonly messages: readonly string[];
+}
+
 export interface StatusOptions {
   readonly store: Store;
+  readonly retention: { readonly status: RetentionStatus };
   readonly detection: DetectionStatus;
   readonly registry: Registry;
   readonly now: () => number;
 }
 
-export function addStatus(app: FastifyInstance, { store, detection, registry, now }: StatusOptions): void {
+export function addStatus(app: FastifyInstance, { store, detection, retention, registry, now }: StatusOptions): void {
   app.get(
     "/healthz",
     {
@@ -97,7 +112,12 @@ export function addStatus(app: FastifyInstance, { store, detection, registry, no
         status: messages.length === 0 ? "complete" : "incomplete",
         messages: messages.slice(0, MESSAGES_MAX),
       };
-      return send(request, reply, data({ status: "ready", detection: status, storage }), now);
+      return send(
+        request,
+        reply,
+        data({ status: "ready", detection: status, storage, retention: retentionView(retention.status) }),
+        now,
+      );
     },
   );
   app.get(

@@ -395,6 +395,27 @@ export interface Searchable {
   readonly eventId: string | undefined;
 }
 
+export type RetentionKind = "events" | "flows" | "alerts";
+
+/** What retention must know from one start to the next. */
+export interface RetentionNotes {
+  /** The clock at the last run that trusted it. */
+  readonly ranAt: number | null;
+  /** The clock at the last run that held something back. */
+  readonly heldAt: number | null;
+  /** The clock that a person has confirmed. */
+  readonly confirmedAt: number | null;
+  /** Up to which time the last run removed. */
+  readonly before: Readonly<Record<RetentionKind, number | null>>;
+}
+
+export interface RetentionStore {
+  readonly notes: RetentionNotes;
+  save(notes: Partial<RetentionNotes>): void;
+  /** How much lies before this time and would go, of how much in all. */
+  due(kind: RetentionKind, beforeMs: number): Promise<{ readonly rows: number; readonly total: number }>;
+}
+
 /** A day that has held more rows than are there now. */
 export interface MissingDay {
   readonly kind: "events" | "flows";
@@ -413,6 +434,7 @@ export interface Store {
   readonly keys: KeyStore;
   readonly exports: ExportStore;
   readonly reputations: ReputationStore;
+  readonly retention: RetentionStore;
   /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
   searchFault(words: string): string | undefined;
   /** What is at hand, ready to be searched: made once, for however many searches. */

@@ -130,6 +130,14 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       keys,
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
+      retention: {
+        get notes() {
+          return state.retention;
+        },
+        save: (notes) => state.saveRetention(notes),
+        due: (kind, beforeMs) =>
+          kind === "alerts" ? cases.dueAlerts(beforeMs) : Promise.resolve(manifest.rowsBefore(kind, beforeMs)),
+      },
       missing: (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       searchFault,
       searchable,

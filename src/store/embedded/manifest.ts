@@ -100,15 +100,13 @@ export class Manifest {
     }
   }
 
-  /** Days that have rows: how many. */
-  rowsBefore(kind: DayKind, beforeMs: number): { days: number; rows: number; total: number } {
-    const sums = { days: 0, rows: 0, total: 0 };
+  /** Rows of whole days before this time, and of all. */
+  rowsBefore(kind: DayKind, beforeMs: number): { rows: number; total: number } {
+    const sums = { rows: 0, total: 0 };
     for (const { kind: its, day, rows, removedAt } of this.#days.values()) {
       if (its !== kind || removedAt !== null) continue;
       sums.total += rows;
-      if (day + DAY_MS > beforeMs) continue;
-      sums.days++;
-      sums.rows += rows;
+      if (day + DAY_MS <= beforeMs) sums.rows += rows;
     }
     return sums;
   }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import { DAY_MS } from "../../lib/time.ts";
-import type { MissingDay, ReputationStore } from "../store.ts";
+import type { MissingDay, ReputationStore, RetentionNotes } from "../store.ts";
 import { writing } from "./failure.ts";
 import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { stateFile, type Layout } from "./layout.ts";
@@ -89,6 +89,35 @@ export class State {
 
   set platform(word: string | undefined) {
     this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
+  }
+
+  /** As they stand in the file: the command line writes there, too. */
+  get retention(): RetentionNotes {
+    const rows = this.#db.prepare("SELECT name, value FROM facts WHERE name LIKE 'retention_%'").all();
+    const facts = new Map((rows as { name: string; value: number }[]).map(({ name, value }) => [name, value]));
+    const fact = (name: string) => facts.get(`retention_${name}`) ?? null;
+    return {
+      ranAt: fact("ran_at"),
+      heldAt: fact("held_at"),
+      confirmedAt: fact("confirmed_at"),
+      before: { events: fact("events"), flows: fact("flows"), alerts: fact("alerts") },
+    };
+  }
+
+  saveRetention({ ranAt, heldAt, confirmedAt, before }: Partial<RetentionNotes>): void {
+    const facts = { ran_at: ranAt, held_at: heldAt, confirmed_at: confirmedAt, ...before };
+    for (const [name, value] of Object.entries(facts)) {
+      if (value === undefined) continue;
+      if (value === null) this.#durably("DELETE FROM facts WHERE name = ?", `retention_${name}`);
+      else this.#durably("INSERT OR REPLACE INTO facts(name, value) VALUES (?, ?)", `retention_${name}`, value);
+    }
+  }
+
+  /** Nobody waits any more for rows that are missing. Gives how many there were. */
+  acceptLosses(): number {
+    const { rows } = this.#db.prepare("SELECT coalesce(sum(missing), 0) AS rows FROM days").get() as { rows: number };
+    this.#durably("UPDATE days SET missing = 0");
+    return rows;
   }
 
   days(): DayEntry[] {

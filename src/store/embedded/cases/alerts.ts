@@ -94,6 +94,16 @@ export class AlertTables {
     this.#lastChange = known.lastChange;
   }
 
+  /** Those that were resolved before this time, and all. */
+  due(beforeMs: number): { rows: number; total: number } {
+    const found = this.#sql
+      .read(
+        "SELECT count(*) FILTER (WHERE status = 'resolved' AND resolved_at < ?) AS rows, count(*) AS total FROM alerts",
+      )
+      .get(beforeMs);
+    return found as { rows: number; total: number };
+  }
+
   get lastChange(): number {
     return this.#lastChange;
   }

@@ -155,6 +155,11 @@ export class Cases {
     }
   }
 
+  /** Alerts that were resolved before this time, and all there are. */
+  dueAlerts(beforeMs: number) {
+    return this.#ask("due", beforeMs);
+  }
+
   /** The file, where it was removed or replaced since it was opened. */
   goneFiles() {
     return this.#ask("gone");

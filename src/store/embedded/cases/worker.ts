@@ -139,6 +139,7 @@ const api = {
   position: () => opened!.rules.position(),
   seen: () => opened!.rules.seen(),
   beginDetection: (nowMs: number) => keep(() => opened!.rules.begin(nowMs)),
+  due: (beforeMs: number) => opened!.alerts.due(beforeMs),
   gone: (): GoneFile[] => opened!.identity.faults,
   close: () => opened?.db.close(),
 };
