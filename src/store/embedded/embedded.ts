@@ -240,7 +240,8 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Part
   opened.add(() => journal.close());
   manifest.settle("events", new Map(journal.dayEnds.map(({ day, rows }) => [day, rows])));
   const { dropped, lost } = await columns.call("open", journal.dayEnds);
-  for (const [day, rows] of lost) manifest.noteLoss("events", day, rows);
+  // The columns do not know prefixes: what they have of another one is not lost.
+  if (otherPrefixes(layout).length === 0) for (const [day, rows] of lost) manifest.noteLoss("events", day, rows);
   isOpen = true;
   if (dropped) log.warn({ reason: dropped }, DROPPED);
   return { journal, columns, news, state, manifest, dropped };

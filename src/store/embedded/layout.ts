@@ -75,7 +75,7 @@ export function areKeysLost(dataDir: string): boolean {
 /** Prefixes other than this one that files of the folder begin with: these are kept, and nobody sees what is in them. */
 export function otherPrefixes({ dataDir, indexPrefix }: Layout): string[] {
   const found = new Set<string>();
-  for (const folder of [eventsFolder(dataDir), flowsFolder(dataDir)]) {
+  for (const folder of [eventsFolder(dataDir), flowsFolder(dataDir)].filter((path) => existsSync(path))) {
     for (const name of readdirSync(folder)) {
       const prefix = /^(.+)-(?:events|flows)-\d{4}\.\d\d\.\d\d\.(?:db|duckdb)$/.exec(name)?.[1];
       if (prefix !== undefined && prefix !== indexPrefix) found.add(prefix);
