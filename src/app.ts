@@ -16,7 +16,7 @@ import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExporter } from "./exports/exporter.ts";
 import { openInlet, type InletSettings } from "./collectors/inlet/inlet.ts";
 import { Posts } from "./collectors/posts.ts";
-import { openFlows, type FlowsSettings } from "./flows/flows.ts";
+import { openFlows, refuseNewerFlows, type FlowsSettings } from "./flows/flows.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
@@ -75,8 +75,9 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { dataDir, platform, indexPrefix, retention, timezone } = settings;
     const retentionDays = retention.eventsDays;
 
+    refuseNewerFlows(dataDir);
     const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
-    opens("retention", await startRetention({ store, settings: retention, log, now }));
+    const retaining = opens("retention", await startRetention({ store, settings: retention, registry, log, now }));
     const enrichment = opens(
       "enrichment",
       await Enrichment.open({
@@ -91,7 +92,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       }),
     );
     const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
-    const exporter = opens("exporter", await openExporter({ store, registry, log, now }));
+    const exporter = opens(
+      "exporter",
+      await openExporter({ store, registry, log, now, mayExpire: () => retaining.isClockTrusted() }),
+    );
 
     const channels = openChannels(settings.notifications);
     const telling = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
@@ -177,6 +181,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       statusOfCollectors,
       posts,
       enrichment,
+      retention: retaining,
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const told = { channels: telling.channels, analyse };

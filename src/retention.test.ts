@@ -13,7 +13,7 @@ import { openStore } from "./store/index.ts";
 import { StoreUnavailable, type Store } from "./store/store.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
-const SETTINGS = { eventsDays: 365, flowsDays: 30, alertsDays: 10 };
+const SETTINGS = { eventsDays: 365, flowsDays: 30, alertsDays: 10, shareMax: 100 };
 const RESOLVED = { status: "resolved", resolution: "benign", createdAt: NOW - 40 * DAY_MS } as const;
 
 let store: Store;
@@ -48,7 +48,7 @@ function log() {
 }
 
 async function start(around: Store, everyMs: number) {
-  const options = { store: around, settings: SETTINGS, log: log(), now: () => NOW, everyMs };
+  const options = { store: around, settings: SETTINGS, registry: new Registry(), log: log(), now: () => NOW, everyMs };
   return startRetention(options);
 }
 

@@ -32,12 +32,13 @@ export interface TestServer {
   readonly store: Store;
   readonly intake: Intake;
   readonly port: number;
+  readonly dataDir: string;
   readonly key: MadeKey;
   readonly log: Record<string, any>[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
   addKey(key?: Partial<NewKey>): MadeKey;
-  /** Stops and starts again on the same folder. */
-  restart(): Promise<TestServer>;
+  /** Stops and starts again on the same folder; `between` runs while it is stopped. */
+  restart(between?: () => unknown, more?: TestOptions): Promise<TestServer>;
   close(): Promise<void>;
 }
 
@@ -97,13 +98,15 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
     store,
     intake,
     port,
+    dataDir,
     key,
     log: lines,
     addKey,
     call: (method, path, call = {}) => callServer(port, method, path, { key: key.secret, ...call }),
-    restart: async () => {
+    restart: async (between, more) => {
       await app.close();
-      return openIn(dataDir, options);
+      await between?.();
+      return openIn(dataDir, { ...options, ...more });
     },
     close: async () => {
       await app.close();

@@ -12,6 +12,8 @@ test("alerts that were resolved as long ago as retention.alerts_days says are go
   clock.ms = start + 2 * DAY_MS;
   await post(`${young}/resolve`, { resolution: "benign" });
   clock.ms = start + 731 * DAY_MS;
+  // Nobody can tell such a long stop from a wrong clock.
+  current.server.store.retention.save({ confirmedAt: clock.ms });
   const site = (current.server = await current.server.restart());
   const status = async (id: string) => (await site.call("GET", `/v1/alerts/${id}`)).status;
   await expect.poll(() => status(gone)).toBe(404);

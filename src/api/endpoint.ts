@@ -8,6 +8,7 @@ import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../model/page.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import type { Bodies, Body as RequestBody, BodyRules } from "./body.ts";
 import type { HeaderName } from "./headers.ts";
+import type { IncompleteDays } from "./incomplete.ts";
 import { invalid, metaSchema, PROBLEMS, errorSchema, type ProblemCode } from "./problems.ts";
 import { readableQuery } from "./query.ts";
 import { ownersOf, takeRoom, type Room } from "./room.ts";
@@ -42,9 +43,10 @@ export type Answer =
       readonly text: string;
       readonly pagination?: Pagination;
       readonly headers?: Readonly<Record<string, string>>;
+      readonly incomplete?: IncompleteDays;
     }
   /** JSON text that is the whole body. */
-  | { readonly kind: "bare"; readonly text: string }
+  | { readonly kind: "bare"; readonly text: string; readonly incomplete?: IncompleteDays }
   | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
 
 const paginationSchema = z
@@ -267,14 +269,16 @@ export function metaOf(request: FastifyRequest, now: () => number): z.infer<type
 
 export function send(request: FastifyRequest, reply: FastifyReply, answer: Answer, now: () => number): FastifyReply {
   if (answer.kind === "stream") return reply.code(200).headers(answer.headers).send(answer.stream);
+  if (answer.incomplete) reply.header("X-Tocsin-Incomplete", answer.incomplete.header);
   if (answer.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(answer.text);
+  const incomplete = answer.incomplete ? `,"incomplete":${JSON.stringify(answer.incomplete.days)}` : "";
   const pagination = answer.pagination ? `,"pagination":${JSON.stringify(answer.pagination)}` : "";
   return reply
     .code(answer.status)
     .headers(answer.headers ?? {})
     .type("application/json; charset=utf-8")
     .send(
-      `{"data":${answer.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"}${pagination}}`,
+      `{"data":${answer.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}}${pagination}}`,
     );
 }
 

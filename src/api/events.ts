@@ -11,6 +11,7 @@ import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./bod
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { found, listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
+import { marked } from "./incomplete.ts";
 import { invalid, Problem } from "./problems.ts";
 import { AGGREGATIONS_ANSWER_EXAMPLE, AGGREGATIONS_EXAMPLE, searchAnswerSchema } from "./search-answer.ts";
 import { sourceFaults, sourceSchema } from "./sources.ts";
@@ -72,11 +73,13 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       answers: {
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       handle: async ({ query }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position = positionOf({ page, per_page, after, limit });
         const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position);
-        return listPage(position, await found(position, finding));
+        const answer = listPage(position, await found(position, finding));
+        return marked(answer, store, "events", { fromMs: from, toMs: to });
       },
     }),
     endpoint({
@@ -126,10 +129,13 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { results: [EVENT_EXAMPLE], total: 1, aggregations: AGGREGATIONS_ANSWER_EXAMPLE },
         },
       },
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       handle: async ({ body }) => {
-        const { items, total, aggregations } = await store.events.search(toSearchQuery(body));
+        const query = toSearchQuery(body);
+        const { items, total, aggregations } = await store.events.search(query);
         const found = JSON.stringify(aggregations);
-        return dataText(`{"results":[${items.join(",")}],"total":${total},"aggregations":${found}}`);
+        const answer = dataText(`{"results":[${items.join(",")}],"total":${total},"aggregations":${found}}`);
+        return marked(answer, store, "events", query);
       },
     }),
     endpoint({

@@ -6,6 +6,8 @@ import {
   TooManyExports,
   type Exporter,
 } from "../exports/exporter.ts";
+import type { Store } from "../store/store.ts";
+import { marked } from "./incomplete.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuestion } from "../model/export.ts";
@@ -32,7 +34,11 @@ const EXPORT_EXAMPLE = {
 
 const idParams = z.object({ id: z.string() });
 
-export function exportEndpoints(exporter: Exporter, sources: readonly string[]): Endpoint[] {
+export function exportEndpoints(
+  exporter: Exporter,
+  store: Pick<Store, "missing">,
+  sources: readonly string[],
+): Endpoint[] {
   const find = (id: string): ExportJob => {
     const job = exporter.get(id);
     if (!job) throw new Problem("not_found", `there is no export ${id}; exports are kept for 24 hours`);
@@ -73,7 +79,8 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       headers: { 201: ["Location"] },
       handle: ({ body, key }) => {
         const job = create({ format: body.format, question: toQuestion(body), owner: key.id });
-        return data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
+        const answer = data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
+        return marked(answer, store, "events", job.question);
       },
     }),
     endpoint({
@@ -86,7 +93,11 @@ export function exportEndpoints(exporter: Exporter, sources: readonly string[]):
       params: idParams,
       answers: { 200: { about: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
       problems: ["not_found"],
-      handle: ({ params }) => data(exportView(find(params.id))),
+      handle: ({ params }) => {
+        const job = find(params.id);
+        return marked(data(exportView(job)), store, "events", job.question);
+      },
+      headers: { 200: ["X-Tocsin-Incomplete"] },
     }),
     endpoint({
       method: "DELETE",

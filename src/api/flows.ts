@@ -16,7 +16,7 @@ import {
 } from "../model/flow-question.ts";
 import { protocolName } from "../model/protocol.ts";
 import { refuseBackwards } from "../model/query.ts";
-import type { FlowStore } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { bare, endpoint, integerParameter, type Endpoint } from "./endpoint.ts";
 import {
   FLOW_EXAMPLE,
@@ -28,6 +28,7 @@ import {
   TIMESERIES_EXAMPLE,
   timeseriesSchema,
 } from "./flow-answers.ts";
+import { marked } from "./incomplete.ts";
 import { invalid } from "./problems.ts";
 
 // Who talked to whom. Answers are bare; times are milliseconds since 1970.
@@ -48,7 +49,7 @@ const POINTS_DEFAULT_MAX = 200;
 const TIME_MS_MAX = 100_000_000 * DAY_MS;
 
 export interface FlowEndpointOptions {
-  readonly flows: FlowStore;
+  readonly store: Pick<Store, "flows" | "missing">;
   /** What is known of the address now. */
   readonly hostnameOf: (address: string) => string | null;
   readonly now: () => number;
@@ -207,7 +208,9 @@ function rangeOf({ from, to, window_secs = LOOK_BACK_SECONDS_DEFAULT }: LookBack
   return { fromMs: from ?? (to ?? now) - window_secs * 1000, toMs: to };
 }
 
-export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): Endpoint[] {
+export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): Endpoint[] {
+  const { flows } = store;
+  const answered = (value: unknown, filter: FlowFilter) => marked(bare(value), store, "flows", filter);
   return [
     endpoint({
       method: "GET",
@@ -219,6 +222,7 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
         "A flow is what one exporter saw between two ends within one minute. `timestamp` is the end of that minute. " +
         "What is equal in the order goes by `timestamp` and then by `id`.",
       scopes: ["events:read"],
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       query: listQuery,
       answers: {
         200: {
@@ -231,12 +235,8 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
         const { from, to, sort, order, offset = 0, limit = LIST_LIMIT_DEFAULT, ...filters } = query;
         const filter = { ...filterOf(filters), fromMs: from, toMs: to };
         const found = await flows.list(filter, { sort, descending: order === "desc" }, offset, limit);
-        return bare({
-          total: found.total,
-          offset,
-          limit,
-          flows: found.flows.map((flow) => toAnswer(flow, hostnameOf)),
-        });
+        const page = found.flows.map((flow) => toAnswer(flow, hostnameOf));
+        return answered({ total: found.total, offset, limit, flows: page }, filter);
       },
     }),
     endpoint({
@@ -247,13 +247,17 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
       summary: "Who talks most",
       about: "The key is an address, or `<source> → <destination>` with `dim=pair`. Equal rows are ordered by key.",
       scopes: ["events:read"],
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       query: talkersQuery,
       answers: { 200: { about: "the top rows, highest first", bare: z.array(talkerSchema), example: TALKERS_EXAMPLE } },
       handle: async ({ query }) => {
         const { by, dim, limit = TALKERS_LIMIT_DEFAULT, from, to, window_secs, ...filters } = query;
         const filter = { ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) };
         const rows = await flows.topTalkers({ filter, dimension: dim, by, limit });
-        return bare(rows.map(({ key, ...sums }) => ({ key, ...sumsOf(sums) })));
+        return answered(
+          rows.map(({ key, ...sums }) => ({ key, ...sumsOf(sums) })),
+          filter,
+        );
       },
     }),
     endpoint({
@@ -264,14 +268,19 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
       summary: "What is spoken",
       about: "Protocols have the names of IANA's table; one without a name is named by its number.",
       scopes: ["events:read"],
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       query: protocolsQuery,
       answers: {
         200: { about: "protocols, most bytes first", bare: z.array(protocolSchema), example: PROTOCOLS_EXAMPLE },
       },
       handle: async ({ query }) => {
         const { from, to, window_secs, ...filters } = query;
-        const rows = await flows.protocols({ ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) });
-        return bare(rows.map(({ key, ...sums }) => ({ protocol: key, ...sumsOf(sums) })));
+        const filter = { ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) };
+        const rows = await flows.protocols(filter);
+        return answered(
+          rows.map(({ key, ...sums }) => ({ protocol: key, ...sumsOf(sums) })),
+          filter,
+        );
       },
     }),
     endpoint({
@@ -284,6 +293,7 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
         "Points lie at whole multiples of the interval; the flows of a point are those whose `timestamp` is in " +
         "[point, point + interval). Points without traffic are there, with zeros.",
       scopes: ["events:read"],
+      headers: { 200: ["X-Tocsin-Incomplete"] },
       query: timeseriesQuery,
       answers: {
         200: {
@@ -305,7 +315,7 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
         }
         const filter = { ...filterOf(filters), fromMs, toMs };
         const found = await flows.timeseries({ filter, intervalMs, split, by, limit });
-        return bare({
+        const answer = {
           from: fromMs,
           to: toMs,
           interval_secs: intervalMs / 1000,
@@ -318,7 +328,8 @@ export function flowEndpoints({ flows, hostnameOf, now }: FlowEndpointOptions): 
             packets,
             flow_count: flowCount,
           })),
-        });
+        };
+        return answered(answer, filter);
       },
     }),
   ];

@@ -33,6 +33,11 @@ export const ANSWER_HEADERS = {
   },
   "Content-Disposition": { description: "the name of the file", schema: { type: "string" } },
   "WWW-Authenticate": { description: "how to send a key", schema: { type: "string" } },
+  "X-Tocsin-Incomplete": {
+    description:
+      "only where the answer leaves something out: UTC days in its range whose file was lost or damaged, each with how many rows are missing: `2026-11-09 (848), 2026-11-10 (3)`",
+    schema: { type: "string" },
+  },
   "Retry-After": { description: "seconds to wait", schema: whole },
 } as const;
 export type HeaderName = keyof typeof ANSWER_HEADERS;

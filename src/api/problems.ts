@@ -109,6 +109,12 @@ export const metaSchema = z
   .object({
     request_id: z.string().describe("the same as in the header X-Request-Id and in the log"),
     timestamp: z.string().describe("ISO 8601, UTC"),
+    incomplete: z
+      .array(z.object({ day: z.string().describe("UTC day: 2026-11-09"), missing: z.int() }))
+      .optional()
+      .describe(
+        "only where the answer leaves something out: days in its range whose file was lost or damaged, and how many of their events are missing",
+      ),
   })
   .meta({ id: "Meta" });
 

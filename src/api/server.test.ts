@@ -308,6 +308,8 @@ describe("for those who run it", () => {
     expect((await server.call("GET", "/readyz", { key: null })).body.data).toEqual({
       status: "ready",
       detection: { status: "running", lag_seconds: expect.any(Number) },
+      storage: { status: "complete", messages: [] },
+      retention: { status: "running", messages: [] },
     });
     await server.call("POST", "/v1/events", { body: { ...submission, severity: "bad" } });
     const metrics = await server.call("GET", "/metrics", { key: null });

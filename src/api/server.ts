@@ -40,7 +40,7 @@ import { importEndpoints } from "./rules-import.ts";
 import { ruleEndpoints } from "./rules.ts";
 import { simulateEndpoints } from "./simulate.ts";
 import { streamEndpoint, Streams } from "./stream.ts";
-import { addStatus, type DetectionStatus } from "./status.ts";
+import { addStatus, type DetectionStatus, type RetentionStatus } from "./status.ts";
 
 /** How long a connection may take until a request is there. */
 export interface ConnectionLimits {
@@ -84,6 +84,7 @@ export interface ServerOptions {
   readonly channels: readonly Channel[];
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<Posts, "take">;
+  readonly retention: { readonly status: RetentionStatus };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -112,7 +113,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
-    ...exportEndpoints(exporter, sources),
+    ...exportEndpoints(exporter, store, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
@@ -120,7 +121,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources, (words) => store.searchFault(words)),
     ...importEndpoints({ rulebook, settings }),
-    ...flowEndpoints({ flows: store.flows, hostnameOf: (address) => hostnames.nameOf(address), now }),
+    ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(statusOfCollectors),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
@@ -137,7 +138,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatus(app, { store, detection: detector, openFiles, registry, now });
+  addStatus(app, { store, detection: detector, retention: options.retention, openFiles, registry, now });
   await serveDocs(app);
   return app;
 }

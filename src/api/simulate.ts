@@ -5,6 +5,7 @@ import { eventSchema } from "../model/event-schema.ts";
 import { boundSchema } from "../model/query.ts";
 import { simulatedRuleSchema } from "../model/rule-schema.ts";
 import type { Store } from "../store/store.ts";
+import { marked } from "./incomplete.ts";
 import { dataText, endpoint, type Endpoint } from "./endpoint.ts";
 import { untilHangUp } from "./hang-up.ts";
 import { KeySlots } from "./key-slots.ts";
@@ -14,7 +15,7 @@ const SIMULATIONS_PER_KEY_MAX = 1;
 const RETRY_SECONDS = 5;
 
 export interface SimulateEndpointOptions {
-  readonly store: Pick<Store, "events" | "alerts">;
+  readonly store: Pick<Store, "events" | "alerts" | "missing">;
   readonly sources: readonly string[];
   readonly now: () => number;
 }
@@ -112,7 +113,8 @@ export function simulateEndpoints({ store, sources, now }: SimulateEndpointOptio
             alerts: found.alerts,
             by_day: found.byDay,
           });
-          return dataText(`{"sample_events":[${found.sampleEvents.join(",")}],${figures.slice(1)}`);
+          const answer = dataText(`{"sample_events":[${found.sampleEvents.join(",")}],${figures.slice(1)}`);
+          return marked(answer, store, "events", range);
         }),
     }),
   ];

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import { z } from "zod";
-import type { Store } from "../store/store.ts";
+import { formatTime } from "../lib/time.ts";
+import { StoreUnavailable, type MissingDay, type Store } from "../store/store.ts";
 import { data, send } from "./endpoint.ts";
 import { errorSchema, metaSchema, Problem, PROBLEMS } from "./problems.ts";
 
@@ -17,9 +18,27 @@ const readySchema = z.object({
       status: z.enum(["running", "warming_up"]).describe("warming_up: rules are being told what they had counted"),
       lag_seconds: z.number().describe("how long the oldest event that no rule has looked at has been waiting"),
     }),
+    storage: z.object({
+      status: z.enum(["complete", "incomplete"]),
+      messages: z.array(z.string()).describe("what is missing, in words"),
+    }),
+    retention: z.object({
+      status: z.enum(["running", "paused"]).describe("paused: nothing is removed until it is confirmed"),
+      messages: z.array(z.string()).describe("what is held back, and why"),
+    }),
   }),
   meta: metaSchema,
 });
+
+const MESSAGES_MAX = 20;
+
+function retentionView({ isPaused, messages }: RetentionStatus) {
+  return { status: isPaused ? "paused" : "running", messages };
+}
+
+function missingText({ kind, day, rows }: MissingDay): string {
+  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)} are missing: the file of that day was removed, emptied or damaged`;
+}
 
 /** How far detection has come. */
 export interface DetectionStatus {
@@ -27,15 +46,23 @@ export interface DetectionStatus {
   readonly isReady: boolean;
 }
 
+/** Whether retention waits for a confirmation, and why. */
+export interface RetentionStatus {
+  readonly isPaused: boolean;
+  readonly messages: readonly string[];
+}
+
 export interface StatusOptions {
   readonly store: Store;
+  readonly retention: { readonly status: RetentionStatus };
   readonly detection: DetectionStatus;
   readonly openFiles: { readonly isExhausted: boolean };
   readonly registry: Registry;
   readonly now: () => number;
 }
 
-export function addStatus(app: FastifyInstance, { store, detection, openFiles, registry, now }: StatusOptions): void {
+export function addStatus(app: FastifyInstance, options: StatusOptions): void {
+  const { store, detection, retention, openFiles, registry, now } = options;
   app.get(
     "/healthz",
     {
@@ -77,11 +104,25 @@ export function addStatus(app: FastifyInstance, { store, detection, openFiles, r
         await store.check();
       } catch (error) {
         // The reason may name files of the machine: it belongs in the log, not in the answer.
-        throw new Problem("unavailable", "the store does not answer", { headers, cause: error });
+        const isGone = error instanceof StoreUnavailable && error.reason === "file_gone";
+        throw new Problem("unavailable", isGone ? error.message : "the store does not answer", {
+          headers,
+          cause: error,
+        });
       }
       const { lagMs, isReady } = detection;
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
-      return send(request, reply, data({ status: "ready", detection: status }), now);
+      const messages = (["events", "flows"] as const).flatMap((kind) => store.missing(kind).map(missingText));
+      const storage = {
+        status: messages.length === 0 ? "complete" : "incomplete",
+        messages: messages.slice(0, MESSAGES_MAX),
+      };
+      return send(
+        request,
+        reply,
+        data({ status: "ready", detection: status, storage, retention: retentionView(retention.status) }),
+        now,
+      );
     },
   );
   app.get(

@@ -49,6 +49,8 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   const { name, message = "", code, syscall, address, port } = chain[0] ?? {};
   const damage = chain.find((known) => known.name === "DamagedFile");
   if (damage) return refuse(damage.message);
+  const newer = chain.find((known) => known.name === "NewerFile");
+  if (newer) return refuse(newer.message);
   if (name === "DataFolderInUse" || name === "ListenFailure") return refuse(message);
   if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {

@@ -10,6 +10,7 @@ import { addParse } from "./parse.ts";
 import { addRebuild } from "./rebuild.ts";
 import { addRules } from "./rules.ts";
 import { addServe } from "./serve.ts";
+import { addStorage } from "./storage.ts";
 import { addTestEvent } from "./test-event.ts";
 import { addVersion } from "./version.ts";
 
@@ -58,6 +59,6 @@ Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the comm
     );
   // Sub-commands take over what is set above, so they are added last.
   const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addTestEvent];
-  for (const add of [...work, addRebuild, addDocs, addVersion]) add(program);
+  for (const add of [...work, addStorage, addRebuild, addDocs, addVersion]) add(program);
   return program;
 }

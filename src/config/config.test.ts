@@ -31,7 +31,7 @@ test("with nothing given, every setting has its default", () => {
     platform: "platform",
     indexPrefix: "tocsin",
     timezone: "UTC",
-    retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730 },
+    retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730, shareMax: 25 },
     plans: {
       starter: { perMinute: 60, perDay: 10_000 },
       pro: { perMinute: 300, perDay: 100_000 },
@@ -85,6 +85,7 @@ const isText = (schema: z.ZodType) => schema.safeParse("some text").success;
 
 test("every setting can be given as a variable and as a flag, in text", () => {
   const texts: Record<string, [string, unknown]> = {
+    "retention.share_max": ["40", 40],
     host: ["::1", "::1"],
     port: ["0", 0],
     data_dir: ["/srv/tocsin", "/srv/tocsin"],

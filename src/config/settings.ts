@@ -87,6 +87,12 @@ export const settingsSchema = z.strictObject({
     eventsDays: integer("days that events are kept; whole UTC days are removed", 365, 1, DAYS_MAX),
     flowsDays: integer("days that network flows are kept; whole UTC days are removed", 30, 1, DAYS_MAX),
     alertsDays: integer("days that alerts are kept after they were resolved; others stay", 730, 1, DAYS_MAX),
+    shareMax: integer(
+      "percent of all events, flows or alerts that may go at once when the limit has leapt, by a changed setting or a long stop, without `tocsin storage confirm-removal`",
+      25,
+      1,
+      100,
+    ),
   }),
   plans: z.strictObject({
     starter: z.strictObject({

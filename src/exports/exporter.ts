@@ -67,6 +67,8 @@ export interface ExporterOptions {
   readonly log: Logger;
   readonly registry: Registry;
   readonly now?: () => number;
+  /** Whether files may go because the clock says so. */
+  readonly mayExpire?: () => boolean;
 }
 
 export async function openExporter(options: ExporterOptions): Promise<Exporter> {
@@ -79,6 +81,7 @@ class QueueOfExports implements Exporter {
   readonly #store: Store;
   readonly #log: Logger;
   readonly #now: () => number;
+  readonly #mayExpire: () => boolean;
   readonly #nextId: () => string;
   readonly #finished: Counter<"format" | "outcome">;
   /** Every export there is. The store has the same, except for `#unsaved` while it refuses to write. */
@@ -91,7 +94,8 @@ class QueueOfExports implements Exporter {
   readonly #turns = new Turns();
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor({ store, log, registry, now = Date.now }: ExporterOptions) {
+  constructor({ store, log, registry, now = Date.now, mayExpire = () => true }: ExporterOptions) {
+    this.#mayExpire = mayExpire;
     this.#store = store;
     this.#log = log;
     this.#now = now;
@@ -331,6 +335,7 @@ class QueueOfExports implements Exporter {
   async #sweep(): Promise<void> {
     try {
       for (const id of this.#unsaved) this.#save(this.#jobs.get(id)!);
+      if (!this.#mayExpire()) return;
       for (const job of this.#jobs.values()) if (job.expiresAt <= this.#now()) this.#remove(job);
     } catch (error) {
       this.#log.warn({ err: error }, "expired exports not removed yet");

@@ -348,6 +348,7 @@ describe("nothing is lost, nothing is doubled", () => {
     await flows.flush();
     await rm(join(folder, "flow-windows"), { recursive: true });
     await send(port, v5([flow], { seconds: nowSeconds() }));
+    await until(flows, received(2));
     await until(flows, ({ windows }) => windows.journalFailures > 0);
     await flows.flush();
     expect(rowsOf()).toMatchObject([{ bytes: 10n }, { bytes: 10n }]);

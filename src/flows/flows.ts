@@ -9,7 +9,7 @@ import { makeRing } from "../collectors/ring.ts";
 import { DROP_REASONS, noDrops, type CollectorsStatus } from "../collectors/status.ts";
 import { endingProcess, Thread } from "../lib/thread.ts";
 import type { FlowRows } from "../model/flow.ts";
-import { hasWindows } from "./journal.ts";
+import { hasWindows, refuseNewerWindows } from "./journal.ts";
 import { NO_SUMMARIES, type RaisedEvent, type SummarySettings } from "./summary.ts";
 import type { WindowSettings } from "./windows.ts";
 import type { FlowsThreadApi, FlowsThreadData, ThreadStatus, WindowPart } from "./worker.ts";
@@ -55,6 +55,11 @@ export interface Flows {
   flush(): Promise<void>;
   /** Stops receiving, stores what is there, releases everything. What the store refuses is kept for the next start. */
   close(): Promise<void>;
+}
+
+/** Throws NewerFile where a newer version has written there: to be called before anything in the data folder is touched. */
+export function refuseNewerFlows(dataDir: string): void {
+  refuseNewerWindows(join(dataDir, JOURNAL_FOLDER));
 }
 
 /** Rejects with a ListenFailure where a port is taken. */
@@ -141,8 +146,8 @@ class FlowsPart implements Flows {
       endingProcess("the thread of the collectors"),
     );
     this.#thread = thread;
-    const { rows, trouble } = await thread.call("start");
-    if (trouble !== undefined) log.warn(trouble);
+    const { rows, troubles } = await thread.call("start");
+    for (const trouble of troubles) log.error(trouble);
     if (rows > 0) log.info({ rows }, "flow windows of the last run are taken up");
     this.#delivering = this.#deliverAll(thread);
     return thread;

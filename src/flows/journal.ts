@@ -1,7 +1,8 @@
 import { open, readdir, readFile, rename, rm, type FileHandle } from "node:fs/promises";
-import { mkdirSync, readdirSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { NewerFile } from "../lib/newer-file.ts";
 import { ADDRESS_BYTES } from "../model/flow.ts";
 import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
 
@@ -9,7 +10,13 @@ import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
 // they stand, and once the store has them all removed, or kept for as long as summaries look back. A crash loses the seconds since the last writing. Rows keep their
 // places, so what is read back goes to the store under the same batch ids as before, and the store knows what it has.
 
-const MAGIC = 0x31_4a_46_54;
+// The first four bytes: a word for the kind of file, and the version of its form as a digit.
+const MAGIC = "TFJ";
+const VERSION = 1;
+const HEADER = [...Buffer.from(`${MAGIC}${VERSION}`)] as const;
+const MAGIC_BYTES = 4;
+/** The magic and the minute. */
+const HEADER_BYTES = 8;
 const BLOCK_EXPORTERS = 1;
 const BLOCK_ROWS = 2;
 const BLOCK_CLOSED = 3;
@@ -42,6 +49,11 @@ interface StoredFile {
   readonly bytes: number;
 }
 
+interface JournalOptions {
+  readonly onTrouble?: (trouble: string) => void;
+  readonly storedBytesMax?: number;
+}
+
 export interface Recovered {
   readonly table: FlowTable;
   /** Whether it had been closed, so that parts of it may be in the store. */
@@ -54,23 +66,55 @@ export function hasWindows(folder: string): boolean {
   return readdirSync(folder).some((name) => name.endsWith(SUFFIX));
 }
 
+/** The version of a window's form; undefined where the bytes are not the beginning of such a file. */
+function versionOf(start: Uint8Array): number | undefined {
+  const [, digit] =
+    new RegExp(`^${MAGIC}([1-9])`).exec(Buffer.from(start.subarray(0, MAGIC_BYTES)).toString("latin1")) ?? [];
+  return digit === undefined ? undefined : Number(digit);
+}
+
+/** Throws NewerFile where a newer version has left windows, before anything in the folder is touched. */
+export function refuseNewerWindows(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder).filter((name) => name.endsWith(SUFFIX) || name.endsWith(STORED_SUFFIX))) {
+    const path = join(folder, name);
+    const start = new Uint8Array(MAGIC_BYTES);
+    const file = openSync(path, "r");
+    try {
+      readSync(file, start, 0, MAGIC_BYTES, 0);
+    } finally {
+      closeSync(file);
+    }
+    refuseNewer(path, start);
+  }
+}
+
+function refuseNewer(path: string, start: Uint8Array): void {
+  const version = versionOf(start);
+  if (version !== undefined && version > VERSION) throw new NewerFile(path, version, VERSION);
+}
+
 export class WindowJournal {
   readonly #folder: string;
+  readonly #onTrouble: (trouble: string) => void;
   readonly #files = new Map<FlowTable, OpenFile>();
   /** Oldest minute first. */
   readonly #stored: StoredFile[] = [];
 
   readonly #storedBytesMax: number;
 
-  constructor(folder: string, storedBytesMax = STORED_BYTES_MAX) {
+  /** `onTrouble` hears of files that were lost or cannot be read. */
+  constructor(folder: string, { onTrouble, storedBytesMax }: JournalOptions = {}) {
     this.#folder = folder;
-    this.#storedBytesMax = storedBytesMax;
+    this.#onTrouble = onTrouble ?? (() => undefined);
+    this.#storedBytesMax = storedBytesMax ?? STORED_BYTES_MAX;
     mkdirSync(folder, { recursive: true });
   }
 
   /** Makes what has changed in the table durable. What rejects is written with what changes next. */
   async write(table: FlowTable, closed: boolean): Promise<void> {
-    const file = this.#files.get(table) ?? (await this.#create(table));
+    if (!this.#hasFile(table)) await this.#begin(table);
+    const file = this.#files.get(table)!;
     const blocks: Uint8Array[] = [];
     const exporters = table.exporters.size;
     if (exporters > file.exporters) blocks.push(...block(BLOCK_EXPORTERS, encodeExporters(table)));
@@ -80,7 +124,7 @@ export class WindowJournal {
     }
     if (closed) blocks.push(...block(BLOCK_CLOSED, new Uint8Array(new Uint32Array([table.count]).buffer)));
     if (blocks.length === 0) return;
-    if (file.bytes === 0) blocks.unshift(new Uint8Array(new Uint32Array([MAGIC, table.minute]).buffer));
+    if (file.bytes === 0) blocks.unshift(headerOf(table));
     try {
       await append(file, blocks);
       file.exporters = exporters;
@@ -147,11 +191,21 @@ export class WindowJournal {
     this.#files.clear();
   }
 
-  /** What was not stored when the service last stopped, oldest first. A file without anything to read is removed. */
+  /**
+   * What was not stored when the service last stopped, oldest first. A file that was begun and holds no row yet is removed;
+   * one that is something else is kept under another name.
+   */
   async *recover(): AsyncGenerator<Recovered> {
     for (const name of await this.#names(SUFFIX)) {
       const path = join(this.#folder, name);
-      const read = readTable(name.slice(0, -SUFFIX.length), await readFile(path));
+      const content = await readFile(path);
+      refuseNewer(path, content);
+      const read = readTable(name.slice(0, -SUFFIX.length), content);
+      if (!read && content.length >= HEADER_BYTES) {
+        await rename(path, `${path}.${Date.now()}.damaged`);
+        this.#onTrouble(`${path} cannot be read and was kept under another name: the flows of its minute are missing`);
+        continue;
+      }
       if (read && read.table.count > 0) {
         const handle = await open(path, "a");
         const exporters = read.table.exporters.size;
@@ -163,11 +217,25 @@ export class WindowJournal {
     }
   }
 
-  async #create(table: FlowTable): Promise<OpenFile> {
-    const handle = await open(this.#pathOf(table.id), "a");
-    const file = { handle, exporters: 0, bytes: 0, isTorn: false };
-    this.#files.set(table, file);
-    return file;
+  /** Whether the table's file is open and still where the next start looks for it. */
+  #hasFile(table: FlowTable): boolean {
+    const file = this.#files.get(table);
+    if (!file) return false;
+    const opened = fstatSync(file.handle.fd);
+    const there = statSync(this.#pathOf(table.id), { throwIfNoEntry: false });
+    return there?.ino === opened.ino && there.dev === opened.dev;
+  }
+
+  /** Makes the table's file. Where it had one that was removed or replaced, every row is written again. */
+  async #begin(table: FlowTable): Promise<void> {
+    const path = this.#pathOf(table.id);
+    const file = this.#files.get(table);
+    if (file) {
+      await file.handle.close();
+      this.#onTrouble(`${path} was removed or replaced while the service was running; its rows are written again`);
+      table.giveBack(Int32Array.from({ length: table.count }, (_, row) => row));
+    }
+    this.#files.set(table, await create(path));
   }
 
   async #names(suffix: string): Promise<string[]> {
@@ -177,6 +245,18 @@ export class WindowJournal {
   #pathOf(id: string, suffix = SUFFIX): string {
     return join(this.#folder, id + suffix);
   }
+}
+
+async function create(path: string): Promise<OpenFile> {
+  await rm(path, { force: true });
+  return { handle: await open(path, "a"), exporters: 0, bytes: 0, isTorn: false };
+}
+
+function headerOf({ minute }: FlowTable): Uint8Array {
+  const header = new Uint8Array(HEADER_BYTES);
+  header.set(HEADER);
+  new DataView(header.buffer).setUint32(MAGIC_BYTES, minute, true);
+  return header;
 }
 
 /** All of it, or nothing that counts: what stands behind half a block would never be read. */
@@ -230,12 +310,11 @@ function encodeRows(table: FlowTable, rows: Int32Array): Uint8Array {
 function readTable(id: string, file: Buffer): (Recovered & { bytes: number }) | undefined {
   // Aligned and of its own, so that words can be looked at as words.
   const bytes = new Uint8Array(file);
-  if (bytes.length < 8) return undefined;
-  const [magic, minute] = new Uint32Array(bytes.buffer, 0, 2);
-  if (magic !== MAGIC) return undefined;
+  if (bytes.length < HEADER_BYTES || versionOf(bytes) !== VERSION) return undefined;
+  const minute = new Uint32Array(bytes.buffer, MAGIC_BYTES, 1)[0];
   const table = new FlowTable(id, minute!);
   let closed = false;
-  let at = 8;
+  let at = HEADER_BYTES;
   while (bytes.length - at >= BLOCK_HEADER_BYTES) {
     const [kind, length, checksum] = new Uint32Array(bytes.buffer, at, 3);
     const start = at + BLOCK_HEADER_BYTES;

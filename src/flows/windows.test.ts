@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, copyFile, mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { NewerFile } from "../lib/newer-file.ts";
 import type { FullDiskOutcome } from "./full-disk.fixture.ts";
-import { WindowJournal } from "./journal.ts";
+import { refuseNewerWindows, WindowJournal } from "./journal.ts";
 import type { FlowTable } from "./table.ts";
 import { batchOf, MINUTE, openWindows as open, T0, type FlowRecord as Record } from "./windows.fixture.ts";
 
@@ -211,6 +212,48 @@ describe("the journal", () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
+  test("writes every row again when its file was removed or replaced meanwhile, and says so", async () => {
+    for (const harm of [
+      (path: string) => rm(path),
+      (path: string) => rename(path, `${path}.away`),
+      async (path: string) => {
+        await copyFile(path, `${path}.copy`);
+        await rename(`${path}.copy`, path);
+      },
+    ]) {
+      await rm(folder, { recursive: true });
+      const { windows } = open();
+      const troubles: string[] = [];
+      const journal = new WindowJournal(folder, { onTrouble: (trouble) => troubles.push(trouble) });
+      windows.add(batchOf(many.slice(0, 500)), T0);
+      const [table] = windows.tables();
+      await journal.write(table!, false);
+      const path = join(folder, (await readdir(folder))[0]!);
+      await harm(path);
+      windows.add(batchOf(many.slice(400, 600)), T0);
+      await journal.write(table!, true);
+      await journal.close();
+      expect(troubles).toEqual([expect.stringContaining(path)]);
+      expect(rowsOf((await recover())[0]!.table)).toEqual(rowsOf(table!));
+    }
+  });
+
+  test("keeps a file that is none of its own under another name, and says so", async () => {
+    await writeFile(join(folder, "a.window"), new Uint8Array(100).fill(9));
+    const troubles: string[] = [];
+    const journal = new WindowJournal(folder, { onTrouble: (trouble) => troubles.push(trouble) });
+    for await (const one of journal.recover()) throw new Error(`found ${one.table.id}`);
+    expect(troubles).toEqual([expect.stringContaining("a.window")]);
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^a\.window\.\d+\.damaged$/)]);
+  });
+
+  test("of a newer version is refused in words, and left as it is", async () => {
+    await writeFile(join(folder, "a.window"), "TFJ2 what a newer version makes of it");
+    expect(() => refuseNewerWindows(folder)).toThrow(/newer version of Tocsin.*schema version is 2.*up to 1/s);
+    await expect(recover()).rejects.toThrow(NewerFile);
+    expect(await readFile(join(folder, "a.window"), "utf8")).toMatch(/^TFJ2 what/);
+  });
+
   test("believes nothing that was written otherwise than it stands there", async () => {
     const { windows } = open();
     const journal = new WindowJournal(folder);
@@ -284,7 +327,7 @@ describe("the journal", () => {
     expect((await stored()).map(({ minute }) => minute)).toEqual([tables[1]!.minute, tables[2]!.minute]);
     await journal.removeStored(Infinity);
     expect(await readdir(folder)).toEqual([]);
-    const small = new WindowJournal(folder, 25_000);
+    const small = new WindowJournal(folder, { storedBytesMax: 25_000 });
     const [, second, third] = await storeAll(small);
     await small.removeStored(0);
     expect((await stored()).map(({ minute }) => minute)).toEqual([second!.minute, third!.minute]);

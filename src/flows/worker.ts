@@ -54,7 +54,7 @@ const TROUBLES_MAX = 100;
 
 const data = workerData as FlowsThreadData;
 const ring = new RingReader(data.ring);
-const journal = new WindowJournal(data.journalFolder);
+const journal = new WindowJournal(data.journalFolder, { onTrouble: note });
 const decoder = new Decoder({
   clockSkewMaxMs: data.clockSkewMaxMs,
   take: (batch) => windows.add(batch, Date.now()),
@@ -96,10 +96,14 @@ let ticks = 0;
 /** The journal is written by one at a time. */
 function inOrder(work: () => Promise<void>): Promise<void> {
   return journalTurns.take(work).catch((error: unknown) => {
-    journalFailures++;
-    const trouble = `the journal of flow windows: ${(error as Error).message}`;
-    if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
+    note((error as Error).message);
   });
+}
+
+function note(what: string): void {
+  journalFailures++;
+  const trouble = `the journal of flow windows: ${what}`;
+  if (troubles.length < TROUBLES_MAX && !troubles.includes(trouble)) troubles.push(trouble);
 }
 
 /** A closed window may be given away once it is written: only then has it the same parts after a crash. */
@@ -169,9 +173,10 @@ async function flush(): Promise<void> {
 }
 
 const api = {
-  /** Takes up what the last run left; gives how many rows that are, and what is wrong with the file of templates. */
-  async start(): Promise<{ rows: number; trouble: string | undefined }> {
+  /** Takes up what the last run left; gives how many rows that are, and what could not be read. */
+  async start(): Promise<{ rows: number; troubles: readonly string[] }> {
     const trouble = await templates.load();
+    if (trouble !== undefined) troubles.push(trouble);
     let rows = 0;
     for await (const table of journal.recoverStored()) summaries?.restore(table, Date.now());
     await journal.removeStored(summaries?.oldestMinute ?? Infinity);
@@ -182,7 +187,7 @@ const api = {
       else await inOrder(() => settle(table));
     }
     setInterval(tick, TICK_MS);
-    return { rows, trouble };
+    return { rows, troubles: troubles.splice(0) };
   },
   /** Called when something came into the ring while nothing was being read. */
   drain(): Promise<void> {

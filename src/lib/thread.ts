@@ -5,6 +5,8 @@ import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
 type Api = { [method: string]: (...args: never[]) => unknown };
 type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
 type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
+/** What a thread is told that is to end by itself. */
+const LEAVE = "leave";
 /** What a thread says once its code is loaded: a call of nobody. */
 const LOADED = { call: -1 } satisfies Answer;
 type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
@@ -81,6 +83,17 @@ export class Thread<T extends Api> {
     });
   }
 
+  /**
+   * Has the thread end by itself, as soon as it has nothing more to do. An engine in native code that was used a moment ago
+   * may abort the whole process when its thread is terminated.
+   */
+  async leave(): Promise<void> {
+    if (this.#dead) return this.#gone;
+    this.#dead = new Error("the thread has been ended");
+    this.#worker.postMessage(LEAVE);
+    await this.#gone;
+  }
+
   /** Ends the thread. What it is doing should have been awaited before. */
   async end(): Promise<void> {
     this.#dead ??= new Error("the thread has been ended");
@@ -95,7 +108,9 @@ export class Thread<T extends Api> {
 export function serveThread(api: Api): void {
   const port = parentPort!;
   const reply = (answer: Answer) => port.postMessage(answer);
-  port.on("message", ({ call, method, args }: Call) => {
+  port.on("message", (message: Call | typeof LEAVE) => {
+    if (message === LEAVE) return port.close();
+    const { call, method, args } = message;
     try {
       const value = api[method]!(...(args as never[]));
       if (value instanceof Promise) {

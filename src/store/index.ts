@@ -1,5 +1,8 @@
 import { Keys } from "./embedded/keys.ts";
-import type { KeyStore } from "./store.ts";
+import type { Layout } from "./embedded/layout.ts";
+import { lockDataFolder } from "./embedded/lock.ts";
+import { State } from "./embedded/state.ts";
+import type { KeyStore, MissingDay } from "./store.ts";
 
 // The stores there are.
 
@@ -12,4 +15,35 @@ export { readPlatformWord } from "./embedded/platform-word.ts";
 /** The keys alone, for the command line: beside a running server or without one. */
 export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
   return new Keys(dataDir);
+}
+
+/** What the command line asks and decides about losses and retention. */
+export function openStorageNotes(layout: Layout) {
+  const state = new State(layout);
+  return {
+    missing: (): MissingDay[] =>
+      state
+        .days()
+        .filter(({ missing, removedAt }) => missing > 0 && removedAt === null)
+        .map(({ kind, day, missing }) => ({ kind, day, rows: missing })),
+    get heldAt(): number | null {
+      return state.retention.heldAt;
+    },
+    /** Beside a running server or without one. Null where retention holds nothing back, else the clock that was confirmed. */
+    confirm: (): number | null => {
+      const { heldAt } = state.retention;
+      if (heldAt !== null) state.saveRetention({ confirmedAt: heldAt });
+      return heldAt;
+    },
+    /** A running server would write its own counts over it: it must be stopped. */
+    acceptLosses: (): number => {
+      const lock = lockDataFolder(layout.dataDir);
+      try {
+        return state.acceptLosses();
+      } finally {
+        lock.close();
+      }
+    },
+    close: () => state.close(),
+  };
 }

@@ -27,7 +27,7 @@ export type * from "./notification-store.ts";
 
 /** The store cannot take or answer this now: try again later. `reason` is a word for metrics. */
 export class StoreUnavailable extends Error {
-  readonly reason: "queue_full" | "disk_full" | "failed" | "closed";
+  readonly reason: "queue_full" | "disk_full" | "file_gone" | "failed" | "closed";
   readonly retryAfterSeconds: number;
   constructor(reason: StoreUnavailable["reason"], message: string, retryAfterSeconds = 1, options?: ErrorOptions) {
     super(message, options);
@@ -402,6 +402,34 @@ export interface Searchable {
   readonly eventId: string | undefined;
 }
 
+export type RetentionKind = "events" | "flows" | "alerts";
+
+/** What retention must know from one start to the next. */
+export interface RetentionNotes {
+  /** The clock at the last run that trusted it. */
+  readonly ranAt: number | null;
+  /** The clock at the last run that held something back. */
+  readonly heldAt: number | null;
+  /** The clock that a person has confirmed. */
+  readonly confirmedAt: number | null;
+  /** Up to which time the last run removed. */
+  readonly before: Readonly<Record<RetentionKind, number | null>>;
+}
+
+export interface RetentionStore {
+  readonly notes: RetentionNotes;
+  save(notes: Partial<RetentionNotes>): void;
+  /** How much lies before this time and would go, of how much in all. */
+  due(kind: RetentionKind, beforeMs: number): Promise<{ readonly rows: number; readonly total: number }>;
+}
+
+/** A day that has held more rows than are there now. */
+export interface MissingDay {
+  readonly kind: "events" | "flows";
+  readonly day: number;
+  readonly rows: number;
+}
+
 export interface Store {
   readonly events: EventStore;
   readonly alerts: AlertStore;
@@ -413,6 +441,7 @@ export interface Store {
   readonly keys: KeyStore;
   readonly exports: ExportStore;
   readonly reputations: ReputationStore;
+  readonly retention: RetentionStore;
   /** Why words cannot be searched for, in events or in alerts; a list that is asked for them refuses on `search`. */
   searchFault(words: string): string | undefined;
   /** What is at hand, ready to be searched: made once, for however many searches. */
@@ -423,6 +452,8 @@ export interface Store {
   };
   /** Whether a search finds what is at hand: it finds what a list would. Refuses on `search` as a list does. */
   searchIn(words: string): (what: Searchable) => boolean;
+  /** Days in this range of which rows are missing that were stored: an answer over it leaves them out. */
+  missing(kind: MissingDay["kind"], range?: TimeRange): readonly MissingDay[];
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes what is accepted, then releases everything. */

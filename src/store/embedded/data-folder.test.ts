@@ -182,7 +182,7 @@ describe("the data folder", () => {
     await store.events.append(ofSource("old_talk"));
     await close(store);
     const state = new DatabaseSync(stateFile(dataDir));
-    state.exec("DROP TABLE words");
+    state.exec("DROP TABLE words; DROP TABLE days; PRAGMA user_version = 0");
     state.close();
     await expect(openAs(dataDir, "new")).rejects.toThrow(/platform word is old, not new/);
     await openAs(dataDir, "old");
@@ -223,7 +223,7 @@ describe("the data folder", () => {
     const [first] = await store.events.append(drafts(3));
     await close(store);
     const day = new DatabaseSync(dayFile({ dataDir, indexPrefix: "tocsin" }, startOfDay(Date.now())));
-    day.exec("DROP TABLE amendments");
+    day.exec("DROP TABLE amendments; PRAGMA user_version = 0");
     day.close();
     store = await open(dataDir);
     expect(await store.events.get(first!.id)).toBe(first!.text);

@@ -10,6 +10,8 @@ import { readPosition } from "./cases/rules.ts";
 import { CommitNews } from "./commit-news.ts";
 import { readEventId } from "./event-id.ts";
 import { EmbeddedEvents } from "./events.ts";
+import { goneAmong } from "./file-identity.ts";
+import { FileWatch } from "./file-watch.ts";
 import { Flows } from "./flows/flows.ts";
 import { Journal } from "./journal/journal.ts";
 import { removeEmptyLogs } from "./journal/day-file.ts";
@@ -24,7 +26,9 @@ import {
   otherPrefixes,
   type Layout,
 } from "./layout.ts";
-import { lockDataFolder } from "./lock.ts";
+import { lockDataFolder, type Lock } from "./lock.ts";
+import { refuseNewerFiles } from "./newer.ts";
+import { Manifest } from "./manifest.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { Room } from "./room.ts";
 import { State, type Used } from "./state.ts";
@@ -42,6 +46,8 @@ export interface EmbeddedOptions {
   readonly now?: () => number;
   readonly tailRowsMax?: number;
   readonly restMs?: number;
+  /** How often files are looked at that nobody writes to; tests do not wait. */
+  readonly watchMs?: number;
 }
 
 const DROPPED =
@@ -52,23 +58,22 @@ interface Parts {
   readonly columns: Thread<ColumnsApi>;
   readonly news: CommitNews;
   readonly state: State;
+  readonly manifest: Manifest;
   /** Why the columns were dropped at the start, if they were. */
   readonly dropped: string | undefined;
 }
 
 export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   const { dataDir, log } = options;
-  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
   const opened = new Opened();
   try {
-    const lock = lockDataFolder(dataDir);
-    opened.add(() => lock.close());
+    const { lock, flows } = await takeFolder(options, opened);
     const parts = await openParts(options, opened);
-    const { journal, columns, news, state } = parts;
-    const { platform, indexPrefix, restMs, registry, now = Date.now } = options;
+    const { journal, columns, news, state, manifest } = parts;
+    const { platform, indexPrefix, registry, now = Date.now } = options;
     const word = new PlatformWord(state, platform);
     const room = new Room(dataDir, () => journal.lastId, now);
-    const events = new EmbeddedEvents({ journal, columns, news, state, word, room });
+    const events = new EmbeddedEvents({ journal, columns, news, state, manifest, word, room });
     await word.agree(dataDir, events);
     const lost = journal.lastId === null ? [] : lostFiles(dataDir);
     for (const path of lost) log.warn({ path }, LOST);
@@ -76,8 +81,19 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => keys.close());
     const cases = await Cases.open({ dataDir, registry, now });
     opened.add(() => cases.close());
-    const flows = await Flows.open({ dataDir, indexPrefix, restMs, log, now });
-    opened.add(() => flows.close());
+    await flows.open(manifest);
+    const watch = new FileWatch({
+      look: async () => [
+        ...goneAmong([lock.identity]),
+        ...keys.goneFiles,
+        ...state.goneFiles,
+        ...(await Promise.all([journal.goneFiles(), cases.goneFiles(), flows.goneFiles()])).flat(),
+      ],
+      registry,
+      log,
+      everyMs: options.watchMs,
+    });
+    opened.add(() => watch.close());
     const others = otherPrefixes({ dataDir, indexPrefix });
     if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
     let { dropped } = parts;
@@ -114,11 +130,20 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       keys,
       exports: exportStore(dataDir, state, columns),
       reputations: state.reputations,
+      retention: {
+        get notes() {
+          return state.retention;
+        },
+        save: (notes) => state.saveRetention(notes),
+        due: (kind, beforeMs) =>
+          kind === "alerts" ? cases.dueAlerts(beforeMs) : Promise.resolve(manifest.rowsBefore(kind, beforeMs)),
+      },
+      missing: (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       searchFault,
       searchable,
       searchIn,
       check: async () => {
-        await Promise.all([journal.check(), cases.check(), flows.check(), room.check()]);
+        await Promise.all([journal.check(), cases.check(), flows.check(), room.check(), watch.check()]);
         const { moveFailure } = await status();
         if (moveFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${moveFailure}`);
       },
@@ -128,6 +153,21 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     await opened.abandon(log);
     throw error;
   }
+}
+
+/** Locks the folder and makes sure that no newer version has written there. Until then nothing in it is changed. */
+async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ lock: Lock; flows: Flows }> {
+  const { dataDir, indexPrefix, restMs, log, now = Date.now } = options;
+  makeFolder(dataDir);
+  const lock = lockDataFolder(dataDir);
+  opened.add(() => lock.close());
+  refuseNewerFiles(dataDir);
+  const flows = new Flows({ dataDir, indexPrefix, restMs, log, now });
+  opened.add(() => flows.close());
+  await flows.refuseNewer();
+  lock.sign();
+  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
+  return { lock, flows };
 }
 
 /** What has been opened so far, and how it is closed: a store that does not open leaves nothing behind that keeps the process. */
@@ -170,8 +210,10 @@ const OTHER_PREFIXES =
 async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Parts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, restMs, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
-  const state = new State(dataDir);
+  const state = new State(layout);
   opened.add(() => state.close());
+  const manifest = new Manifest({ state, registry, log, now });
+  opened.add(() => manifest.close());
   const columns = new Thread<ColumnsApi>(
     new URL("./columns/worker.ts", import.meta.url),
     { ...layout, platform, tailRowsMax, restMs } satisfies ColumnsData,
@@ -189,14 +231,20 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Part
     registry,
     now,
     used: usedSoFar(state, dataDir),
-    onCommit: (day, events) => news.add(day, events),
+    onCommit: (day, events) => {
+      manifest.added("events", day, events.length);
+      news.add(day, events);
+    },
     onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
   });
   opened.add(() => journal.close());
-  const { dropped } = await columns.call("open", journal.dayEnds);
+  manifest.settle("events", new Map(journal.dayEnds.map(({ day, rows }) => [day, rows])));
+  const { dropped, lost } = await columns.call("open", journal.dayEnds);
+  // The columns do not know prefixes: what they have of another one is not lost.
+  if (otherPrefixes(layout).length === 0) for (const [day, rows] of lost) manifest.noteLoss("events", day, rows);
   isOpen = true;
   if (dropped) log.warn({ reason: dropped }, DROPPED);
-  return { journal, columns, news, state, dropped };
+  return { journal, columns, news, state, manifest, dropped };
 }
 
 /** Numbers also go on above what detection has looked at: it would take new events for some that it has seen. */
@@ -233,11 +281,9 @@ export async function rebuildColumns(
   options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
 ): Promise<number> {
   const { dataDir, log, onProgress } = options;
-  makeFolder(eventsFolder(dataDir));
   const opened = new Opened();
   try {
-    const lock = lockDataFolder(dataDir);
-    opened.add(() => lock.close());
+    await takeFolder(options, opened);
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
     const { journal, columns } = await openParts(options, opened);
     const total = journal.count();

@@ -27,6 +27,7 @@ import { newestFirst, type ListPlace } from "./journal/list-place.ts";
 import type { Span } from "./journal/reader.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
+import type { Manifest } from "./manifest.ts";
 import type { State } from "./state.ts";
 import { asStoreError } from "./failure.ts";
 import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "./text-search.ts";
@@ -45,6 +46,7 @@ export interface EventParts {
   readonly columns: Thread<ColumnsApi>;
   readonly news: CommitNews;
   readonly state: State;
+  readonly manifest: Manifest;
   readonly word: PlatformWord;
   readonly room: Room;
 }
@@ -54,15 +56,17 @@ export class EmbeddedEvents implements EventStore {
   readonly #columns: Thread<ColumnsApi>;
   readonly #news: CommitNews;
   readonly #state: State;
+  readonly #manifest: Manifest;
   readonly #word: PlatformWord;
   readonly #room: Room;
   #projections = 0;
 
-  constructor({ journal, columns, news, state, word, room }: EventParts) {
+  constructor({ journal, columns, news, state, manifest, word, room }: EventParts) {
     this.#journal = journal;
     this.#columns = columns;
     this.#news = news;
     this.#state = state;
+    this.#manifest = manifest;
     this.#word = word;
     this.#room = room;
   }
@@ -259,6 +263,7 @@ export class EmbeddedEvents implements EventStore {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
     if (old.length > 0) this.#state.used = this.#journal.used;
+    this.#manifest.removing("events", ms);
     this.#news.tell();
     for (const day of old) {
       await this.#columns.call("removeDay", day);

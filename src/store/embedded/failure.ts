@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { ThreadError } from "../../lib/thread.ts";
 import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store.ts";
+import { isFileGone } from "./file-identity.ts";
 
 /** What a thread of the store could not do, as the store's callers know it; `path` is the file where it works on one alone. */
 export function asStoreError(error: unknown, path?: string): unknown {
@@ -10,6 +11,7 @@ export function asStoreError(error: unknown, path?: string): unknown {
   if (error.name === "RuleConflict") return new RuleConflict(kind as RuleConflict["kind"], error.message);
   if (error.name === "StoreUnavailable")
     return new StoreUnavailable(reason as StoreUnavailable["reason"], error.message);
+  if (isFileGone(error)) return fileGone(error);
   if (isStorageFailure(error)) return noRoom(error);
   const cause = path === undefined ? error : ofFile(path, error);
   return new StoreUnavailable("failed", "the question could not be answered", 5, { cause });
@@ -17,6 +19,7 @@ export function asStoreError(error: unknown, path?: string): unknown {
 
 /** Why events could not be written. */
 export function notStored(error: unknown): StoreUnavailable {
+  if (isFileGone(error)) return fileGone(error);
   if (isStorageFailure(error)) return noRoom(error);
   return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
 }
@@ -25,11 +28,19 @@ export function noRoom(cause: unknown): StoreUnavailable {
   return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause });
 }
 
-/** Writes, and says of a disk without room what the store's callers know. */
+const FILE_GONE_RETRY_SECONDS = 30;
+
+export function fileGone(cause: unknown): StoreUnavailable {
+  const message = "a file of the data folder was removed or replaced while the service was running; its log names it";
+  return new StoreUnavailable("file_gone", message, FILE_GONE_RETRY_SECONDS, { cause });
+}
+
+/** Writes, and says of a disk without room, or of a file that is gone, what the store's callers know. */
 export function writing<Value>(write: () => Value): Value {
   try {
     return write();
   } catch (error) {
+    if (isFileGone(error)) throw fileGone(error);
     throw isStorageFailure(error) ? noRoom(error) : error;
   }
 }

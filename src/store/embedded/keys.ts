@@ -2,18 +2,22 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store.ts";
 import { writing } from "./failure.ts";
+import { SqliteIdentity, type GoneFile } from "./file-identity.ts";
 import { keysFile } from "./layout.ts";
+import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
 
-const SCHEMA = `
+export const KEYS_MIGRATIONS: Migrations = [
+  `
 CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
   expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS previous_secrets(key_id TEXT NOT NULL, hash BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY(key_id, hash)) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL,
-  minute_ends_at INTEGER NOT NULL DEFAULT 0, minute_count INTEGER NOT NULL DEFAULT 0) STRICT;
-`;
-/** Columns of `usage` that a file from an older version lacks. */
-const NEWER_COLUMNS = ["minute_ends_at", "minute_count"];
+CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
+`,
+  `ALTER TABLE usage ADD COLUMN minute_ends_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage ADD COLUMN minute_count INTEGER NOT NULL DEFAULT 0;
+`,
+];
 
 interface KeyRow {
   id: string;
@@ -36,6 +40,7 @@ interface KeyRow {
 export class Keys implements KeyStore {
   readonly wereLost: boolean;
   readonly #db: DatabaseSync;
+  readonly #identity: SqliteIdentity;
   readonly #version: StatementSync;
   readonly #select: StatementSync;
   readonly #selectPrevious: StatementSync;
@@ -45,25 +50,13 @@ export class Keys implements KeyStore {
 
   constructor(dataDir: string, { wereLost = false } = {}) {
     this.wereLost = wereLost;
-    this.#db = openWhole(keysFile(dataDir), SCHEMA);
-    this.#addNewerColumns();
+    this.#db = openWhole(keysFile(dataDir), KEYS_MIGRATIONS);
+    this.#identity = new SqliteIdentity(keysFile(dataDir));
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
     this.#selectPrevious = this.#db.prepare(
       "SELECT hash, until FROM previous_secrets WHERE key_id = ? ORDER BY until, hash",
     );
-  }
-
-  /** In a transaction: the command line and the server may both find the columns missing. */
-  #addNewerColumns(): void {
-    const missing = () => {
-      const columns = this.#db.prepare("SELECT name FROM pragma_table_info('usage')").all() as { name: string }[];
-      return NEWER_COLUMNS.filter((newer) => columns.every(({ name }) => name !== newer));
-    };
-    if (missing().length === 0) return;
-    this.#together(() => {
-      for (const name of missing()) this.#db.exec(`ALTER TABLE usage ADD COLUMN ${name} INTEGER NOT NULL DEFAULT 0`);
-    });
   }
 
   find(id: string): ApiKey | undefined {
@@ -142,15 +135,22 @@ export class Keys implements KeyStore {
 
   /** All of it or nothing. */
   #together<Value>(work: () => Value): Value {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const value = work();
-      this.#db.exec("COMMIT");
-      return value;
-    } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    return this.#identity.during(() => {
+      this.#db.exec("BEGIN IMMEDIATE");
+      try {
+        const value = work();
+        this.#db.exec("COMMIT");
+        return value;
+      } catch (error) {
+        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  get goneFiles(): GoneFile[] {
+    return this.#identity.faults;
   }
 
   #toKey(row: KeyRow): ApiKey {

@@ -46,10 +46,20 @@ export function listFlowDays({ dataDir, indexPrefix }: Layout): number[] {
   return daysOfFiles(flowsFolder(dataDir), `${indexPrefix}-flows-`, ".duckdb");
 }
 
+/** By its name: the file of a day of events, under whichever prefix. */
+export function isDayFile(name: string): boolean {
+  return /-events-\d{4}\.\d\d\.\d\d\.db$/.test(name);
+}
+
+/** By its name: the file of a day of flows, under whichever prefix. */
+export function isFlowUnitFile(name: string): boolean {
+  return /-flows-\d{4}\.\d\d\.\d\d\.duckdb$/.test(name);
+}
+
 /** Whether the folder has a file of events, under whichever prefix. */
 function hasEvents(dataDir: string): boolean {
   const folder = eventsFolder(dataDir);
-  return existsSync(folder) && readdirSync(folder).some((name) => /-events-\d{4}\.\d\d\.\d\d\.db$/.test(name));
+  return existsSync(folder) && readdirSync(folder).some(isDayFile);
 }
 
 /** An empty file is what a full disk, or a wrong hand, leaves of one. */
@@ -65,7 +75,7 @@ export function areKeysLost(dataDir: string): boolean {
 /** Prefixes other than this one that files of the folder begin with: these are kept, and nobody sees what is in them. */
 export function otherPrefixes({ dataDir, indexPrefix }: Layout): string[] {
   const found = new Set<string>();
-  for (const folder of [eventsFolder(dataDir), flowsFolder(dataDir)]) {
+  for (const folder of [eventsFolder(dataDir), flowsFolder(dataDir)].filter((path) => existsSync(path))) {
     for (const name of readdirSync(folder)) {
       const prefix = /^(.+)-(?:events|flows)-\d{4}\.\d\d\.\d\d\.(?:db|duckdb)$/.exec(name)?.[1];
       if (prefix !== undefined && prefix !== indexPrefix) found.add(prefix);

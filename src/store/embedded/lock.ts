@@ -1,6 +1,7 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { ofFile } from "./failure.ts";
+import { FileIdentity } from "./file-identity.ts";
 import { lockFile } from "./layout.ts";
 
 export class DataFolderInUse extends Error {
@@ -12,12 +13,21 @@ export class DataFolderInUse extends Error {
   }
 }
 
+export interface Lock {
+  readonly identity: FileIdentity;
+  /** Says who holds it. Apart from the locking: a folder that turns out to be of a newer version is left as it was. */
+  sign(): void;
+  close(): void;
+}
+
 /**
  * Holds the data folder until closed. The lock is the operating system's, taken through SQLite: it goes with the
  * process, however that ends, and leaves no stale file to clean up.
  */
-export function lockDataFolder(dataDir: string): { close(): void } {
+export function lockDataFolder(dataDir: string): Lock {
   const path = lockFile(dataDir);
+  const isNew = !existsSync(path);
+  let isSigned = false;
   const db = new DatabaseSync(path);
   try {
     db.exec("PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
@@ -27,11 +37,16 @@ export function lockDataFolder(dataDir: string): { close(): void } {
       throw new DataFolderInUse(dataDir, holderOf(path));
     throw ofFile(path, error);
   }
-  writeFileSync(`${path}.holder`, String(process.pid));
   return {
+    identity: new FileIdentity(path),
+    sign: () => {
+      writeFileSync(`${path}.holder`, String(process.pid));
+      isSigned = true;
+    },
     close: () => {
       db.exec("ROLLBACK");
       db.close();
+      if (isNew && !isSigned) rmSync(path, { force: true });
     },
   };
 }

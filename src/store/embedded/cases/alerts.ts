@@ -25,7 +25,7 @@ import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
 // Alerts in their file: what is asked by a column stands in narrow rows, which are read whole at the start; the rest of an
 // alert is a document beside them.
 
-const SCHEMA = `
+export const ALERT_SCHEMA = `
 CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, change INTEGER NOT NULL,
   rule_id TEXT NOT NULL, fold_key TEXT NOT NULL, rule_name TEXT NOT NULL, source TEXT NOT NULL, severity TEXT NOT NULL, status TEXT NOT NULL,
   assignee TEXT, resolution TEXT, created_at INTEGER NOT NULL, first_event_at INTEGER NOT NULL,
@@ -75,7 +75,6 @@ export class AlertTables {
   #lastChange = 0;
 
   constructor(db: DatabaseSync) {
-    db.exec(SCHEMA);
     this.#sql = new Statements(db);
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
@@ -94,6 +93,16 @@ export class AlertTables {
     this.#columns.load(known.slotsEnd, rows as unknown as Iterable<AlertCells>);
     this.#lastId = known.lastId;
     this.#lastChange = known.lastChange;
+  }
+
+  /** Those that were resolved before this time, and all. */
+  due(beforeMs: number): { rows: number; total: number } {
+    const found = this.#sql
+      .read(
+        "SELECT count(*) FILTER (WHERE status = 'resolved' AND resolved_at < ?) AS rows, count(*) AS total FROM alerts",
+      )
+      .get(beforeMs);
+    return found as { rows: number; total: number };
   }
 
   get lastChange(): number {

@@ -157,6 +157,16 @@ export class Cases {
     }
   }
 
+  /** Alerts that were resolved before this time, and all there are. */
+  dueAlerts(beforeMs: number) {
+    return this.#ask("due", beforeMs);
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  goneFiles() {
+    return this.#ask("gone");
+  }
+
   /** Rejects when the thread does not answer. */
   async check(): Promise<void> {
     await this.#ask("lastChange");

@@ -1,12 +1,14 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Channel } from "../../../model/rule.ts";
-import { NotificationTables } from "./notifications.ts";
+import { makeNotificationTables, NotificationTables } from "./notifications.ts";
 
 const PAGE = { mode: "page", page: 1, size: 1000 } as const;
 
 function open(room: { waitingMax: number; sentMax: number; deadMax: number }) {
-  const tables = new NotificationTables(new DatabaseSync(":memory:"), room);
+  const db = new DatabaseSync(":memory:");
+  makeNotificationTables(db);
+  const tables = new NotificationTables(db, room);
   let made = 0;
   const add = (channel: Channel, count: number) =>
     tables.add(
@@ -58,6 +60,7 @@ test("a file from before it was kept who has not got a message is read as it is,
       reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,
       created_at INTEGER NOT NULL, queued_at INTEGER NOT NULL, due_at INTEGER, settled_at INTEGER, error TEXT) STRICT;
     INSERT INTO notifications VALUES (1, 'ntf_1', 'alt_1', 'email', 'created', 'waiting', NULL, 0, 0, 1, 1, NULL, NULL, NULL);`);
+  makeNotificationTables(db);
   const tables = new NotificationTables(db);
   expect(tables.begin("email", "dlv_1", 10)).toMatchObject([{ id: "ntf_1", untold: null }]);
   tables.settle(

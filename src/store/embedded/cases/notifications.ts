@@ -22,6 +22,15 @@ CREATE INDEX IF NOT EXISTS notifications_alert ON notifications(alert_id, seq);
 CREATE TABLE IF NOT EXISTS tokens(month TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
+/** Of a new file, or of one from before there were versions. */
+export function makeNotificationTables(db: DatabaseSync): void {
+  db.exec(SCHEMA);
+  // Files from before it was kept who has not got a message that others have.
+  const isOld =
+    db.prepare("SELECT 1 FROM pragma_table_info('notifications') WHERE name = 'untold'").get() === undefined;
+  if (isOld) db.exec("ALTER TABLE notifications ADD COLUMN untold TEXT");
+}
+
 /** `waiting`: in line for one channel; what comes beyond is dead at once. Of sent and dead ones the oldest are forgotten. */
 const ROOM = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
 /** Many are many: nobody asks how many exactly. */
@@ -54,12 +63,7 @@ export class NotificationTables {
   #settledSinceLook = SETTLED_BETWEEN_LOOKS;
 
   constructor(db: DatabaseSync, room = ROOM) {
-    db.exec(SCHEMA);
     this.#sql = new Statements(db);
-    // Files from before it was kept who has not got a message that others have.
-    const isOld =
-      this.#sql.read("SELECT 1 FROM pragma_table_info('notifications') WHERE name = 'untold'").get() === undefined;
-    if (isOld) db.exec("ALTER TABLE notifications ADD COLUMN untold TEXT");
     this.#room = room;
   }
 

@@ -42,6 +42,18 @@ const OUTAGES_MAX = 1000;
 /** How long somebody else may hold the file. */
 const READ_MS_MAX = 5000;
 
+/** Of a new file, or of one from before there were versions. */
+export function makeRuleTables(db: DatabaseSync): void {
+  db.exec(SCHEMA);
+  // Files from before it was kept what was last seen.
+  const isOld = db.prepare("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
+  if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
+  // Files from before it was kept when in its minute a match was.
+  if (db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").get() !== undefined) {
+    db.exec("INSERT INTO moments SELECT rule, minute, 0, zeroblob(2 * count) FROM minutes; DROP TABLE minutes");
+  }
+}
+
 export class RuleTables {
   readonly #sql: Statements;
   #seenAtMost: number;
@@ -49,16 +61,7 @@ export class RuleTables {
   #toClear: number[] = [];
 
   constructor(db: DatabaseSync) {
-    db.exec(SCHEMA);
     this.#sql = new Statements(db);
-    // Files from before it was kept what was last seen.
-    const isOld = this.#sql.read("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
-    if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
-    // Files from before it was kept when in its minute a match was.
-    if (this.#sql.read("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").get() !== undefined) {
-      db.exec(`BEGIN IMMEDIATE; INSERT INTO moments SELECT rule, minute, 0, zeroblob(2 * count) FROM minutes;
-        DROP TABLE minutes; COMMIT`);
-    }
     this.#seenAtMost = this.#countSeen();
   }
 

@@ -4,9 +4,11 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Rule } from "../../../model/rule.ts";
 import type { AlertChanges, NewTimelineEntry, Settlement } from "../../store.ts";
+import { SqliteIdentity, type GoneFile } from "../file-identity.ts";
 import { casesFile } from "../layout.ts";
 import { openSmall } from "../sqlite.ts";
 import { AlertTables } from "./alerts.ts";
+import { CASES_MIGRATIONS } from "./migrations.ts";
 import { NotificationTables } from "./notifications.ts";
 import { RuleTables } from "./rules.ts";
 
@@ -26,27 +28,31 @@ interface Open {
   readonly alerts: AlertTables;
   readonly rules: RuleTables;
   readonly notifications: NotificationTables;
+  readonly identity: SqliteIdentity;
 }
 let opened: Open | undefined;
 
 function open(): void {
   const { dataDir } = workerData as CasesData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
-  const db = openSmall(casesFile(dataDir), pragmas);
-  opened = { db, alerts: new AlertTables(db), rules: new RuleTables(db), notifications: new NotificationTables(db) };
+  const db = openSmall(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
+  const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
+  opened = { db, alerts, rules, notifications, identity: new SqliteIdentity(casesFile(dataDir)) };
 }
 
 /** All or nothing. `work` says whether it wants to keep what it did. */
 function transact(work: () => boolean): void {
-  const { db } = opened!;
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    db.exec(work() ? "COMMIT" : "ROLLBACK");
-  } catch (error) {
-    // A full disk may have rolled back already; either way the connection must be out of the transaction.
-    if (db.isTransaction) db.exec("ROLLBACK");
-    throw error;
-  }
+  const { db, identity } = opened!;
+  identity.during(() => {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      db.exec(work() ? "COMMIT" : "ROLLBACK");
+    } catch (error) {
+      // A full disk may have rolled back already; either way the connection must be out of the transaction.
+      if (db.isTransaction) db.exec("ROLLBACK");
+      throw error;
+    }
+  });
 }
 
 /** The same for work that is always kept. */
@@ -135,6 +141,8 @@ const api = {
   position: () => opened!.rules.position(),
   seen: () => opened!.rules.seen(),
   beginDetection: (nowMs: number) => keep(() => opened!.rules.begin(nowMs)),
+  due: (beforeMs: number) => opened!.alerts.due(beforeMs),
+  gone: (): GoneFile[] => opened!.identity.faults,
   close: () => opened?.db.close(),
 };
 

@@ -1,12 +1,14 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
+import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
 import { registerFunctions, type ReadEvent } from "./functions.ts";
-import { columnList, COLUMNS_FORM } from "./table.ts";
+import { readDuckVersion, writeDuckVersion } from "../duckdb-version.ts";
+import { columnList, COLUMNS_FORM, COLUMNS_VERSION } from "./table.ts";
 
 // Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
 
@@ -52,6 +54,7 @@ export async function openEngine(dataDir: string, { onDropped, readEvent }: Engi
 
 /** The file itself is at fault: not we, nor the disk, nor its permissions, which dropping it would not mend. */
 function isWrong(error: unknown): boolean {
+  if (error instanceof NewerFile) return false;
   if (error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError) return false;
   return (
     error instanceof Error && !/No space left|Permission denied|Read-only file system|set lock/i.test(error.message)
@@ -74,6 +77,9 @@ async function open(path: string, dataDir: string, readEvent: ReadEvent): Promis
   });
   try {
     const connection = await instance.connect();
+    const database = await databaseOf(connection);
+    const version = await readDuckVersion(connection, database);
+    if (version > COLUMNS_VERSION) throw new NewerFile(path, version, COLUMNS_VERSION);
     await connection.run("CREATE TABLE IF NOT EXISTS facts(form VARCHAR)");
     const [form] = await rowsOf(connection, "SELECT form FROM facts");
     if (form && form[0] !== COLUMNS_FORM) throw new Error("the columns have an older form");
@@ -83,6 +89,7 @@ async function open(path: string, dataDir: string, readEvent: ReadEvent): Promis
       await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORM]);
     }
     await connection.run("CREATE TABLE IF NOT EXISTS amended(day BIGINT, number BIGINT)");
+    if (version < COLUMNS_VERSION) await writeDuckVersion(connection, database, COLUMNS_VERSION);
     // A damaged block shows itself when it is read: the narrow columns are read now, the others when a question does.
     const [[lots, oddBits, , latest]] = (await rowsOf(
       connection,
@@ -100,6 +107,12 @@ async function open(path: string, dataDir: string, readEvent: ReadEvent): Promis
     instance.closeSync();
     throw error;
   }
+}
+
+/** What the file is attached as: it goes by the file's name. */
+async function databaseOf(connection: DuckDBConnection): Promise<string> {
+  const [[name]] = (await rowsOf(connection, "SELECT current_database()")) as [[string]];
+  return name;
 }
 
 export async function rowsOf(connection: DuckDBConnection, sql: string, values?: DuckDBValue[]): Promise<SqlValue[][]> {

@@ -51,6 +51,8 @@ export class Follower {
   oddBits: number;
   /** Days of which the columns had more or fewer rows than the journal, all of which is read again. */
   readonly differing: readonly number[];
+  /** Days of which the columns had rows that the journal does not have any more: how many. */
+  readonly lost: readonly (readonly [day: number, rows: number])[];
   /** Rows that the journal has and the columns have not. */
   lag = 0;
   /** Rows that came from the journal since the start, and those of them that are too large to be here as a whole. */
@@ -62,6 +64,7 @@ export class Follower {
     this.tails = tails;
     this.#read = begin.read;
     this.differing = begin.differing;
+    this.lost = begin.lost;
     this.oddBits = engine.oddBits;
   }
 
@@ -208,6 +211,7 @@ export class Follower {
 interface Beginning {
   readonly read: Map<number, number>;
   readonly differing: readonly number[];
+  readonly lost: readonly (readonly [day: number, rows: number])[];
 }
 
 /** A journal that lost its torn end, or a whole day, takes the columns back with it. */
@@ -218,11 +222,13 @@ async function dropPhantoms(
 ): Promise<Beginning> {
   const read = new Map<number, number>();
   const differing: number[] = [];
+  const lost: [number, number][] = [];
   const ends = new Map(days.map((end) => [end.day, end]));
   for (const [day, mark] of marks) {
     const { lastSeq = 0, lastAmendment = 0, rows = 0 } = ends.get(day) ?? {};
     const isDiffering = mark === lastSeq && rowsThere.get(day) !== rows;
     if (isDiffering) differing.push(day);
+    if (mark > lastSeq) lost.push([day, Math.max(0, (rowsThere.get(day) ?? 0) - rows)]);
     // Rows that have changes which the journal lost are read anew, all of the day.
     const end = isDiffering || (amended.get(day) ?? 0) > lastAmendment ? 0 : lastSeq;
     if (end > 0) read.set(day, Math.min(mark, end));
@@ -232,5 +238,5 @@ async function dropPhantoms(
     if (end === 0) await connection.run(`DELETE FROM amended WHERE day = ${day}`);
     else await connection.run(`INSERT INTO marks VALUES (${day}, ${end})`);
   }
-  return { read, differing };
+  return { read, differing, lost };
 }

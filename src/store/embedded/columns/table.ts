@@ -64,6 +64,9 @@ export const COLUMNS: readonly { readonly name: string; readonly type: ColumnTyp
   { name: "rest", type: "VARCHAR" },
 ];
 
+/** Rises with whatever `COLUMNS_FORM` does not show. Columns of an older version are not migrated but built anew. */
+export const COLUMNS_VERSION = 1;
+
 /** Changes with the columns: a file of another form is dropped and built anew from the journal. */
 export const COLUMNS_FORM = `2 ${COLUMNS.map(({ name, type }) => `${name} ${type}`).join(", ")}`;
 

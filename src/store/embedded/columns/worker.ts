@@ -285,7 +285,7 @@ async function newest(
 
 const api = {
   /** Opens the columns and begins to read what they lack; questions wait until it is in. */
-  async open(days: readonly DayEnd[]): Promise<{ dropped: string | undefined }> {
+  async open(days: readonly DayEnd[]): Promise<{ dropped: string | undefined; lost: Follower["lost"] }> {
     dayEnds = [...days];
     await start();
     flushTimer = setInterval(() => {
@@ -293,7 +293,7 @@ const api = {
     }, FLUSH_MS);
     restTimer = setInterval(restIfUnused, restMs);
     scheduleFollow();
-    return { dropped };
+    return { dropped, lost: follower.lost };
   },
 
   committed(committed: readonly CommittedRows[]): void {

@@ -1,6 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -29,8 +38,9 @@ const newFolder = () => {
 const logged: Record<string, unknown>[] = [];
 const log = pino({ level: "warn" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
 const open = async (dataDir: string) => {
-  const flows = await Flows.open({ dataDir, indexPrefix: "site", log, now: () => DAY });
+  const flows = new Flows({ dataDir, indexPrefix: "site", log, now: () => DAY });
   opened.push(flows);
+  await flows.open();
   return flows;
 };
 const close = async (flows: Flows) => {
@@ -63,7 +73,8 @@ test("a question that is put as the store is closed is answered, also while what
   const dataDir = newFolder();
   const talkers = { filter: { fromMs: DAY, toMs: DAY + DAY_MS }, dimension: "src", by: "bytes", limit: 5 } as const;
   for (let round = 0; round < 8; round++) {
-    const flows = await Flows.open({ dataDir, indexPrefix: "site", restMs: 4, log, now: () => DAY });
+    const flows = new Flows({ dataDir, indexPrefix: "site", restMs: 4, log, now: () => DAY });
+    await flows.open();
     if (round === 0) await flows.append(rowsAt(DAY, 50_000), "batch");
     await flows.topTalkers(talkers);
     await sleep(4 + round);
@@ -120,6 +131,37 @@ test("a file that cannot be read is kept under another name, told of, and does n
   }
 });
 
+test("a unit, or its log, that is removed or replaced while it is open takes no more rows", async () => {
+  const harms: [string, (file: string) => void][] = [
+    [".duckdb", (file) => rmSync(file)],
+    [".duckdb", (file) => renameSync(file, `${file}.away`)],
+    [".duckdb", (file) => (copyFileSync(file, `${file}.copy`), renameSync(`${file}.copy`, file))],
+    [".duckdb.wal", (file) => rmSync(file)],
+  ];
+  for (const [end, harm] of harms) {
+    const folder = newFolder();
+    const flows = await open(folder);
+    await flows.append(rowsAt(DAY, 10), "a");
+    const path = join(folder, "flows", `site-flows-2026.06.15${end}`);
+    harm(path);
+    for (const batch of ["b", "b", "c"])
+      await expect(flows.append(rowsAt(DAY, 10), batch)).rejects.toMatchObject({ reason: "file_gone" });
+    expect(await flows.goneFiles()).toMatchObject([{ path }]);
+    // Another day is not concerned.
+    await flows.append(rowsAt(DAY + DAY_MS, 10), "d");
+  }
+});
+
+test("a day that nobody has asked for yet is not begun anew when its file vanishes", async () => {
+  const folder = newFolder();
+  const flows = await open(folder);
+  await flows.append(rowsAt(DAY - DAY_MS, 10), "a");
+  await close(flows);
+  const again = await open(folder);
+  rmSync(join(folder, "flows", "site-flows-2026.06.14.duckdb"));
+  await expect(again.append(rowsAt(DAY - DAY_MS, 10), "b")).rejects.toMatchObject({ reason: "file_gone" });
+});
+
 test("batches beyond what may wait are refused, and those that wait are stored", async () => {
   const flows = await open(newFolder());
   const outcomes = await Promise.allSettled(
@@ -141,7 +183,8 @@ test("what was acknowledged is there after the process is killed, and what comes
   const code = `
     const { Flows } = await import("${modules[0]}");
     const { flowRowsOf } = await import("${modules[1]}");
-    const flows = await Flows.open({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    const flows = new Flows({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    await flows.open();
     const row = ${JSON.stringify(rowAt(0), (_, value) => (typeof value === "bigint" ? Number(value) : value))};
     const rows = Array.from({ length: 3000 }, (_, nth) => ({ ...row, srcPort: nth, bytes: 1000n, packets: 10n, windowStartMs: ${DAY} }));
     for (let batch = 0; ; batch++) {

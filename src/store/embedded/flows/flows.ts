@@ -11,6 +11,8 @@ import {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable, type FlowStore } from "../../store.ts";
 import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
+import { flowUnitFile, isMissing, type Layout } from "../layout.ts";
+import type { Manifest } from "../manifest.ts";
 import type { FlowsApi, FlowsData } from "./worker.ts";
 
 // Flows as the rest of the service sees them; the work is done in a thread.
@@ -30,9 +32,17 @@ export class Flows implements FlowStore {
   readonly #log: Logger;
   #batches = 0;
   #closing = false;
+  #manifest: Manifest | undefined;
+  readonly #layout: Layout;
+  #isOpen = false;
 
-  private constructor({ dataDir, indexPrefix, restMs, log }: FlowsOptions) {
+  readonly #now: () => number;
+
+  /** Starts the thread; it touches nothing in the folder until it is opened. */
+  constructor({ dataDir, indexPrefix, restMs, log, now }: FlowsOptions) {
     this.#log = log;
+    this.#now = now;
+    this.#layout = { dataDir, indexPrefix };
     this.#thread = new Thread<FlowsApi>(
       new URL("./worker.ts", import.meta.url),
       { dataDir, indexPrefix, restMs } satisfies FlowsData,
@@ -40,16 +50,29 @@ export class Flows implements FlowStore {
     );
   }
 
-  static async open(options: FlowsOptions): Promise<Flows> {
-    const flows = new Flows(options);
-    try {
-      const { damages } = await flows.#thread.call("open", options.now());
-      flows.#tell(damages);
-      return flows;
-    } catch (error) {
-      await flows.#thread.end();
-      throw error;
+  /** Rejects with NewerFile where a newer version has written to a DuckDB file of the folder; changes nothing. */
+  refuseNewer(): Promise<void> {
+    return this.#thread.call("refuseNewer");
+  }
+
+  async open(manifest?: Manifest): Promise<void> {
+    this.#manifest = manifest;
+    const days = await this.#thread.call("open", this.#now());
+    this.#isOpen = true;
+    // A file that is there is believed until somebody asks it; an empty one holds nothing.
+    const isThere = (day: number) => !isMissing(flowUnitFile(this.#layout, day));
+    manifest?.settle("flows", new Map(days.filter(isThere).map((day) => [day, undefined])));
+    await this.#hearNews();
+  }
+
+  /** Damage is met by whichever call comes upon it: it is told of before that call has its answer. */
+  async #hearNews(): Promise<void> {
+    const { days, damages } = await this.#thread.call("news");
+    for (const { day, words } of damages) {
+      this.#log.error({ damage: words }, SET_ASIDE);
+      this.#manifest?.found("flows", day, 0);
     }
+    for (const [day, rows] of days) this.#manifest?.found("flows", day, rows);
   }
 
   async append(rows: FlowRows, batchId: string): Promise<void> {
@@ -58,8 +81,7 @@ export class Flows implements FlowStore {
       throw new StoreUnavailable("queue_full", "too many batches of flows are waiting to be stored");
     this.#batches++;
     try {
-      const { damages } = await this.#ask("append", rows, batchId);
-      this.#tell(damages);
+      await this.#ask("append", rows, batchId);
     } finally {
       this.#batches--;
     }
@@ -85,12 +107,18 @@ export class Flows implements FlowStore {
     return this.#ask("timeseries", question);
   }
 
-  removeBefore(ms: number) {
+  async removeBefore(ms: number) {
+    this.#manifest?.removing("flows", ms);
     return this.#ask("removeBefore", ms);
   }
 
   count() {
     return this.#ask("count");
+  }
+
+  /** Files of days that were removed or replaced since they were found or made. */
+  goneFiles() {
+    return this.#ask("gone");
   }
 
   /** Rejects when the thread does not answer. */
@@ -101,6 +129,7 @@ export class Flows implements FlowStore {
   /** Calls that are under way are answered before. */
   async close(): Promise<void> {
     this.#closing = true;
+    if (!this.#isOpen) return this.#thread.leave();
     try {
       await this.#thread.call("close");
     } catch (error) {
@@ -110,17 +139,15 @@ export class Flows implements FlowStore {
     await this.#thread.end();
   }
 
-  #tell(damages: readonly string[]): void {
-    for (const damage of damages) this.#log.error({ damage }, SET_ASIDE);
-  }
-
   async #ask<M extends keyof FlowsApi>(
     method: M,
     ...args: Parameters<FlowsApi[M]>
   ): Promise<Awaited<ReturnType<FlowsApi[M]>>> {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
     try {
-      return await this.#thread.call(method, ...args);
+      const answer = await this.#thread.call(method, ...args);
+      if (method !== "check" && method !== "gone") await this.#hearNews();
+      return answer;
     } catch (error) {
       if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);
       throw isStorageFailure(error) ? noRoom(error) : asStoreError(error);

@@ -22,12 +22,21 @@ import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../../../model/flo
 const shared = (counter: "BIGINT" | "UBIGINT") => `exporter_high UBIGINT, exporter_low UBIGINT, src_port USMALLINT,
   dst_port USMALLINT, protocol UTINYINT, tcp_flags USMALLINT, bytes ${counter}, packets ${counter},
   first_seen BIGINT, duration BIGINT, version UTINYINT`;
-export const UNIT_TEMPLATE = {
+const UNIT_TEMPLATE = {
   four: `ts BIGINT, seq BIGINT, src UINTEGER, dst UINTEGER, ${shared("BIGINT")}`,
   six: `ts BIGINT, seq BIGINT, src_high UBIGINT, src_low UBIGINT, dst_high UBIGINT, dst_low UBIGINT, ${shared("UBIGINT")}`,
   batches: "id VARCHAR",
 } as const;
+/** What units from before there were versions say of themselves. */
 export const UNIT_FORM = `1 ${JSON.stringify(UNIT_TEMPLATE).replaceAll(/\s+/g, " ")}`;
+
+/** What makes each version of a unit out of the one before, as in migrations.ts; the first also takes a unit without a version. */
+export const UNIT_MIGRATIONS: readonly ((unit: string) => string)[] = [
+  (unit) =>
+    Object.entries(UNIT_TEMPLATE)
+      .map(([table, columns]) => `CREATE TABLE IF NOT EXISTS ${unit}.${table}(${columns})`)
+      .join("; "),
+];
 
 /** A batch is in memory while it is stored. */
 const BATCH_ROWS_MAX = 2_000_000;

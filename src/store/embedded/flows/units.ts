@@ -1,8 +1,11 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
+import { FileIdentity, goneAmong, type GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../layout.ts";
-import { MIXED, UNIT_FORM, UNIT_TEMPLATE } from "./table.ts";
+import { readDuckVersion, writeDuckVersion } from "../duckdb-version.ts";
+import { MIXED, UNIT_FORM, UNIT_MIGRATIONS } from "./table.ts";
 
 // The units that flows are kept in: a file for each UTC day, so that a day that goes gives its room back at once.
 
@@ -18,6 +21,8 @@ export interface Unit {
   unwrittenRows: number;
   /** When its last batch came, by the monotonic clock. */
   appendedAt: number;
+  /** Its log, while it has one that holds batches. */
+  log: FileIdentity | undefined;
 }
 
 // Each writing leaves columns that are not filled: twice as often, and a row takes a twelfth more room.
@@ -28,18 +33,56 @@ const BLOCK_BYTES = 65_536;
 /** Nothing comes any more: the day is over. */
 const WRITE_AFTER_QUIET_MS = 600_000;
 
+/** Who hears of units: of one that is open how many rows it has, of one that cannot be read why. */
+export interface UnitNews {
+  readonly opened: (day: number, rows: number) => void;
+  readonly damage: (day: number, words: string) => void;
+}
+
+/** Which file each day had when it was found or made. Outlives the engine, which may have to be opened anew. */
+export type UnitFiles = Map<number, FileIdentity>;
+
 export class Units {
   readonly #layout: Layout;
   readonly #connection: DuckDBConnection;
-  readonly #onDamage: (file: string, reason: string) => void;
+  readonly #files: UnitFiles;
+  readonly #on: UnitNews;
   /** Every day that has a file; those that nobody asked for yet are not opened. */
   readonly #days = new Map<number, Promise<Unit | undefined> | undefined>();
 
-  constructor(layout: Layout, connection: DuckDBConnection, onDamage: (file: string, reason: string) => void) {
+  constructor(layout: Layout, connection: DuckDBConnection, files: UnitFiles, on: UnitNews) {
     this.#layout = layout;
     this.#connection = connection;
-    this.#onDamage = onDamage;
-    for (const day of listFlowDays(layout)) this.#days.set(day, undefined);
+    this.#files = files;
+    this.#on = on;
+    for (const day of listFlowDays(layout)) {
+      this.#days.set(day, undefined);
+      this.#remember(day);
+    }
+  }
+
+  #remember(day: number): void {
+    if (!this.#files.has(day))
+      this.#files.set(day, new FileIdentity(flowUnitFile(this.#layout, day), { mayShrink: true }));
+  }
+
+  /** Runs a commit to the unit that may only be acknowledged when it resolves; the commit says whether it wrote anything. */
+  async during(unit: Unit, commit: () => Promise<boolean>): Promise<void> {
+    this.#verify(unit);
+    const isWritten = await commit();
+    if (isWritten) unit.log ??= new FileIdentity(`${flowUnitFile(this.#layout, unit.day)}.wal`, { mayShrink: true });
+    this.#verify(unit);
+  }
+
+  #verify(unit: Unit): void {
+    this.#files.get(unit.day)?.verify();
+    unit.log?.verify();
+  }
+
+  /** Files that are not those any more that were found or made. */
+  async gone(): Promise<GoneFile[]> {
+    const logs = (await this.opened()).flatMap(({ log }) => (log ? [log] : []));
+    return goneAmong([...this.#files.values(), ...logs]);
   }
 
   /** Those that have rows of these times, oldest first. */
@@ -68,6 +111,7 @@ export class Units {
   async take(day: number): Promise<Unit | undefined> {
     const unit = await this.#open(day);
     this.#days.delete(day);
+    this.#files.delete(day);
     return unit;
   }
 
@@ -86,6 +130,7 @@ export class Units {
     const isQuiet = performance.now() - appendedAt > WRITE_AFTER_QUIET_MS;
     if (!now && !isQuiet && unwritten < WRITE_AFTER_BATCHES && unwrittenRows < WRITE_AFTER_ROWS) return;
     await this.#connection.run(`CHECKPOINT ${unit.name}`);
+    unit.log = undefined;
     unit.unwritten -= unwritten;
     unit.unwrittenRows -= unwrittenRows;
   }
@@ -128,41 +173,72 @@ export class Units {
         if (existsSync(file + suffix)) renameSync(file + suffix, `${file}${suffix}.${Date.now()}.damaged`);
       }
       this.#days.delete(day);
-      this.#onDamage(file, (error as Error).message);
+      this.#files.delete(day);
+      this.#on.damage(day, `${file}: ${(error as Error).message}`);
       return undefined;
     }
   }
 
   async #attach(day: number, file: string): Promise<Unit> {
     const name = `day${day / DAY_MS}`;
+    this.#files.get(day)?.verify();
     const isNew = !existsSync(file);
     const hasLog = existsSync(`${file}.wal`);
     const form = isNew ? ` (BLOCK_SIZE ${BLOCK_BYTES})` : "";
     await this.#connection.run(`ATTACH '${file.replaceAll("'", "''")}' AS ${name}${form}`);
     try {
-      await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.facts AS SELECT '${UNIT_FORM}' AS form`);
-      const [[written]] = await this.#read(`SELECT form FROM ${name}.facts`);
-      if (written !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
-      for (const [table, columns] of Object.entries(UNIT_TEMPLATE))
-        await this.#connection.run(`CREATE TABLE IF NOT EXISTS ${name}.${table}(${columns})`);
+      const isMigrated = await this.#migrate(name, file);
       const [[lastFour, lastSix, mixed]] = await this.#read(
         `SELECT (SELECT coalesce(max(seq), 0) FROM ${name}.four), (SELECT coalesce(max(seq), 0) FROM ${name}.six),
            EXISTS (FROM ${name}.six WHERE ${MIXED})`,
       );
       if (isNew) this.sync();
+      this.#remember(day);
+      this.#on.opened(day, Math.max(Number(lastFour), Number(lastSix)));
       return {
         day,
         name,
         lastSeq: Math.max(Number(lastFour), Number(lastSix)),
         isMixed: mixed === true,
-        unwritten: isNew || hasLog ? 1 : 0,
+        unwritten: isMigrated || hasLog ? 1 : 0,
         unwrittenRows: 0,
         appendedAt: performance.now(),
+        log: undefined,
       };
     } catch (error) {
       await this.#connection.run(`DETACH ${name}`);
       throw error;
     }
+  }
+
+  /** Brings the unit to the newest version, all of it or nothing. False where it has that already. */
+  async #migrate(name: string, file: string): Promise<boolean> {
+    const version = await readDuckVersion(this.#connection, name);
+    const newest = UNIT_MIGRATIONS.length;
+    if (version > newest) throw new NewerFile(file, version, newest);
+    if (version === newest) return false;
+    if (version === 0) await this.#refuseOtherForm(name, file);
+    await this.#connection.run("BEGIN TRANSACTION");
+    try {
+      for (const step of UNIT_MIGRATIONS.slice(version)) await this.#connection.run(step(name));
+      await writeDuckVersion(this.#connection, name, newest);
+      await this.#connection.run("COMMIT");
+      return true;
+    } catch (error) {
+      // A commit that failed has been rolled back already.
+      await this.#connection.run("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Of a unit without a version: one that is not new says its form. */
+  async #refuseOtherForm(name: string, file: string): Promise<void> {
+    const [[tables]] = await this.#read(
+      `SELECT count(*) FROM duckdb_tables() WHERE database_name = '${name}' AND table_name = 'facts'`,
+    );
+    if (Number(tables) === 0) return;
+    const [[form]] = await this.#read(`SELECT form FROM ${name}.facts`);
+    if (form !== UNIT_FORM) throw new Error(`${file} was written by another version of tocsin`);
   }
 
   async #read(sql: string): Promise<[unknown[]]> {

@@ -25,11 +25,13 @@ import type {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { forgetCopies, Readers } from "../copies.ts";
+import type { GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
+import { refuseNewerDuckFiles } from "./newer.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
 import { timeseries, topGroups, withoutCells, type RowsOf, type Run } from "./traffic.ts";
-import { Units, type Unit } from "./units.ts";
+import { Units, type Unit, type UnitFiles } from "./units.ts";
 
 // The thread that owns the flows: it writes them and answers questions. Its engine is one of its own, so that neither a
 // search in events nor a question about flows waits for the other's memory or threads.
@@ -63,12 +65,26 @@ interface Engine {
 }
 
 let engine: Promise<Engine> | undefined;
-const damages: string[] = [];
+/** For whoever asks next: days that were opened or written to with their rows, and those that cannot be read. */
+export interface FlowsNews {
+  readonly days: readonly (readonly [day: number, rows: number])[];
+  readonly damages: readonly { readonly day: number; readonly words: string }[];
+}
+const opened = new Map<number, number>();
+const damages: { day: number; words: string }[] = [];
+
+function takeNews(): FlowsNews {
+  const news = { days: [...opened], damages: damages.splice(0) };
+  opened.clear();
+  return news;
+}
+const files: UnitFiles = new Map();
 /** One change after the other. */
 const changes = new Turns();
 const running = new Set<Promise<unknown>>();
 const waiting: (() => void)[] = [];
 const readers = new Readers();
+let restTimer: NodeJS.Timeout | undefined;
 /** Questions wait for it. */
 let rest: Promise<void> = Promise.resolve();
 
@@ -102,7 +118,10 @@ async function openEngine(): Promise<Engine> {
       },
     }),
   );
-  const units = new Units(layout, writer, (file, reason) => damages.push(`${file}: ${reason}`));
+  const units = new Units(layout, writer, files, {
+    opened: (day, rows) => void opened.set(day, rows),
+    damage: (day, words) => void damages.push({ day, words }),
+  });
   return { instance, writer, units, idle: [] };
 }
 
@@ -132,16 +151,19 @@ async function append({ writer, units }: Engine, rows: FlowRows, batchId: string
   const days = new Set<number>();
   for (let row = 0; row < rows.count; row++) days.add(startOfDay(rows.windowStart[row]! + FLOW_WINDOW_MS));
   await stageRows(writer, rows);
-  for (const day of [...days].sort((a, b) => a - b)) await appendDay(writer, await units.of(day), batchId);
+  for (const day of [...days].sort((a, b) => a - b)) {
+    const unit = await units.of(day);
+    await units.during(unit, () => appendDay(writer, unit, batchId));
+  }
   units.sync();
   await writer.run("DROP TABLE staged");
 }
 
-/** Rows and the batch's id are in the unit together or not at all. */
-async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<void> {
+/** Rows and the batch's id are in the unit together or not at all. False where it has them already. */
+async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<boolean> {
   const { name, day, lastSeq } = unit;
   const known = await writer.runAndReadAll(`SELECT 1 FROM ${name}.batches WHERE id = $1`, [batchId]);
-  if (known.currentRowCount > 0) return;
+  if (known.currentRowCount > 0) return false;
   await writer.run("BEGIN TRANSACTION");
   let added = 0;
   try {
@@ -161,9 +183,11 @@ async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string):
     throw error;
   }
   unit.lastSeq += added;
+  opened.set(day, unit.lastSeq);
   unit.unwritten++;
   unit.unwrittenRows += added;
   unit.appendedAt = performance.now();
+  return true;
 }
 
 /** Nobody waits for it: the rows are safe in the units' logs, and what fails is tried again with the next batch. */
@@ -270,19 +294,28 @@ async function pageBySize({ run, units, filter }: Question, order: FlowOrder, of
 }
 
 const api = {
-  /** Makes the unit of the day that it is; the others are opened when they are asked for. */
-  open(nowMs: number): Promise<{ damages: readonly string[] }> {
+  /** Before anything in the folder is touched. */
+  refuseNewer(): Promise<void> {
+    return refuseNewerDuckFiles(layout.dataDir);
+  },
+
+  /** Makes the unit of the day that it is; the others, whose days it gives, are opened when they are asked for. */
+  open(nowMs: number): Promise<readonly number[]> {
+    mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
+    restTimer = setInterval(restIfUnused, restMs).unref();
     return change(async ({ units }) => {
+      const days = units.before(Infinity);
       await units.of(startOfDay(nowMs));
-      return { damages: damages.splice(0) };
+      return days;
     });
   },
 
-  async append(rows: FlowRows, batchId: string): Promise<{ damages: readonly string[] }> {
+  async append(rows: FlowRows, batchId: string): Promise<void> {
     await change((current) => append(current, rows, batchId));
     void change(writeUnits).catch(() => undefined);
-    return { damages: damages.splice(0) };
   },
+
+  news: takeNews,
 
   list(
     filter: FlowFilter,
@@ -351,6 +384,10 @@ const api = {
     });
   },
 
+  gone(): Promise<GoneFile[]> {
+    return withEngine(({ units }) => units.gone());
+  },
+
   check(): Promise<void> {
     return withEngine(async ({ instance }) => {
       const connection = await instance.connect();
@@ -375,6 +412,4 @@ const api = {
 
 export type FlowsApi = typeof api;
 
-mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
-const restTimer = setInterval(restIfUnused, restMs);
 serveThread(api);

@@ -173,7 +173,7 @@ describe("the words of a day", () => {
     let db = openDayForWriting(layout, today);
     commitGroups(db, 1, 20);
     expect(segmentsOf(db)).toBe(20);
-    db.exec("INSERT INTO words(words, rank) VALUES ('crisismerge', 16), ('automerge', 4)");
+    db.exec("INSERT INTO words(words, rank) VALUES ('crisismerge', 16), ('automerge', 4); PRAGMA user_version = 0");
     db.close();
     db = openDayForWriting(layout, today);
     commitGroups(db, 21, 20);

@@ -1,7 +1,9 @@
 import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { isBusy, isStorageFailure } from "../failure.ts";
+import { FileIdentity } from "../file-identity.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
+import { migrate, type Migrations } from "../migrations.ts";
 import { CONNECTORS, FILTER_MARK } from "../words.ts";
 
 // One SQLite file holds the events of one UTC day of event time: the book of record.
@@ -32,6 +34,13 @@ CREATE TABLE IF NOT EXISTS amendments(number INTEGER PRIMARY KEY, seq INTEGER NO
 ${WORDS_TABLE};
 `;
 
+export const DAY_MIGRATIONS: Migrations = [
+  (db) => {
+    db.exec(SCHEMA);
+    setMerging(db);
+  },
+];
+
 /** What a log that begins anew keeps of its size: a burst must not take room for as long as the day is kept. */
 export const LOG_BYTES_KEPT = 32 * 1024 * 1024;
 
@@ -45,7 +54,7 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
     // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
     db.exec(`PRAGMA busy_timeout = 5000; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
       PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`);
-    makeTables(db);
+    migrate(db, path, DAY_MIGRATIONS);
     return db;
   } catch (error) {
     db.close();
@@ -54,22 +63,13 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   }
 }
 
-/** All of them or none: a process may be killed in between, and a file with some of them would be neither new nor a day. */
-function makeTables(db: DatabaseSync): void {
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    db.exec(SCHEMA);
-    const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
-    for (const [name, value] of Object.entries(MERGING)) {
-      if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
-      // As text: bound, a number would be one with a fraction, which the index refuses.
-      db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
-    }
-    db.exec("COMMIT");
-  } catch (error) {
-    // A full disk may have rolled back already.
-    if (db.isTransaction) db.exec("ROLLBACK");
-    throw error;
+/** How the index merges is kept in the file: one from before it was tuned has other figures. */
+function setMerging(db: DatabaseSync): void {
+  const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
+  for (const [name, value] of Object.entries(MERGING)) {
+    if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
+    // As text: bound, a number would be one with a fraction, which the index refuses.
+    db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
   }
 }
 
@@ -174,8 +174,10 @@ function isMade(reader: DayReader): boolean {
 export class DayReader {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
+  readonly identity: FileIdentity;
 
   constructor(path: string, mapped: boolean) {
+    this.identity = new FileIdentity(path);
     this.#db = new DatabaseSync(path, { readOnly: true });
     // Mapped pages count as memory of the process for as long as the system leaves them: an export would map everything.
     const [cacheKilobytes, mappedBytes] = mapped ? [512, 1 << 30] : [2048, 0];

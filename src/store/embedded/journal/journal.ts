@@ -8,6 +8,7 @@ import { makeEventId, readEventId } from "../event-id.ts";
 import { dayFile, listDays, type Layout } from "../layout.ts";
 import type { Used } from "../state.ts";
 import { notStored } from "../failure.ts";
+import type { GoneFile } from "../file-identity.ts";
 import { eventWords } from "../indexed-words.ts";
 import { Amending } from "./amending.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
@@ -92,6 +93,9 @@ export class Journal {
   async #load(): Promise<void> {
     const days = listDays(this.#options.layout);
     const summaries = await Promise.all(days.map((day) => this.questions.summary(day)));
+    for (const [i, { isCurrent }] of summaries.entries()) {
+      if (!isCurrent) await this.#writer.call("upgrade", days[i]!);
+    }
     this.#lastSeq = this.#options.used.seq;
     this.#lastArrivalMs = this.#options.used.arrivedMs;
     for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {
@@ -288,6 +292,11 @@ export class Journal {
     return rows;
   }
 
+  /** Days whose files were removed or replaced since they were opened. */
+  goneFiles(): Promise<GoneFile[]> {
+    return this.#writer.call("gone");
+  }
+
   /** Rejects when a thread does not answer. */
   async check(): Promise<void> {
     await Promise.all([this.questions.check(), this.#writer.call("checkpoint", 0)]);
@@ -303,8 +312,11 @@ export class Journal {
     }
     await this.#logs.close();
     await this.questions.close();
-    await this.#writer.call("close");
-    await this.#writer.end();
+    try {
+      await this.#writer.call("close");
+    } finally {
+      await this.#writer.end();
+    }
   }
 }
 

@@ -8,7 +8,7 @@ import { DamagedFile, namingFiles } from "../failure.ts";
 import { dayFile, type Layout } from "../layout.ts";
 import { holdsPhrases, independentWords, matchOf, spellings, type Term, type TextSearch } from "../text-search.ts";
 import { AFTER_ALL } from "../words.ts";
-import { BLOCK_SHIFT, DayReaders, type DayReader } from "./day-file.ts";
+import { BLOCK_SHIFT, DAY_MIGRATIONS, DayReaders, type DayReader } from "./day-file.ts";
 import { isEventText } from "./group.ts";
 import { newestFirst, type ListPlace } from "./list-place.ts";
 
@@ -167,33 +167,53 @@ const api = {
   },
 
   findToken(day: number, token: string): string | undefined {
-    const row = days.get(day)?.sql("SELECT body FROM events WHERE token = ? ORDER BY seq DESC LIMIT 1").get(token);
+    const reader = days.get(day);
+    const row = reader?.sql("SELECT body FROM events WHERE token = ? ORDER BY seq DESC LIMIT 1").get(token);
+    // Whoever sends it again takes the answer for an acknowledgement.
+    if (row) reader?.identity.verify();
     return (row as { body: string } | undefined)?.body;
   },
 
   /** Those whose token goes on with a number, the newest last. */
   findTokens(day: number, beginning: string): { number: number; id: string }[] {
-    const rows = days
-      .get(day)
+    const reader = days.get(day);
+    const rows = reader
       ?.sql(
         `SELECT CAST(substr(token, ?3) AS INTEGER) AS number, json_extract(body, '$.id') AS id FROM events
          WHERE token >= ?1 AND token < ?2 ORDER BY seq`,
       )
       .all(`${beginning}0`, `${beginning}:`, beginning.length + 1);
+    if (rows && rows.length > 0) reader?.identity.verify();
     return (rows ?? []) as { number: number; id: string }[];
   },
 
   /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
-  summary(day: number): { rows: number; lastSeq: number; lastBody: string | undefined; lastAmendment: number } {
+  summary(day: number): {
+    rows: number;
+    lastSeq: number;
+    lastBody: string | undefined;
+    lastAmendment: number;
+    /** Whether the file is of the version that this one writes. */
+    isCurrent: boolean;
+  } {
     const reader = days.get(day);
-    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined, lastAmendment: 0 };
+    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined, lastAmendment: 0, isCurrent: true };
+    const { version } = reader.sql("SELECT user_version AS version FROM pragma_user_version").get() as {
+      version: number;
+    };
     const { rows } = reader.sql("SELECT coalesce(sum(rows), 0) AS rows FROM blocks").get() as { rows: number };
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
     if (last && !isEventText(last.body))
       throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
-    return { rows, lastSeq: last?.seq ?? 0, lastBody: last?.body, lastAmendment: reader.lastAmendment() };
+    return {
+      rows,
+      lastSeq: last?.seq ?? 0,
+      lastBody: last?.body,
+      lastAmendment: reader.lastAmendment(),
+      isCurrent: version === DAY_MIGRATIONS.length,
+    };
   },
 
   textCount(day: number, search: TextSearch, span: Span): number {

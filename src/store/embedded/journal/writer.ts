@@ -4,8 +4,9 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
 import { isBusy, isStorageFailure, onFile } from "../failure.ts";
+import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../file-identity.ts";
 import { addedWords } from "../indexed-words.ts";
-import { dayFile, type Layout } from "../layout.ts";
+import { dayFile, listDays, type Layout } from "../layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
 import { amendedText } from "./group.ts";
 
@@ -47,17 +48,21 @@ interface OpenDay {
   readonly begin: StatementSync;
   readonly commit: StatementSync;
   readonly rollback: StatementSync;
+  readonly identity: SqliteIdentity;
 }
 
 const OPEN_MAX = 8;
 const layout = workerData as Layout;
 const open = new Map<number, OpenDay>();
+/** Every day that has a file: one that vanishes must not be begun anew as if nothing had been there. */
+const known = new Map(listDays(layout).map((day) => [day, new FileIdentity(dayFile(layout, day))]));
 
 function openDay(day: number): OpenDay {
   let entry = open.get(day);
   if (entry) open.delete(day);
   else {
     if (open.size >= OPEN_MAX) closeDay(open.keys().next().value!);
+    known.get(day)?.verify();
     const db = openDayForWriting(layout, day);
     entry = {
       db,
@@ -70,7 +75,9 @@ function openDay(day: number): OpenDay {
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
       rollback: db.prepare("ROLLBACK"),
+      identity: new SqliteIdentity(dayFile(layout, day)),
     };
+    if (!known.has(day)) known.set(day, new FileIdentity(dayFile(layout, day)));
   }
   open.set(day, entry);
   return entry;
@@ -78,14 +85,15 @@ function openDay(day: number): OpenDay {
 
 /** Leaves no log behind where nobody reads the day any more; where somebody does, the next start tidies up. */
 function closeDay(day: number): void {
-  const db = open.get(day)?.db;
+  const entry = open.get(day);
   open.delete(day);
-  if (!db) return;
+  if (!entry) return;
+  const { db, identity } = entry;
   try {
     db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
-    // The log holds what the file could not take.
-    if (!isStorageFailure(error) && !isBusy(error)) throw error;
+    // The log holds what the file could not take. Of a file that is gone there is nothing left to save.
+    if (!isStorageFailure(error) && !isBusy(error) && identity.faults.length === 0) throw error;
   } finally {
     db.close();
   }
@@ -156,13 +164,25 @@ const api = {
   /** Durable when it returns; the time it took in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
-    onFile(dayFile(layout, group.day), () => commitDay(group));
+    onFile(dayFile(layout, group.day), () => openDay(group.day).identity.during(() => commitDay(group)));
     return performance.now() - started;
   },
 
   /** Durable when it returns. An id that no event has is passed over. */
   amend(amendments: DayAmendments): AmendedDay {
-    return onFile(dayFile(layout, amendments.day), () => amendDay(amendments));
+    const { day } = amendments;
+    return onFile(dayFile(layout, day), () => openDay(day).identity.during(() => amendDay(amendments)));
+  },
+
+  /** Brings the file of a day to the newest version of its schema. */
+  upgrade(day: number): void {
+    onFile(dayFile(layout, day), () => openDay(day));
+  },
+
+  /** Days whose files are not those any more that were opened or found at the start. */
+  gone(): GoneFile[] {
+    const closed = [...known].filter(([day]) => !open.has(day)).map(([, file]) => file);
+    return [...goneAmong(closed), ...[...open.values()].flatMap(({ identity }) => identity.faults)];
   },
 
   /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */
@@ -175,6 +195,7 @@ const api = {
 
   remove(day: number): void {
     closeDay(day);
+    known.delete(day);
     removeDayFile(layout, day);
   },
 

@@ -1,0 +1,144 @@
+import { copyFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { DAY_MS, formatDay, startOfDay } from "../lib/time.ts";
+
+// Files of the data folder that somebody removes, renames or replaces under the running service: nothing may be acknowledged
+// that the next start would not find.
+
+let server: TestServer;
+beforeEach(async () => {
+  server = await openTestServer();
+});
+afterEach(() => server.close());
+
+const event = (more: object = {}) => ({ type: "login_failure", source: "custom", data: {}, ...more });
+const submit = (more: object = {}, headers: Record<string, string> = {}) =>
+  server.call("POST", "/v1/events", { body: event(more), headers });
+const total = async () => (await server.call("GET", "/v1/events?per_page=1")).body.pagination.total as number;
+const dayPath = (ms = Date.now()) => join(server.dataDir, "events", `tocsin-events-${formatDay(startOfDay(ms))}.db`);
+const RANGE = { from: "2026-01-01T00:00:00Z", to: "2026-01-02T00:00:00Z" };
+const remove = (path: string) => rmSync(path);
+const move = (path: string) => renameSync(path, `${path}.away`);
+const replace = (path: string) => {
+  copyFileSync(path, `${path}.copy`);
+  renameSync(`${path}.copy`, path);
+};
+const HARM: [string, (path: string) => void][] = [
+  ["removed", remove],
+  ["renamed", move],
+  ["replaced by a copy", replace],
+];
+
+async function expectAlarm(path: string) {
+  const ready = await server.call("GET", "/readyz");
+  expect(ready.status).toBe(503);
+  expect(ready.body.error.message).toMatch(/removed or replaced/);
+  // Paths of the machine are for the log alone.
+  expect(ready.text).not.toContain(server.dataDir);
+  const told = server.log.filter((line) => line["path"] === path && line["level"] === "error");
+  expect(told).toHaveLength(1);
+  expect(told[0]!["msg"]).toMatch(/restart/);
+  expect((await server.call("GET", "/metrics")).text).toMatch(/^tocsin_store_files_gone [1-9]/m);
+}
+
+describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
+  test("the day's file: submits are refused from then on, and nothing acknowledged is missing after a restart", async () => {
+    expect((await submit()).status).toBe(201);
+    harm(dayPath());
+    for (let i = 0; i < 3; i++) {
+      const refused = await submit();
+      expect(refused.status).toBe(503);
+      expect(refused.body.error.code).toBe("unavailable");
+    }
+    const batch = await server.call("POST", "/v1/events/batch", { body: { events: [event(), event()] } });
+    expect(batch.status).toBeGreaterThanOrEqual(400);
+    await expectAlarm(dayPath());
+  });
+
+  test("the file of the keys: no key is made, and readiness says so", async () => {
+    const path = join(server.dataDir, "keys.db");
+    harm(path);
+    const made = await server.call("POST", "/v1/keys", {
+      body: { name: "new", scopes: ["events:read"], plan: "starter" },
+    });
+    expect(made.status).toBe(503);
+    await expectAlarm(path);
+  });
+
+  test("the file of the cases: no rule is made, and readiness says so", async () => {
+    const path = join(server.dataDir, "cases.db");
+    harm(path);
+    const made = await server.call("POST", "/v1/rules", {
+      body: {
+        name: "test.rule",
+        description: "x",
+        severity: "high",
+        conditions: [{ field: "type", equals: "x" }],
+        actions: [{ alert: { channels: [] } }],
+      },
+    });
+    expect(made.status).toBe(503);
+    await expectAlarm(path);
+  });
+
+  test("the file of the state: no export is accepted, and readiness says so", async () => {
+    const path = join(server.dataDir, "state.db");
+    harm(path);
+    const asked = await server.call("POST", "/v1/events/export", { body: { format: "csv", time_range: RANGE } });
+    expect(asked.status).toBe(503);
+    await expectAlarm(path);
+  });
+});
+
+test("the write-ahead log of a day counts as the day's file: the newest commits are there and nowhere else", async () => {
+  expect((await submit()).status).toBe(201);
+  rmSync(`${dayPath()}-wal`);
+  expect((await submit()).status).toBe(503);
+  await expectAlarm(`${dayPath()}-wal`);
+});
+
+test("a day's file that is truncated in place is noticed as well", async () => {
+  expect((await submit()).status).toBe(201);
+  truncateSync(dayPath());
+  expect((await submit()).status).toBe(503);
+  await expectAlarm(dayPath());
+});
+
+test("a file that is moved away and back again is the same file: submits are taken again", async () => {
+  expect((await submit()).status).toBe(201);
+  move(dayPath());
+  expect((await submit()).status).toBe(503);
+  renameSync(`${dayPath()}.away`, dayPath());
+  expect((await submit()).status).toBe(201);
+  expect((await server.call("GET", "/readyz")).status).toBe(200);
+  server = await server.restart();
+  expect(await total()).toBe(2);
+});
+
+test("a replay does not stand for an event whose file is gone", async () => {
+  const headers = { "Idempotency-Key": "once" };
+  expect((await submit({}, headers)).status).toBe(201);
+  remove(dayPath());
+  expect((await submit({}, headers)).status).toBe(503);
+});
+
+test("an old day that is removed is noticed without anybody writing to it, and submits of other days go on", async () => {
+  const yesterday = Date.now() - DAY_MS;
+  expect((await submit({ timestamp: new Date(yesterday).toISOString() })).status).toBe(201);
+  expect((await submit()).status).toBe(201);
+  server = await server.restart();
+  remove(dayPath(yesterday));
+  await expectAlarm(dayPath(yesterday));
+  expect((await submit()).status).toBe(201);
+  // Nobody makes a new file in the place of the one that is gone.
+  expect((await submit({ timestamp: new Date(yesterday).toISOString() })).status).toBe(503);
+});
+
+test("the lock is watched too: without it a second service could open the folder", async () => {
+  const path = join(server.dataDir, "lock.db");
+  writeFileSync(`${path}.new`, "");
+  renameSync(`${path}.new`, path);
+  await expectAlarm(path);
+});

@@ -1,0 +1,11 @@
+/** A file of the data folder that a newer version has written. Its message is for whoever started this one. */
+export class NewerFile extends Error {
+  constructor(path: string, found: number, known: number) {
+    super(
+      `The file ${path} was written by a newer version of Tocsin: its schema version is ${found}, and this version knows up to ${known}.\n` +
+        "Nothing was changed. Start the newer version on this folder, or restore the backup that was made before the upgrade, " +
+        "or use another folder with --data-dir.",
+    );
+    this.name = "NewerFile";
+  }
+}

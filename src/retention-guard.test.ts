@@ -1,0 +1,116 @@
+import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../test/api-server.ts";
+import { DAY_MS, formatDay, formatTime } from "./lib/time.ts";
+import { newAlert } from "./store/contract-cases.ts";
+import { openStorageNotes } from "./store/index.ts";
+
+// Retention destroys: it does not follow a clock that has jumped, nor removes a large share at once, unless confirmed.
+
+const NOW = Date.UTC(2026, 5, 15, 12);
+const clock = { ms: NOW };
+let server: TestServer;
+beforeEach(async () => {
+  clock.ms = NOW;
+  server = await openTestServer({ now: () => clock.ms });
+  const events = Array.from({ length: 60 }, (_, n) => ({
+    type: "login_failure",
+    source: "custom",
+    data: { n },
+    timestamp: formatTime(NOW - n * DAY_MS),
+  }));
+  expect((await server.call("POST", "/v1/events/batch", { body: events })).body.data.accepted).toBe(60);
+});
+afterEach(() => server.close());
+
+const restart = async (more: Parameters<TestServer["restart"]>[1] = {}) => {
+  server = await server.restart(undefined, more);
+};
+const count = () => server.store.events.count();
+const status = async () => (await server.call("GET", "/readyz")).body.data.retention;
+const metric = async (name: string) => {
+  const { text } = await server.call("GET", "/metrics");
+  return Number(new RegExp(`^tocsin_retention_${name} (\\d+)`, "m").exec(text)?.[1]);
+};
+const confirm = () => {
+  const notes = openStorageNotes({ dataDir: server.dataDir, indexPrefix: "tocsin" });
+  const confirmed = notes.confirm();
+  notes.close();
+  return confirmed;
+};
+const withDays = (eventsDays: number) => ({
+  settings: { retention: { eventsDays, flowsDays: 30, alertsDays: 730, shareMax: 25 } },
+});
+
+test("a clock that is 400 days ahead at the start removes nothing until it is confirmed, or goes back", async () => {
+  clock.ms += 400 * DAY_MS;
+  await restart();
+  expect(await count()).toBe(60);
+  expect(await status()).toEqual({
+    status: "paused",
+    messages: [expect.stringMatching(/^60 events .*400 days ahead/)],
+  });
+  expect([await metric("paused"), await metric('held_rows{kind="events"}')]).toEqual([1, 60]);
+  expect(server.log.filter(({ msg }) => String(msg).startsWith("retention is paused"))).toHaveLength(1);
+  clock.ms = NOW;
+  await restart();
+  expect(await status()).toEqual({ status: "running", messages: [] });
+  clock.ms += 400 * DAY_MS;
+  await restart();
+  // Beside the running server, as the command does it.
+  expect(confirm()).toBe(clock.ms);
+  await expect.poll(count, { timeout: 20_000 }).toBe(0);
+  await expect.poll(async () => (await status()).status, { timeout: 20_000 }).toBe("running");
+});
+
+test("a lower setting that would take most of what there is waits for a confirmation", async () => {
+  await restart(withDays(10));
+  expect(await count()).toBe(60);
+  expect(await status()).toMatchObject({ status: "paused", messages: [expect.stringMatching(/^49 events .*82 %/)] });
+  expect(confirm()).toBe(NOW);
+  await restart(withDays(10));
+  expect(await count()).toBe(11);
+  expect(await status()).toEqual({ status: "running", messages: [] });
+  // Used up: the next leap waits again.
+  await restart(withDays(2));
+  expect(await count()).toBe(11);
+});
+
+test("a lower setting that takes less than the share, and every day that falls due after it, goes by itself", async () => {
+  await restart(withDays(50));
+  expect(await count()).toBe(51);
+  for (let day = 1; day <= 3; day++) {
+    clock.ms += DAY_MS;
+    await restart(withDays(50));
+    expect(await count()).toBe(51 - day);
+  }
+});
+
+test("of a day that goes each day, however large its share, nothing is held back", async () => {
+  server.store.retention.save({ confirmedAt: NOW });
+  await restart(withDays(1));
+  expect(await count()).toBe(2);
+  clock.ms += DAY_MS;
+  await restart(withDays(1));
+  expect(await count()).toBe(1);
+});
+
+test("alerts and exports outlive a clock that has jumped as well", async () => {
+  const resolved = { status: "resolved", resolution: "benign", createdAt: NOW, resolvedAt: NOW } as const;
+  const alert = newAlert(resolved);
+  await server.store.alerts.commit({ alerts: [alert], timeline: [] });
+  const range = { from: formatTime(NOW - DAY_MS), to: formatTime(NOW + DAY_MS) };
+  const asked = await server.call("POST", "/v1/events/export", { body: { format: "csv", time_range: range } });
+  const { id } = asked.body.data;
+  const get = () => server.call("GET", `/v1/events/exports/${id}`);
+  await expect.poll(async () => (await get()).body.data.status, { timeout: 20_000 }).toBe("completed");
+  clock.ms += 1000 * DAY_MS;
+  await restart();
+  expect((await status()).messages).toEqual(expect.arrayContaining([expect.stringMatching(/^1 alerts /)]));
+  clock.ms = NOW + 1000;
+  await restart();
+  expect(await server.store.alerts.get(alert.id)).toMatchObject({ id: alert.id });
+  expect((await get()).body.data.status).toBe("completed");
+  expect(existsSync(join(server.dataDir, "events", `tocsin-events-${formatDay(NOW - (NOW % DAY_MS))}.db`))).toBe(true);
+});
