@@ -1,4 +1,4 @@
-import { Automaton } from "../src/detection/automaton.ts";
+import { Automaton } from "../src/model/automaton.ts";
 import { Facts } from "../src/detection/facts.ts";
 import { Matcher } from "../src/detection/matcher.ts";
 import { PatternBudget } from "../src/detection/regex.ts";

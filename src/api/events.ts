@@ -10,6 +10,7 @@ import { batchItems, LEVELS_AROUND_DATA } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { untilHangUp } from "./hang-up.ts";
 import { found, listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { AGGREGATIONS_ANSWER_EXAMPLE, AGGREGATIONS_EXAMPLE, searchAnswerSchema } from "./search-answer.ts";
@@ -72,11 +73,14 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       answers: {
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
-      handle: async ({ query }) => {
+      handle: ({ query, key, request }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position = positionOf({ page, per_page, after, limit });
-        const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position);
-        return listPage(position, await found(position, finding));
+        return untilHangUp(request.raw.socket, async (signal) => {
+          const asking = { asker: key.id, signal };
+          const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position, asking);
+          return listPage(position, await found(position, finding));
+        });
       },
     }),
     endpoint({
@@ -126,8 +130,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
           example: { results: [EVENT_EXAMPLE], total: 1, aggregations: AGGREGATIONS_ANSWER_EXAMPLE },
         },
       },
-      handle: async ({ body }) => {
-        const { items, total, aggregations } = await store.events.search(toSearchQuery(body));
+      handle: async ({ body, key, request }) => {
+        const { items, total, aggregations } = await untilHangUp(request.raw.socket, (signal) =>
+          store.events.search(toSearchQuery(body), { asker: key.id, signal }),
+        );
         const found = JSON.stringify(aggregations);
         return dataText(`{"results":[${items.join(",")}],"total":${total},"aggregations":${found}}`);
       },

@@ -1,6 +1,6 @@
 import { compilePattern, patternSubject } from "../model/condition.ts";
 import type { FieldValue } from "../model/field.ts";
-import { Automaton, type Purse } from "./automaton.ts";
+import { Automaton, type Purse } from "../model/automaton.ts";
 import type { Predicate } from "./compile.ts";
 import { guardText } from "./letters.ts";
 
