@@ -108,7 +108,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       about:
         "`query` says which events; `limit: 0` asks for `total` and aggregations alone. In a histogram, `interval` is a duration on " +
         `\`timestamp\` and a number on any other field, and may make ${HISTOGRAM_BUCKETS_MAX.toLocaleString("en")} buckets at most. ` +
-        "`aggs` within `terms` or `histogram` are answered in each bucket.",
+        "`aggs` within `terms` or `histogram` are answered in each bucket. A search that takes longer than 30 s is a 400 on `query`. " +
+        "Of searches that read more than a few columns (patterns, keywords, fields without a column of their own, aggregations, sorting), " +
+        "two of a key run at a time and 16 may be under way; one more, or one that waits longer than 10 s, is a 503 with a `Retry-After`. " +
+        "Closing the connection cancels the search.",
       scopes: ["events:read"],
       body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {

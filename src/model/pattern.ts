@@ -4,7 +4,7 @@
 /** Characters that the compiled pattern compares, repetitions written out. */
 export const PATTERN_WEIGHT_MAX = 2000;
 /** The same for all patterns of a question or a rule: each takes time to compile before anything else happens. */
-export const PATTERNS_WEIGHT_MAX = 5000;
+const PATTERNS_WEIGHT_MAX = 5000;
 /** A class of Unicode is some hundred ranges. */
 const UNICODE_CLASS_WEIGHT = 20;
 const REPETITION = /^\{(\d{1,4})(?:,(\d{0,4}))?\}/;

@@ -139,8 +139,7 @@ function costOf(condition: Condition, facts: Facts): Cost {
   return {
     nsPerByte: ofValue.nsPerByte + (readsRest ? REST_NS : 0) + (condition.field === ANY_FIELD ? SCRIPT_NS : 0),
     columns,
-    isScripted:
-      ofValue.isScripted || condition.field === ANY_FIELD || (readsRest && (facts.oddBits & LARGE) !== 0),
+    isScripted: ofValue.isScripted || condition.field === ANY_FIELD || (readsRest && (facts.oddBits & LARGE) !== 0),
   };
 }
 

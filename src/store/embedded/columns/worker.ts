@@ -374,7 +374,9 @@ const api = {
   },
 
   count(asking: Asking, condition: Condition, range: TimeRange): Promise<number> {
-    return ask(asking, laneOf(condition), async (question) => count(question, await question.where(condition, rangeSql(range))));
+    return ask(asking, laneOf(condition), async (question) =>
+      count(question, await question.where(condition, rangeSql(range))),
+    );
   },
 
   /** The list's page: its total, and where its rows lie. */
@@ -438,13 +440,7 @@ const api = {
   },
 
   /** The next places in falling order of arrival, between two sequence numbers. */
-  lastArrivals(
-    asking: Asking,
-    condition: Condition,
-    after: number,
-    upTo: number,
-    limit: number,
-  ): Promise<ListPlace[]> {
+  lastArrivals(asking: Asking, condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
     return ask(asking, "heavy", async ({ run, where, snapshot }) => {
       const { sql, parameters } = await where(condition, `seq > ${after} AND seq <= ${upTo}`);
       const rows = await run(
