@@ -12,7 +12,7 @@ import { conditionSql } from "./where.ts";
 
 /** The first slices are this much smaller than they may be; they grow for as long as they turn out to be quick. */
 const SLICES_TOGETHER_MAX = 16;
-const QUICK_MS = 100;
+const QUICK_MS = 500;
 /** Slices that are looked up at a time. */
 const SLICES_MAX = 1000;
 

@@ -178,7 +178,8 @@ export class Questions {
         for (let i = searcher; i < days.length; i += SEARCHERS) {
           signal?.throwIfAborted();
           const day = days[i]!;
-          sum += await this.#ask(this.#searcher(searcher), "textCount", day, search, clip(span, day));
+          const count = await this.#ask(this.#searcher(searcher), "textCount", day, search, clip(span, day));
+          sum += count;
         }
       };
       await Promise.all(Array.from({ length: SEARCHERS }, (_, searcher) => countFrom(searcher)));
