@@ -21,6 +21,10 @@ setFlagsFromString("--gc-memory-reducer-start-delay-ms=0");
 // V8's own default, said aloud: lib/rest.ts says it again after each rest, and it would else be another set of flags.
 setFlagsFromString("--no-memory-saver-mode");
 
+// Threads of libuv's pool, which DuckDB's statements hold for as long as they run: room for every question that the store
+// lets run at once, and for the files, names and compression of everybody else. Read when the pool is first used.
+process.env.UV_THREADPOOL_SIZE ??= "32";
+
 // Every thread of the service loads its code for itself; from this cache that takes half the time and a third less memory.
 // The variable is what the threads go by. It keeps code apart by the flags above, which is why they come first.
 const cache = fileURLToPath(new URL("../node_modules/.cache/tocsin", import.meta.url));

@@ -10,6 +10,7 @@ import { batchItems, LEVELS_AROUND_DATA, wholeSubmission } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { data, dataText, endpoint } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { untilHangUp } from "./hang-up.ts";
 import { found, listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { marked } from "./incomplete.ts";
 import { invalid, Problem } from "./problems.ts";
@@ -74,12 +75,15 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         200: { about: "a page of events", data: z.array(eventSchema), paginated: true, example: [EVENT_EXAMPLE] },
       },
       headers: { 200: ["X-Tocsin-Incomplete"] },
-      handle: async ({ query }) => {
+      handle: ({ query, key, request }) => {
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position = positionOf({ page, per_page, after, limit });
-        const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position);
-        const answer = listPage(position, await found(position, finding));
-        return marked(answer, store, "events", { fromMs: from, toMs: to });
+        return untilHangUp(request.raw.socket, async (signal) => {
+          const asking = { asker: key.id, signal };
+          const finding = store.events.list({ ...filter, fromMs: from, toMs: to }, position, asking);
+          const answer = listPage(position, await found(position, finding));
+          return marked(answer, store, "events", { fromMs: from, toMs: to });
+        });
       },
     }),
     endpoint({
@@ -107,7 +111,10 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       about:
         "`query` says which events; `limit: 0` asks for `total` and aggregations alone. In a histogram, `interval` is a duration on " +
         `\`timestamp\` and a number on any other field, and may make ${HISTOGRAM_BUCKETS_MAX.toLocaleString("en")} buckets at most. ` +
-        "`aggs` within `terms` or `histogram` are answered in each bucket.",
+        "`aggs` within `terms` or `histogram` are answered in each bucket. A search that takes longer than 30 s is a 400 on `query`. " +
+        "Of searches that read more than a few columns (patterns, keywords, fields without a column of their own, aggregations, sorting), " +
+        "two of a key run at a time and 16 may be under way; one more, or one that waits longer than 10 s, is a 503 with a `Retry-After`. " +
+        "Closing the connection cancels the search.",
       scopes: ["events:read"],
       body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {
@@ -130,9 +137,11 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         },
       },
       headers: { 200: ["X-Tocsin-Incomplete"] },
-      handle: async ({ body }) => {
+      handle: async ({ body, key, request }) => {
         const query = toSearchQuery(body);
-        const { items, total, aggregations } = await store.events.search(query);
+        const { items, total, aggregations } = await untilHangUp(request.raw.socket, (signal) =>
+          store.events.search(query, { asker: key.id, signal }),
+        );
         const found = JSON.stringify(aggregations);
         const answer = dataText(`{"results":[${items.join(",")}],"total":${total},"aggregations":${found}}`);
         return marked(answer, store, "events", query);

@@ -1,8 +1,8 @@
+import { Automaton, CacheRoom } from "../model/automaton.ts";
 import { compilePattern, PATTERN_TEXT_CHARACTERS_MAX, patternSubject } from "../model/condition.ts";
+import type { Purse } from "../model/nfa.ts";
 import { patternWeight } from "../model/pattern.ts";
-import { Automaton, CacheRoom } from "./automaton.ts";
 import { requiredLiterals, type Factor } from "./literals.ts";
-import type { Purse } from "./nfa.ts";
 
 // The patterns of all rules, and what running them on one event may cost. Patterns on the same field are searched for
 // together, in groups. Each pattern has a share of steps of its own that grows with the text: no text and no other

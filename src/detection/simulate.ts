@@ -114,7 +114,7 @@ export async function simulate(
     const days = (toMs - fromMs) / DAY_MS;
     const alertsPerDay = days === 0 ? 0 : alerts / days;
     const [sampleEvents, resolutions] = await Promise.all([
-      matches === 0 ? [] : sample(store, condition, { fromMs: playback.sampleFromMs, toMs }),
+      matches === 0 ? [] : sample(store, condition, { fromMs: playback.sampleFromMs, toMs }, stop),
       store.alerts.resolutions(rule.name),
     ]);
     return {
@@ -138,8 +138,14 @@ export async function simulate(
   }
 }
 
-async function sample(store: Pick<Store, "events">, condition: Condition, range: SimulationRange): Promise<string[]> {
-  const { items } = await store.events.search({ condition, ...range, sort: [], limit: SAMPLE_EVENTS_MAX, aggs: [] });
+async function sample(
+  store: Pick<Store, "events">,
+  condition: Condition,
+  range: SimulationRange,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const query = { condition, ...range, sort: [], limit: SAMPLE_EVENTS_MAX, aggs: [] };
+  const { items } = await store.events.search(query, { signal });
   return items;
 }
 

@@ -1,7 +1,9 @@
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
 import { fieldTestSchema } from "./condition-schema.ts";
-import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
+import { PATTERN_WEIGHT_MAX, patternsFault, patternWeight } from "./pattern.ts";
+import { querySchema } from "./query.ts";
+import { conditionsSchema } from "./rule-schema.ts";
 
 test.each([
   "x{1000}x{1000}x{1000}",
@@ -21,4 +23,17 @@ test("a pattern that is short to write and huge to run is refused before it is c
   const faultOf = (regex: string) => fieldTestSchema.safeParse({ field: "raw.a", regex }).error?.issues[0]?.message;
   expect(faultOf("[A-Za-z0-9+/=]{900,}")).toBeUndefined();
   expect(faultOf("x{1000}".repeat(292))).toContain(`${PATTERN_WEIGHT_MAX}`);
+});
+
+test("patterns of one question are weighed together before the first is compiled, wherever they stand", () => {
+  const test = (patterns: number) => ({
+    field: "raw.message",
+    regex: Array.from({ length: patterns }, (_, i) => `.{0,900}${i}`),
+  });
+  expect(patternsFault([test(5)])).toBeUndefined();
+  const faults = querySchema.safeParse({ bool: { should: [{ bool: { must_not: [test(3), test(3)] } }] } }).error
+    ?.issues;
+  expect(faults?.map(({ path }) => path)).toEqual([["bool"]]);
+  expect(conditionsSchema.safeParse([{ any: [test(3), { not: test(3) }] }]).success).toBe(false);
+  expect(patternsFault({ regex: [null, 3, { regex: ["a"] }] })).toBeUndefined();
 });

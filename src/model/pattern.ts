@@ -3,6 +3,8 @@
 
 /** Characters that the compiled pattern compares, repetitions written out. */
 export const PATTERN_WEIGHT_MAX = 2000;
+/** The same for all patterns of a question or a rule: each takes time to compile before anything else happens. */
+const PATTERNS_WEIGHT_MAX = 5000;
 /** A class of Unicode is some hundred ranges. */
 const UNICODE_CLASS_WEIGHT = 20;
 const REPETITION = /^\{(\d{1,4})(?:,(\d{0,4}))?\}/;
@@ -43,4 +45,21 @@ export function patternWeight(pattern: string): number {
     } else if (!"?*+|^$".includes(char)) put(1);
   }
   return open.reduce((weight, { sum, last }) => weight + sum + last, 0);
+}
+
+/** What the patterns in a filter, or in a list of conditions, weigh in all. It meets things of any type. */
+function patternsWeight(input: unknown): number {
+  if (typeof input !== "object" || input === null) return 0;
+  let weight = 0;
+  for (const [key, value] of Object.entries(input)) {
+    if (key !== "regex") weight += patternsWeight(value);
+    else for (const pattern of [value].flat()) if (typeof pattern === "string") weight += patternWeight(pattern);
+    if (weight > PATTERNS_WEIGHT_MAX) return weight;
+  }
+  return weight;
+}
+
+export function patternsFault(input: unknown): string | undefined {
+  if (patternsWeight(input) <= PATTERNS_WEIGHT_MAX) return undefined;
+  return `has patterns that are too large together: with their repetitions written out, ${PATTERNS_WEIGHT_MAX} characters are the most`;
 }

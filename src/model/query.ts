@@ -17,6 +17,7 @@ import {
 } from "./condition.ts";
 import { fieldTestSchema, keywordSchema, positiveNumber } from "./condition-schema.ts";
 import { pathFault, type TopField } from "./field.ts";
+import { patternsFault } from "./pattern.ts";
 
 // Questions about events, as they come in a search or an export, and as a store is asked.
 
@@ -107,7 +108,7 @@ const boolSchema: z.ZodType<BoolInput> = z
   .meta({ id: "Bool" });
 
 const countedBool = unlessTooMuch(boolSchema, (input) =>
-  countFilters(input) > CONDITIONS_MAX ? `at most ${CONDITIONS_MAX} filters in all` : undefined,
+  countFilters(input) > CONDITIONS_MAX ? `at most ${CONDITIONS_MAX} filters in all` : patternsFault(input),
 );
 
 /** Those of a bool of any shape; a bool without any counts as one. */

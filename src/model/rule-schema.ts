@@ -7,6 +7,7 @@ import { CONDITION_DEPTH_MAX } from "./condition.ts";
 import { fieldTestSchema, keywordSchema, oneOrSeveral } from "./condition-schema.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
+import { patternsFault } from "./pattern.ts";
 import { timeSchema } from "./query.ts";
 import { ANY_SOURCE, CHANNELS, EXCEPTIONS_MAX, WINDOW_MS_MAX, type ConditionInput } from "./rule.ts";
 import { refuseCrowdedPlaces, refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
@@ -62,7 +63,7 @@ export const conditionsSchema = unlessTooMuch(conditionList, refuseTests);
 const someConditionsSchema = unlessTooMuch(conditionList.min(1), refuseTests);
 
 function refuseTests(items: unknown): string | undefined {
-  return countTests(items) > RULE_TESTS_MAX ? `at most ${RULE_TESTS_MAX} tests in all` : undefined;
+  return countTests(items) > RULE_TESTS_MAX ? `at most ${RULE_TESTS_MAX} tests in all` : patternsFault(items);
 }
 
 /** Those of a list of any shape; a list without any counts as one. */

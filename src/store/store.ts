@@ -69,6 +69,14 @@ export interface Amendment {
   readonly enrichment: JsonObject;
 }
 
+/** Who asks a question, and for how long they want the answer. */
+export interface Asking {
+  /** A client: of its questions that take long, only some run at a time. Undefined: the service itself. */
+  readonly asker?: string | undefined;
+  /** Stops the question, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface EventFilter extends TimeRange {
   readonly source?: string | undefined;
   readonly severity?: Severity | undefined;
@@ -103,9 +111,11 @@ export interface EventStore {
   /** The same for a batch, whose events have tokens of their own: this one, a space and a number. The ids by number. */
   findByTokens(token: string): Promise<ReadonlyMap<number, string>>;
   /** Newest first by timestamp, then id. An unknown cursor is a QuestionRefused on `after`. */
-  list(filter: EventFilter, position: Position): Promise<TextPage>;
+  list(filter: EventFilter, position: Position, asking?: Asking): Promise<TextPage>;
+  /** Rejects with StoreUnavailable when the client has too many questions under way. */
   search(
     query: SearchQuery,
+    asking?: Asking,
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }>;
   /** Matching events that are stored now, oldest first, in chunks of bounded size. Stops when the signal says so. */
   scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import type { Logger } from "pino";
-import { Gauge, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../../lib/folder.ts";
 import { endingProcess, Thread } from "../../lib/thread.ts";
 import { StoreUnavailable, type ExportStore, type Store } from "../store.ts";
@@ -97,8 +97,9 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     const others = otherPrefixes({ dataDir, indexPrefix });
     if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
     let { dropped } = parts;
+    const askStatus = patient(() => columns.call("status"));
     const status = async () => {
-      const found = await columns.call("status");
+      const found = await askStatus();
       if (found.dropped !== dropped) log.warn({ reason: found.dropped }, DROPPED);
       dropped = found.dropped;
       return found;
@@ -117,6 +118,15 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       registers: [registry],
       async collect() {
         this.set((await status()).large);
+      },
+    });
+    new Counter({
+      name: "tocsin_questions_refused_total",
+      help: "Questions about events that were refused because too many others were under way",
+      registers: [registry],
+      async collect() {
+        this.reset();
+        this.inc((await status()).refused);
       },
     });
     return {
@@ -168,6 +178,25 @@ async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ l
   lock.sign();
   for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
   return { lock, flows };
+}
+
+/** How long readiness and metrics wait for the columns, whose thread may be in the middle of a question. */
+const STATUS_MS_MAX = 500;
+
+/** Asks anew each time, and gives what was said last where the answer takes long. */
+function patient<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let last: Value | undefined;
+  return async () => {
+    const asked = ask().then((value) => (last = value));
+    if (last === undefined) return asked;
+    const { promise: late, resolve } = Promise.withResolvers<Value>();
+    const timer = setTimeout(() => resolve(last!), STATUS_MS_MAX);
+    try {
+      return await Promise.race([asked, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
 }
 
 /** What has been opened so far, and how it is closed: a store that does not open leaves nothing behind that keeps the process. */

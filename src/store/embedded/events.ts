@@ -8,6 +8,7 @@ import type { AggregationResult, SearchQuery, TimeRange } from "../../model/quer
 import {
   QuestionRefused,
   type Amendment,
+  type Asking,
   type EventFilter,
   type EventStore,
   type LastArrivals,
@@ -60,6 +61,7 @@ export class EmbeddedEvents implements EventStore {
   readonly #word: PlatformWord;
   readonly #room: Room;
   #projections = 0;
+  #questions = 0;
 
   constructor({ journal, columns, news, state, manifest, word, room }: EventParts) {
     this.#journal = journal;
@@ -98,13 +100,13 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.questions.findTokens(token);
   }
 
-  async list(filter: EventFilter, position: Position): Promise<TextPage> {
+  async list(filter: EventFilter, position: Position, asking: Asking = {}): Promise<TextPage> {
     const after =
       position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;
     const offset = position.mode === "page" ? (position.page - 1) * position.size : 0;
     // One more than asked for tells whether the list goes on.
     const limit = position.mode === "cursor" ? position.size + 1 : position.size;
-    const { total, texts } = await this.#listTexts(filter, after, offset, limit);
+    const { total, texts } = await this.#listTexts(filter, after, offset, limit, asking);
     if (position.mode === "page") return { total, items: texts, nextCursor: null };
     const items = texts.slice(0, position.size);
     return { total, items, nextCursor: texts.length > position.size ? idOfText(items.at(-1)!) : null };
@@ -115,18 +117,19 @@ export class EmbeddedEvents implements EventStore {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
+    asking: Asking,
   ): Promise<{ total: number; texts: string[] }> {
     const span = { from: filter.fromMs ?? 0, to: filter.toMs ?? TIME_END };
-    if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit);
+    if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit, asking);
     const condition = listCondition(filter);
     if (condition.of.length > 0) {
-      const { total, places } = await this.#ask("list", condition, filter, after, offset, limit);
+      const { total, places } = await this.#question(asking, "list", condition, filter, after, offset, limit);
       return { total, texts: await this.#journal.questions.bodies(places) };
     }
     const isWhole = filter.fromMs === undefined && filter.toMs === undefined;
     const [rows, total] = await Promise.all([
       this.#journal.questions.page(span, after, offset, limit),
-      isWhole ? this.#journal.count() : this.#ask("count", condition, filter),
+      isWhole ? this.#journal.count() : this.#question(asking, "count", condition, filter),
     ]);
     return { total, texts: rows.map(({ body }) => body) };
   }
@@ -138,13 +141,14 @@ export class EmbeddedEvents implements EventStore {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
+    { signal }: Asking,
   ) {
     const search = parseSearch(words, filter);
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
     const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
     const [total, places, named] = await Promise.all([
-      this.#journal.questions.textCount(ofWords, span),
-      this.#journal.questions.textPage(ofWords, span, after, offset + limit),
+      this.#journal.questions.textCount(ofWords, span, signal),
+      this.#journal.questions.textPage(ofWords, span, after, offset + limit, signal),
       this.#named(search, span),
     ]);
     const below = named.filter((place) => !after || newestFirst(after, place) < 0);
@@ -171,9 +175,10 @@ export class EmbeddedEvents implements EventStore {
 
   async search(
     query: SearchQuery,
+    asking: Asking = {},
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
     const condition = await this.#withStoredIds(query.condition);
-    const { total, places, aggregations } = await this.#ask("search", { ...query, condition });
+    const { total, places, aggregations } = await this.#question(asking, "search", { ...query, condition });
     return { total, items: await this.#journal.questions.bodies(places), aggregations };
   }
 
@@ -182,7 +187,8 @@ export class EmbeddedEvents implements EventStore {
     const condition = await this.#withStoredIds(question.condition);
     let after: ListPlace | undefined;
     while (!signal.aborted) {
-      const places: ListPlace[] = await this.#ask(
+      const places: ListPlace[] = await this.#unlessAborted(
+        { signal },
         "scan",
         condition,
         { fromMs: question.fromMs, toMs: question.toMs },
@@ -207,7 +213,7 @@ export class EmbeddedEvents implements EventStore {
     const after = seqOfId("after", question.after);
     const upTo = seqOfId("upTo", question.upTo);
     if (signal.aborted) return;
-    const places = await this.#ask("lastArrivals", condition, after, upTo, eventsMax + 1);
+    const places = await this.#unlessAborted({ signal }, "lastArrivals", condition, after, upTo, eventsMax + 1);
     const isCut = places.length > eventsMax;
     const inOrder = places.slice(0, eventsMax).reverse();
     for (let at = 0; at < inOrder.length && !signal.aborted; at += LAST_EVENTS) {
@@ -306,6 +312,39 @@ export class EmbeddedEvents implements EventStore {
     return { ts: row.ts, seq: row.seq };
   }
 
+  /** Asks the columns what can be cancelled. */
+  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+    { asker, signal }: Asking,
+    method: M,
+    ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
+  ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
+    signal?.throwIfAborted();
+    const number = this.#questions++;
+    const cancel = () => void this.#columns.call("cancel", number).catch(() => undefined);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      return await this.#ask(method, ...([{ number, asker }, ...args] as unknown as Parameters<ColumnsApi[M]>));
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  /** The same for a walk, which ends in silence when it is told to. */
+  async #unlessAborted<M extends "scan" | "lastArrivals">(
+    asking: Asking & { readonly signal: AbortSignal },
+    method: M,
+    ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
+  ): Promise<ListPlace[]> {
+    try {
+      return await this.#question(asking, method, ...args);
+    } catch (error) {
+      if (asking.signal.aborted) return [];
+      throw error;
+    }
+  }
+
   async #ask<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "beginProjection" | "projectedRows">(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
@@ -318,6 +357,8 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 }
+
+type WithoutAsking<Args extends unknown[]> = Args extends [unknown, ...infer Rest] ? Rest : never;
 
 /** Where in the order of arrival the event lies; null: before all of them. */
 function seqOfId(field: string, id: string | null): number {

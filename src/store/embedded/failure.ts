@@ -6,11 +6,11 @@ import { isFileGone } from "./file-identity.ts";
 /** What a thread of the store could not do, as the store's callers know it; `path` is the file where it works on one alone. */
 export function asStoreError(error: unknown, path?: string): unknown {
   if (!(error instanceof ThreadError)) return error;
-  const { field, reason, kind } = error.details;
+  const { field, reason, kind, retryAfterSeconds } = error.details;
   if (error.name === "QuestionRefused") return new QuestionRefused(String(field), error.message);
   if (error.name === "RuleConflict") return new RuleConflict(kind as RuleConflict["kind"], error.message);
   if (error.name === "StoreUnavailable")
-    return new StoreUnavailable(reason as StoreUnavailable["reason"], error.message);
+    return new StoreUnavailable(reason as StoreUnavailable["reason"], error.message, Number(retryAfterSeconds));
   if (isFileGone(error)) return fileGone(error);
   if (isStorageFailure(error)) return noRoom(error);
   const cause = path === undefined ? error : ofFile(path, error);

@@ -6,7 +6,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
 import { columnsFile, columnsScratch } from "../layout.ts";
 import type { SqlValue } from "./aggregate.ts";
-import { registerFunctions, type ReadEvent } from "./functions.ts";
+import { FUNCTION_TOO_SLOW, registerFunctions, type ReadEvent } from "./functions.ts";
 import { readDuckVersion, writeDuckVersion } from "../duckdb-version.ts";
 import { columnList, COLUMNS_FORM, COLUMNS_VERSION } from "./table.ts";
 
@@ -119,16 +119,45 @@ export async function rowsOf(connection: DuckDBConnection, sql: string, values?:
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
 }
 
+/** Again and again until it is left: an interrupt that comes between two statements stops neither of them. */
+const INTERRUPT_MS = 100;
+
+/** Stops what the connection does when the signal says so. Returns what ends that. */
+export function interruptOn(signal: AbortSignal, ...connections: readonly DuckDBConnection[]): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const interrupt = () => {
+    for (const connection of connections) connection.interrupt();
+  };
+  const stop = () => {
+    interrupt();
+    timer = setInterval(interrupt, INTERRUPT_MS);
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener("abort", stop, { once: true });
+  return () => {
+    clearInterval(timer);
+    signal.removeEventListener("abort", stop);
+  };
+}
+
 /**
  * What a question failed for, in words for whoever asked it: of memory there is not more on another day, unless other
- * questions had taken it. Anything but a want of memory stays what it is.
+ * questions had taken it. Anything but a want of memory or time stays what it is.
  */
-export function ofMemory(error: unknown, isAlone: boolean): unknown {
+export function whyFailed(error: unknown, isAlone: boolean): unknown {
+  if (error instanceof Error && error.message.includes(FUNCTION_TOO_SLOW)) return functionTooSlow();
   if (!(error instanceof Error) || !/^Out of Memory Error/i.test(error.message)) return error;
   if (!isAlone) return new StoreUnavailable("queue_full", "questions at the same time take too much memory");
   return new QuestionRefused(
     "query",
     "takes more memory than there is for it: narrow the time range or the filters, or group by a field with fewer or shorter values",
+  );
+}
+
+function functionTooSlow(): QuestionRefused {
+  return new QuestionRefused(
+    "query",
+    "takes too long on some of the events, which are large: narrow the time range or the filters, or use simpler patterns",
   );
 }
 

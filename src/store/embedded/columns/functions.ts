@@ -9,15 +9,34 @@ import {
 } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
 import { parseExact } from "../../../lib/exact-json.ts";
-import { compileCondition, type FieldTest } from "../../../model/condition.ts";
+import { Automaton, CacheRoom } from "../../../model/automaton.ts";
+import {
+  compileCondition,
+  compilePattern,
+  OPERATORS,
+  patternSubject,
+  type FieldTest,
+  type Operator,
+} from "../../../model/condition.ts";
 import type { Event, JsonValue } from "../../../model/event.ts";
 import { fieldReader, OBJECT } from "../../../model/field.ts";
 import { parseHours, withinHours } from "../../../model/hours.ts";
+import type { Purse } from "../../../model/nfa.ts";
+import { foldCase } from "../../../lib/text.ts";
 import { decodeValue, encodeValue } from "./large-integer.ts";
 import { REST_CHARACTERS_MAX } from "./rows.ts";
+import { listOf } from "./value.ts";
 
 // What the engine has no words for it asks of us: the functions here are the meaning of a condition itself, called for
-// each row. Their last argument says what is asked, and is the same for all rows of a question.
+// each row. Their last argument says what is asked, and is the same for all rows of a question. They run on the thread
+// that serves every question, so that each call is given up when it takes too long.
+
+/** How long a call for the rows of one vector may take. */
+const CALL_MS_MAX = 2000;
+/** What the patterns of a call may take, in steps of about a nanosecond. */
+const CALL_STEPS_MAX = 2e9;
+/** In the message of the engine's error where a call was given up. */
+export const FUNCTION_TOO_SLOW = "a function of the columns takes too long";
 
 /** A test without the field: what it says of one value. */
 export type TestOfValue = Pick<FieldTest, "operator" | "value" | "ignoreCase">;
@@ -35,7 +54,7 @@ export type ReadEvent = (timestampMs: number, seq: number) => Event | undefined;
 export function registerFunctions(connection: DuckDBConnection, readEvent: ReadEvent): void {
   /** A test on an event that is too large for the columns. */
   registerTest<[bigint, bigint]>(connection, "event_holds", [BIGINT, BIGINT], (question) => {
-    const holds = compileCondition(parseExact(question) as FieldTest);
+    const holds = testOfEvent(parseExact(question) as FieldTest);
     return (ts, seq) => {
       const event = readEvent(Number(ts), Number(seq));
       return event !== undefined && holds(event);
@@ -78,13 +97,13 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   });
   /** The same on those values in `rest` that belong to `raw`. */
   registerTest<[string]>(connection, "raw_rest_holds", [VARCHAR], (question) => {
-    const holds = testOfValue(JSON.parse(question) as TestOfValue);
+    const holds = testOfValue(parseExact(question) as TestOfValue);
     return (rest) => restValues(rest, "raw.").some(holds);
   });
   /** How the values of two fields stand to each other; both as JSON. */
   registerTest<[string, string]>(connection, "fields_relate", [VARCHAR, VARCHAR], (question) => {
     const { operator, ignoreCase } = parseExact(question) as TestOfValue;
-    const holds = compileCondition({ kind: "test", field: "raw.a", operator, value: "raw.b", ignoreCase });
+    const holds = testOfEvent({ kind: "test", field: "raw.a", operator, value: "raw.b", ignoreCase });
     const valueOf = (json: string) => decodeValue(JSON.parse(json) as JsonValue);
     return (a, b) => holds({ raw: { a: valueOf(a), b: valueOf(b) } } as unknown as Event);
   });
@@ -96,10 +115,69 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   });
 }
 
-/** The condition language itself says whether the test holds for a value: here that of a field that every event has once. */
+/** States of the automatons that the call under way uses. */
+const cached = new CacheRoom();
+/** What the call that is under way may still take. */
+const purse: Purse = { steps: CALL_STEPS_MAX };
+let until = Number.POSITIVE_INFINITY;
+
+function giveUpIfLate(): void {
+  if (performance.now() > until) throw new Error(FUNCTION_TOO_SLOW);
+}
+
+/**
+ * What a test says of an event. The condition language itself knows; where its way may take long on one event, the same in
+ * steps between which it can be given up.
+ */
+function testOfEvent(test: FieldTest): (event: Event) => boolean {
+  const { relation } = OPERATORS[test.operator] as Operator;
+  if (relation) {
+    const fold = test.ignoreCase ? foldCase : (text: string) => text;
+    const [read, readOther] = [fieldReader(test.field), fieldReader(test.value as string)];
+    return (event) => {
+      const others = readOther(event);
+      return read(event).some((value) => {
+        giveUpIfLate();
+        return others.some((other) => relation(value, other, fold));
+      });
+    };
+  }
+  if (test.operator !== "regex" && test.operator !== "glob") return compileCondition(test);
+  const read = fieldReader(test.field);
+  const holds = testOfValue(test);
+  return (event) => read(event).some((value) => typeof value === "string" && holds(value));
+}
+
+/** What a test says of one value: here that of a field that every event has once. */
 function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
-  const holds = compileCondition({ kind: "test", field: "type", ...test });
-  return (value) => holds({ type: value } as unknown as Event);
+  if (test.operator === "regex") return regexOfValue(test);
+  const compile = (value: TestOfValue["value"]) => {
+    const holds = compileCondition({ ...test, kind: "test", field: "type", value });
+    return (tested: JsonValue) => holds({ type: tested } as unknown as Event);
+  };
+  if (test.operator !== "glob") return compile(test.value);
+  const globs = listOf(test).map(compile);
+  return (value) =>
+    globs.some((holds) => {
+      giveUpIfLate();
+      return holds(value);
+    });
+}
+
+/** By an engine that can be stopped in the middle of a text. */
+function regexOfValue(test: TestOfValue): (value: JsonValue) => boolean {
+  const automata = listOf(test).map(
+    (pattern) => new Automaton([compilePattern(String(pattern), test.ignoreCase)], cached),
+  );
+  const found = new Uint8Array(1);
+  return (value) =>
+    typeof value === "string" &&
+    automata.some((automaton) => {
+      found[0] = 0;
+      const isDecided = automaton.search(patternSubject(value), purse, found);
+      if (!isDecided && found[0] === 0) throw new Error(FUNCTION_TOO_SLOW);
+      return found[0] === 1;
+    });
 }
 
 /** The type and the colon that a key of `rest` begins with. */
@@ -154,7 +232,12 @@ function register<Args extends DuckDBValue[], Result extends boolean | string | 
           questions.set(question, answer);
         }
         const columns = types.map((_, i) => input.getColumnVector(i));
+        until = performance.now() + CALL_MS_MAX;
+        purse.steps = CALL_STEPS_MAX;
+        // Patterns of questions long past would otherwise stay in memory with their states.
+        cached.clear();
         for (let row = 0; row < input.rowCount; row++) {
+          giveUpIfLate();
           const args = columns.map((column) => column.getItem(row));
           output.setItem(row, args.includes(null) ? ofNull : answer(...(args as Args)));
         }

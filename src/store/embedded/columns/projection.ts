@@ -1,12 +1,13 @@
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult } from "@duckdb/node-api";
 import type { TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
-import { tookTooLong } from "./engine.ts";
+import type { RunSql } from "./aggregate.ts";
+import { boundedWhere } from "./bounded.ts";
+import { interruptOn, rowsOf, tookTooLong, whyFailed } from "./engine.ts";
 import type { Patterns } from "./patterns.ts";
 import { doublesOf, eachText, integersOf } from "./chunk-reader.ts";
 import { fieldColumn, type FieldColumn, type NumberedColumn } from "./projection-field.ts";
-import { Parameters } from "./sql.ts";
-import { conditionSql } from "./where.ts";
+import { Parameters, TRUE } from "./sql.ts";
 
 // A few fields of many events, in the order of their times, handed over in parts. Rows are numbers alone: each different
 // text crosses over once, since a string for every row would cost more than all the rest. The engine looks at slices of
@@ -42,7 +43,9 @@ export interface ProjectionScope {
   readonly platform: string;
   /** Well-known fields that some row holds in an unexpected form. */
   readonly oddBits: number;
-  release(): void;
+  /** The name of a table that does not exist yet: it is gone once the scope is released. */
+  newTable(): string;
+  release(): Promise<void>;
 }
 
 export interface ProjectionLimits {
@@ -82,6 +85,10 @@ interface Open {
   rowsRead: number;
   isEnded: boolean;
   isLate: boolean;
+  /** For its connections: it was ended, or is late. */
+  readonly stop: AbortController;
+  /** Ends the interrupting. */
+  leave: (() => void) | undefined;
   readonly timer: NodeJS.Timeout;
   /** What is being done for it: only then may its scope be released. */
   work: Promise<unknown>;
@@ -106,7 +113,7 @@ export class Projections {
     if (this.#open.size >= PROJECTIONS_MAX) throw new StoreUnavailable("queue_full", "too many projections at once");
     const timer = setTimeout(() => {
       open.isLate = true;
-      interrupt(open);
+      open.stop.abort(tookTooLong(this.#limits.msMax));
     }, this.#limits.msMax);
     const open: Open = {
       scope: undefined,
@@ -117,13 +124,16 @@ export class Projections {
       rowsRead: 0,
       isEnded: false,
       isLate: false,
+      stop: new AbortController(),
+      leave: undefined,
       timer,
       work: Promise.resolve(),
     };
     this.#open.set(number, open);
     await this.#work(open, async () => {
       open.scope = await this.#scopeOf(question);
-      if (!open.isEnded) open.plan = await planOf(question, open.scope, this.#limits);
+      open.leave = interruptOn(open.stop.signal, ...open.scope.connections);
+      if (!open.isEnded) open.plan = await planOf(question, open.scope, this.#limits, open.stop.signal);
     });
     beginSlice(open);
   }
@@ -165,12 +175,13 @@ export class Projections {
     const open = this.#open.get(number);
     if (!open || open.isEnded) return;
     open.isEnded = true;
-    interrupt(open);
+    open.stop.abort(new StoreUnavailable("closed", "the projection was ended"));
     await open.work;
     await open.coming?.catch(() => undefined);
     clearTimeout(open.timer);
+    open.leave?.();
     this.#open.delete(number);
-    open.scope?.release();
+    await open.scope?.release();
   }
 
   async endAll(): Promise<void> {
@@ -185,7 +196,7 @@ export class Projections {
       if (open.isLate) throw tookTooLong(this.#limits.msMax);
       return value;
     } catch (error) {
-      throw open.isLate ? tookTooLong(this.#limits.msMax) : error;
+      throw open.isLate ? tookTooLong(this.#limits.msMax) : whyFailed(error, this.#open.size === 1);
     }
   }
 }
@@ -213,21 +224,33 @@ function lengthenSlices(open: Open): void {
   open.rowsRead = 0;
 }
 
-function interrupt({ scope }: Open): void {
-  for (const connection of scope?.connections ?? []) connection.interrupt();
-}
-
-async function planOf(question: Projection, scope: ProjectionScope, limits: ProjectionLimits): Promise<Plan> {
+async function planOf(
+  question: Projection,
+  scope: ProjectionScope,
+  limits: ProjectionLimits,
+  signal: AbortSignal,
+): Promise<Plan> {
   const { rows, lots, platform, oddBits, patterns } = scope;
   const [connection] = scope.connections;
   const { condition, tests = [] } = question;
   const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
   const parameters = new Parameters({ foreignPatterns, oddBits }, lots);
   const fields = question.fields.map((field) => fieldColumn(field, platform, parameters));
-  const passed = tests.map(
-    (test, i) => `CASE WHEN ${conditionSql(test, platform, parameters)} THEN ${2 ** i} ELSE 0 END`,
-  );
-  const where = conditionSql(condition, platform, parameters);
+  const run: RunSql = (text, values) => {
+    signal.throwIfAborted();
+    const settled = values.settle(text);
+    return rowsOf(connection, settled.sql, settled.values);
+  };
+  const mostNs = async (nsSql: string) => {
+    const [[most]] = (await run(`SELECT max(${nsSql}) FROM ${rows}`, parameters)) as [[number | null]];
+    return Number(most);
+  };
+  const bounded = { platform, parameters, rows, run, mostNs, newTable: () => scope.newTable() };
+  const passed: string[] = [];
+  for (const [i, test] of tests.entries()) {
+    passed.push(`CASE WHEN ${await boundedWhere(test, TRUE, bounded)} THEN ${2 ** i} ELSE 0 END`);
+  }
+  const where = await boundedWhere(condition, TRUE, bounded);
   const given = [
     "CAST(seq AS DOUBLE)",
     "CAST(ts AS DOUBLE)",

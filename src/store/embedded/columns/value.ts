@@ -5,7 +5,7 @@ import { globPieces } from "../../../model/glob.ts";
 import { parseCidr } from "../../../lib/ip.ts";
 import { FINAL_SIGMA, foldCase, SIGMA } from "../../../lib/text.ts";
 import type { TestOfValue } from "./functions.ts";
-import { and, FALSE, literal, not, onlyThen, or, type Parameters } from "./sql.ts";
+import { and, FALSE, literal, not, onlyThen, or, Parameters } from "./sql.ts";
 
 // What a test says of one value, in the engine's words: null where the value is null.
 
@@ -20,7 +20,7 @@ export interface ValueTest extends TestOfValue {
 }
 
 /** More alternatives than this are too much SQL for the engine: it asks back for each text. */
-const ALTERNATIVES_MAX = 50;
+export const ALTERNATIVES_MAX = 50;
 
 export const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 
@@ -119,6 +119,11 @@ function globSql(glob: string, subject: string, parameters: Parameters): string 
   }
   const pattern = pieces.map((piece) => piece.map((char) => (char === undefined ? "." : quoted(char))).join(""));
   return `regexp_matches(${subject}, ${parameters.bind(`(?s)\\A${pattern.join(".*")}\\z`)})`;
+}
+
+/** Whether the engine is asked for a glob in the form of a pattern. */
+export function globNeedsPattern(glob: string): boolean {
+  return globSql(glob, "", new Parameters()).startsWith("regexp_matches");
 }
 
 function quoted(char: string): string {

@@ -14,15 +14,17 @@ import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
 import { columnsFile, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
-import { MEMORY_LIMIT, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
+import { boundedWhere } from "./bounded.ts";
+import { isQuick } from "./cost.ts";
+import { interruptOn, MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
+import { Lanes, type Lane } from "./lanes.ts";
 import { orderedSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
-import { conditionSql } from "./where.ts";
 
 // The thread that owns the columns: it follows the journal and answers questions.
 
@@ -34,10 +36,15 @@ export interface ColumnsData extends Layout {
   readonly restMs?: number | undefined;
 }
 
+/** A question on its way to an answer. Whoever asks numbers it, and may cancel it. */
+export interface Asking {
+  readonly number: number;
+  /** The client on whose behalf it is asked; undefined for the service itself. */
+  readonly asker?: string | undefined;
+}
+
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
-const QUESTIONS_AT_ONCE_MAX = 4;
-const QUESTIONS_WAITING_MAX = 200;
 const FOLLOW_MS = 100;
 /** A tail that nothing is added to still moves to disk, so that little is left to read after a crash. */
 const FLUSH_MS = 60_000;
@@ -49,10 +56,10 @@ const journal = new DayReaders(settings);
 let engine: Engine;
 let follower: Follower;
 let idle: DuckDBConnection[] = [];
-/** Those that are being asked. */
-const asked = new Set<DuckDBConnection>();
-const waiting: (() => void)[] = [];
-let busy = 0;
+/** Questions that run or wait for their turn, by their numbers. */
+const underWay = new Map<number, AbortController>();
+const lanes = new Lanes();
+let tables = 0;
 let followTimer: NodeJS.Timeout | undefined;
 let flushTimer: NodeJS.Timeout | undefined;
 let restTimer: NodeJS.Timeout | undefined;
@@ -82,6 +89,7 @@ async function startAnew(reason: string): Promise<void> {
   dropped = broken = reason;
   idle = [];
   counts.clear();
+  mostNs.clear();
   if (isOpen) engine.instance.closeSync();
   isOpen = false;
   for (const suffix of ["", ".wal"]) rmSync(columnsFile(settings.dataDir) + suffix, { force: true });
@@ -126,71 +134,109 @@ function readEvent(timestampMs: number, seq: number): Event | undefined {
 
 interface Question {
   readonly run: RunSql;
-  /** For the SQL of these conditions. */
-  readonly parametersFor: (...conditions: Condition[]) => Promise<Parameters>;
   readonly snapshot: Snapshot;
+  /** SQL for a condition on the rows within this SQL, and the values that go with it. */
+  readonly where: (condition: Condition, within: string) => Promise<Where>;
+}
+
+interface Where {
+  readonly sql: string;
+  readonly parameters: Parameters;
+  /** The same condition has the same SQL the next time. */
+  readonly isLasting: boolean;
 }
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
-function ask<T>(answer: (question: Question) => Promise<T>): Promise<T> {
-  return readers.during(() => askInTurn(answer));
+function ask<T>({ number, asker }: Asking, lane: Lane, answer: (question: Question) => Promise<T>): Promise<T> {
+  return readers.during(async () => {
+    const stop = new AbortController();
+    underWay.set(number, stop);
+    try {
+      return await lanes.take({ name: asker, lane }, stop.signal, () => askNow(stop, answer));
+    } finally {
+      underWay.delete(number);
+    }
+  });
 }
 
-async function askInTurn<T>(answer: (question: Question) => Promise<T>): Promise<T> {
-  if (waiting.length >= QUESTIONS_WAITING_MAX)
-    throw new StoreUnavailable("queue_full", "too many questions are waiting");
-  if (busy >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-  busy++;
+async function askNow<T>(stop: AbortController, answer: (question: Question) => Promise<T>): Promise<T> {
+  await ready.catch(() => undefined);
+  if (broken !== undefined) mend(broken, engine);
+  const current = engine;
   try {
-    await ready.catch(() => undefined);
-    if (broken !== undefined) mend(broken, engine);
-    const current = engine;
-    try {
-      return await askOnce(answer);
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-      mend(error instanceof Error ? error.message : String(error), current);
-      return await askOnce(answer);
-    }
-  } finally {
-    busy--;
-    waiting.shift()?.();
+    return await askOnce(stop, answer);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    mend(error instanceof Error ? error.message : String(error), current);
+    return await askOnce(stop, answer);
   }
 }
 
-async function askOnce<T>(answer: (question: Question) => Promise<T>): Promise<T> {
+async function askOnce<T>(stop: AbortController, answer: (question: Question) => Promise<T>): Promise<T> {
+  const { signal } = stop;
   await ready;
   await follower.catchUp();
   refuseAtTheEnd();
   const owner = engine;
   const connection = idle.pop() ?? (await engine.instance.connect());
   const snapshot = follower.tails.snapshot();
-  let timer: NodeJS.Timeout | undefined;
-  let late = false;
-  asked.add(connection);
+  const made: string[] = [];
+  const timer = setTimeout(() => stop.abort(tookTooLong(QUESTION_MS_MAX)), QUESTION_MS_MAX);
+  const leave = interruptOn(signal, connection);
   try {
-    timer = setTimeout(() => {
-      late = true;
-      connection.interrupt();
-    }, QUESTION_MS_MAX);
     const run: Question["run"] = (text, parameters) => {
+      signal.throwIfAborted();
       const { sql, values } = parameters.settle(text);
       return rowsOf(connection, sql, values);
     };
-    const parametersFor = async (...conditions: Condition[]) =>
-      new Parameters(
-        { foreignPatterns: await patterns.refusedOf(conditions, connection), oddBits: follower.oddBits },
-        snapshot.lots,
-      );
-    return await answer({ run, parametersFor, snapshot });
+    const where: Question["where"] = async (condition, within) => {
+      const foreignPatterns = await patterns.refusedOf([condition], connection);
+      const parameters = new Parameters({ foreignPatterns, oddBits: follower.oddBits }, snapshot.lots);
+      const sql = await boundedWhere(condition, within, {
+        platform: settings.platform,
+        parameters,
+        rows: snapshot.from,
+        run,
+        mostNs: (nsSql) => mostNsOf(nsSql, run, snapshot),
+        newTable: () => made[made.push(nextTable()) - 1]!,
+      });
+      return { sql, parameters, isLasting: made.length === 0 };
+    };
+    return await answer({ run, snapshot, where });
   } catch (error) {
-    throw late ? tookTooLong(QUESTION_MS_MAX) : ofMemory(error, busy === 1);
+    throw signal.aborted ? signal.reason : whyFailed(error, lanes.running === 1);
   } finally {
     clearTimeout(timer);
-    asked.delete(connection);
+    leave();
+    for (const table of made) await connection.run(`DROP TABLE IF EXISTS ${table}`);
     snapshot.release();
     if (owner === engine) idle.push(connection);
   }
+}
+
+/** For matches of a question, beside the tails. */
+function nextTable(): string {
+  return `tail.matches${++tables}`;
+}
+
+const MOST_NS_MAX = 500;
+const mostNs = new LRUCache<string, number>({ max: MOST_NS_MAX });
+
+/** The most that any row costs. Rows on disk seldom change, so that theirs is mostly known. */
+async function mostNsOf(nsSql: string, run: RunSql, snapshot: Snapshot): Promise<number> {
+  const mostIn = async (from: string): Promise<number> => {
+    const [[most]] = (await run(`SELECT max(${nsSql}) FROM ${from}`, new Parameters(undefined, snapshot.lots))) as [
+      [number | null],
+    ];
+    return Number(most);
+  };
+  const question = `${snapshot.diskState} ${nsSql}`;
+  let onDisk = mostNs.get(question);
+  if (onDisk === undefined) {
+    onDisk = await mostIn(snapshot.disk);
+    mostNs.set(question, onDisk);
+  }
+  return snapshot.tails === undefined ? onDisk : Math.max(onDisk, await mostIn(snapshot.tails));
 }
 
 function refuseAtTheEnd(): void {
@@ -213,20 +259,20 @@ const projections = new Projections(projectionLimits, async ({ fromMs, toMs }) =
   const connections = [await instance.connect(), await instance.connect()] as const;
   const snapshot = follower.tails.snapshot();
   const rows = `(SELECT * FROM ${snapshot.from} WHERE ${rangeSql({ fromMs, toMs })})`;
-  const release = () => {
+  const made: string[] = [];
+  const newTable = () => made[made.push(nextTable()) - 1]!;
+  const release = async () => {
+    for (const table of made) await connections[0].run(`DROP TABLE IF EXISTS ${table}`);
     snapshot.release();
     for (const connection of connections) connection.closeSync();
   };
   const { lots } = snapshot;
-  return { connections, rows, lots, patterns, platform: settings.platform, oddBits: follower.oddBits, release };
+  const { platform } = settings;
+  return { connections, rows, lots, patterns, platform, oddBits: follower.oddBits, newTable, release };
 });
 
 function rangeSql({ fromMs, toMs }: TimeRange): string {
   return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
-}
-
-function whereSql(condition: Condition, range: TimeRange, parameters: Parameters): string {
-  return and([rangeSql(range), conditionSql(condition, settings.platform, parameters)]);
 }
 
 const COUNTS_MAX = 2000;
@@ -236,7 +282,7 @@ const counts = new LRUCache<string, number>({ max: COUNTS_MAX });
  * How many rows match. What is on disk changes only when a lot comes or a day goes, so that its part is counted once for
  * a condition; only the newest rows, in memory, are counted each time.
  */
-async function count({ run, snapshot }: Question, where: string, parameters: Parameters): Promise<number> {
+async function count({ run, snapshot }: Question, { sql: where, parameters, isLasting }: Where): Promise<number> {
   const countIn = async (from: string): Promise<number> => {
     const [[total]] = (await run(`SELECT count(*) FROM ${from} WHERE ${where}`, parameters)) as [[bigint]];
     return Number(total);
@@ -246,9 +292,13 @@ async function count({ run, snapshot }: Question, where: string, parameters: Par
   let onDisk = counts.get(question);
   if (onDisk === undefined) {
     onDisk = await countIn(snapshot.disk);
-    counts.set(question, onDisk);
+    if (isLasting) counts.set(question, onDisk);
   }
   return snapshot.tails === undefined ? onDisk : onDisk + (await countIn(snapshot.tails));
+}
+
+function laneOf(condition: Condition): Lane {
+  return isQuick(condition) ? "quick" : "heavy";
 }
 
 const toPlace = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
@@ -259,8 +309,7 @@ const APART_ROWS_MAX = 1000;
 /** The newest matches below a place. Those in memory are mostly newer than anything on disk, which then is left alone. */
 async function newest(
   { run, snapshot }: Question,
-  where: string,
-  parameters: Parameters,
+  { sql: where, parameters }: Where,
   after: ListPlace | undefined,
   offset: number,
   limit: number,
@@ -314,45 +363,53 @@ const api = {
     scheduleFollow();
   },
 
-  status(): { lag: number; large: number; moveFailure: string | undefined; dropped: string | undefined } {
-    return { lag: follower.lag, large: follower.rowsLarge, moveFailure: follower.tails.moveFailure?.message, dropped };
+  status(): {
+    lag: number;
+    large: number;
+    refused: number;
+    moveFailure: string | undefined;
+    dropped: string | undefined;
+  } {
+    const { lag, rowsLarge: large, tails } = follower;
+    return { lag, large, refused: lanes.refused, moveFailure: tails.moveFailure?.message, dropped };
   },
 
-  count(condition: Condition, range: TimeRange): Promise<number> {
-    return ask(async (question) => {
-      const parameters = await question.parametersFor(condition);
-      return count(question, whereSql(condition, range, parameters), parameters);
-    });
+  count(asking: Asking, condition: Condition, range: TimeRange): Promise<number> {
+    return ask(asking, laneOf(condition), async (question) =>
+      count(question, await question.where(condition, rangeSql(range))),
+    );
   },
 
   /** The list's page: its total, and where its rows lie. */
   list(
+    asking: Asking,
     condition: Condition,
     range: TimeRange,
     after: ListPlace | undefined,
     offset: number,
     limit: number,
   ): Promise<{ total: number; places: ListPlace[] }> {
-    return ask(async (question) => {
-      const parameters = await question.parametersFor(condition);
-      const where = whereSql(condition, range, parameters);
-      const total = await count(question, where, parameters);
-      return { total, places: await newest(question, where, parameters, after, offset, limit) };
+    return ask(asking, laneOf(condition), async (question) => {
+      const where = await question.where(condition, rangeSql(range));
+      const total = await count(question, where);
+      return { total, places: await newest(question, where, after, offset, limit) };
     });
   },
 
   search(
+    asking: Asking,
     query: SearchQuery,
   ): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
-    return ask(async (question) => {
+    const lane = query.aggs.length > 0 || query.sort.length > 0 ? "heavy" : laneOf(query.condition);
+    return ask(asking, lane, async (question) => {
       const { run, snapshot } = question;
-      const parameters = await question.parametersFor(query.condition);
-      const where = whereSql(query.condition, query, parameters);
-      const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where})`;
+      const where = await question.where(query.condition, rangeSql(query));
+      const { parameters } = where;
+      const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where.sql})`;
       const { oddBits } = follower;
       const base = { sql: matching, parameters, platform: settings.platform, oddBits };
       const aggregations = await aggregate(query.aggs, base, run);
-      const total = totalOf(query.aggs, aggregations) ?? (await count(question, where, parameters));
+      const total = totalOf(query.aggs, aggregations) ?? (await count(question, where));
       const places: ListPlace[] = [];
       if (query.limit > 0) {
         const ordered = parameters.copy();
@@ -365,18 +422,18 @@ const api = {
 
   /** The next places in rising order, of events up to a sequence number. */
   scan(
+    asking: Asking,
     condition: Condition,
     range: TimeRange,
     after: ListPlace | undefined,
     upTo: number,
     limit: number,
   ): Promise<ListPlace[]> {
-    return ask(async ({ run, parametersFor, snapshot }) => {
-      const parameters = await parametersFor(condition);
-      const where = whereSql(condition, range, parameters);
+    return ask(asking, "heavy", async ({ run, where, snapshot }) => {
       const above = after ? `ts >= ${after.ts} AND (ts > ${after.ts} OR seq > ${after.seq})` : "TRUE";
+      const { sql, parameters } = await where(condition, and([above, `seq <= ${upTo}`, rangeSql(range)]));
       const rows = await run(
-        `SELECT ts, seq FROM ${snapshot.from} WHERE ${and([above, `seq <= ${upTo}`, where])} ORDER BY ts, seq LIMIT ${limit}`,
+        `SELECT ts, seq FROM ${snapshot.from} WHERE ${sql} ORDER BY ts, seq LIMIT ${limit}`,
         parameters,
       );
       return rows.map(toPlace);
@@ -384,16 +441,20 @@ const api = {
   },
 
   /** The next places in falling order of arrival, between two sequence numbers. */
-  lastArrivals(condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
-    return ask(async ({ run, parametersFor, snapshot }) => {
-      const parameters = await parametersFor(condition);
-      const where = and([`seq > ${after}`, `seq <= ${upTo}`, whereSql(condition, {}, parameters)]);
+  lastArrivals(asking: Asking, condition: Condition, after: number, upTo: number, limit: number): Promise<ListPlace[]> {
+    return ask(asking, "heavy", async ({ run, where, snapshot }) => {
+      const { sql, parameters } = await where(condition, `seq > ${after} AND seq <= ${upTo}`);
       const rows = await run(
-        `SELECT ts, seq FROM ${snapshot.from} WHERE ${where} ORDER BY seq DESC LIMIT ${limit}`,
+        `SELECT ts, seq FROM ${snapshot.from} WHERE ${sql} ORDER BY seq DESC LIMIT ${limit}`,
         parameters,
       );
       return rows.map(toPlace);
     });
+  },
+
+  /** Whoever asked has gone: the question stops, or does not begin. */
+  cancel(number: number): void {
+    underWay.get(number)?.abort(new StoreUnavailable("closed", "the question was cancelled"));
   },
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
@@ -452,7 +513,7 @@ const api = {
     clearInterval(restTimer);
     // Whoever asked may have gone; an engine that is closed under a question takes the process with it.
     isClosing = true;
-    for (const connection of asked) connection.interrupt();
+    for (const stop of underWay.values()) stop.abort(new StoreUnavailable("closed", "the store is being closed"));
     await projections.endAll();
     await readers.haveGone();
     await ready;

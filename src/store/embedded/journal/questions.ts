@@ -169,19 +169,35 @@ export class Questions {
     }
   }
 
-  textCount(search: TextSearch, span: Span): Promise<number> {
+  /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
+  textCount(search: TextSearch, span: Span, signal?: AbortSignal): Promise<number> {
     return this.#search(async () => {
-      const counts = await Promise.all(
-        this.#daysOf(span).map((day, i) => this.#ask(this.#searcher(i), "textCount", day, search, clip(span, day))),
-      );
-      return counts.reduce((sum, count) => sum + count, 0);
+      const days = this.#daysOf(span);
+      let sum = 0;
+      const countFrom = async (searcher: number) => {
+        for (let i = searcher; i < days.length; i += SEARCHERS) {
+          signal?.throwIfAborted();
+          const day = days[i]!;
+          const count = await this.#ask(this.#searcher(searcher), "textCount", day, search, clip(span, day));
+          sum += count;
+        }
+      };
+      await Promise.all(Array.from({ length: SEARCHERS }, (_, searcher) => countFrom(searcher)));
+      return sum;
     });
   }
 
-  textPage(search: TextSearch, span: Span, after: ListPlace | undefined, limit: number): Promise<ListPlace[]> {
+  textPage(
+    search: TextSearch,
+    span: Span,
+    after: ListPlace | undefined,
+    limit: number,
+    signal?: AbortSignal,
+  ): Promise<ListPlace[]> {
     return this.#search(async () => {
       const places: ListPlace[] = [];
       for (const day of this.#daysOf(span)) {
+        signal?.throwIfAborted();
         if (after && day > after.ts) continue;
         const searcher = this.#searcher(day / DAY_MS);
         places.push(
@@ -236,9 +252,9 @@ export class Questions {
     await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
   }
 
-  /** Rejects when a thread does not answer. */
+  /** Rejects when the reader does not answer. Searchers are not asked: they may be busy for as long as a search takes. */
   async check(): Promise<void> {
-    await Promise.all(this.#readers.map((reader) => reader.call("summary", 0)));
+    await this.#reader.call("summary", 0);
   }
 
   async close(): Promise<void> {

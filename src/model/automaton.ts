@@ -42,6 +42,10 @@ export class CacheRoom {
     for (const [other, { empty: emptyOther }] of this.#users) if (other !== user) emptyOther();
   }
 
+  clear(): void {
+    for (const { empty } of this.#users.values()) empty();
+  }
+
   leave(user: object): void {
     this.#bytes -= this.#users.get(user)?.bytes ?? 0;
     this.#users.delete(user);
