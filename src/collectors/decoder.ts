@@ -12,7 +12,7 @@ import { Packet } from "./packet.ts";
 import type { ReadFlow } from "./reading.ts";
 import { RecordBatch, setCounter } from "./records.ts";
 import { decodeSflow } from "./sflow/sflow.ts";
-import { DROP_REASONS, noDrops, type ExporterStatus, type FlowVersion } from "./status.ts";
+import { DROP_REASONS, noDrops, type ExporterStatus, type ExporterTotals, type FlowVersion } from "./status.ts";
 
 // From the bytes of a packet to flow records. Whatever the bytes are, it neither throws nor reads beyond them: what cannot
 // be used is counted with its reason.
@@ -70,6 +70,7 @@ export class Decoder {
   readonly #resting: { readonly index: number; readonly untilMs: number }[] = [];
   /** Of those who are forgotten, and of those who were never known. */
   readonly #forgotten = noDrops();
+  readonly #forgottenTotals = { records: 0, lost: 0 };
   /** What the last run knew of exporters that have not sent anything since, by address. */
   readonly #kept = new Map<string, KeptDomain[]>();
   #nowMs = 0;
@@ -238,15 +239,18 @@ export class Decoder {
   status(
     nowMs: number,
     connected: ReadonlySet<string>,
-  ): { exporters: ExporterStatus[]; drops: Record<string, number> } {
+  ): { exporters: ExporterStatus[]; drops: Record<string, number>; totals: ExporterTotals } {
     const drops = { ...this.#forgotten };
+    const totals = { ...this.#forgottenTotals };
     for (const exporter of this.#exporters.values()) {
       for (const reason of DROP_REASONS) drops[reason] += exporter.drops[reason];
+      totals.records += exporter.records;
+      totals.lost += exporter.lost;
     }
     const exporters = [...this.#exporters.values()].map((exporter) =>
       exporter.status(nowMs, connected.has(exporter.address)),
     );
-    return { exporters, drops };
+    return { exporters, drops, totals };
   }
 
   #find(address: string, nowMs: number): Exporter | undefined {
@@ -306,6 +310,8 @@ export class Decoder {
     if (this.#last?.exporter === gone) this.#last = undefined;
     this.#forgotten.exporter_evicted++;
     for (const reason of DROP_REASONS) this.#forgotten[reason] += gone.drops[reason];
+    this.#forgottenTotals.records += gone.records;
+    this.#forgottenTotals.lost += gone.lost;
     if (gone.records === 0) this.#free.push(gone.index);
     else this.#resting.push({ index: gone.index, untilMs: nowMs + this.#packet.clockSkewMaxMs + INDEX_REST_MS });
   }

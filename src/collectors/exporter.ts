@@ -170,8 +170,7 @@ export class Exporter implements Occupant {
 
   observe(domain: Domain, sequence: number, advance: number, included?: number): void {
     const lost = domain.sequence.observe(sequence, advance, included);
-    if (lost === 0) return;
-    this.gaps++;
+    if (lost > 0) this.gaps++;
     this.lost += lost;
   }
 

@@ -116,6 +116,12 @@ export interface WindowsStatus {
   readonly hostsLeft: number;
 }
 
+/** Over all exporters since the start, those that are forgotten included. */
+export interface ExporterTotals {
+  readonly records: number;
+  readonly lost: number;
+}
+
 export interface CollectorsStatus {
   readonly listeners: readonly ListenerStatus[];
   readonly exporters: readonly ExporterStatus[];
@@ -123,6 +129,7 @@ export interface CollectorsStatus {
   readonly refused: readonly { readonly address: string; readonly packets: number; readonly lastSeenMs: number }[];
   /** Over everything, senders that are not listed above included. */
   readonly drops: Drops;
+  readonly totals: ExporterTotals;
   readonly ring: { readonly bytes: number; readonly usedBytes: number };
   readonly windows: WindowsStatus;
 }

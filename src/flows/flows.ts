@@ -73,6 +73,7 @@ export async function openFlows(options: FlowsOptions): Promise<Flows> {
 const nothingYet = (): ThreadStatus => ({
   exporters: [],
   drops: noDrops(),
+  totals: { records: 0, lost: 0 },
   windows: {
     openTuples: 0,
     waitingRows: 0,
@@ -207,6 +208,7 @@ class FlowsPart implements Flows {
         return full === 0 ? exporter : { ...exporter, drops: { ...exporter.drops, ring_full: full } };
       }),
       drops: { ...thread.drops, ...drops },
+      totals: thread.totals,
       windows: thread.windows,
     };
   }
@@ -264,12 +266,12 @@ class FlowsPart implements Flows {
       "packets that the system dropped before they could be read",
       ({ listeners }) => sum(listeners.map(({ systemDrops }) => systemDrops ?? 0)),
     );
-    total("tocsin_flows_records_total", "flow records that were decoded", ({ exporters }) =>
-      sum(exporters.map(({ records }) => records)),
-    );
-    total("tocsin_flows_lost_total", "units that exporters numbered and that never came", ({ exporters }) =>
-      sum(exporters.map(({ lost }) => lost)),
-    );
+    total("tocsin_flows_records_total", "flow records that were decoded", ({ totals }) => totals.records);
+    // A packet that was overtaken counts as lost until it comes. A counter must not fall: it waits for the next loss.
+    let lost = 0;
+    total("tocsin_flows_lost_total", "units that exporters numbered and that never came", ({ totals }) => {
+      return (lost = Math.max(lost, totals.lost));
+    });
     total("tocsin_flows_rows_total", "rows of closed windows that were stored", ({ windows }) => windows.writtenRows);
     total(
       "tocsin_flows_folded_total",

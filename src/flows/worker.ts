@@ -4,7 +4,13 @@ import { Decoder } from "../collectors/decoder.ts";
 import { TemplateFile } from "../collectors/netflow/template-file.ts";
 import type { ReadFlow } from "../collectors/reading.ts";
 import { RingReader, type RingMemory } from "../collectors/ring.ts";
-import { lateWords, type Drops, type ExporterStatus, type WindowsStatus } from "../collectors/status.ts";
+import {
+  lateWords,
+  type Drops,
+  type ExporterTotals,
+  type ExporterStatus,
+  type WindowsStatus,
+} from "../collectors/status.ts";
 import { serveThread } from "../lib/thread.ts";
 import { Turns } from "../lib/turns.ts";
 import type { FlowRows } from "../model/flow.ts";
@@ -43,6 +49,7 @@ export interface WindowPart {
 export interface ThreadStatus {
   readonly exporters: ExporterStatus[];
   readonly drops: Drops;
+  readonly totals: ExporterTotals;
   readonly windows: WindowsStatus;
 }
 
@@ -234,11 +241,12 @@ const api = {
     decoder.meet(address, Date.now());
   },
   status(connected: readonly string[]): ThreadStatus {
-    const { exporters, drops } = decoder.status(Date.now(), new Set(connected));
+    const { exporters, drops, totals } = decoder.status(Date.now(), new Set(connected));
     const { folded, late, earlyFlushes } = windows.counts;
     return {
       exporters,
       drops: drops as Drops,
+      totals,
       windows: {
         openTuples: windows.openRows,
         waitingRows: windows.waitingRows,
