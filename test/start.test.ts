@@ -304,7 +304,7 @@ describe("a start that cannot be", () => {
 test("retention: days that are older than allowed are gone after a start", async () => {
   await tocsin(["demo", "--events", "400", "--days", "4", "--data-dir", folder]);
   const key = await makeKey(folder);
-  const server = await start(folder, { args: ["--retention-events-days", "1"] });
+  const server = await start(folder, { args: ["--retention-events-days", "1", "--retention-share-max", "100"] });
   const url = `${server.address}/v1/events?per_page=1`;
   const { pagination } = (await (await fetch(url, authorized(key))).json()) as { pagination: { total: number } };
   expect(pagination.total).toBeGreaterThan(0);

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 test("a service that wants its access events signed: which setting has the secret", async () => {
   const { TOCSIN_COLLECTORS_ACCESS_SECRET: _, ...unsigned } = env;
-  for (const wrong of [[], ["--collectors-access-secret", "another secret"]]) {
+  for (const wrong of [[], ["--collectors-access-secret", "another secret of sixteen letters"]]) {
     const { code, stderr } = await tocsin(["test-event", "access", ...wrong], unsigned);
     expect(stderr).toMatch(/refused: the .*sign.*\n.*--collectors-access-secret.*TOCSIN_COLLECTORS_ACCESS_SECRET/);
     expect(code).toBe(1);

@@ -10,8 +10,8 @@ import { STATE_MIGRATIONS } from "./state.ts";
 // Whether a newer version has written to the data folder. The bytes of the files are read as they are: SQLite itself would
 // make files beside them, recover logs, and so change a folder that is not to be touched.
 
+const MAGIC = Buffer.from("SQLite format 3\0");
 const HEADER_BYTES = 100;
-const PAGE_SIZE_AT = 16;
 const USER_VERSION_AT = 60;
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
@@ -34,7 +34,12 @@ export function refuseNewerFiles(dataDir: string): void {
 }
 
 function versionInFile(path: string): number {
-  return withFile(path, HEADER_BYTES, (read) => read(0, HEADER_BYTES).readUInt32BE(USER_VERSION_AT)) ?? 0;
+  return withFile(path, HEADER_BYTES, (read) => versionInHeader(read(0, HEADER_BYTES))) ?? 0;
+}
+
+/** Of a damaged file nothing can be said: whoever opens it says so. */
+function versionInHeader(header: Buffer): number {
+  return header.subarray(0, MAGIC.length).equals(MAGIC) ? header.readUInt32BE(USER_VERSION_AT) : 0;
 }
 
 /** A migration that was committed a moment before a crash stands in the log alone: as the newest first page there. */
@@ -54,7 +59,7 @@ function versionInLog(path: string): number {
       if (!frame.subarray(SALT_AT.frame, SALT_AT.frame + SALT_BYTES).equals(salt)) break;
       if (frame.readUInt32BE(0) !== 1) continue;
       const page = read(at + FRAME_HEADER_BYTES, HEADER_BYTES);
-      if (page.readUInt16BE(PAGE_SIZE_AT) !== 0) version = page.readUInt32BE(USER_VERSION_AT);
+      version = versionInHeader(page);
     }
     return version;
   });
