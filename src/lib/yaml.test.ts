@@ -114,7 +114,8 @@ test("documents that are written one after the other are read as they were", () 
     fc.property(fc.array(value, { maxLength: 5 }), (values) => {
       const text = values.map((item) => `---\n${stringify(item)}`).join("");
       const read = parseYaml(text, 10).map((document) => ("value" in document ? document.value : document));
-      expect(read).toEqual(parseExact(JSON.stringify(values)));
+      // JSON has no -0.
+      expect(parseExact(JSON.stringify(read))).toEqual(parseExact(JSON.stringify(values)));
     }),
   );
 });
