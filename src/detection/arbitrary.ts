@@ -75,7 +75,10 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
       group: fc.constantFrom<string | string[]>("a", "a", "a", "b", ["a", "b"]),
       to: fc.constantFrom<string | string[]>("a", "b", ["b", "c"]),
       value: fc.constantFrom<number | string | (number | string)[]>(1, 2, 3, "1", [1, 2], [2, 4], []),
-      kinds: fc.subarray([0, 1, 2]),
+      kinds: fc.oneof(
+        fc.subarray([0, 1, 2]),
+        fc.nat(3).map((kind) => [kind]),
+      ),
     }),
     { minLength: 1, maxLength: 30 },
   )
@@ -103,6 +106,19 @@ export const longStream: fc.Arbitrary<Event[]> = fc
 
 const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
 
+/** Some that must happen and some that must not, in any arrangement. */
+const absentSteps = fc
+  .array(fc.record({ count: fc.integer({ min: 1, max: 2 }), absent: fc.boolean() }), { minLength: 2, maxLength: 4 })
+  .filter((steps) => steps.some(({ absent }) => absent) && steps.some(({ absent }) => !absent))
+  .map((steps) =>
+    steps.map(({ count, absent }, i) => ({
+      name: `${i}`,
+      conditions: [{ field: "raw.kinds", equals: i }],
+      count: absent ? 1 : count,
+      ...(absent && { absent }),
+    })),
+  );
+
 /** Rules over those. */
 export const denseRule: fc.Arbitrary<Rule> = fc
   .oneof(
@@ -125,6 +141,11 @@ export const denseRule: fc.Arbitrary<Rule> = fc
           fc.constantFrom(steps, [{ ...steps[0]!, group_by: "raw.to" }, ...steps.slice(1)]),
         ),
       sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+      groupBy: fc.constantFrom(null, "raw.group"),
+      window: denseWindow,
+    }),
+    fc.record({
+      sequence: absentSteps,
       groupBy: fc.constantFrom(null, "raw.group"),
       window: denseWindow,
     }),
@@ -204,13 +225,14 @@ export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[
         steps: fc.array(fc.tuple(someConditions, fc.integer({ min: 1, max: 2 })), { minLength: 2, maxLength: 3 }),
         paths: fc.option(fc.tuple(groupPath, fc.option(groupPath, { nil: undefined })), { nil: undefined }),
         sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+        absent: fc.option(fc.nat(2), { nil: undefined }),
         window,
       })
-      .map(({ steps, paths, sequenceOrder, window }) => ({
+      .map(({ steps, paths, sequenceOrder, absent, window }) => ({
         sequence: steps.map(([list, count], i) => ({
           name: `step ${i}`,
           conditions: list,
-          count,
+          ...(sequenceOrder === "in_order" && i === absent ? { count: 1, absent: true } : { count }),
           ...(i === 1 && paths?.[1] !== undefined && { group_by: paths[1] }),
         })),
         groupBy: paths?.[0] ?? null,

@@ -22,12 +22,14 @@ import { Matcher } from "./matcher.ts";
 import { PatternBudget } from "./regex.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { Tracker, type Match } from "./tracker.ts";
+import { Tracker, type Firing, type Match, type Resumption } from "./tracker.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
 /** Events after which the matches of each rule are counted, all of a rule at once. */
 const STRETCH_EVENTS = 256;
+/** In the place of a group: up to when a rule's sequences that waited for the clock have been told of. */
+const DECIDED = "decided";
 
 export interface EngineOptions extends RoomLimits {
   readonly now: () => number;
@@ -99,6 +101,9 @@ export class Engine {
   readonly #matcher = new Matcher<Active>(this.#facts, this.#budget);
   readonly #active = new Map<string, Active>();
   readonly #counted = new CountedEvents();
+  /** What was known at the start, for rules whose memory is filled again. */
+  readonly #decidedMs = new Map<string, number>();
+  #outages: readonly Outage[] = [];
   #late = 0;
   #cut = 0;
   #refused = 0;
@@ -119,6 +124,7 @@ export class Engine {
     const slots: number[] = [];
     const workshop: Workshop = { facts: this.#facts, budget: this.#budget, slots };
     const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room });
+    if (!kept) tracker.resume(this.#resumptionOf(rule.id));
     const slotOf = (path: string) => {
       const slot = this.#facts.acquire(path);
       slots.push(slot);
@@ -151,10 +157,10 @@ export class Engine {
     const active = this.#active.get(id);
     if (!active) return;
     this.#takeOut(active);
+    this.#refused += active.tracker.refused + (active.silences?.refused ?? 0);
     active.tracker.end();
     this.#late += active.tracker.late;
     this.#cut += active.tracker.cut;
-    this.#refused += active.silences?.refused ?? 0;
   }
 
   /** The rule stays in force, and begins anew. */
@@ -219,16 +225,35 @@ export class Engine {
     this.#count(active, this.#now(), undefined);
   }
 
-  /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
+  /**
+   * What absence rules had seen before a start, in the order in which it was, and which sequences had been told of; the
+   * outages do not count.
+   */
   warmAbsence(seen: readonly SeenGroup[], outages: readonly Outage[]): void {
-    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, outages);
+    this.#outages = outages;
+    for (const row of seen) {
+      if (row.group === DECIDED) this.#decidedMs.set(row.ruleId, row.atMs);
+      else this.#active.get(row.ruleId)?.silences?.resume(row, outages);
+    }
+    for (const { rule, tracker } of this.#active.values()) tracker.resume(this.#resumptionOf(rule.id));
   }
 
-  /** Absences that are due. */
-  tick(nowMs: number): Outcome {
+  #resumptionOf(ruleId: string): Resumption {
+    return { decidedMs: this.#decidedMs.get(ruleId) ?? -Infinity, outages: this.#outages };
+  }
+
+  /** Absences that are due, and sequences whose last step did not happen. All that arrived before `seenMs` was looked at. */
+  tick(nowMs: number, seenMs: number = nowMs): Outcome {
     const findings: Finding[] = [];
     const seen: SeenGroup[] = [];
     for (const active of this.#active.values()) {
+      if (active.tracker.isOpenEnded) {
+        const attacks = new Attacks<Beginning>();
+        const due = active.tracker.takeDue(seenMs);
+        for (const { firing, match } of due) this.#report(active, [firing], (match as Counted).event, attacks);
+        if (due.length > 0) seen.push({ ruleId: active.rule.id, group: DECIDED, atMs: seenMs, last: null });
+        findings.push(...attacks.all.map(findingOf));
+      }
       if (!active.silences) continue;
       for (const silence of active.silences.due(nowMs)) {
         const foldKey = foldKeyOf(active.rule, silence.group, (path) => {
@@ -250,8 +275,8 @@ export class Engine {
     for (const { tracker, silences } of this.#active.values()) {
       late += tracker.late;
       cut += tracker.cut;
-      waited += silences?.size ?? 0;
-      refused += silences?.refused ?? 0;
+      waited += tracker.waiting + (silences?.size ?? 0);
+      refused += tracker.refused + (silences?.refused ?? 0);
     }
     return {
       rules: this.#active.size,
@@ -297,26 +322,35 @@ export class Engine {
 
   /** The matches that have gathered; where no attacks are wanted, they are only remembered. */
   #count(active: Active, now: number, attacks: Attacks<Beginning> | undefined): void {
+    active.tracker.add(active.waiting.splice(0), now, (firings, { event }) =>
+      this.#report(active, firings, event, attacks),
+    );
+  }
+
+  #report(
+    active: Active,
+    firings: readonly Firing<string>[],
+    event: Event,
+    attacks: Attacks<Beginning> | undefined,
+  ): void {
     const { rule, tracker, foldMs, foldSlots } = active;
+    // Groups keep their alerts apart unless the rule says what does.
+    const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
+    if (!attacks && !seesAgain) return;
     const facts = this.#facts;
-    tracker.add(active.waiting.splice(0), now, (firings, { event }) => {
-      // Groups keep their alerts apart unless the rule says what does.
-      const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
-      if (!attacks && !seesAgain) return;
-      facts.turnTo(event);
-      const found = new Map<string, { fired: Fired; group: readonly Scalar[] }>();
-      for (const firing of firings) {
-        const { group } = firing;
-        const foldKey = foldKeyOf(rule, group, (path) => facts.scalars(foldSlots.get(path)!));
-        const fresh = seesAgain ? this.#counted.add(`${rule.id} ${foldKey}`, firing) : firing;
-        const known = found.get(foldKey);
-        if (known) known.fired = together(known.fired, fresh);
-        else found.set(foldKey, { fired: fresh, group });
-      }
-      for (const [foldKey, { fired, group }] of found) {
-        attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
-      }
-    });
+    facts.turnTo(event);
+    const found = new Map<string, { fired: Fired; group: readonly Scalar[] }>();
+    for (const firing of firings) {
+      const { group } = firing;
+      const foldKey = foldKeyOf(rule, group, (path) => facts.scalars(foldSlots.get(path)!));
+      const fresh = seesAgain ? this.#counted.add(`${rule.id} ${foldKey}`, firing) : firing;
+      const known = found.get(foldKey);
+      if (known) known.fired = together(known.fired, fresh);
+      else found.set(foldKey, { fired: fresh, group });
+    }
+    for (const [foldKey, { fired, group }] of found) {
+      attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
+    }
   }
 
   #valuesOf({ valueSlots }: Active): readonly (readonly Scalar[])[] {

@@ -2,7 +2,7 @@ import { compileCondition, type Scalar } from "../model/condition.ts";
 import type { Event } from "../model/event.ts";
 import { fieldReader, OBJECT } from "../model/field.ts";
 import { isSameAttack, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
-import { groupPaths, pathList, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
+import { groupPaths, isOpenEnded, pathList, ruleCondition, toConditions, type Rule } from "../model/rule.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { describeFinding, type Found } from "./describe.ts";
 import type { Matches } from "./engine.ts";
@@ -10,7 +10,7 @@ import { foldKeyOf } from "./fold.ts";
 import { LATE_MS } from "./tracker.ts";
 
 // What detection means, written down plainly: every rule asked of every event, every match remembered in a list. The
-// measure for the engine, never used by the service. Absence is not in it: that is about the clock, not about events.
+// measure for the engine, never used by the service. Absence rules are not in it: they are about arrival.
 
 interface Entry {
   readonly mark: EventMark;
@@ -36,11 +36,26 @@ export class Reference {
       matches: outcomes.flatMap(({ matches }) => matches),
     };
   }
+
+  /** What fires since a last step has not happened, where all that arrived before this time has been processed. */
+  tick(seenMs: number): Finding[] {
+    return this.#rules.flatMap((rule) => rule.tick(seenMs));
+  }
+}
+
+/** A sequence whose last step must not happen until then. */
+interface Open {
+  readonly event: Event;
+  readonly group: readonly Scalar[];
+  readonly marks: readonly EventMark[];
+  readonly fromMs: number;
+  readonly untilMs: number;
 }
 
 class PlainRule {
   readonly #rule: Rule;
   readonly #groups = new Map<string, Entry[]>();
+  #open: Open[] = [];
   /** Under each key of an alert, the events that were counted. */
   readonly #counted = new Set<string>();
 
@@ -64,6 +79,15 @@ class PlainRule {
           ? []
           : [{ ruleId: rule.id, timesMs: matching.map((event) => Date.parse(event.timestamp)) }],
     };
+  }
+
+  tick(seenMs: number): Finding[] {
+    const due = this.#open.filter(({ untilMs }) => untilMs < seenMs).sort((a, b) => a.untilMs - b.untilMs);
+    this.#open = this.#open.filter(({ untilMs }) => untilMs >= seenMs);
+    return fold(
+      this.#rule,
+      due.flatMap((open) => this.#fresh([open])),
+    );
   }
 
   /**
@@ -96,7 +120,19 @@ class PlainRule {
           memberships.set(key, { group, steps: [...known.steps, step] });
         }
       }
-      return [...memberships.values()].flatMap(({ group, steps }) => {
+      const isAbsent = (step: number) => rule.sequence![step]!.absent === true;
+      const lastStep = rule.sequence.findLastIndex(({ absent }) => !absent);
+      return [...memberships.values()].flatMap(({ group, steps: all }) => {
+        const happening = all.filter((step) => !isAbsent(step));
+        const steps = happening.length > 0 ? happening : all;
+        if (steps.some((step) => step > lastStep)) {
+          this.#open = this.#open.filter(
+            (open) =>
+              JSON.stringify(open.group) !== JSON.stringify(group) ||
+              mark.timestampMs < open.fromMs ||
+              mark.timestampMs > open.untilMs,
+          );
+        }
         const entries = this.#insert(group, { mark, values: [], steps, isCounted: false });
         const taken = entries && firstCompletion(rule, entries);
         if (!entries || !taken) return [];
@@ -104,7 +140,11 @@ class PlainRule {
           JSON.stringify(group),
           entries.filter((entry) => !taken.includes(entry)),
         );
-        return [{ event, group, marks: taken.map((entry) => entry.mark) }];
+        const marks = taken.map((entry) => entry.mark);
+        if (!isOpenEnded(rule)) return [{ event, group, marks }];
+        const untilMs = marks[0]!.timestampMs + parseDuration(rule.window!)!;
+        this.#open.push({ event, group, marks, fromMs: marks.at(-1)!.timestampMs, untilMs });
+        return [];
       });
     }
     if (!rule.threshold) return [{ event, group: [], marks: [mark] }];
@@ -180,15 +220,17 @@ function firing(rule: Rule, entries: readonly Entry[], timestampMs: number): Ent
 /** Tries one set of entries after the other, in order. */
 function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undefined {
   const windowMs = parseDuration(rule.window!)!;
-  const places = rule.sequence!.flatMap(({ count }, step) => Array.from({ length: count }, () => step));
+  const places = rule.sequence!.flatMap(({ count, absent }, step) =>
+    Array.from({ length: absent ? 0 : count }, () => step),
+  );
   const isPossible = rule.sequence!.every(
-    ({ count }, step) => entries.filter(({ steps }) => steps.includes(step)).length >= count,
+    ({ count, absent }, step) => absent || entries.filter(({ steps }) => steps.includes(step)).length >= count,
   );
   if (!isPossible) return undefined;
   const complete = (chosen: readonly Entry[], from: number): Entry[] | undefined => {
     const isWithin = chosen.length < 2 || chosen.at(-1)!.mark.timestampMs - chosen[0]!.mark.timestampMs <= windowMs;
     if (!isWithin || !fits(chosen, places, rule.sequenceOrder)) return undefined;
-    if (chosen.length === places.length) return [...chosen];
+    if (chosen.length === places.length) return isUnbroken(rule, chosen, entries) ? [...chosen] : undefined;
     for (let next = from; next < entries.length; next++) {
       const found = complete([...chosen, entries[next]!], next + 1);
       if (found) return found;
@@ -196,6 +238,25 @@ function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undef
     return undefined;
   };
   return complete([], 0);
+}
+
+/** Whether no step that must not happen lies in its gap, both ends of which belong to it. */
+function isUnbroken(rule: Rule, chosen: readonly Entry[], entries: readonly Entry[]): boolean {
+  const windowMs = parseDuration(rule.window!)!;
+  const times = chosen.map(({ mark }) => mark.timestampMs);
+  let taken = 0;
+  for (const [step, { count, absent }] of rule.sequence!.entries()) {
+    if (!absent) {
+      taken += count;
+      continue;
+    }
+    const fromMs = taken === 0 ? times[0]! - windowMs : times[taken - 1]!;
+    const toMs = taken === times.length ? times[0]! + windowMs : times[taken]!;
+    const isBlocker = ({ steps, mark }: Entry) =>
+      steps.includes(step) && mark.timestampMs >= fromMs && mark.timestampMs <= toMs;
+    if (entries.some(isBlocker)) return false;
+  }
+  return true;
 }
 
 /**

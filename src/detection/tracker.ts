@@ -1,11 +1,14 @@
 import { parseDuration } from "../lib/duration.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
-import { groupPaths, pathList, type Rule } from "../model/rule.ts";
+import { timeOfId } from "../lib/id.ts";
+import { groupPaths, isOpenEnded, pathList, type Rule } from "../model/rule.ts";
+import type { Outage } from "../store/store.ts";
 import { VALUE_WORDS } from "./different-values.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
 import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
+import { Pending } from "./pending.ts";
 import type { Room } from "./room.ts";
 import { SequenceWindow } from "./sequence.ts";
 import { STEPS_MAX } from "./steps.ts";
@@ -75,6 +78,19 @@ export interface TrackerOptions {
   readonly inOrder?: boolean;
 }
 
+/** A firing that waits for its last step not to happen, with the match that completed the steps before it. */
+export interface HeldFiring<Key extends EventKey> {
+  readonly firing: Firing<Key>;
+  readonly match: Match<Key>;
+}
+
+/** What a service that starts knows of sequences that waited for their time to be over. */
+export interface Resumption {
+  /** Those that were due before this have been told of. */
+  readonly decidedMs: number;
+  readonly outages: readonly Outage[];
+}
+
 export class Tracker<Key extends EventKey = string> {
   /** What a match has to bring along. */
   readonly paths: readonly string[];
@@ -86,6 +102,13 @@ export class Tracker<Key extends EventKey = string> {
   readonly #groupPlaces: readonly (readonly number[])[];
   readonly #distinctPlace: number;
   readonly #words = new Uint32Array(4);
+  readonly #windowMs: number;
+  /** For a sequence whose last steps must not happen: these, as bits, and what waits for them. */
+  readonly #endings: number;
+  /** Steps that must happen, as bits. */
+  readonly #happenings: number;
+  readonly #pending: Pending<HeldFiring<Key>> | undefined;
+  #resumption: Resumption = { decidedMs: -Infinity, outages: [] };
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
   #cut = 0;
@@ -109,6 +132,13 @@ export class Tracker<Key extends EventKey = string> {
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
     this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
     const windowMs = windowMsOf(rule);
+    this.#windowMs = windowMs;
+    this.#endings = endingsOf(rule);
+    this.#happenings = (rule.sequence ?? []).reduce(
+      (bits, { absent }, step) => (absent ? bits : bits | (1 << step)),
+      0,
+    );
+    this.#pending = isOpenEnded(rule) ? new Pending(room) : undefined;
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
     const isPlainCount = rule.threshold !== null && distinct === undefined;
     const neverLooksBack = comeInOrder && isPlainCount;
@@ -116,7 +146,7 @@ export class Tracker<Key extends EventKey = string> {
     this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : silenceOf(windowMs))) / 1000);
     if (rule.sequence) {
       this.groups = new Groups(1, room.totals);
-      const counts = rule.sequence.map(({ count }) => count);
+      const counts = rule.sequence.map(({ count, absent }) => (absent ? 0 : count));
       const inOrder = rule.sequenceOrder === "in_order";
       this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
     } else if (rule.threshold) {
@@ -172,12 +202,64 @@ export class Tracker<Key extends EventKey = string> {
       const group = this.#find(i, seconds);
       const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#distinct(match), steps);
       if (groups.length(group) === 0) groups.remove(group);
-      if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
+      if (this.#pending) this.#hold(this.#pending, places[i]!, spot as Omit<Firing<Key>, "group"> | undefined);
+      else if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
       if (firings && (i + 1 === places.length || places[i + 1]!.match !== match)) {
         fired(firings, match);
         firings = undefined;
       }
     }
+  }
+
+  /** What the match completes waits; what it makes untrue no longer does. */
+  #hold(
+    pending: Pending<HeldFiring<Key>>,
+    { match, values, steps }: Place<Match<Key>>,
+    spot: Omit<Firing<Key>, "group"> | undefined,
+  ): void {
+    const group = JSON.stringify(values);
+    if ((steps & this.#endings) !== 0 && (steps & this.#happenings) === 0) {
+      pending.cancel(group, match.timestampMs);
+    }
+    if (!spot) return;
+    const untilMs = spot.firstMs + this.#windowMs;
+    // What came late is given as much time for what would follow it.
+    const arrivedMs = typeof match.key === "string" ? timeOfId(match.key) : match.timestampMs;
+    const { decidedMs, outages } = this.#resumption;
+    const dueMs = untilMs + Math.max(0, arrivedMs - match.timestampMs);
+    const known = outages.filter(({ fromMs }) => fromMs < decidedMs);
+    if (dueMs + downtimeSince(arrivedMs, known) < decidedMs) return;
+    pending.add({
+      group,
+      fromMs: spot.lastMs,
+      untilMs,
+      dueMs: dueMs + downtimeSince(arrivedMs, outages),
+      held: { firing: { group: values, ...spot }, match },
+    });
+  }
+
+  /** Sequences whose last step has not happened in its time. The clock is that of whoever asks. */
+  takeDue(nowMs: number): HeldFiring<Key>[] {
+    return this.#pending?.takeDue(nowMs).map(({ held }) => held) ?? [];
+  }
+
+  /** Before the matches of before a start are counted again. */
+  resume(resumption: Resumption): void {
+    this.#resumption = resumption;
+  }
+
+  /** Whether firings wait for the clock. */
+  get isOpenEnded(): boolean {
+    return this.#pending !== undefined;
+  }
+
+  /** Firings that wait, and those that found no room. */
+  get waiting(): number {
+    return this.#pending?.size ?? 0;
+  }
+
+  get refused(): number {
+    return this.#pending?.refused ?? 0;
   }
 
   /** Matches with more values than count. */
@@ -196,6 +278,7 @@ export class Tracker<Key extends EventKey = string> {
 
   /** The tracker is no longer needed; its room is free for others. */
   end(): void {
+    this.#pending?.end();
     this.#room.leave(this);
   }
 
@@ -292,6 +375,18 @@ const NO_VALUES: readonly Scalar[] = [];
 
 function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
+}
+
+/** The steps at the end of a sequence that must not happen, as bits. */
+function endingsOf({ sequence }: TrackedRule): number {
+  let bits = 0;
+  for (let step = (sequence?.length ?? 0) - 1; step >= 0 && sequence![step]!.absent; step--) bits |= 1 << step;
+  return bits;
+}
+
+/** For how long of the time since then nobody looked. */
+export function downtimeSince(atMs: number, outages: readonly Outage[]): number {
+  return outages.reduce((sum, { fromMs, toMs }) => sum + Math.max(0, toMs - Math.max(fromMs, atMs)), 0);
 }
 
 /**

@@ -38,13 +38,22 @@ function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: stri
   const names = new Set<unknown>();
   for (const [i, step] of listOf(rule.sequence).entries()) {
     if (typeof step !== "object" || step === null) continue;
-    const { name, group_by: own } = step as { readonly name?: unknown; readonly group_by?: unknown };
+    const { name, group_by: own, absent, count } = step as Readonly<Record<string, unknown>>;
     if (names.has(name)) fault(["sequence", i, "name"], "is the name of another step");
     if (name !== undefined) names.add(name);
     if (own !== undefined && [own].flat().length !== [rule.group_by ?? []].flat().length) {
       fault(["sequence", i, "group_by"], "needs as many paths as the rule's group_by");
     }
+    if (absent !== true) continue;
+    if (rule.sequence_order === "any") fault(["sequence", i, "absent"], "needs steps in order");
+    if (typeof count === "number" && count > 1) fault(["sequence", i, "count"], "must be 1 for an absent step");
   }
+  const steps = listOf(rule.sequence);
+  if (steps.length > 0 && steps.every(isAbsent)) fault(["sequence"], "needs a step that is not absent");
+}
+
+function isAbsent(step: unknown): boolean {
+  return typeof step === "object" && step !== null && "absent" in step && step.absent === true;
 }
 
 /** Paths between `{{` and `}}` in a title or a description. */

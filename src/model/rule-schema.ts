@@ -135,6 +135,12 @@ const stepSchema = z.strictObject({
   group_by: pathsSchema
     .optional()
     .describe("where this step has the value under another path than the rule's group_by"),
+  absent: z
+    .boolean()
+    .optional()
+    .describe(
+      "true: the step must not happen between its neighbours; last: before the window ends; first: in the window before",
+    ),
 });
 
 export const exceptionInputSchema = z

@@ -44,6 +44,7 @@ export const ruleSchema = z
           conditions: z.array(conditionViewSchema),
           count: z.int(),
           group_by: pathsSchema.optional(),
+          absent: z.boolean().optional(),
         }),
       )
       .nullable(),

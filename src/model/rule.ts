@@ -88,6 +88,8 @@ export interface Rule {
         readonly conditions: readonly ConditionInput[];
         readonly count: number;
         readonly group_by?: string | readonly string[] | undefined;
+        /** The step must not happen. */
+        readonly absent?: boolean | undefined;
       }[]
     | null;
   readonly sequenceOrder: "in_order" | "any";
@@ -156,6 +158,11 @@ export function ruleCondition(
     if (expiresAt === null || expiresAt > nowMs) parts.push({ kind: "not", of: toConditions(conditions) });
   }
   return { kind: "all", of: parts };
+}
+
+/** Whether the sequence ends with a step that must not happen: only the clock can complete it. */
+export function isOpenEnded({ sequence }: Pick<Rule, "sequence">): boolean {
+  return sequence?.at(-1)?.absent === true;
 }
 
 /** The paths whose values keep alerts of the rule apart. */
