@@ -28,6 +28,7 @@ describe("a rule that is made", () => {
       threshold: null,
       sequence: null,
       sequence_order: "in_order",
+      sequence_min: null,
       group_by: null,
       absence: null,
       dedup: { period: "1h", by: null },

@@ -35,6 +35,7 @@ const RULE_EXAMPLE = {
   references: [],
   sequence: null,
   sequence_order: "in_order",
+  sequence_min: null,
   group_by: null,
   absence: null,
   dedup: { period: "1h", by: null },

@@ -126,7 +126,7 @@ export const denseRule: fc.Arbitrary<Rule> = fc
       threshold: fc.record({
         count: fc.integer({ min: 1, max: 5 }),
         group_by: fc.constantFrom(undefined, "raw.group"),
-        distinct: fc.constantFrom(undefined, undefined, "raw.value"),
+        distinct: fc.constantFrom(undefined, undefined, "raw.value", ["raw.value", "raw.to"]),
       }),
       window: denseWindow,
     }),
@@ -141,6 +141,19 @@ export const denseRule: fc.Arbitrary<Rule> = fc
           fc.constantFrom(steps, [{ ...steps[0]!, group_by: "raw.to" }, ...steps.slice(1)]),
         ),
       sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+      groupBy: fc.constantFrom(null, "raw.group"),
+      window: denseWindow,
+    }),
+    fc.record({
+      sequence: fc.integer({ min: 2, max: 4 }).map((length) =>
+        Array.from({ length }, (_, i) => ({
+          name: `${i}`,
+          conditions: [{ field: "raw.kinds", equals: i }],
+          count: 1,
+        })),
+      ),
+      sequenceOrder: fc.constant("any" as const),
+      sequenceMin: fc.integer({ min: 1, max: 2 }),
       groupBy: fc.constantFrom(null, "raw.group"),
       window: denseWindow,
     }),
@@ -216,7 +229,7 @@ export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[
       .record({
         count: fc.integer({ min: 1, max: 4 }),
         group_by: fc.option(groupBy, { nil: undefined }),
-        distinct: fc.option(groupPath, { nil: undefined }),
+        distinct: fc.option(groupBy, { nil: undefined }),
         window,
       })
       .map(({ window, ...threshold }) => ({ threshold, window })),

@@ -363,8 +363,9 @@ export class Engine {
 /** Whether the same matches count in the same way: then what was remembered under the one is true under the other. */
 function remembersTheSame(known: Rule, rule: Rule): boolean {
   const shapeOf = ({ activeAfter, source, conditions, window, threshold, sequence, ...rest }: Rule) => {
-    const { sequenceOrder, groupBy, absence } = rest;
-    return [activeAfter, source, conditions, window, threshold, sequence, sequenceOrder, groupBy, absence];
+    const { sequenceOrder, sequenceMin = null, groupBy, absence } = rest;
+    const counting = [window, threshold, sequence, sequenceOrder, sequenceMin, groupBy, absence];
+    return [activeAfter, source, conditions, ...counting];
   };
   return JSON.stringify(shapeOf(known)) === JSON.stringify(shapeOf(rule));
 }

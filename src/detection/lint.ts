@@ -192,7 +192,7 @@ function lintAggregates(input: RuleInput, hint: Say): void {
   const { threshold, sequence, dedup } = input;
   if (threshold && threshold.group_by === undefined)
     hint("threshold.group_by", "is missing: events of the whole site are counted together");
-  if (threshold?.distinct !== undefined && pathList(threshold.group_by).includes(threshold.distinct)) {
+  if (pathList(threshold?.distinct).some((path) => pathList(threshold?.group_by).includes(path))) {
     hint("threshold.distinct", "is one of group_by, and never has more than one value there");
   }
   if (threshold?.count === 1 && threshold.distinct === undefined)

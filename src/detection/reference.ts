@@ -149,7 +149,7 @@ class PlainRule {
     }
     if (!rule.threshold) return [{ event, group: [], marks: [mark] }];
     const { distinct } = rule.threshold;
-    const values = distinct === undefined ? [] : scalarsOf(event, distinct);
+    const values = distinct === undefined ? [] : groupsOf(event, pathList(distinct)).map((one) => JSON.stringify(one));
     if (distinct !== undefined && values.length === 0) return [];
     return groupsOf(event, groupPaths(rule)).flatMap((group) => {
       const entries = this.#insert(group, { mark, values, steps: [], isCounted: false });
@@ -223,14 +223,15 @@ function firstCompletion(rule: Rule, entries: readonly Entry[]): Entry[] | undef
   const places = rule.sequence!.flatMap(({ count, absent }, step) =>
     Array.from({ length: absent ? 0 : count }, () => step),
   );
-  const isPossible = rule.sequence!.every(
+  const possible = rule.sequence!.filter(
     ({ count, absent }, step) => absent || entries.filter(({ steps }) => steps.includes(step)).length >= count,
   );
-  if (!isPossible) return undefined;
+  if (possible.length < (rule.sequenceMin ?? rule.sequence!.length)) return undefined;
+  const needed = rule.sequenceMin ?? places.length;
   const complete = (chosen: readonly Entry[], from: number): Entry[] | undefined => {
     const isWithin = chosen.length < 2 || chosen.at(-1)!.mark.timestampMs - chosen[0]!.mark.timestampMs <= windowMs;
     if (!isWithin || !fits(chosen, places, rule.sequenceOrder)) return undefined;
-    if (chosen.length === places.length) return isUnbroken(rule, chosen, entries) ? [...chosen] : undefined;
+    if (chosen.length === needed) return isUnbroken(rule, chosen, entries) ? [...chosen] : undefined;
     for (let next = from; next < entries.length; next++) {
       const found = complete([...chosen, entries[next]!], next + 1);
       if (found) return found;

@@ -19,6 +19,8 @@ export interface SequenceOptions {
   /** How many events make each step; 0: the step must not happen. */
   readonly counts: readonly number[];
   readonly inOrder: boolean;
+  /** How many of the steps are enough; default all. */
+  readonly least?: number | null | undefined;
   /** Entries that a group keeps beyond those of one sequence. */
   readonly spareEntries?: number;
 }
@@ -35,8 +37,8 @@ export class SequenceWindow implements Window {
   constructor(groups: Groups, options: SequenceOptions) {
     this.#groups = groups;
     this.#options = options;
-    const { counts, windowMs, inOrder } = options;
-    this.#steps = new Steps(counts, inOrder);
+    const { counts, windowMs, inOrder, least } = options;
+    this.#steps = new Steps(counts, inOrder, least);
     const steps = counts.map((count) => ({ count, absent: count === 0 }));
     this.#gaps = this.#steps.absent === 0 ? undefined : new Gaps(steps, windowMs);
     this.#lastStep = counts.findLastIndex((count) => count > 0);
@@ -47,7 +49,7 @@ export class SequenceWindow implements Window {
     group: number,
     timestampMs: number,
     words: Uint32Array,
-    _distinct: readonly Scalar[],
+    _values: readonly (readonly Scalar[])[],
     given: number,
   ): Spot | undefined {
     if (given === 0) return undefined;
@@ -164,7 +166,7 @@ export class SequenceWindow implements Window {
   /** Cheap, and says no for almost every entry of a flood of one step. */
   #hasAllSteps(entries: Entries, start: number, length: number, untilMs: number): boolean {
     const missing = [...this.#options.counts];
-    let steps = missing.filter((count) => count > 0).length;
+    let steps = this.#options.least ?? missing.filter((count) => count > 0).length;
     for (let i = start; i < length && entries.time(i) <= untilMs; i++) {
       for (let bits = entries.steps(i); bits !== 0; bits &= bits - 1) {
         if (--missing[firstStep(bits)]! === 0 && --steps === 0) return true;

@@ -23,12 +23,13 @@ export class Steps {
   /** The step of each event of a whole sequence. */
   readonly #inTurn: readonly number[];
 
-  constructor(counts: readonly number[], inOrder: boolean) {
+  /** `least`: so many of the steps are enough, of one event each and in any order. */
+  constructor(counts: readonly number[], inOrder: boolean, least?: number | null) {
     this.counts = counts;
     this.inOrder = inOrder;
     this.absent = counts.reduce((bits, count, step) => (count === 0 ? bits | (1 << step) : bits), 0);
     this.#inTurn = counts.flatMap((count, step) => Array.from({ length: count }, () => step));
-    this.needed = this.#inTurn.length;
+    this.needed = least ?? this.#inTurn.length;
   }
 
   /** The first set of entries between these places that is a whole sequence. */

@@ -27,7 +27,7 @@ const hashes = new Uint32Array(2 * (STRETCH_PLACES + COMBINATIONS_MAX * STEPS_MA
 const nearby = new Int32Array(hashes.length / 2);
 
 /** The parts of a rule that say what it remembers. */
-export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "groupBy">;
+export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "sequenceMin" | "groupBy">;
 
 export interface Match<Key extends EventKey> {
   readonly key: Key;
@@ -65,7 +65,7 @@ export interface Window {
     group: number,
     timestampMs: number,
     words: Uint32Array,
-    distinct: readonly Scalar[],
+    distinct: readonly (readonly Scalar[])[],
     steps: number,
   ): Spot | undefined;
   readonly late: number;
@@ -100,7 +100,8 @@ export class Tracker<Key extends EventKey = string> {
   readonly #window: Window | undefined;
   /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
   readonly #groupPlaces: readonly (readonly number[])[];
-  readonly #distinctPlace: number;
+  /** Where the values stand whose combinations are counted; empty where events are. */
+  readonly #distinctPlaces: readonly number[];
   readonly #words = new Uint32Array(4);
   readonly #windowMs: number;
   /** For a sequence whose last steps must not happen: these, as bits, and what waits for them. */
@@ -126,11 +127,11 @@ export class Tracker<Key extends EventKey = string> {
     const perStep = differs
       ? rule.sequence?.map((step) => (step.group_by === undefined ? shared : pathList(step.group_by)))
       : undefined;
-    const distinct = rule.threshold?.distinct;
-    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...(distinct === undefined ? [] : [distinct])]);
+    const distinct = pathList(rule.threshold?.distinct);
+    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...distinct]);
     this.paths = [...paths];
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
-    this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
+    this.#distinctPlaces = distinct.map((path) => this.paths.indexOf(path));
     const windowMs = windowMsOf(rule);
     this.#windowMs = windowMs;
     this.#endings = endingsOf(rule);
@@ -140,7 +141,7 @@ export class Tracker<Key extends EventKey = string> {
     );
     this.#pending = isOpenEnded(rule) ? new Pending(room) : undefined;
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
-    const isPlainCount = rule.threshold !== null && distinct === undefined;
+    const isPlainCount = rule.threshold !== null && distinct.length === 0;
     const neverLooksBack = comeInOrder && isPlainCount;
     const lateMs = neverLooksBack ? 0 : LATE_MS;
     this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : silenceOf(windowMs))) / 1000);
@@ -148,9 +149,9 @@ export class Tracker<Key extends EventKey = string> {
       this.groups = new Groups(1, room.totals);
       const counts = rule.sequence.map(({ count, absent }) => (absent ? 0 : count));
       const inOrder = rule.sequenceOrder === "in_order";
-      this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
+      this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder, least: rule.sequenceMin });
     } else if (rule.threshold) {
-      const isDistinct = distinct !== undefined;
+      const isDistinct = distinct.length > 0;
       this.groups = new Groups(isDistinct ? VALUE_WORDS : 0, room.totals);
       const { count } = rule.threshold;
       this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
@@ -282,14 +283,15 @@ export class Tracker<Key extends EventKey = string> {
     this.#room.leave(this);
   }
 
-  #distinct(match: Match<Key>): readonly Scalar[] {
-    return this.#distinctPlace < 0 ? NO_VALUES : bounded(match.values[this.#distinctPlace]!);
+  #distinct(match: Match<Key>): readonly (readonly Scalar[])[] {
+    if (this.#distinctPlaces.length === 0) return NO_COMBINATIONS;
+    return combinations(this.#distinctPlaces.map((place) => match.values[place]!));
   }
 
   /** Adds the groups that the match belongs to. */
   #place<Known extends Match<Key>>(match: Known, places: Place<Known>[]): void {
-    if (this.#distinctPlace >= 0) {
-      const different = match.values[this.#distinctPlace]!.length;
+    if (this.#distinctPlaces.length > 0) {
+      const different = this.#distinctPlaces.reduce((product, place) => product * match.values[place]!.length, 1);
       if (different === 0) return;
       if (different > COMBINATIONS_MAX) this.#cut++;
     }
@@ -372,6 +374,7 @@ export class Tracker<Key extends EventKey = string> {
 }
 
 const NO_VALUES: readonly Scalar[] = [];
+const NO_COMBINATIONS: readonly (readonly Scalar[])[] = [];
 
 function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;

@@ -7,7 +7,10 @@ import type { ConditionInput, ExceptionInput, RuleException } from "./rule.ts";
 
 type Wholeness = Readonly<
   Partial<
-    Record<"conditions" | "window" | "threshold" | "sequence" | "sequence_order" | "group_by" | "absence", unknown>
+    Record<
+      "conditions" | "window" | "threshold" | "sequence" | "sequence_order" | "sequence_min" | "group_by" | "absence",
+      unknown
+    >
   >
 >;
 
@@ -49,6 +52,15 @@ function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: stri
     if (typeof count === "number" && count > 1) fault(["sequence", i, "count"], "must be 1 for an absent step");
   }
   const steps = listOf(rule.sequence);
+  const least = rule.sequence_min;
+  if (typeof least === "number") {
+    if (rule.sequence_order !== "any") fault(["sequence_min"], "needs sequence_order: any");
+    if (least > steps.length) fault(["sequence_min"], `must be at most the number of steps, ${steps.length}`);
+    for (const [i, step] of steps.entries()) {
+      const { count } = (step ?? {}) as { readonly count?: unknown };
+      if (typeof count === "number" && count > 1) fault(["sequence", i, "count"], "must be 1 with sequence_min");
+    }
+  }
   if (steps.length > 0 && steps.every(isAbsent)) fault(["sequence"], "needs a step that is not absent");
 }
 

@@ -125,7 +125,9 @@ const windowSchema = durationSchema(WINDOW_MS_MAX, "1s to 7d");
 const thresholdSchema = z.strictObject({
   count: z.int().min(1).max(THRESHOLD_COUNT_MAX).describe("so many matching events within the window"),
   group_by: pathsSchema.optional().describe("counted apart for each value; an event without it does not count"),
-  distinct: pathSchema.optional().describe("count different values of this field instead of events"),
+  distinct: pathsSchema
+    .optional()
+    .describe("count different values of this field, or different combinations of these, instead of events"),
 });
 
 const stepSchema = z.strictObject({
@@ -206,6 +208,13 @@ const ruleFields = {
     .optional()
     .describe("steps that must all happen within the window"),
   sequence_order: z.enum(["in_order", "any"]).default("in_order"),
+  sequence_min: z
+    .int()
+    .min(1)
+    .max(STEPS_MAX)
+    .nullable()
+    .optional()
+    .describe("how many of the steps must happen, in any order; default all"),
   group_by: pathsSchema.nullable().optional().describe("for sequence and absence: what belongs together"),
   absence: durationSchema(WINDOW_MS_MAX, "1m to 7d")
     .refine((text) => (parseDuration(text) ?? 60_000) >= 60_000, "at least 1m")

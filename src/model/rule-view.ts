@@ -35,7 +35,7 @@ export const ruleSchema = z
     conditions: z.array(conditionViewSchema),
     window: z.string().nullable(),
     threshold: z
-      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: z.string().optional() })
+      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: pathsSchema.optional() })
       .nullable(),
     sequence: z
       .array(
@@ -49,6 +49,7 @@ export const ruleSchema = z
       )
       .nullable(),
     sequence_order: z.enum(["in_order", "any"]),
+    sequence_min: z.int().nullable(),
     group_by: pathsSchema.nullable(),
     absence: z.string().nullable(),
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
@@ -82,6 +83,7 @@ export function ruleView(rule: Rule, stats: RuleStats): object {
     threshold: rule.threshold,
     sequence: rule.sequence,
     sequence_order: rule.sequenceOrder,
+    sequence_min: rule.sequenceMin ?? null,
     group_by: rule.groupBy,
     absence: rule.absence,
     dedup: rule.dedup,

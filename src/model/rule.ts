@@ -80,7 +80,7 @@ export interface Rule {
   readonly threshold: {
     readonly count: number;
     readonly group_by?: string | readonly string[] | undefined;
-    readonly distinct?: string | undefined;
+    readonly distinct?: string | readonly string[] | undefined;
   } | null;
   readonly sequence:
     | readonly {
@@ -93,6 +93,8 @@ export interface Rule {
       }[]
     | null;
   readonly sequenceOrder: "in_order" | "any";
+  /** So many of the steps are enough; null, and left out by what was stored before this was known: all of them. */
+  readonly sequenceMin?: number | null | undefined;
   readonly groupBy: string | readonly string[] | null;
   readonly absence: string | null;
   readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
@@ -136,6 +138,7 @@ export function toRuleBody(input: RuleInput): RuleBody {
     threshold: input.threshold ?? null,
     sequence: input.sequence ?? null,
     sequenceOrder: input.sequence_order,
+    sequenceMin: input.sequence_min ?? null,
     groupBy: input.group_by ?? null,
     absence: input.absence ?? null,
     dedup: { period: input.dedup.period, by: input.dedup.by ?? null },

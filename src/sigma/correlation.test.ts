@@ -94,6 +94,48 @@ describe("a correlation", () => {
     expect(together.rule!.threshold).toEqual({ count: 5, group_by: "raw.host", distinct: "raw.user" });
   });
 
+  test("value_count over several fields counts their different combinations", () => {
+    const together = correlate(
+      "{ type: value_count, rules: [failed], group-by: [host], timespan: 1d, condition: { field: [user, domain], gte: 5 } }",
+    )[2]!;
+    expect(together.rule!.threshold).toEqual({
+      count: 5,
+      group_by: "raw.host",
+      distinct: ["raw.user", "raw.domain"],
+    });
+  });
+
+  test("temporal with fewer than all rules is a sequence of which some steps are enough", () => {
+    const shape = "rules: [failed, succeeded], group-by: [user], timespan: 10m";
+    expect(correlate(`{ type: temporal, ${shape}, condition: { gte: 1 } }`)[2]!.rule).toMatchObject({
+      sequence_order: "any",
+      sequence_min: 1,
+      sequence: [{ name: "failed" }, { name: "succeeded" }],
+    });
+    expect(correlate(`{ type: temporal, ${shape}, condition: { gte: 2 } }`)[2]!.rule!.sequence_min).toBeUndefined();
+    for (const [type, least] of [
+      ["temporal", 3],
+      ["temporal_ordered", 1],
+    ] as const) {
+      expect(correlate(`{ type: ${type}, ${shape}, condition: { gte: ${least} } }`)[2]!.reasons).toEqual([
+        { place: "correlation.condition", message: expect.any(String) },
+      ]);
+    }
+  });
+
+  test("a rule that must not have matched is an absent step", () => {
+    const shape = "rules: [failed, succeeded], group-by: [user], timespan: 10m";
+    const absent = { name: "succeeded", conditions: SUCCEEDED, absent: true };
+    const temporal = correlate(`{ type: temporal, ${shape}, condition: failed and not succeeded }`)[2]!;
+    expect(temporal.rule).toMatchObject({
+      sequence_order: "in_order",
+      group_by: "raw.user",
+      sequence: [{ ...absent, name: "succeeded before" }, { name: "failed", conditions: FAILED }, absent],
+    });
+    const ordered = correlate(`{ type: temporal_ordered, ${shape}, condition: failed and not succeeded }`)[2]!;
+    expect(ordered.rule!.sequence).toMatchObject([{ name: "failed", conditions: FAILED }, absent]);
+  });
+
   test("temporal is a sequence in any order, temporal_ordered one in order; aliases are paths of a step", () => {
     const aliases = "aliases: { who: { failed: user, succeeded: account } }";
     const shape = `rules: [failed, succeeded], group-by: [who], timespan: 10m, ${aliases}`;
@@ -151,7 +193,6 @@ logsources:
     ["{ type: value_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.condition.field"],
     ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.type"],
     ["{ type: temporal, rules: [failed], timespan: 5m }", "correlation.rules"],
-    ["{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition: { gte: 1 } }", "correlation.condition"],
     [
       "{ type: event_count, rules: [failed, succeeded], timespan: 5m, condition: { gte: 3 }, group-by: [w], aliases: { w: { failed: a, succeeded: b } } }",
       "correlation.aliases",
@@ -272,7 +313,7 @@ title: Together\nlevel: high\ncorrelation: { type: ${type}, rules: [failed, succ
   test("temporal with its rules joined by and is the same as without a condition", () => {
     const shape = "{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition:";
     expect(correlate(`${shape} failed and succeeded }`)[2]!.kind).toBe("taken");
-    for (const condition of ["failed and not succeeded", "failed or succeeded", "failed", "failed and failed"]) {
+    for (const condition of ["not failed and not succeeded", "failed or succeeded", "failed", "failed and failed"]) {
       expect(correlate(`${shape} ${condition} }`)[2]!.reasons).toEqual([
         { place: "correlation.condition", message: expect.any(String) },
       ]);

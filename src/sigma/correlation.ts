@@ -26,10 +26,19 @@ export interface Aggregate {
   readonly source: string;
   readonly conditions: ConditionInput[];
   readonly window: string;
-  readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string };
-  readonly sequence?: { name: string; conditions: ConditionInput[]; count?: number; group_by?: string | string[] }[];
+  readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string | string[] };
+  readonly sequence?: Step[];
   readonly sequence_order?: "in_order" | "any";
+  readonly sequence_min?: number;
   readonly group_by?: string | string[];
+}
+
+interface Step {
+  readonly name: string;
+  readonly conditions: ConditionInput[];
+  readonly count?: number;
+  readonly group_by?: string | string[];
+  readonly absent?: true;
 }
 
 type Correlation = SigmaCorrelation["correlation"];
@@ -37,6 +46,7 @@ type Correlation = SigmaCorrelation["correlation"];
 const COUNT_MAX = 10_000;
 const STEPS_MAX = 10;
 const STEP_COUNT_MAX = 1000;
+const STEP_NAME_CHARACTERS_MAX = 100;
 const ANY = "any";
 const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
 
@@ -92,14 +102,23 @@ function readCount(
   const group_by = oneOrAll(groups[0]!);
   const threshold = { count, ...(group_by && { group_by }) };
   if (correlation.type === "event_count") return { source, conditions, window, threshold };
-  const fields = Array.isArray(field) ? field : [field];
-  if (fields.length !== 1 || typeof fields[0] !== "string") {
-    return notes.refuse("correlation.condition.field", "value_count takes the name of one field");
+  const distinct = readFields(field, rules, notes);
+  return distinct && { source, conditions, window, threshold: { ...threshold, distinct: oneOrAll(distinct)! } };
+}
+
+/** The paths of the fields whose values count. */
+function readFields(given: unknown, rules: readonly BaseRule[], notes: Notes): string[] | undefined {
+  const place = "correlation.condition.field";
+  const fields: unknown[] = [given].flat();
+  if (fields.length === 0 || !fields.every((field) => typeof field === "string"))
+    return notes.refuse(place, "takes the name of a field, or a list of them");
+  const paths: string[] = [];
+  for (const field of new Set(fields)) {
+    const [path, ...others] = new Set(rules.map((rule) => rule.pathOf(field)));
+    if (others.length > 0) return notes.refuse(place, `is ${[path, ...others].join(" and ")} in different rules`);
+    paths.push(path!);
   }
-  const paths = [...new Set(rules.map((rule) => rule.pathOf(fields[0] as string)))];
-  if (paths.length > 1)
-    return notes.refuse("correlation.condition.field", `is ${paths.join(" and ")} in different rules`);
-  return { source, conditions, window, threshold: { ...threshold, distinct: paths[0]! } };
+  return paths;
 }
 
 interface Comparisons {
@@ -145,19 +164,13 @@ function readTemporal(
   notes: Notes,
 ): Aggregate | undefined {
   const needed = readNeeded(correlation.condition, rules, notes);
-  if (needed === undefined) return undefined;
-  if (needed !== rules.length) {
-    return notes.refuse(
-      "correlation.condition",
-      `all ${rules.length} rules must have happened; ${needed} of them is not taken`,
-    );
-  }
+  if (!needed) return undefined;
   if (rules.length < 2 || rules.length > STEPS_MAX)
     return notes.refuse("correlation.rules", `takes 2 to ${STEPS_MAX} rules`);
   const source = commonSource(rules);
   const groups = rules.map((rule) => groupPaths(correlation, rule));
   const group_by = oneOrAll(groups[0]!);
-  const sequence = rules.map((rule, i) => {
+  const sequence = rules.map((rule, i): Step => {
     const own = oneOrAll(groups[i]!);
     const differs = groups[i]!.join() !== groups[0]!.join();
     const conditions = listOf(conditionIn(rule, source));
@@ -165,16 +178,48 @@ function readTemporal(
       rule.counted &&
       readStepCount(rule.counted, { groups: groups[i]!, window, place: `correlation.rules[${i}]` }, notes);
     return {
-      name: rule.reference.slice(0, 100),
+      name: rule.reference.slice(0, STEP_NAME_CHARACTERS_MAX),
       conditions,
       ...(count !== undefined && { count }),
       ...(differs && own && { group_by: own }),
+      ...(needed.absent.has(rule.reference) && { absent: true }),
     };
   });
   if (notes.refusals.length > 0) return undefined;
-  const sequence_order = correlation.type === "temporal" ? "any" : "in_order";
-  if (sequence_order === "any") remarkShared(rules, notes);
-  return { source, conditions: [], window, sequence, sequence_order, ...(group_by && { group_by }) };
+  const isOrdered = correlation.type === "temporal_ordered";
+  const made = { source, conditions: [], window, ...(group_by && { group_by }) };
+  if (needed.absent.size > 0) {
+    const steps = isOrdered ? sequence : besideAbsent(sequence, notes);
+    return steps && { ...made, sequence: steps, sequence_order: "in_order" };
+  }
+  if (isOrdered) {
+    if (needed.count < rules.length)
+      return notes.refuse(
+        "correlation.condition",
+        `all ${rules.length} rules must have happened, since they have an order`,
+      );
+    return { ...made, sequence, sequence_order: "in_order" };
+  }
+  remarkShared(rules, notes);
+  const isSome = needed.count < rules.length;
+  if (isSome && rules.some(({ counted }) => counted))
+    return notes.refuse("correlation.condition", "some of the rules are not enough where one of them counts events");
+  return { ...made, sequence, sequence_order: "any", ...(isSome && { sequence_min: needed.count }) };
+}
+
+/** One thing without any of the others in one timespan with it: these must come neither before it nor after it. */
+function besideAbsent(sequence: readonly Step[], notes: Notes): Step[] | undefined {
+  const [happening, ...others] = sequence.filter(({ absent }) => !absent);
+  if (!happening || others.length > 0 || (happening.count ?? 1) > 1) {
+    const message = "not is taken beside a single rule on events, and in temporal_ordered";
+    return notes.refuse("correlation.condition", message);
+  }
+  const absent = sequence.filter((step) => step.absent);
+  const before = absent.map((step) => ({
+    ...step,
+    name: `${step.name.slice(0, STEP_NAME_CHARACTERS_MAX - " before".length)} before`,
+  }));
+  return [...before, happening, ...absent];
 }
 
 /** In Sigma both rules have matched when one event fulfils them; in a sequence it takes an event for each. */
@@ -207,26 +252,44 @@ function wantedValues(condition: ConditionInput): Map<string, Set<unknown>> {
   return wanted;
 }
 
-/** How many of the rules must have happened: as a number, or as their names with `and` between. */
-function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): number | undefined {
-  if (condition === undefined) return rules.length;
-  if (typeof condition === "object") return readLeast(comparisonsOf(condition), notes);
-  const parsed = parseCondition(condition);
-  if ("fault" in parsed) return notes.refuse("correlation.condition", parsed.fault);
-  const { expression } = parsed;
-  const parts = expression.kind === "and" ? expression.of : [expression];
-  const named = new Set(parts.flatMap((part) => (part.kind === "name" ? [part.name] : [])));
-  if (
-    named.size === rules.length &&
-    rules.every(({ reference }) => named.has(reference)) &&
-    parts.length === named.size
-  ) {
-    return rules.length;
-  }
-  return notes.refuse("correlation.condition", "only all rules with and between them are taken");
+interface Needed {
+  readonly count: number;
+  /** Rules that must not have matched. */
+  readonly absent: ReadonlySet<string>;
 }
 
-interface Step {
+/** How many of the rules must have happened: as a number, or as their names with `and`, or `and not`, between. */
+function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): Needed | undefined {
+  const absent = new Set<string>();
+  if (condition === undefined) return { count: rules.length, absent };
+  const place = "correlation.condition";
+  if (typeof condition === "object") {
+    const count = readLeast(comparisonsOf(condition), notes);
+    if (count === undefined) return undefined;
+    if (count <= rules.length) return { count, absent };
+    return notes.refuse(place, `there are ${rules.length} rules, and ${count} of them cannot have happened`);
+  }
+  const parsed = parseCondition(condition);
+  if ("fault" in parsed) return notes.refuse(place, parsed.fault);
+  const { expression } = parsed;
+  const named = new Set<string>();
+  const parts = expression.kind === "and" ? expression.of : [expression];
+  for (const part of parts) {
+    const inner = part.kind === "not" ? part.of : part;
+    if (inner.kind !== "name") return notes.refuse(place, ALL_NAMED);
+    named.add(inner.name);
+    if (part.kind === "not") absent.add(inner.name);
+  }
+  const isComplete = named.size === rules.length && rules.every(({ reference }) => named.has(reference));
+  if (!isComplete || parts.length !== named.size || absent.size === rules.length) return notes.refuse(place, ALL_NAMED);
+  const counted = rules.find((rule) => absent.has(rule.reference) && rule.counted);
+  if (counted) return notes.refuse(place, `${counted.reference} counts events: not of it is not taken`);
+  return { count: rules.length - absent.size, absent };
+}
+
+const ALL_NAMED = "takes every rule once, with and or and not between them, and one that is not negated";
+
+interface StepPlace {
   readonly groups: readonly string[];
   readonly window: string;
   readonly place: string;
@@ -235,7 +298,7 @@ interface Step {
 /** Many of one thing and then another: the many are counted in the window of the whole. */
 function readStepCount(
   { count, groupBy, window: own }: NonNullable<BaseRule["counted"]>,
-  { groups, window, place }: Step,
+  { groups, window, place }: StepPlace,
   notes: Notes,
 ): number | undefined {
   if (count > STEP_COUNT_MAX) return notes.refuse(place, `counts to ${count}; a step takes at most ${STEP_COUNT_MAX}`);
