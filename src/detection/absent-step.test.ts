@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { alertsOf, eventually, uniqueType } from "../../test/detection.ts";
-import { ruleFileParser } from "./rule-file.ts";
+import { Engine } from "./engine.ts";
+import { ruleFileParser, toRule } from "./rule-file.ts";
 import { runRuleTests } from "./rule-tests.ts";
 
 // Steps of a sequence that must not happen.
@@ -70,6 +71,33 @@ test.each([
   ["before and after: one of them", [...BEFORE, step("c", "absent: true")], "a+0s c+5s", `${WAIT}${SILENT}`],
 ])("%s", (_, steps, events, wanted) => {
   expect(faultsOf(steps, events, wanted)).toEqual([]);
+});
+
+test("before: what came before the rule was made is not known, and nothing is told for as long as that matters", () => {
+  const made = Date.UTC(2026, 10, 3, 12);
+  const { documents } = parse({
+    name: "a.yaml",
+    content: `
+name: test.rule
+description: Steps
+severity: low
+conditions: []
+window: 1m
+sequence:
+${BEFORE.join("\n")}
+actions: [{ alert: { channels: [] } }]
+tests:
+  - { name: it, start: ${new Date(made).toISOString()}, events: [{ type: a, at: +59s }, { type: a, at: +61s }], alerts: 1 }`,
+  });
+  const [{ tests }] = documents as [(typeof documents)[0]];
+  const engine = new Engine({ now: () => made });
+  const activeAfter = `evt_${made.toString(16).padStart(12, "0")}${"0".repeat(20)}`;
+  engine.setRule({ ...toRule(documents[0]!, { builtin: false }), activeAfter });
+  const counts = tests[0]!.events.map((event, i) => {
+    const id = `evt_${(made + 1 + i).toString(16).padStart(12, "0")}${"0".repeat(20)}`;
+    return engine.process([{ ...event, id }]).findings.length;
+  });
+  expect(counts).toEqual([0, 1]);
 });
 
 /** One letter for each second. */

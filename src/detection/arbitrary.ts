@@ -106,6 +106,30 @@ export const longStream: fc.Arbitrary<Event[]> = fc
 
 const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
 
+/** Bounds above, below and on both sides of what is counted or measured. */
+const measuredThreshold = fc
+  .record({
+    measure: fc.constantFrom(
+      {},
+      { distinct: "raw.value" },
+      { sum: "raw.value" },
+      { avg: "raw.value" },
+      { percentile: { of: "raw.value", rank: 50 } },
+      { percentile: { of: "raw.value", rank: 90 } },
+    ),
+    count: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
+    group_by: fc.constantFrom(undefined, "raw.group"),
+    lower: fc.constantFrom({}, { gte: 2 }, { gte: 4 }, { gt: 1 }),
+    upper: fc.constantFrom({}, { lte: 3 }, { lt: 3 }),
+  })
+  .map(({ measure, count, group_by, lower, upper }) => {
+    const isMeasure = !("distinct" in measure) && Object.keys(measure).length > 0;
+    const bounds = isMeasure ? { ...lower, ...upper } : upper;
+    const least = isMeasure && Object.keys(bounds).length === 0 ? { gte: 2 } : {};
+    const needsCount = !isMeasure && Object.keys(upper).length === 0;
+    return { ...measure, ...bounds, ...least, count: count ?? (needsCount ? 1 : undefined), group_by };
+  });
+
 /** Some that must happen and some that must not, in any arrangement. */
 const absentSteps = fc
   .array(fc.record({ count: fc.integer({ min: 1, max: 2 }), absent: fc.boolean() }), { minLength: 2, maxLength: 4 })
@@ -130,6 +154,7 @@ export const denseRule: fc.Arbitrary<Rule> = fc
       }),
       window: denseWindow,
     }),
+    fc.record({ threshold: measuredThreshold, window: denseWindow }),
     fc.record({
       sequence: fc
         .array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 3 })
@@ -233,6 +258,20 @@ export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[
         window,
       })
       .map(({ window, ...threshold }) => ({ threshold, window })),
+    fc
+      .tuple(
+        fc.constantFrom<NonNullable<Rule["threshold"]>>(
+          { sum: "raw.src_port", gte: 500 },
+          { avg: "raw.ports", gt: 30, count: 2 },
+          { percentile: { of: "raw.ports", rank: 75 }, gte: 40 },
+          { count: 2, lte: 4 },
+          { distinct: "raw.user", lt: 3 },
+          { avg: "raw.ports", gte: 10, lt: 5000 },
+        ),
+        fc.option(groupBy, { nil: undefined }),
+        window,
+      )
+      .map(([threshold, group_by, window]) => ({ threshold: { ...threshold, group_by }, window })),
     fc
       .record({
         steps: fc.array(fc.tuple(someConditions, fc.integer({ min: 1, max: 2 })), { minLength: 2, maxLength: 3 }),

@@ -31,7 +31,7 @@ export class Crowds {
 
   /** For a rule with a threshold; `fields` are those that the events bring along. */
   constructor(rule: Pick<Rule, "threshold" | "window" | "groupBy">, fields: readonly string[]) {
-    const { count, distinct } = rule.threshold!;
+    const { count = 1, distinct } = rule.threshold!;
     const hash = new Hash(randomSeed());
     const hashOf = (values: readonly Scalar[]) => {
       if (values.length !== 1) return values.length === 0 ? NONE : SEVERAL;

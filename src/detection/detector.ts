@@ -5,7 +5,7 @@ import { timeOfId } from "../lib/id.ts";
 import { endingProcess, Thread } from "../lib/thread.ts";
 import { Turns } from "../lib/turns.ts";
 import type { Finding } from "../model/finding.ts";
-import { isOpenEnded, type Rule } from "../model/rule.ts";
+import { isDecidedByClock, type Rule } from "../model/rule.ts";
 import {
   StoreUnavailable,
   type Detected,
@@ -211,7 +211,9 @@ export class Detector {
   /** While silences are measured it must be known until when that was so. */
   #isSignDue(isLast: boolean): boolean {
     if (!isLast && this.#now() - this.#lastCommitAt < SIGN_OF_LIFE_MS) return false;
-    return this.#options.rulebook.all().some((rule) => rule.enabled && (rule.absence !== null || isOpenEnded(rule)));
+    return this.#options.rulebook
+      .all()
+      .some((rule) => rule.enabled && (rule.absence !== null || isDecidedByClock(rule)));
   }
 
   /** Looks for silences from time to time. A look that fails is told of, and followed by another. */

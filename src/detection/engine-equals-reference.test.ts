@@ -86,7 +86,7 @@ test("windows and sequences count what the plain evaluator counts, in whatever o
       clockMs += 240 * MINUTE_MS;
       tick();
     }),
-    { numRuns: 900 },
+    { numRuns: 1200 },
   );
   // Otherwise it would prove nothing about steps that must not happen in the end.
   expect(waited).toBeGreaterThan(20);

@@ -106,6 +106,7 @@ export class Engine {
   #outages: readonly Outage[] = [];
   #late = 0;
   #cut = 0;
+  #dropped = 0;
   #refused = 0;
 
   constructor({ now, seed, ...limits }: EngineOptions) {
@@ -123,7 +124,8 @@ export class Engine {
     if (!rule.enabled) return;
     const slots: number[] = [];
     const workshop: Workshop = { facts: this.#facts, budget: this.#budget, slots };
-    const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room });
+    const fromMs = rule.activeAfter === null ? undefined : timeOfId(rule.activeAfter);
+    const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room, fromMs });
     if (!kept) tracker.resume(this.#resumptionOf(rule.id));
     const slotOf = (path: string) => {
       const slot = this.#facts.acquire(path);
@@ -161,6 +163,7 @@ export class Engine {
     active.tracker.end();
     this.#late += active.tracker.late;
     this.#cut += active.tracker.cut;
+    this.#dropped += active.tracker.dropped;
   }
 
   /** The rule stays in force, and begins anew. */
@@ -247,7 +250,7 @@ export class Engine {
     const findings: Finding[] = [];
     const seen: SeenGroup[] = [];
     for (const active of this.#active.values()) {
-      if (active.tracker.isOpenEnded) {
+      if (active.tracker.isDecidedByClock) {
         const attacks = new Attacks<Beginning>();
         const due = active.tracker.takeDue(seenMs);
         for (const { firing, match } of due) this.#report(active, [firing], (match as Counted).event, attacks);
@@ -270,11 +273,13 @@ export class Engine {
   metrics(): Record<string, number> {
     let late = this.#late;
     let cut = this.#cut;
+    let dropped = this.#dropped;
     let waited = 0;
     let refused = this.#refused;
     for (const { tracker, silences } of this.#active.values()) {
       late += tracker.late;
       cut += tracker.cut;
+      dropped += tracker.dropped;
       waited += tracker.waiting + (silences?.size ?? 0);
       refused += tracker.refused + (silences?.refused ?? 0);
     }
@@ -287,6 +292,7 @@ export class Engine {
       evicted_several: this.#room.evicted.several,
       late,
       values_cut: cut,
+      values_dropped: dropped,
       absences_waited_for: waited,
       absences_refused: refused,
       patterns_skipped: this.#budget.skipped,

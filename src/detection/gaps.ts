@@ -12,9 +12,15 @@ export class Gaps {
   /** Numbers of events after which a gap comes, falling. */
   readonly #edges: readonly number[];
   readonly #windowMs: number;
+  readonly #fromMs: number;
 
-  constructor(steps: readonly { readonly count: number; readonly absent: boolean }[], windowMs: number) {
+  /** `fromMs`: what happened before it is not known. */
+  constructor(
+    steps: readonly { readonly count: number; readonly absent: boolean }[],
+    { windowMs, fromMs }: { readonly windowMs: number; readonly fromMs: number },
+  ) {
     this.#windowMs = windowMs;
+    this.#fromMs = fromMs;
     const inTurn: number[] = [];
     for (const [step, { count, absent }] of steps.entries()) {
       if (!absent) for (let i = 0; i < count; i++) inTurn.push(step);
@@ -34,7 +40,9 @@ export class Gaps {
     const startMs = entries.time(start);
     const untilMs = startMs + this.#windowMs;
     const needed = this.#inTurn.length;
-    if (this.#hasBlocker(entries, length, 0, startMs - this.#windowMs, startMs)) return undefined;
+    const beforeMs = startMs - this.#windowMs;
+    if (this.#blockers.has(0) && beforeMs < this.#fromMs) return undefined;
+    if (this.#hasBlocker(entries, length, 0, beforeMs, startMs)) return undefined;
     const deadHere = new Set<number>();
     /** Counts what depends on when this sequence began. */
     let bounds = 0;

@@ -1,4 +1,4 @@
-// Sequences that are complete but for their last step, which must not happen: they fire when the time for it is over.
+// What fires, or may fire, when a time is over: sequences whose last step must not happen, and windows with an upper bound.
 
 /** Of one rule. */
 const PENDING_PER_RULE_MAX = 10_000;
@@ -35,16 +35,18 @@ export class Pending<Held> {
     return this.#waiting.length;
   }
 
-  add(waiting: Waiting<Held>): void {
+  /** False where there is no room for it. */
+  add(waiting: Waiting<Held>): boolean {
     if (this.#waiting.length >= PENDING_PER_RULE_MAX || this.#room.pending >= this.#room.pendingMax) {
       this.refused++;
-      return;
+      return false;
     }
     this.#room.pending++;
     this.#waiting.splice(this.#placeFor(waiting.dueMs), 0, waiting);
     const known = this.#byGroup.get(waiting.group);
     if (known) known.add(waiting);
     else this.#byGroup.set(waiting.group, new Set([waiting]));
+    return true;
   }
 
   /** The step has happened in the group after all. */

@@ -58,10 +58,11 @@ export class Playback {
   #lastDayMs = Number.NaN;
   #lastDay: DayOfPlay = { matches: 0, alerts: 0 };
 
-  constructor(rule: Rule) {
+  /** `fromMs`: events before it are not played. */
+  constructor(rule: Rule, fromMs?: number) {
     this.#rule = rule;
     const room = new Room({ groupsMax: GROUPS_MAX });
-    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true });
+    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true, fromMs });
     this.#silences = rule.absence === null ? undefined : new Silences(rule);
     this.#absenceMs = rule.absence === null ? 0 : parseDuration(rule.absence)!;
     this.#foldMs = parseDuration(rule.dedup.period)!;
@@ -89,14 +90,14 @@ export class Playback {
   #count(events: readonly PlayedEvent[]): void {
     const fire = (firings: readonly Firing<number>[], event: PlayedEvent) =>
       this.#fire(firings, event, event.timestampMs);
-    if (!this.#tracker.isOpenEnded) return this.#tracker.add(events, undefined, fire);
+    if (!this.#tracker.isDecidedByClock) return this.#tracker.add(events, undefined, fire);
     for (const event of events) {
       this.#raiseDue(event.timestampMs);
       this.#tracker.add([event], undefined, fire);
     }
   }
 
-  /** Sequences whose last step has not happened in its time. */
+  /** What the clock decides. */
   #raiseDue(nowMs: number): void {
     for (const { firing, match } of this.#tracker.takeDue(nowMs)) {
       this.#fire([firing], match, firing.firstMs + this.#windowMs);

@@ -21,6 +21,8 @@ export interface SequenceOptions {
   readonly inOrder: boolean;
   /** How many of the steps are enough; default all. */
   readonly least?: number | null | undefined;
+  /** What happened before it is not known. */
+  readonly fromMs?: number | undefined;
   /** Entries that a group keeps beyond those of one sequence. */
   readonly spareEntries?: number;
 }
@@ -37,10 +39,10 @@ export class SequenceWindow implements Window {
   constructor(groups: Groups, options: SequenceOptions) {
     this.#groups = groups;
     this.#options = options;
-    const { counts, windowMs, inOrder, least } = options;
+    const { counts, windowMs, inOrder, least, fromMs = -Infinity } = options;
     this.#steps = new Steps(counts, inOrder, least);
     const steps = counts.map((count) => ({ count, absent: count === 0 }));
-    this.#gaps = this.#steps.absent === 0 ? undefined : new Gaps(steps, windowMs);
+    this.#gaps = this.#steps.absent === 0 ? undefined : new Gaps(steps, { windowMs, fromMs });
     this.#lastStep = counts.findLastIndex((count) => count > 0);
     this.#spareEntries = options.spareEntries ?? SPARE_ENTRIES;
   }

@@ -5,6 +5,9 @@ import { timeOfId } from "../lib/id.ts";
 import { groupPaths, isOpenEnded, pathList, type Rule } from "../model/rule.ts";
 import type { Outage } from "../store/store.ts";
 import { VALUE_WORDS } from "./different-values.ts";
+import { CLOSING_MS, FixedWindows, type Deadline } from "./fixed-windows.ts";
+import { isMeasured, lowerMeasure, upperBound, valuePaths } from "./measure.ts";
+import { MEASURED_WORDS, MeasuredWindow } from "./measured.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
 import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
@@ -69,6 +72,8 @@ export interface Window {
     steps: number,
   ): Spot | undefined;
   readonly late: number;
+  /** Entries that were given up although they might have counted. */
+  readonly dropped?: number;
 }
 
 export interface TrackerOptions {
@@ -76,6 +81,8 @@ export interface TrackerOptions {
   readonly room: Room;
   /** Matches come in the order of their times. */
   readonly inOrder?: boolean;
+  /** All matches from this time on are counted, and none before it. */
+  readonly fromMs?: number | undefined;
 }
 
 /** A firing that waits for its last step not to happen, with the match that completed the steps before it. */
@@ -100,8 +107,9 @@ export class Tracker<Key extends EventKey = string> {
   readonly #window: Window | undefined;
   /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
   readonly #groupPlaces: readonly (readonly number[])[];
-  /** Where the values stand whose combinations are counted; empty where events are. */
-  readonly #distinctPlaces: readonly number[];
+  /** Where the values stand that are counted or measured; empty where events are counted. */
+  readonly #valuePlaces: readonly number[];
+  readonly #isMeasured: boolean;
   readonly #words = new Uint32Array(4);
   readonly #windowMs: number;
   /** For a sequence whose last steps must not happen: these, as bits, and what waits for them. */
@@ -109,6 +117,7 @@ export class Tracker<Key extends EventKey = string> {
   /** Steps that must happen, as bits. */
   readonly #happenings: number;
   readonly #pending: Pending<HeldFiring<Key>> | undefined;
+  readonly #fixed: FixedWindows<Key> | undefined;
   #resumption: Resumption = { decidedMs: -Infinity, outages: [] };
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
@@ -119,7 +128,7 @@ export class Tracker<Key extends EventKey = string> {
   #restUntil = 0;
   #oldest = Infinity;
 
-  constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false }: TrackerOptions) {
+  constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false, fromMs = -Infinity }: TrackerOptions) {
     this.#room = room;
     this.#hash = new Hash(seed);
     const shared = groupPaths(rule);
@@ -127,11 +136,13 @@ export class Tracker<Key extends EventKey = string> {
     const perStep = differs
       ? rule.sequence?.map((step) => (step.group_by === undefined ? shared : pathList(step.group_by)))
       : undefined;
-    const distinct = pathList(rule.threshold?.distinct);
-    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...distinct]);
+    const { threshold } = rule;
+    const measured = valuePaths(threshold);
+    this.#isMeasured = threshold !== null && isMeasured(threshold);
+    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...measured]);
     this.paths = [...paths];
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
-    this.#distinctPlaces = distinct.map((path) => this.paths.indexOf(path));
+    this.#valuePlaces = measured.map((path) => this.paths.indexOf(path));
     const windowMs = windowMsOf(rule);
     this.#windowMs = windowMs;
     this.#endings = endingsOf(rule);
@@ -141,7 +152,7 @@ export class Tracker<Key extends EventKey = string> {
     );
     this.#pending = isOpenEnded(rule) ? new Pending(room) : undefined;
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
-    const isPlainCount = rule.threshold !== null && distinct.length === 0;
+    const isPlainCount = threshold !== null && measured.length === 0;
     const neverLooksBack = comeInOrder && isPlainCount;
     const lateMs = neverLooksBack ? 0 : LATE_MS;
     this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : silenceOf(windowMs))) / 1000);
@@ -149,12 +160,25 @@ export class Tracker<Key extends EventKey = string> {
       this.groups = new Groups(1, room.totals);
       const counts = rule.sequence.map(({ count, absent }) => (absent ? 0 : count));
       const inOrder = rule.sequenceOrder === "in_order";
-      this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder, least: rule.sequenceMin });
-    } else if (rule.threshold) {
-      const isDistinct = distinct.length > 0;
-      this.groups = new Groups(isDistinct ? VALUE_WORDS : 0, room.totals);
-      const { count } = rule.threshold;
-      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
+      this.#window = new SequenceWindow(this.groups, {
+        windowMs,
+        lateMs,
+        counts,
+        inOrder,
+        least: rule.sequenceMin,
+        fromMs,
+      });
+    } else if (threshold && upperBound(threshold)) {
+      this.groups = new Groups(0, room.totals);
+      this.#fixed = new FixedWindows(threshold, windowMs, { room, fromMs });
+    } else if (threshold) {
+      const measure = lowerMeasure(threshold);
+      const { count = 1, distinct } = threshold;
+      const isDistinct = distinct !== undefined;
+      this.groups = new Groups(measure ? MEASURED_WORDS : isDistinct ? VALUE_WORDS : 0, room.totals);
+      this.#window = measure
+        ? new MeasuredWindow(this.groups, { windowMs, lateMs, measure, eventsMin: count })
+        : new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
     } else this.groups = new Groups(0, room.totals);
     if (this.#window) room.join(this);
   }
@@ -169,6 +193,7 @@ export class Tracker<Key extends EventKey = string> {
     nowMs: number | undefined,
     fired: (firings: readonly Firing<Key>[], match: Known) => void,
   ): void {
+    if (this.#fixed) return this.#addToFixed(this.#fixed, matches);
     if (!this.#window) {
       for (const match of matches) fired([singleFiring(match)], match);
       return;
@@ -180,6 +205,26 @@ export class Tracker<Key extends EventKey = string> {
       this.#addTo(places, nowMs, fired);
       places = [];
     }
+  }
+
+  #addToFixed(fixed: FixedWindows<Key>, matches: readonly Match<Key>[]): void {
+    for (const match of matches) {
+      const places: Place<Match<Key>>[] = [];
+      this.#place(match, places);
+      const deadline = (endMs: number) => this.#deadline(endMs + CLOSING_MS, endMs);
+      const closing = { arrivedMs: arrivalOf(match), deadline };
+      for (const { values } of places) fixed.add(values, match, this.#values(match), closing);
+    }
+  }
+
+  /** What was to be decided at this time waits for as much longer as nobody looked since the other. */
+  #deadline(atMs: number, sinceMs: number): Deadline {
+    const { decidedMs, outages } = this.#resumption;
+    const known = outages.filter(({ fromMs }) => fromMs < decidedMs);
+    return {
+      dueMs: atMs + downtimeSince(sinceMs, outages),
+      isDecided: atMs + downtimeSince(sinceMs, known) < decidedMs,
+    };
   }
 
   #addTo<Known extends Match<Key>>(
@@ -201,7 +246,7 @@ export class Tracker<Key extends EventKey = string> {
       const seconds = Math.floor((nowMs ?? match.timestampMs) / 1000);
       this.#sweep(seconds);
       const group = this.#find(i, seconds);
-      const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#distinct(match), steps);
+      const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#values(match), steps);
       if (groups.length(group) === 0) groups.remove(group);
       if (this.#pending) this.#hold(this.#pending, places[i]!, spot as Omit<Firing<Key>, "group"> | undefined);
       else if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
@@ -225,22 +270,15 @@ export class Tracker<Key extends EventKey = string> {
     if (!spot) return;
     const untilMs = spot.firstMs + this.#windowMs;
     // What came late is given as much time for what would follow it.
-    const arrivedMs = typeof match.key === "string" ? timeOfId(match.key) : match.timestampMs;
-    const { decidedMs, outages } = this.#resumption;
-    const dueMs = untilMs + Math.max(0, arrivedMs - match.timestampMs);
-    const known = outages.filter(({ fromMs }) => fromMs < decidedMs);
-    if (dueMs + downtimeSince(arrivedMs, known) < decidedMs) return;
-    pending.add({
-      group,
-      fromMs: spot.lastMs,
-      untilMs,
-      dueMs: dueMs + downtimeSince(arrivedMs, outages),
-      held: { firing: { group: values, ...spot }, match },
-    });
+    const arrivedMs = arrivalOf(match);
+    const { dueMs, isDecided } = this.#deadline(untilMs + Math.max(0, arrivedMs - match.timestampMs), arrivedMs);
+    const held = { firing: { group: values, ...spot }, match };
+    if (!isDecided) pending.add({ group, fromMs: spot.lastMs, untilMs, dueMs, held });
   }
 
-  /** Sequences whose last step has not happened in its time. The clock is that of whoever asks. */
+  /** Sequences whose last step has not happened in its time, and windows that are over. The clock is that of whoever asks. */
   takeDue(nowMs: number): HeldFiring<Key>[] {
+    if (this.#fixed) return this.#fixed.takeDue(nowMs);
     return this.#pending?.takeDue(nowMs).map(({ held }) => held) ?? [];
   }
 
@@ -250,22 +288,26 @@ export class Tracker<Key extends EventKey = string> {
   }
 
   /** Whether firings wait for the clock. */
-  get isOpenEnded(): boolean {
-    return this.#pending !== undefined;
+  get isDecidedByClock(): boolean {
+    return this.#pending !== undefined || this.#fixed !== undefined;
   }
 
   /** Firings that wait, and those that found no room. */
   get waiting(): number {
-    return this.#pending?.size ?? 0;
+    return (this.#pending ?? this.#fixed)?.size ?? 0;
   }
 
   get refused(): number {
-    return this.#pending?.refused ?? 0;
+    return (this.#pending ?? this.#fixed)?.refused ?? 0;
   }
 
   /** Matches with more values than count. */
   get cut(): number {
     return this.#cut;
+  }
+
+  get dropped(): number {
+    return this.#window?.dropped ?? 0;
   }
 
   /** Whether some match was in several groups: what one of them counts, another may count again. */
@@ -274,24 +316,30 @@ export class Tracker<Key extends EventKey = string> {
   }
 
   get late(): number {
-    return this.#window?.late ?? 0;
+    return (this.#window ?? this.#fixed)?.late ?? 0;
   }
 
   /** The tracker is no longer needed; its room is free for others. */
   end(): void {
     this.#pending?.end();
+    this.#fixed?.end();
     this.#room.leave(this);
   }
 
-  #distinct(match: Match<Key>): readonly (readonly Scalar[])[] {
-    if (this.#distinctPlaces.length === 0) return NO_COMBINATIONS;
-    return combinations(this.#distinctPlaces.map((place) => match.values[place]!));
+  /** What the match counts as. */
+  #values(match: Match<Key>): readonly (readonly Scalar[])[] {
+    return this.#valuePlaces.length === 0 ? NO_COMBINATIONS : combinations(this.#valueLists(match));
+  }
+
+  #valueLists(match: Match<Key>): readonly (readonly Scalar[])[] {
+    const lists = this.#valuePlaces.map((place) => match.values[place]!);
+    return this.#isMeasured ? lists.map((list) => list.filter((value) => typeof value === "number")) : lists;
   }
 
   /** Adds the groups that the match belongs to. */
   #place<Known extends Match<Key>>(match: Known, places: Place<Known>[]): void {
-    if (this.#distinctPlaces.length > 0) {
-      const different = this.#distinctPlaces.reduce((product, place) => product * match.values[place]!.length, 1);
+    if (this.#valuePlaces.length > 0) {
+      const different = this.#valueLists(match).reduce((product, list) => product * list.length, 1);
       if (different === 0) return;
       if (different > COMBINATIONS_MAX) this.#cut++;
     }
@@ -385,6 +433,11 @@ function endingsOf({ sequence }: TrackedRule): number {
   let bits = 0;
   for (let step = (sequence?.length ?? 0) - 1; step >= 0 && sequence![step]!.absent; step--) bits |= 1 << step;
   return bits;
+}
+
+/** In a simulation everything arrives when it happens. */
+function arrivalOf({ key, timestampMs }: Match<EventKey>): number {
+  return typeof key === "string" ? timeOfId(key) : timestampMs;
 }
 
 /** For how long of the time since then nobody looked. */

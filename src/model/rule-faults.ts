@@ -35,6 +35,30 @@ export function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void 
   const isEmpty = Array.isArray(rule.conditions) && rule.conditions.length === 0;
   if (isEmpty && !has("sequence") && !has("absence")) fault(["conditions"], "must not be empty");
   refuseSteps(rule, fault);
+  if (typeof rule.threshold === "object" && rule.threshold !== null) refuseBounds(rule.threshold, fault);
+}
+
+/** What a threshold compares, and with what. */
+function refuseBounds(threshold: object, fault: (path: PropertyKey[], message: string) => void): void {
+  const given = threshold as Readonly<Record<string, unknown>>;
+  const has = (name: string) => given[name] !== undefined;
+  const [measure, other] = ["distinct", "sum", "avg", "percentile"].filter(has);
+  if (other !== undefined) fault(["threshold", other], `stands instead of ${measure}, not beside it`);
+  const [lower, secondLower] = ["gte", "gt"].filter(has);
+  const [upper, secondUpper] = ["lte", "lt"].filter(has);
+  if (secondLower !== undefined) fault(["threshold", "gt"], "stands instead of gte, not beside it");
+  if (secondUpper !== undefined) fault(["threshold", "lt"], "stands instead of lte, not beside it");
+  const counts = measure === undefined || measure === "distinct";
+  const bound = lower ?? upper;
+  if (counts && lower !== undefined) fault(["threshold", lower], "belongs to sum, avg and percentile: use count");
+  if (counts && upper === undefined && !has("count")) fault(["threshold", "count"], "is required");
+  if (!counts && bound === undefined) fault(["threshold"], "needs gte, gt, lte or lt");
+  const least = counts ? (given.count ?? 1) : lower === undefined ? undefined : given[lower];
+  const most = upper === undefined ? undefined : given[upper];
+  if (typeof least !== "number" || typeof most !== "number") return;
+  const isStrict = upper === "lt" || lower === "gt";
+  if (least > most || (isStrict && least === most))
+    fault(["threshold", upper!], "leaves nothing above the lower bound");
 }
 
 function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: string) => void): void {

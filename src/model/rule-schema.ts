@@ -123,11 +123,28 @@ function durationSchema(maxMs: number, words: string) {
 const windowSchema = durationSchema(WINDOW_MS_MAX, "1s to 7d");
 
 const thresholdSchema = z.strictObject({
-  count: z.int().min(1).max(THRESHOLD_COUNT_MAX).describe("so many matching events within the window"),
+  count: z
+    .int()
+    .min(1)
+    .max(THRESHOLD_COUNT_MAX)
+    .optional()
+    .describe(
+      "so many matching events within the window; beside sum, avg, percentile, lte or lt: at least so many, default 1",
+    ),
   group_by: pathsSchema.optional().describe("counted apart for each value; an event without it does not count"),
   distinct: pathsSchema
     .optional()
     .describe("count different values of this field, or different combinations of these, instead of events"),
+  sum: pathSchema.optional().describe("the sum of this field's numbers within the window, compared with gte or gt"),
+  avg: pathSchema.optional().describe("the same of their average"),
+  percentile: z
+    .strictObject({ of: pathSchema, rank: z.number().gt(0).max(100) })
+    .optional()
+    .describe("the same of a percentile: { of: raw.ms, rank: 95 }"),
+  gte: z.number().optional(),
+  gt: z.number().optional(),
+  lte: z.number().optional().describe("at most: windows on a fixed grid, decided after their end"),
+  lt: z.number().optional().describe("less than: the same"),
 });
 
 const stepSchema = z.strictObject({

@@ -35,7 +35,18 @@ export const ruleSchema = z
     conditions: z.array(conditionViewSchema),
     window: z.string().nullable(),
     threshold: z
-      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: pathsSchema.optional() })
+      .object({
+        count: z.int().optional(),
+        group_by: pathsSchema.optional(),
+        distinct: pathsSchema.optional(),
+        sum: z.string().optional(),
+        avg: z.string().optional(),
+        percentile: z.object({ of: z.string(), rank: z.number() }).optional(),
+        gte: z.number().optional(),
+        gt: z.number().optional(),
+        lte: z.number().optional(),
+        lt: z.number().optional(),
+      })
       .nullable(),
     sequence: z
       .array(

@@ -78,9 +78,16 @@ export interface Rule {
   readonly conditions: readonly ConditionInput[];
   readonly window: string | null;
   readonly threshold: {
-    readonly count: number;
+    readonly count?: number | undefined;
     readonly group_by?: string | readonly string[] | undefined;
     readonly distinct?: string | readonly string[] | undefined;
+    readonly sum?: string | undefined;
+    readonly avg?: string | undefined;
+    readonly percentile?: { readonly of: string; readonly rank: number } | undefined;
+    readonly gte?: number | undefined;
+    readonly gt?: number | undefined;
+    readonly lte?: number | undefined;
+    readonly lt?: number | undefined;
   } | null;
   readonly sequence:
     | readonly {
@@ -166,6 +173,11 @@ export function ruleCondition(
 /** Whether the sequence ends with a step that must not happen: only the clock can complete it. */
 export function isOpenEnded({ sequence }: Pick<Rule, "sequence">): boolean {
   return sequence?.at(-1)?.absent === true;
+}
+
+/** Whether the rule fires when some time is over, and not when an event comes. */
+export function isDecidedByClock({ sequence, threshold }: Pick<Rule, "sequence" | "threshold">): boolean {
+  return isOpenEnded({ sequence }) || threshold?.lte !== undefined || threshold?.lt !== undefined;
 }
 
 /** The paths whose values keep alerts of the rule apart. */
