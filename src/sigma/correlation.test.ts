@@ -72,9 +72,34 @@ describe("a correlation", () => {
     expect(kinds("generate: false")).toEqual(["part", "taken", "taken"]);
   });
 
-  test("a range is refused for its upper bound", () => {
-    const range = "{ type: event_count, rules: [failed], timespan: 5m, condition: { gt: 100, lte: 200 } }";
-    expect(correlate(range)[2]!.reasons[0]!.message).toMatch(/^an upper bound cannot be taken/);
+  test.each([
+    ["{ gt: 100, lte: 200 }", { count: 101, lte: 200 }],
+    ["{ lt: 5 }", { lt: 5 }],
+    ["{ eq: 3 }", { count: 3, lte: 3 }],
+  ])("event_count with %s is decided when its window is over, and that is said", (condition, threshold) => {
+    const { rule, remarks } = correlate(
+      `{ type: event_count, rules: [failed], timespan: 5m, condition: ${condition} }`,
+    )[2]!;
+    expect(rule!.threshold).toEqual(threshold);
+    expect(remarks).toEqual([
+      { place: "correlation.condition", message: expect.stringMatching(/fixed windows of 5m/) },
+    ]);
+  });
+
+  test.each([
+    ["value_sum", "{ field: bytes, gt: 1000.5 }", { sum: "raw.bytes", gt: 1000.5 }],
+    ["value_avg", "{ field: bytes, gte: 10, lt: 20 }", { avg: "raw.bytes", gte: 10, lt: 20 }],
+    [
+      "value_percentile",
+      "{ field: bytes, gte: 10, percentile: 95 }",
+      { percentile: { of: "raw.bytes", rank: 95 }, gte: 10 },
+    ],
+    ["value_median", "{ field: bytes, gte: 10 }", { percentile: { of: "raw.bytes", rank: 50 }, gte: 10 }],
+  ])("%s with %s is a threshold on numbers", (type, condition, threshold) => {
+    const { rule } = correlate(
+      `{ type: ${type}, rules: [failed], group-by: [host], timespan: 1h, condition: ${condition} }`,
+    )[2]!;
+    expect(rule!.threshold).toEqual({ ...threshold, group_by: "raw.host" });
   });
 
   test("event_count over several rules counts events of any of them", () => {
@@ -168,17 +193,21 @@ logsources:
     });
   });
 
-  test("eq is taken as at least, and that is said", () => {
-    const together = correlate("{ type: event_count, rules: [failed], timespan: 5m, condition: { eq: 3 } }")[2]!;
-    expect(together.rule!.threshold).toEqual({ count: 3 });
-    expect(together.remarks).toEqual([{ place: "correlation.condition.eq", message: expect.stringMatching(/at 3/) }]);
-  });
-
   test.each([
-    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { lt: 3 } }", "correlation.condition.lt"],
+    ["{ type: event_count, rules: [failed], timespan: 5m, condition: { lt: 1 } }", "correlation.condition.lt"],
+    ["{ type: temporal, rules: [failed, succeeded], timespan: 5m, condition: { lt: 2 } }", "correlation.condition.lt"],
+    [
+      "{ type: value_percentile, rules: [failed], timespan: 5m, condition: { field: a, gte: 3 } }",
+      "correlation.condition.percentile",
+    ],
+    [
+      "{ type: value_sum, rules: [failed], timespan: 5m, condition: { field: [a, b], gte: 3 } }",
+      "correlation.condition.field",
+    ],
+    ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { field: a } }", "correlation.condition"],
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { neq: 3 } }", "correlation.condition.neq"],
     [
-      "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3, lte: 9 } }",
+      "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3, lte: 2 } }",
       "correlation.condition.lte",
     ],
     ["{ type: event_count, rules: [failed], timespan: 5m, condition: { gt: 3, gte: 9 } }", "correlation.condition"],
@@ -191,7 +220,8 @@ logsources:
     ["{ type: event_count, rules: [nobody], timespan: 5m, condition: { gte: 3 } }", "correlation.rules[0]"],
     ["{ type: event_count, rules: [], timespan: 5m, condition: { gte: 3 } }", "correlation.rules"],
     ["{ type: value_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.condition.field"],
-    ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.type"],
+    ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.condition.field"],
+    ["{ type: value_mode, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.type"],
     ["{ type: temporal, rules: [failed], timespan: 5m }", "correlation.rules"],
     [
       "{ type: event_count, rules: [failed, succeeded], timespan: 5m, condition: { gte: 3 }, group-by: [w], aliases: { w: { failed: a, succeeded: b } } }",
@@ -204,8 +234,8 @@ logsources:
   });
 
   test.each([
-    ["a range", "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 20, lt: 50 } }"],
-    ["a sum", "{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 20, field: bytes } }"],
+    ["an empty range", "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 20, lt: 20 } }"],
+    ["a sum of nothing", "{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 20 } }"],
     ["an expression", "{ type: temporal, rules: [failed, gone], timespan: 5m, condition: failed and not gone }"],
     ["a long timespan", "{ type: event_count, rules: [failed], timespan: 30d, condition: { gte: 20 } }"],
     ["no type", "{ rules: [failed], timespan: 5m, condition: { gte: 20 } }"],
@@ -229,7 +259,7 @@ logsources:
   test("a rule of two correlations, one of them refused, is part of the other", () => {
     const counting = (title: string, condition: string) =>
       `title: ${title}\ncorrelation: { type: event_count, rules: [failed], timespan: 5m, condition: ${condition} }`;
-    const [taken, refused] = [counting("Many", "{ gte: 20 }"), counting("Few", "{ lt: 20 }")];
+    const [taken, refused] = [counting("Many", "{ gte: 20 }"), counting("Few", "{ neq: 20 }")];
     for (const both of [`${taken}\n---\n${refused}`, `${refused}\n---\n${taken}`]) {
       const content = `${BASE}---\n${both}`;
       const [failed] = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });

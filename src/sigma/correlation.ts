@@ -3,6 +3,7 @@ import { foldCase } from "../lib/text.ts";
 import { ANY_FIELD } from "../model/field.ts";
 import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, listOf } from "./combine.ts";
+import { comparisonsOf, readCounts, readNumbers, remarkFixed, type Bounds } from "./comparisons.ts";
 import type { SigmaCorrelation } from "./documents.ts";
 import { parseCondition } from "./expression.ts";
 import type { Notes } from "./note.ts";
@@ -26,11 +27,19 @@ export interface Aggregate {
   readonly source: string;
   readonly conditions: ConditionInput[];
   readonly window: string;
-  readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string | string[] };
+  readonly threshold?: Threshold;
   readonly sequence?: Step[];
   readonly sequence_order?: "in_order" | "any";
   readonly sequence_min?: number;
   readonly group_by?: string | string[];
+}
+
+interface Threshold extends Bounds {
+  readonly group_by?: string | string[];
+  readonly distinct?: string | string[];
+  readonly sum?: string;
+  readonly avg?: string;
+  readonly percentile?: { readonly of: string; readonly rank: number };
 }
 
 interface Step {
@@ -43,12 +52,20 @@ interface Step {
 
 type Correlation = SigmaCorrelation["correlation"];
 
-const COUNT_MAX = 10_000;
 const STEPS_MAX = 10;
 const STEP_COUNT_MAX = 1000;
 const STEP_NAME_CHARACTERS_MAX = 100;
 const ANY = "any";
-const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
+const TYPES = [
+  "event_count",
+  "value_count",
+  "value_sum",
+  "value_avg",
+  "value_percentile",
+  "value_median",
+  "temporal",
+  "temporal_ordered",
+];
 
 export function readCorrelation(
   correlation: Correlation,
@@ -60,26 +77,27 @@ export function readCorrelation(
   switch (correlation.type) {
     case "event_count":
     case "value_count":
-      return readCount(correlation, rules, window, notes);
+    case "value_sum":
+    case "value_avg":
+    case "value_percentile":
+    case "value_median":
+      return readThreshold(correlation, rules, window, notes);
     case "temporal":
     case "temporal_ordered":
       return readTemporal(correlation, rules, window, notes);
     default:
-      return notes.refuse(
-        "correlation.type",
-        `${correlation.type} is not taken: event_count, value_count, temporal and temporal_ordered are`,
-      );
+      return notes.refuse("correlation.type", `${correlation.type} is not known: there are ${TYPES.join(", ")}`);
   }
 }
 
-function readCount(
+function readThreshold(
   correlation: Correlation,
   rules: readonly BaseRule[],
   window: string,
   notes: Notes,
 ): Aggregate | undefined {
   const { condition } = correlation;
-  if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs gte, gt or eq and a number");
+  if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs a comparison such as gte: 10");
   const chained = rules.findIndex((rule) => rule.counted);
   if (chained >= 0) {
     return notes.refuse(
@@ -87,9 +105,13 @@ function readCount(
       "is a correlation itself, and can be counted by none; temporal ones take it",
     );
   }
-  const { field, ...comparisons } = condition;
-  const count = readLeast(comparisonsOf(comparisons), notes);
-  if (count === undefined) return undefined;
+  const { field, percentile, ...comparisons } = condition;
+  const measure = readMeasure(correlation.type, { field, percentile }, rules, notes);
+  if (!measure) return undefined;
+  const isCount = correlation.type === "event_count" || correlation.type === "value_count";
+  const bounds = (isCount ? readCounts : readNumbers)(comparisonsOf(comparisons), notes);
+  if (!bounds) return undefined;
+  remarkFixed(bounds, "correlation.condition", window, notes);
   const groups = rules.map((rule) => groupPaths(correlation, rule));
   if (groups.some((paths) => paths.join() !== groups[0]!.join())) {
     return notes.refuse(
@@ -100,10 +122,30 @@ function readCount(
   const source = commonSource(rules);
   const conditions = listOf(anyOf(rules.map((rule) => conditionIn(rule, source))));
   const group_by = oneOrAll(groups[0]!);
-  const threshold = { count, ...(group_by && { group_by }) };
-  if (correlation.type === "event_count") return { source, conditions, window, threshold };
-  const distinct = readFields(field, rules, notes);
-  return distinct && { source, conditions, window, threshold: { ...threshold, distinct: oneOrAll(distinct)! } };
+  return { source, conditions, window, threshold: { ...bounds, ...(group_by && { group_by }), ...measure } };
+}
+
+type Measure = Pick<Threshold, "distinct" | "sum" | "avg" | "percentile">;
+
+/** What is compared: for an event_count nothing but events. */
+function readMeasure(
+  type: string,
+  { field, percentile }: Readonly<Record<"field" | "percentile", unknown>>,
+  rules: readonly BaseRule[],
+  notes: Notes,
+): Measure | undefined {
+  if (type === "event_count") return {};
+  const paths = readFields(field, rules, notes);
+  if (!paths) return undefined;
+  if (type === "value_count") return { distinct: oneOrAll(paths)! };
+  const [path, ...others] = paths as [string, ...string[]];
+  if (others.length > 0) return notes.refuse("correlation.condition.field", `${type} takes the name of one field`);
+  if (type === "value_sum") return { sum: path };
+  if (type === "value_avg") return { avg: path };
+  if (type === "value_median") return { percentile: { of: path, rank: 50 } };
+  if (typeof percentile !== "number" || percentile <= 0 || percentile > 100)
+    return notes.refuse("correlation.condition.percentile", "takes a number from 1 to 100");
+  return { percentile: { of: path, rank: percentile } };
 }
 
 /** The paths of the fields whose values count. */
@@ -119,42 +161,6 @@ function readFields(given: unknown, rules: readonly BaseRule[], notes: Notes): s
     paths.push(path!);
   }
   return paths;
-}
-
-interface Comparisons {
-  readonly given: Record<string, unknown>;
-  /** Where they stand; the older kind has them in a text, without a name to point at. */
-  readonly place: string;
-  placeOf(name: string): string;
-}
-
-function comparisonsOf(given: Record<string, unknown>): Comparisons {
-  const place = "correlation.condition";
-  return { given, place, placeOf: (name) => `${place}.${name}` };
-}
-
-/** At least how many; what says at most or exactly cannot be known while more may come. */
-function readLeast({ given: comparisons, place, placeOf }: Comparisons, notes: Notes): number | undefined {
-  const given = Object.entries(comparisons);
-  const unknown = given.find(([name]) => !COMPARISONS.includes(name));
-  if (unknown) return notes.refuse(placeOf(unknown[0]), `is not known: there are ${COMPARISONS.join(", ")}`);
-  const above = given.find(([name]) => name === "lt" || name === "lte");
-  if (above) {
-    return notes.refuse(
-      placeOf(above[0]),
-      "an upper bound cannot be taken: few events cannot be told from events still to come; gte, gt and eq are taken",
-    );
-  }
-  if (given.length !== 1) return notes.refuse(place, "takes one comparison: gte, gt or eq");
-  const [name, value] = given[0]!;
-  if (typeof value !== "number" || !Number.isInteger(value)) return notes.refuse(placeOf(name), "takes a whole number");
-  if (name === "neq") {
-    return notes.refuse(placeOf(name), "another number of events may still become this one; gte, gt and eq are taken");
-  }
-  const count = name === "gt" ? value + 1 : value;
-  if (count < 1 || count > COUNT_MAX) return notes.refuse(placeOf(name), `must make a count of 1 to ${COUNT_MAX}`);
-  if (name === "eq") notes.remark(placeOf(name), `fires at ${count}, and goes on when there are more`);
-  return count;
 }
 
 function readTemporal(
@@ -264,8 +270,13 @@ function readNeeded(condition: Correlation["condition"], rules: readonly BaseRul
   if (condition === undefined) return { count: rules.length, absent };
   const place = "correlation.condition";
   if (typeof condition === "object") {
-    const count = readLeast(comparisonsOf(condition), notes);
-    if (count === undefined) return undefined;
+    const { count, lte, lt } = readCounts(comparisonsOf(condition), notes) ?? {};
+    const most = lte ?? (lt === undefined ? Infinity : lt - 1);
+    if (most < rules.length && notes.refusals.length === 0) {
+      const words = "is not taken: an event of one more rule may still come";
+      return notes.refuse(`${place}.${lte === undefined ? "lt" : "lte"}`, words);
+    }
+    if (count === undefined) return notes.refusals.length > 0 ? undefined : notes.refuse(place, "needs gte, gt or eq");
     if (count <= rules.length) return { count, absent };
     return notes.refuse(place, `there are ${rules.length} rules, and ${count} of them cannot have happened`);
   }
@@ -347,8 +358,9 @@ export function readAggregation(text: string, timeframe: unknown, rule: BaseRule
   const window = readWindow(timeframe, "detection.timeframe", notes);
   const names: Record<string, string> = { ">=": "gte", ">": "gt", "=": "eq", "==": "eq", "<": "lt", "<=": "lte" };
   const given = { [names[sign!]!]: Number(number) };
-  const count = readLeast({ given, place, placeOf: () => place }, notes);
-  if (window === undefined || count === undefined) return undefined;
+  const bounds = readCounts({ given, place, placeOf: () => place }, notes);
+  if (window === undefined || !bounds) return undefined;
+  remarkFixed(bounds, place, window, notes);
   const group_by = oneOrAll(
     (by ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [rule.pathOf(name.trim())])),
   );
@@ -357,7 +369,7 @@ export function readAggregation(text: string, timeframe: unknown, rule: BaseRule
     source: rule.source,
     conditions: listOf(rule.condition),
     window,
-    threshold: { count, ...(group_by && { group_by }), ...distinct },
+    threshold: { ...bounds, ...(group_by && { group_by }), ...distinct },
   };
 }
 

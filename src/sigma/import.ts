@@ -186,10 +186,12 @@ function correlate({ correlation }: SigmaCorrelation, known: Known): Correlated 
 
 /** An event_count as a step of another correlation has it. */
 function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, known: Known): BaseRule | undefined {
-  if (!made?.threshold || made.threshold.distinct !== undefined || made.window === undefined) return undefined;
+  if (!made?.threshold || correlation.type !== "event_count" || made.window === undefined) return undefined;
   const reference = correlation.rules[0]!;
   const first = { ...known.get(reference)!.base!, reference };
-  const { count } = made.threshold;
+  const { count, lte, lt } = made.threshold;
+  // Few of something cannot be a step: it is known only when the window is over.
+  if (count === undefined || lte !== undefined || lt !== undefined) return undefined;
   return {
     ...first,
     source: made.source,
