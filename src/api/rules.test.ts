@@ -33,6 +33,7 @@ describe("a rule that is made", () => {
       absence: null,
       dedup: { period: "1h", by: null },
       exceptions: [],
+      origin: null,
       builtin: false,
       created_at: expect.stringMatching(/Z$/),
       updated_at: data.created_at,

@@ -40,6 +40,7 @@ const RULE_EXAMPLE = {
   absence: null,
   dedup: { period: "1h", by: null },
   exceptions: [],
+  origin: null,
   builtin: false,
   created_at: "2026-11-15T08:30:00.000Z",
   updated_at: "2026-11-15T08:30:00.000Z",

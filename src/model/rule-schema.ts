@@ -191,6 +191,22 @@ const actionSchema = z
   })
   .meta({ id: "RuleAction" });
 
+const ORIGIN_CHARACTERS_MAX = 300;
+const originWord = z.string().max(ORIGIN_CHARACTERS_MAX);
+export const originSchema = z
+  .strictObject({
+    sigma: z.strictObject({
+      id: originWord.nullable(),
+      name: originWord.nullable(),
+      logsource: z.strictObject({
+        category: originWord.optional(),
+        product: originWord.optional(),
+        service: originWord.optional(),
+      }),
+    }),
+  })
+  .meta({ id: "RuleOrigin", description: "the Sigma rule that it was imported from, which later filters may name" });
+
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
 
 const ruleFields = {
@@ -248,6 +264,7 @@ const ruleFields = {
     .prefault({}),
   exceptions: z.array(exceptionInputSchema).max(EXCEPTIONS_MAX).default([]),
   actions: z.array(actionSchema).min(1).max(ACTIONS_MAX),
+  origin: originSchema.nullable().optional(),
 };
 
 const inputSchemas = new Map<string, ReturnType<typeof newRuleInputSchema>>();

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
-import { pathsSchema } from "./rule-schema.ts";
+import { originSchema, pathsSchema } from "./rule-schema.ts";
 
 // A rule as the API gives it.
 
@@ -66,6 +66,7 @@ export const ruleSchema = z
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
     exceptions: z.array(exceptionSchema),
     actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
+    origin: originSchema.nullable(),
     builtin: z.boolean(),
     created_at: z.string(),
     updated_at: z.string(),
@@ -100,6 +101,7 @@ export function ruleView(rule: Rule, stats: RuleStats): object {
     dedup: rule.dedup,
     exceptions: rule.exceptions.map(exceptionView),
     actions: rule.actions,
+    origin: rule.origin ?? null,
     builtin: rule.builtin,
     created_at: formatTime(rule.createdAt),
     updated_at: formatTime(rule.updatedAt),

@@ -64,6 +64,19 @@ export interface EndedException extends Pick<RuleException, "conditions" | "expi
   readonly upTo: string;
 }
 
+/** Where a rule was imported from: what filters that come later know it by. */
+export interface RuleOrigin {
+  readonly sigma: {
+    readonly id: string | null;
+    readonly name: string | null;
+    readonly logsource: {
+      readonly category?: string | undefined;
+      readonly product?: string | undefined;
+      readonly service?: string | undefined;
+    };
+  };
+}
+
 /** A rule as it is kept. */
 export interface Rule {
   readonly id: string;
@@ -109,6 +122,8 @@ export interface Rule {
   /** Those that matches which the rule may still remember came under. */
   readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
+  /** Null, and left out by what was stored before this was known: made here. */
+  readonly origin?: RuleOrigin | null | undefined;
   readonly builtin: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -150,6 +165,7 @@ export function toRuleBody(input: RuleInput): RuleBody {
     absence: input.absence ?? null,
     dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
     actions: input.actions,
+    origin: input.origin ?? null,
   };
 }
 
