@@ -131,7 +131,11 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
           ? () => Promise.resolve([])
           : (wanted) => rulebook.addExceptions(wanted, key.name);
         const asked = () => ({
-          ...{ files, mapping, enabled, platform, timezone },
+          files,
+          mapping,
+          enabled,
+          platform,
+          timezone,
           stored: storedRules(rulebook.all()),
         });
         return untilHangUp(request.raw.socket, async (signal) =>
