@@ -51,6 +51,20 @@ const RULES = [
     dedup: { period: "7d" },
     actions: [{ alert: { channels: [] } }],
   },
+  {
+    name: "crash.never_closed",
+    description: "A door held that nobody closes, told of by the clock",
+    severity: "medium",
+    conditions: [{ field: "raw.user", equals: "user-0" }],
+    window: "1s",
+    group_by: "raw.user",
+    sequence: [
+      { name: "held", conditions: [{ field: "type", equals: "door_held" }] },
+      { name: "closed", conditions: [{ field: "type", equals: "door_closed" }], absent: true },
+    ],
+    dedup: { period: "7d" },
+    actions: [{ alert: { channels: [] } }],
+  },
 ];
 
 let sent = 0;
@@ -144,6 +158,13 @@ it("misses no alert, doubles none and counts every event once, whenever it is ki
   expect(each).toEqual({ total: Object.keys(byUser).length, events: sum(byUser) });
   expect(await alerts("crash.each_address")).toEqual({ total: Object.keys(many).length, events: sum(many) });
   expect((await alerts("crash.pair")).total).toBe(USERS);
+  const held = (await stored("door_held", "raw.user"))["user-0"]!;
+  let neverClosed = await alerts("crash.never_closed");
+  while (neverClosed.events < held && Date.now() < until) {
+    await sleep(100);
+    neverClosed = await alerts("crash.never_closed");
+  }
+  expect(neverClosed).toEqual({ total: 1, events: held });
   const rules = (await ask("/v1/rules?search=crash.")).data as { name: string; stats: { matches_24h: number } }[];
   const matches = Object.fromEntries(rules.map(({ name, stats }) => [name, stats.matches_24h]));
   expect(matches["crash.each_user"]).toBe(sum(byUser));

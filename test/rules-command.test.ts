@@ -166,6 +166,16 @@ describe("rules import", () => {
       expect(again.code).toBe(1);
     }
 
+    const filter = write(
+      "filter.yml",
+      "title: Ours\nlogsource: { category: process_creation }\nfilter: { rules: any, s: { User: root }, condition: not s }\n",
+    );
+    for (const dryRun of [["--dry-run"], []]) {
+      const filtered = await tocsin(["rules", "import", filter, ...dryRun, "--data-dir", data]);
+      expect(filtered.stdout).toMatch(/is an exception of rules that were imported before: 1/);
+      expect(filtered.code).toBe(0);
+    }
+
     const key = await makeKey(data);
     server = await startTocsin(data);
     expect(await listed(server.address, key)).toEqual([

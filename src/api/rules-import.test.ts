@@ -52,6 +52,41 @@ describe("POST /v1/rules/import", () => {
     await expect.poll(async () => (await server.call("GET", path)).body.pagination.total).toBe(1);
   });
 
+  test("a filter that comes later is an exception of the rules that were imported before it, once", async () => {
+    const made = await importing({ format: "sigma", content: `${sigma("Filtered later")}id: 11-22\n` });
+    const { id } = made.body.data.imported[0];
+    const other = await importing({ format: "sigma", content: sigma("Not filtered") });
+    const filter = (rules: string, logsource = "{ category: process_creation }") =>
+      `title: Ours\nlogsource: ${logsource}\nfilter: { rules: ${rules}, s: { User: root }, condition: not s }\n`;
+    const exceptionsOf = async (ruleId: string) =>
+      (await server.call("GET", `/v1/rules/${ruleId}`)).body.data.exceptions;
+    const tried = await importing({ format: "sigma", content: filter("[11-22]"), dry_run: true });
+    expect(tried.body.data.remarks).toEqual([
+      { name: "Ours", place: "content:1", message: "is an exception of rules that were imported before: 1" },
+    ]);
+    expect(await exceptionsOf(id)).toEqual([]);
+    for (let i = 0; i < 2; i++) {
+      const { body } = await importing({ format: "sigma", content: filter("[11-22]") });
+      expect(body.data).toMatchObject({ imported: [], refused: [], remarks: [{ name: "Ours" }] });
+      expect(await exceptionsOf(id)).toMatchObject([
+        { reason: 'Sigma filter "Ours"', conditions: [{ field: "raw.User", equals: "root", ignore_case: true }] },
+      ]);
+    }
+    expect(await exceptionsOf(other.body.data.imported[0].id)).toEqual([]);
+    const elsewhere = await importing({ format: "sigma", content: filter("[11-22]", "{ category: dns }") });
+    expect(elsewhere.body.data.refused).toMatchObject([
+      { name: "Ours", reasons: [expect.stringMatching(/^logsource/)] },
+    ]);
+    // Whoever replaces the rule without saying where it is from does not change that.
+    const { name, description, severity, conditions, actions } = (await server.call("GET", `/v1/rules/${id}`)).body
+      .data;
+    const put = { name, description, severity, conditions, actions, enabled: true };
+    expect((await server.call("PUT", `/v1/rules/${id}`, { body: put })).status).toBe(200);
+    await importing({ format: "sigma", content: filter("any") });
+    expect(await exceptionsOf(id)).toHaveLength(1);
+    expect(await exceptionsOf(other.body.data.imported[0].id)).toHaveLength(1);
+  });
+
   test("takes rule files, a mapping, makes nothing on a dry run, and disabled rules when told to", async () => {
     const own = `name: site.own_rule\ndescription: D\nseverity: low\nconditions: [{ field: type, equals: x }]\nactions: [{ alert: { channels: [] } }]\n`;
     const dry = await importing({ format: "tocsin", content: own, dry_run: true });
@@ -149,19 +184,22 @@ describe("POST /v1/rules/import", () => {
 });
 
 describe("an import that takes long", () => {
-  const question = {
+  const question = () => ({
     files: [{ name: "content", content: sigma("Never read"), format: "sigma" as const }],
     enabled: true,
     platform: "platform",
     timezone: "UTC",
-  };
+  });
+  const except = () => Promise.reject(new Error("nothing may be changed"));
   const create = () => Promise.reject(new Error("nothing may be made"));
   const { signal } = new AbortController();
 
   test("is given up after its time, and says so", async () => {
-    const reading = importInThread({ question, create, signal, readingMsMax: 1 });
+    const reading = importInThread({ question, create, except, signal, readingMsMax: 1 });
     await expect(reading).rejects.toMatchObject({ code: "validation_error", details: [{ field: "content" }] });
-    await expect(importInThread({ question, create, signal, readingMsMax: 1 })).rejects.toThrow(/send it in parts/);
+    await expect(importInThread({ question, create, except, signal, readingMsMax: 1 })).rejects.toThrow(
+      /send it in parts/,
+    );
   });
 
   test("ends with the client that asked for it, and the next one has its turn", async () => {

@@ -3,14 +3,18 @@ import type { Settings } from "../config/config.ts";
 import type { Fault } from "../lib/fault.ts";
 import { Thread } from "../lib/thread.ts";
 import { Turns } from "../lib/turns.ts";
-import type { RuleInput } from "../model/rule.ts";
+import type { Rule, RuleInput } from "../model/rule.ts";
 import type { ImportApi } from "../sigma/worker.ts";
 import type { MappingFault } from "../sigma/mapping.ts";
 import {
   IMPORT_FORMATS,
+  makeExceptions,
   makeRules,
   remarksOnTaken,
+  storedRules,
+  type AddExceptions,
   type CreateRules,
+  type FilterExceptions,
   type ImportQuestion,
   type ImportResult,
   type ReadRules,
@@ -38,6 +42,8 @@ export interface ImportEndpointOptions {
   readonly rulebook: {
     createMany(inputs: readonly RuleInput[], author: string): ReturnType<CreateRules>;
     rehearsal(): CreateRules;
+    all(): readonly Rule[];
+    addExceptions(wanted: FilterExceptions["wanted"], author: string): Promise<readonly string[]>;
   };
   readonly settings: Pick<Settings, "platform" | "timezone" | "bodyLimits">;
 }
@@ -132,10 +138,13 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
         const create: CreateRules = dry_run
           ? (inputs) => (rehearsal ??= rulebook.rehearsal())(inputs)
           : (inputs) => rulebook.createMany(inputs, key.name);
-        const asked = { files, mapping, enabled, platform, timezone };
+        const except: AddExceptions = dry_run
+          ? () => Promise.resolve([])
+          : (wanted) => rulebook.addExceptions(wanted, key.name);
+        const asked = () => ({ files, mapping, enabled, platform, timezone, stored: storedRules(rulebook.all()) });
         const imported = await slots.hold(key, () =>
           untilHangUp(request.raw.socket, (signal) =>
-            turns.take(() => importInThread({ question: asked, create, signal })),
+            turns.take(() => importInThread({ question: asked, create, except, signal })),
           ),
         );
         return data(imported);
@@ -145,21 +154,23 @@ export function importEndpoints({ rulebook, settings }: ImportEndpointOptions): 
 }
 
 interface Import {
-  readonly question: ImportQuestion;
+  /** Asked for when it is its turn: the import before it may make rules that filters are about. */
+  readonly question: () => ImportQuestion;
   readonly create: CreateRules;
+  readonly except: AddExceptions;
   /** Heeded until rules are made: from then on those that are told of have to be there. */
   readonly signal: AbortSignal;
   readonly readingMsMax?: number;
 }
 
 export async function importInThread(asked: Import): Promise<ImportResult> {
-  const { question, create, signal, readingMsMax = READING_MS_MAX } = asked;
+  const { question, create, except, signal, readingMsMax = READING_MS_MAX } = asked;
   signal.throwIfAborted();
   const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
   // Whoever waits for its answer hears of its death.
   const thread = new Thread<ImportApi>(new URL("../sigma/worker.ts", import.meta.url), {}, () => undefined, limits);
   try {
-    const read = await within(readingMsMax, signal, thread.call("read", question));
+    const read = await within(readingMsMax, signal, thread.call("read", question()));
     if ("mappingFaults" in read) throw invalid(read.mappingFaults.map(describeMappingFault));
     const imported: ImportResult["imported"][number][] = [];
     const refused = [...read.refused];
@@ -169,6 +180,7 @@ export async function importInThread(asked: Import): Promise<ImportResult> {
       imported.push(...made.imported);
       refused.push(...made.refused);
     }
+    refused.push(...(await makeExceptions(read.exceptions, except)).refused);
     return { imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
   } finally {
     await thread.end();

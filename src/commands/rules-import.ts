@@ -1,6 +1,14 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
-import type { CreateRules, ImportFile, ImportFormat, ImportQuestion, ImportResult } from "../sigma/rule-import.ts";
+import type { Rule } from "../model/rule.ts";
+import type {
+  AddExceptions,
+  CreateRules,
+  ImportFile,
+  ImportFormat,
+  ImportQuestion,
+  ImportResult,
+} from "../sigma/rule-import.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./failure.ts";
 import { formatOf, MAPPING_OPTION, mappingFailure, readRuleFiles, readText } from "./rule-files.ts";
 import { addSettingFlags, countOf, requireSettings } from "./settings.ts";
@@ -78,24 +86,36 @@ async function importHere(
   { dryRun }: Options,
   loaded: LoadedSettings,
 ): Promise<ImportResult> {
-  const { readRules, makeRules, remarksOnTaken } = await import("../sigma/rule-import.ts");
-  const read = readRules(question);
-  if ("mappingFaults" in read) throw mappingFailure(read.mappingFaults);
-  const make = (create: CreateRules) => makeRules(read.rules, create);
-  const made = dryRun ? await make(await rehearseHere(loaded)) : await withRulebook(loaded, make);
-  const refused = [...read.refused, ...made.refused];
-  return { imported: made.imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
+  const { readRules, makeExceptions, makeRules, remarksOnTaken, storedRules } = await import("../sigma/rule-import.ts");
+  const importInto = async ({ rules, create, except }: Keeper) => {
+    const read = readRules({ ...question, stored: storedRules(rules) });
+    if ("mappingFaults" in read) throw mappingFailure(read.mappingFaults);
+    const made = await makeRules(read.rules, create);
+    const excepted = await makeExceptions(read.exceptions, except);
+    const refused = [...read.refused, ...made.refused, ...excepted.refused];
+    return { imported: made.imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
+  };
+  return dryRun ? importInto(await rehearseHere(loaded)) : withRulebook(loaded, importInto);
+}
+
+/** Whoever keeps rules, or does as if. */
+interface Keeper {
+  readonly rules: readonly Pick<Rule, "id" | "origin">[];
+  readonly create: CreateRules;
+  readonly except: AddExceptions;
 }
 
 /** Only reads: beside a running service, and without a data folder too. */
-async function rehearseHere({ settings }: LoadedSettings): Promise<CreateRules> {
-  const { readRuleNames } = await import("../store/index.ts");
+async function rehearseHere({ settings }: LoadedSettings): Promise<Keeper> {
+  const { readStoredRules } = await import("../store/index.ts");
   const { rehearse } = await import("../detection/rulebook.ts");
   const { loadBuiltinRules } = await import("../detection/builtin.ts");
   const { dataDir, platform, timezone } = settings;
   const builtins = loadBuiltinRules({ platform, timezone });
   try {
-    return rehearse([...builtins.map(({ name }) => name), ...readRuleNames(dataDir)]);
+    const rules = readStoredRules(dataDir);
+    const names = [...builtins, ...rules].map(({ name }) => name);
+    return { rules, create: rehearse(names), except: () => Promise.resolve([]) };
   } catch (error) {
     throw explainFailure(error, settings);
   }
@@ -103,7 +123,7 @@ async function rehearseHere({ settings }: LoadedSettings): Promise<CreateRules> 
 
 async function withRulebook<Value>(
   { settings }: LoadedSettings,
-  work: (create: CreateRules) => Promise<Value>,
+  work: (keeper: Keeper) => Promise<Value>,
 ): Promise<Value> {
   const { dataDir, platform, indexPrefix, timezone } = settings;
   const { openStore } = await import("../store/index.ts");
@@ -118,7 +138,11 @@ async function withRulebook<Value>(
       const rulebook = await Rulebook.open({ store: store.rules, builtins: loadBuiltinRules({ platform, timezone }) });
       // A new rule looks at what comes from now on: after the last event that was looked at.
       rulebook.changeThrough(async (change) => void (await change(await store.detection.position())));
-      return await work((inputs) => rulebook.createMany(inputs, AUTHOR));
+      return await work({
+        rules: rulebook.all(),
+        create: (inputs) => rulebook.createMany(inputs, AUTHOR),
+        except: (wanted) => rulebook.addExceptions(wanted, AUTHOR),
+      });
     } finally {
       await store.close();
     }

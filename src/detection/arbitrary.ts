@@ -76,7 +76,10 @@ export const denseEvents: fc.Arbitrary<Event[]> = fc
       to: fc.constantFrom<string | string[]>("a", "b", ["b", "c"]),
       // The two large ones are the same double.
       value: fc.constantFrom<Scalar | Scalar[]>(1, 2, 3, "1", [1, 2], [2, 4], [], 2n ** 53n, 2n ** 53n + 1n),
-      kinds: fc.subarray([0, 1, 2]),
+      kinds: fc.oneof(
+        fc.subarray([0, 1, 2]),
+        fc.nat(3).map((kind) => [kind]),
+      ),
     }),
     { minLength: 1, maxLength: 30 },
   )
@@ -104,6 +107,43 @@ export const longStream: fc.Arbitrary<Event[]> = fc
 
 const denseWindow = fc.constantFrom("1s", "1m", "2m", "1h");
 
+/** Bounds above, below and on both sides of what is counted or measured. */
+const measuredThreshold = fc
+  .record({
+    measure: fc.constantFrom(
+      {},
+      { distinct: "raw.value" },
+      { sum: "raw.value" },
+      { avg: "raw.value" },
+      { percentile: { of: "raw.value", rank: 50 } },
+      { percentile: { of: "raw.value", rank: 90 } },
+    ),
+    count: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
+    group_by: fc.constantFrom(undefined, "raw.group"),
+    lower: fc.constantFrom({}, { gte: 2 }, { gte: 4 }, { gt: 1 }),
+    upper: fc.constantFrom({}, { lte: 3 }, { lt: 3 }),
+  })
+  .map(({ measure, count, group_by, lower, upper }) => {
+    const isMeasure = !("distinct" in measure) && Object.keys(measure).length > 0;
+    const bounds = isMeasure ? { ...lower, ...upper } : upper;
+    const least = isMeasure && Object.keys(bounds).length === 0 ? { gte: 2 } : {};
+    const needsCount = !isMeasure && Object.keys(upper).length === 0;
+    return { ...measure, ...bounds, ...least, count: count ?? (needsCount ? 1 : undefined), group_by };
+  });
+
+/** Some that must happen and some that must not, in any arrangement. */
+const absentSteps = fc
+  .array(fc.record({ count: fc.integer({ min: 1, max: 2 }), absent: fc.boolean() }), { minLength: 2, maxLength: 4 })
+  .filter((steps) => steps.some(({ absent }) => absent) && steps.some(({ absent }) => !absent))
+  .map((steps) =>
+    steps.map(({ count, absent }, i) => ({
+      name: `${i}`,
+      conditions: [{ field: "raw.kinds", equals: i }],
+      count: absent ? 1 : count,
+      ...(absent && { absent }),
+    })),
+  );
+
 /** Rules over those. */
 export const denseRule: fc.Arbitrary<Rule> = fc
   .oneof(
@@ -111,10 +151,11 @@ export const denseRule: fc.Arbitrary<Rule> = fc
       threshold: fc.record({
         count: fc.integer({ min: 1, max: 5 }),
         group_by: fc.constantFrom(undefined, "raw.group"),
-        distinct: fc.constantFrom(undefined, undefined, "raw.value"),
+        distinct: fc.constantFrom(undefined, undefined, "raw.value", ["raw.value", "raw.to"]),
       }),
       window: denseWindow,
     }),
+    fc.record({ threshold: measuredThreshold, window: denseWindow }),
     fc.record({
       sequence: fc
         .array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 3 })
@@ -126,6 +167,24 @@ export const denseRule: fc.Arbitrary<Rule> = fc
           fc.constantFrom(steps, [{ ...steps[0]!, group_by: "raw.to" }, ...steps.slice(1)]),
         ),
       sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+      groupBy: fc.constantFrom(null, "raw.group"),
+      window: denseWindow,
+    }),
+    fc.record({
+      sequence: fc.integer({ min: 2, max: 4 }).map((length) =>
+        Array.from({ length }, (_, i) => ({
+          name: `${i}`,
+          conditions: [{ field: "raw.kinds", equals: i }],
+          count: 1,
+        })),
+      ),
+      sequenceOrder: fc.constant("any" as const),
+      sequenceMin: fc.integer({ min: 1, max: 2 }),
+      groupBy: fc.constantFrom(null, "raw.group"),
+      window: denseWindow,
+    }),
+    fc.record({
+      sequence: absentSteps,
       groupBy: fc.constantFrom(null, "raw.group"),
       window: denseWindow,
     }),
@@ -196,22 +255,37 @@ export function rulesOf(conditions: fc.Arbitrary<Condition>): fc.Arbitrary<Rule[
       .record({
         count: fc.integer({ min: 1, max: 4 }),
         group_by: fc.option(groupBy, { nil: undefined }),
-        distinct: fc.option(groupPath, { nil: undefined }),
+        distinct: fc.option(groupBy, { nil: undefined }),
         window,
       })
       .map(({ window, ...threshold }) => ({ threshold, window })),
+    fc
+      .tuple(
+        fc.constantFrom<NonNullable<Rule["threshold"]>>(
+          { sum: "raw.src_port", gte: 500 },
+          { avg: "raw.ports", gt: 30, count: 2 },
+          { percentile: { of: "raw.ports", rank: 75 }, gte: 40 },
+          { count: 2, lte: 4 },
+          { distinct: "raw.user", lt: 3 },
+          { avg: "raw.ports", gte: 10, lt: 5000 },
+        ),
+        fc.option(groupBy, { nil: undefined }),
+        window,
+      )
+      .map(([threshold, group_by, window]) => ({ threshold: { ...threshold, group_by }, window })),
     fc
       .record({
         steps: fc.array(fc.tuple(someConditions, fc.integer({ min: 1, max: 2 })), { minLength: 2, maxLength: 3 }),
         paths: fc.option(fc.tuple(groupPath, fc.option(groupPath, { nil: undefined })), { nil: undefined }),
         sequenceOrder: fc.constantFrom("in_order" as const, "any" as const),
+        absent: fc.option(fc.nat(2), { nil: undefined }),
         window,
       })
-      .map(({ steps, paths, sequenceOrder, window }) => ({
+      .map(({ steps, paths, sequenceOrder, absent, window }) => ({
         sequence: steps.map(([list, count], i) => ({
           name: `step ${i}`,
           conditions: list,
-          count,
+          ...(sequenceOrder === "in_order" && i === absent ? { count: 1, absent: true } : { count }),
           ...(i === 1 && paths?.[1] !== undefined && { group_by: paths[1] }),
         })),
         groupBy: paths?.[0] ?? null,

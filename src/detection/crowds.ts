@@ -1,6 +1,6 @@
 import { parseDuration } from "../lib/duration.ts";
 import type { Scalar } from "../model/condition.ts";
-import { groupPaths, type Rule } from "../model/rule.ts";
+import { groupPaths, pathList, type Rule } from "../model/rule.ts";
 import type { ProjectedEvents } from "../store/store.ts";
 import { ByNumber } from "./by-number.ts";
 import { Hash, randomSeed } from "./hash.ts";
@@ -22,15 +22,16 @@ const SPREAD = 0x9e3779b1;
 export class Crowds {
   readonly #windowMs: number;
   readonly #count: number;
-  /** Where the values stand that a group is known by; the last is of the one whose different values are counted. */
+  /** Where the values stand that a group is known by; behind them those whose different values are counted. */
   readonly #places: readonly number[];
   readonly #hashes: readonly ByNumber<number>[];
-  readonly #isDistinct: boolean;
+  /** Of the places, how many tell groups apart. */
+  readonly #groupPlaces: number;
   readonly #cells = new Uint32Array(2 ** CELL_BITS);
 
   /** For a rule with a threshold; `fields` are those that the events bring along. */
   constructor(rule: Pick<Rule, "threshold" | "window" | "groupBy">, fields: readonly string[]) {
-    const { count, distinct } = rule.threshold!;
+    const { count = 1, distinct } = rule.threshold!;
     const hash = new Hash(randomSeed());
     const hashOf = (values: readonly Scalar[]) => {
       if (values.length !== 1) return values.length === 0 ? NONE : SEVERAL;
@@ -39,10 +40,8 @@ export class Crowds {
     };
     this.#windowMs = parseDuration(rule.window!)!;
     this.#count = count;
-    this.#isDistinct = distinct !== undefined;
-    this.#places = [...groupPaths(rule), ...(distinct === undefined ? [] : [distinct])].map((path) =>
-      fields.indexOf(path),
-    );
+    this.#groupPlaces = groupPaths(rule).length;
+    this.#places = [...groupPaths(rule), ...pathList(distinct)].map((path) => fields.indexOf(path));
     this.#hashes = this.#places.map(() => new ByNumber(hashOf));
   }
 
@@ -85,7 +84,7 @@ export class Crowds {
     for (const [n, place] of this.#places.entries()) {
       const { numbers } = columns[place]!;
       const hashes = this.#hashes[n]!.of(columns[place]!);
-      const tellsApart = !this.#isDistinct || n + 1 < this.#places.length;
+      const tellsApart = n < this.#groupPlaces;
       for (let i = 0; i < length; i++) {
         const hash = hashes[numbers[i]!]!;
         if (hash === SEVERAL) return undefined;

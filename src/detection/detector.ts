@@ -5,7 +5,7 @@ import { timeOfId } from "../lib/id.ts";
 import { endingProcess, Thread } from "../lib/thread.ts";
 import { Turns } from "../lib/turns.ts";
 import type { Finding } from "../model/finding.ts";
-import type { Rule } from "../model/rule.ts";
+import { isDecidedByClock, type Rule } from "../model/rule.ts";
 import {
   StoreUnavailable,
   type Detected,
@@ -28,6 +28,8 @@ const PROGRESS_MS = 250;
 const TICK_MS = 1000;
 /** How long silences are not told after a start, for the sake of events that nobody has looked at yet. */
 const CATCH_UP_MS_MAX = 600_000;
+/** How long an event that has been given its id may take to arrive. */
+const IN_FLIGHT_MS_MAX = 1000;
 /** How exactly it is known, after a crash, when detection ended. */
 const SIGN_OF_LIFE_MS = 5000;
 const RETRY_MS = [50, 200, 1000, 5000];
@@ -219,7 +221,9 @@ export class Detector {
   /** While silences are measured it must be known until when that was so. */
   #isSignDue(isLast: boolean): boolean {
     if (!isLast && this.#now() - this.#lastCommitAt < SIGN_OF_LIFE_MS) return false;
-    return this.#options.rulebook.all().some(({ enabled, absence }) => enabled && absence !== null);
+    return this.#options.rulebook
+      .all()
+      .some((rule) => rule.enabled && (rule.absence !== null || isDecidedByClock(rule)));
   }
 
   /** Looks for silences from time to time. A look that fails is told of, and followed by another. */
@@ -240,10 +244,17 @@ export class Detector {
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
     if (this.#isBehind() || this.#findings.length > 0) return this.#commit([]);
-    const { findings, seen } = await this.#thread.call("tick", this.#now());
+    const { findings, seen } = await this.#thread.call("tick", this.#now(), this.#seenMs());
     for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#counters.findings.inc(findings.length);
     await this.#commit(findings);
+  }
+
+  /** The time up to which everything that arrived has been looked at. */
+  #seenMs(): number {
+    const isBehind = later(this.#position, this.#options.events.lastArrival()) !== this.#position;
+    const upToMs = isBehind && this.#position !== null ? timeOfId(this.#position) : Infinity;
+    return Math.min(upToMs, this.#now() - IN_FLIGHT_MS_MAX);
   }
 
   /** What has been looked at is in every answer from now on, unless the store takes nothing: reads go on. */

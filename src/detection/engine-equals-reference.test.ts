@@ -67,16 +67,29 @@ test("the engine finds what the plain evaluator finds", () => {
 });
 
 test("windows and sequences count what the plain evaluator counts, in whatever order events come", () => {
+  let waited = 0;
   fc.assert(
     fc.property(denseRule, denseEvents, sizes, (rule, events, cuts) => {
       const engine = engineWith([rule]);
       const reference = new Reference([rule]);
+      let clockMs = START_MS;
+      const tick = () => {
+        const { findings } = engine.tick(clockMs);
+        waited += findings.length;
+        expect(findings.sort(byText)).toEqual(reference.tick(clockMs).sort(byText));
+      };
       for (const batch of batches(events, cuts)) {
         expect(comparable(engine.process(batch))).toEqual(comparable(reference.process(batch, START_MS)));
+        clockMs = Math.max(clockMs, ...batch.map(({ timestamp }) => Date.parse(timestamp)));
+        tick();
       }
+      clockMs += 240 * MINUTE_MS;
+      tick();
     }),
-    { numRuns: 600 },
+    { numRuns: 1200 },
   );
+  // Otherwise it would prove nothing about steps that must not happen in the end.
+  expect(waited).toBeGreaterThan(20);
 });
 
 test("a flood of some steps of a sequence hides nothing", () => {
@@ -148,6 +161,8 @@ test("an engine that is warmed with what came before goes on as if it had been t
         const warmed = engineWith(list);
         for (const { id } of list) warmed.warm(id, before);
         expect(comparable(warmed.process(after))).toEqual(comparable(whole.process(after)));
+        const endMs = START_MS + 1000 * MINUTE_MS;
+        expect(comparable(warmed.tick(endMs))).toEqual(comparable(whole.tick(endMs)));
       },
     ),
     { numRuns: 200 },

@@ -22,13 +22,15 @@ import { Matcher } from "./matcher.ts";
 import { Patterns } from "./patterns.ts";
 import { Room, type RoomLimits } from "./room.ts";
 import { Silences, type Seen } from "./silence.ts";
-import { isCut, Tracker, type Match } from "./tracker.ts";
+import { isCut, Tracker, type Firing, type Match, type Resumption } from "./tracker.ts";
 import { UNDECIDED_TYPE, type Undecided } from "./undecided.ts";
 
 // Runs rules over events, in the order of arrival. It knows nothing of threads and stores: events in, findings out.
 
 /** Events after which the matches of each rule are counted, all of a rule at once. */
 const STRETCH_EVENTS = 256;
+/** In the place of a group: up to when a rule's sequences that waited for the clock have been told of. */
+const DECIDED = "decided";
 
 export interface EngineOptions extends RoomLimits {
   readonly now: () => number;
@@ -102,8 +104,12 @@ export class Engine {
   readonly #counted = new CountedEvents();
   /** Of this batch, by rule and reason. */
   readonly #undecided = new Map<string, Undecided>();
+  /** What was known at the start, for rules whose memory is filled again. */
+  readonly #decidedMs = new Map<string, number>();
+  #outages: readonly Outage[] = [];
   #late = 0;
   #cut = 0;
+  #dropped = 0;
   #refused = 0;
 
   constructor({ now, seed, ...limits }: EngineOptions) {
@@ -121,7 +127,9 @@ export class Engine {
     if (!rule.enabled) return;
     const releases: (() => void)[] = [];
     const workshop: Workshop = { facts: this.#facts, patterns: this.#patterns, releases };
-    const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room });
+    const fromMs = rule.activeAfter === null ? undefined : timeOfId(rule.activeAfter);
+    const tracker = kept?.tracker ?? new Tracker(rule, { seed: this.#seed, room: this.#room, fromMs });
+    if (!kept) tracker.resume(this.#resumptionOf(rule.id));
     const slotOf = (path: string) => {
       const slot = this.#facts.acquire(path);
       releases.push(() => this.#facts.release(slot));
@@ -154,10 +162,11 @@ export class Engine {
     const active = this.#active.get(id);
     if (!active) return;
     this.#takeOut(active);
+    this.#refused += active.tracker.refused + (active.silences?.refused ?? 0);
     active.tracker.end();
     this.#late += active.tracker.late;
     this.#cut += active.tracker.cut;
-    this.#refused += active.silences?.refused ?? 0;
+    this.#dropped += active.tracker.dropped;
   }
 
   /** The rule stays in force, and begins anew. */
@@ -224,16 +233,35 @@ export class Engine {
     this.#count(active, this.#now(), undefined);
   }
 
-  /** What absence rules had seen before a start, in the order in which it was; the outages do not count. */
+  /**
+   * What absence rules had seen before a start, in the order in which it was, and which sequences had been told of; the
+   * outages do not count.
+   */
   warmAbsence(seen: readonly SeenGroup[], outages: readonly Outage[]): void {
-    for (const row of seen) this.#active.get(row.ruleId)?.silences?.resume(row, outages);
+    this.#outages = outages;
+    for (const row of seen) {
+      if (row.group === DECIDED) this.#decidedMs.set(row.ruleId, row.atMs);
+      else this.#active.get(row.ruleId)?.silences?.resume(row, outages);
+    }
+    for (const { rule, tracker } of this.#active.values()) tracker.resume(this.#resumptionOf(rule.id));
   }
 
-  /** Absences that are due. */
-  tick(nowMs: number): Outcome {
+  #resumptionOf(ruleId: string): Resumption {
+    return { decidedMs: this.#decidedMs.get(ruleId) ?? -Infinity, outages: this.#outages };
+  }
+
+  /** Absences that are due, and sequences whose last step did not happen. All that arrived before `seenMs` was looked at. */
+  tick(nowMs: number, seenMs: number = nowMs): Outcome {
     const findings: Finding[] = [];
     const seen: SeenGroup[] = [];
     for (const active of this.#active.values()) {
+      if (active.tracker.isDecidedByClock) {
+        const attacks = new Attacks<Beginning>();
+        const due = active.tracker.takeDue(seenMs);
+        for (const { firing, match } of due) this.#report(active, [firing], (match as Counted).event, attacks);
+        if (due.length > 0) seen.push({ ruleId: active.rule.id, group: DECIDED, atMs: seenMs, last: null });
+        findings.push(...attacks.all.map(findingOf));
+      }
       if (!active.silences) continue;
       for (const silence of active.silences.due(nowMs)) {
         const foldKey = foldKeyOf(active.rule, silence.group, (path) => {
@@ -250,13 +278,15 @@ export class Engine {
   metrics(): Record<string, number> {
     let late = this.#late;
     let cut = this.#cut;
+    let dropped = this.#dropped;
     let waited = 0;
     let refused = this.#refused;
     for (const { tracker, silences } of this.#active.values()) {
       late += tracker.late;
       cut += tracker.cut;
-      waited += silences?.size ?? 0;
-      refused += silences?.refused ?? 0;
+      dropped += tracker.dropped;
+      waited += tracker.waiting + (silences?.size ?? 0);
+      refused += tracker.refused + (silences?.refused ?? 0);
     }
     return {
       rules: this.#active.size,
@@ -267,6 +297,7 @@ export class Engine {
       evicted_several: this.#room.evicted.several,
       late,
       values_cut: cut,
+      values_dropped: dropped,
       absences_waited_for: waited,
       absences_refused: refused,
       patterns_skipped: this.#patterns.givenUp,
@@ -322,30 +353,38 @@ export class Engine {
 
   /** The matches that have gathered; where no attacks are wanted, they are only remembered. */
   #count(active: Active, now: number, attacks: Attacks<Beginning> | undefined): void {
-    const { rule, tracker, foldMs, foldSlots } = active;
-    const facts = this.#facts;
+    const { tracker } = active;
     const waiting = active.waiting.splice(0);
     const { cut } = tracker;
-    tracker.add(waiting, now, (firings, { event }) => {
-      // Groups keep their alerts apart unless the rule says what does.
-      const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
-      if (!attacks && !seesAgain) return;
-      facts.turnTo(event);
-      const found = new Map<string, { fired: Fired; group: readonly Scalar[] }>();
-      for (const firing of firings) {
-        const { group } = firing;
-        const foldKey = foldKeyOf(rule, group, (path) => facts.scalars(foldSlots.get(path)!));
-        const fresh = seesAgain ? this.#counted.add(`${rule.id} ${foldKey}`, firing) : firing;
-        const known = found.get(foldKey);
-        if (known) known.fired = together(known.fired, fresh);
-        else found.set(foldKey, { fired: fresh, group });
-      }
-      for (const [foldKey, { fired, group }] of found) {
-        attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
-      }
-    });
+    tracker.add(waiting, now, (firings, { event }) => this.#report(active, firings, event, attacks));
     if (!attacks || tracker.cut === cut) return;
     for (const { event, values } of waiting) if (isCut(values)) this.#noteUndecided(active, "values", event);
+  }
+
+  #report(
+    active: Active,
+    firings: readonly Firing<string>[],
+    event: Event,
+    attacks: Attacks<Beginning> | undefined,
+  ): void {
+    const { rule, tracker, foldMs, foldSlots } = active;
+    // Groups keep their alerts apart unless the rule says what does.
+    const seesAgain = rule.dedup.by !== null && tracker.sharesEvents;
+    if (!attacks && !seesAgain) return;
+    const facts = this.#facts;
+    facts.turnTo(event);
+    const found = new Map<string, { fired: Fired; group: readonly Scalar[] }>();
+    for (const firing of firings) {
+      const { group } = firing;
+      const foldKey = foldKeyOf(rule, group, (path) => facts.scalars(foldSlots.get(path)!));
+      const fresh = seesAgain ? this.#counted.add(`${rule.id} ${foldKey}`, firing) : firing;
+      const known = found.get(foldKey);
+      if (known) known.fired = together(known.fired, fresh);
+      else found.set(foldKey, { fired: fresh, group });
+    }
+    for (const [foldKey, { fired, group }] of found) {
+      attacks?.add(`${rule.id} ${foldKey}`, fired, foldMs, () => ({ active, event, foldKey, group }));
+    }
   }
 
   #valuesOf({ valueSlots }: Active): readonly (readonly Scalar[])[] {
@@ -358,8 +397,9 @@ export class Engine {
 /** Whether the same matches count in the same way: then what was remembered under the one is true under the other. */
 function remembersTheSame(known: Rule, rule: Rule): boolean {
   const shapeOf = ({ activeAfter, source, conditions, window, threshold, sequence, ...rest }: Rule) => {
-    const { sequenceOrder, groupBy, absence } = rest;
-    return [activeAfter, source, conditions, window, threshold, sequence, sequenceOrder, groupBy, absence];
+    const { sequenceOrder, sequenceMin = null, groupBy, absence } = rest;
+    const counting = [window, threshold, sequence, sequenceOrder, sequenceMin, groupBy, absence];
+    return [activeAfter, source, conditions, ...counting];
   };
   return JSON.stringify(shapeOf(known)) === JSON.stringify(shapeOf(rule));
 }

@@ -8,6 +8,7 @@ import type { SeenEvent } from "../model/finding.ts";
 import { globPieces } from "../model/glob.ts";
 import { pathList, toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
 import { contradictionOf } from "./contradiction.ts";
+import { upperBound, valuePaths } from "./measure.ts";
 import type { RuleDocument } from "./rule-file.ts";
 import { readTemplate } from "./template.ts";
 
@@ -206,10 +207,10 @@ function lintAggregates(input: RuleInput, hint: Say): void {
   const { threshold, sequence, dedup } = input;
   if (threshold && threshold.group_by === undefined)
     hint("threshold.group_by", "is missing: events of the whole site are counted together");
-  if (threshold?.distinct !== undefined && pathList(threshold.group_by).includes(threshold.distinct)) {
+  if (pathList(threshold?.distinct).some((path) => pathList(threshold?.group_by).includes(path))) {
     hint("threshold.distinct", "is one of group_by, and never has more than one value there");
   }
-  if (threshold?.count === 1 && threshold.distinct === undefined)
+  if (threshold?.count === 1 && valuePaths(threshold).length === 0 && !upperBound(threshold))
     hint("threshold.count", "1 is every match: leave window and threshold out");
   if (sequence && !input.group_by) hint("group_by", "is missing: events of the whole site are put together");
   const groups = [
@@ -217,12 +218,16 @@ function lintAggregates(input: RuleInput, hint: Say): void {
     ["group_by", input.group_by],
     ["dedup.by", dedup.by],
     ["threshold.distinct", threshold?.distinct],
+    ["threshold.sum", threshold?.sum],
+    ["threshold.avg", threshold?.avg],
+    ["threshold.percentile.of", threshold?.percentile?.of],
     ...(sequence ?? []).map((step, i) => [`sequence[${i}].group_by`, step.group_by] as const),
   ] as const;
   for (const [place, paths] of groups) {
     for (const path of pathList(paths)) {
       lintField(path, place, hint);
-      if (place !== "threshold.distinct" && (path === "id" || path === "timestamp"))
+      const isMeasured = place.startsWith("threshold.") && place !== "threshold.group_by";
+      if (!isMeasured && (path === "id" || path === "timestamp"))
         hint("group_by", `${path} is another one for every event`);
     }
   }

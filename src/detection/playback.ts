@@ -47,6 +47,7 @@ export class Playback {
   readonly #silences: Silences | undefined;
   readonly #absenceMs: number;
   readonly #foldMs: number;
+  readonly #windowMs: number;
   readonly #reachMs: number;
   readonly #attacks = new Map<string, Attack>();
   #made = 0;
@@ -57,14 +58,16 @@ export class Playback {
   #lastDayMs = Number.NaN;
   #lastDay: DayOfPlay = { matches: 0, alerts: 0 };
 
-  constructor(rule: Rule) {
+  /** `fromMs`: events before it are not played. */
+  constructor(rule: Rule, fromMs?: number) {
     this.#rule = rule;
     const room = new Room({ groupsMax: GROUPS_MAX });
-    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true });
+    this.#tracker = new Tracker<number>(rule, { seed: randomSeed(), room, inOrder: true, fromMs });
     this.#silences = rule.absence === null ? undefined : new Silences(rule);
     this.#absenceMs = rule.absence === null ? 0 : parseDuration(rule.absence)!;
     this.#foldMs = parseDuration(rule.dedup.period)!;
-    this.#reachMs = this.#foldMs + (rule.window === null ? 0 : parseDuration(rule.window)!);
+    this.#windowMs = rule.window === null ? 0 : parseDuration(rule.window)!;
+    this.#reachMs = this.#foldMs + this.#windowMs;
     const remembered = this.#silences ? groupPaths(rule) : this.#tracker.paths;
     this.fields = [...new Set([...remembered, ...foldPaths(rule)])];
   }
@@ -77,14 +80,31 @@ export class Playback {
   }
 
   take(events: readonly PlayedEvent[]): void {
-    if (!this.#silences) return this.#tracker.add(events, undefined, (firings, event) => this.#fire(firings, event));
+    if (!this.#silences) return this.#count(events);
     for (const { timestampMs, values } of events) {
       this.#raiseSilences(this.#silences, timestampMs);
       this.#silences.see(values.slice(0, this.#silences.paths.length), null, timestampMs);
     }
   }
 
-  #fire(firings: readonly Firing<number>[], { timestampMs, values }: PlayedEvent): void {
+  #count(events: readonly PlayedEvent[]): void {
+    const fire = (firings: readonly Firing<number>[], event: PlayedEvent) =>
+      this.#fire(firings, event, event.timestampMs);
+    if (!this.#tracker.isDecidedByClock) return this.#tracker.add(events, undefined, fire);
+    for (const event of events) {
+      this.#raiseDue(event.timestampMs);
+      this.#tracker.add([event], undefined, fire);
+    }
+  }
+
+  /** What the clock decides. */
+  #raiseDue(nowMs: number): void {
+    for (const { firing, match } of this.#tracker.takeDue(nowMs)) {
+      this.#fire([firing], match, firing.firstMs + this.#windowMs);
+    }
+  }
+
+  #fire(firings: readonly Firing<number>[], { values }: PlayedEvent, atMs: number): void {
     // What one event fires in several groups, with one key, is one finding.
     const found = new Map<string, Attack>();
     for (const { group, firstMs, lastMs } of firings) {
@@ -94,12 +114,13 @@ export class Playback {
       if (known) widen(known, span);
       else found.set(key, span);
     }
-    for (const [key, span] of found) this.#raise(key, span, timestampMs);
+    for (const [key, span] of found) this.#raise(key, span, atMs);
   }
 
   /** Nothing more comes before this time. */
   end(atMs: number): void {
     if (this.#silences) this.#raiseSilences(this.#silences, atMs);
+    else this.#raiseDue(atMs);
   }
 
   /** The time from which on the newest matches lie, as many as a sample has. */

@@ -8,6 +8,8 @@ import type { Tracker } from "./tracker.ts";
 const GROUPS_MAX = 2_000_000;
 const GROUPS_PER_RULE_MAX = 1_000_000;
 const ENTRIES_MAX = 4_000_000;
+/** Sequences of all rules that wait for their time to be over. */
+const PENDING_MAX = 100_000;
 const LOOKED_AT = 16;
 const SLOTS_MAX = 256;
 /** The part of the room up to which groups may hold more than they need. */
@@ -20,6 +22,7 @@ export interface RoomLimits {
   readonly groupsMax?: number | undefined;
   readonly groupsPerRuleMax?: number | undefined;
   readonly entriesMax?: number | undefined;
+  readonly pendingMax?: number | undefined;
 }
 
 type Member = Pick<Tracker<EventKey>, "groups" | "isExpired">;
@@ -33,9 +36,13 @@ export class Room {
   #largest: Member | undefined;
   #largestAge = 0;
   readonly totals: Totals = { groups: 0, entries: 0 };
+  /** Sequences that wait for their time to be over. */
+  pending = 0;
+  readonly pendingMax: number;
   readonly evicted = { expired: 0, single: 0, several: 0 };
 
-  constructor({ groupsMax, groupsPerRuleMax, entriesMax }: RoomLimits = {}) {
+  constructor({ groupsMax, groupsPerRuleMax, entriesMax, pendingMax }: RoomLimits = {}) {
+    this.pendingMax = pendingMax ?? PENDING_MAX;
     this.#groupsMax = groupsMax ?? GROUPS_MAX;
     this.#groupsPerRuleMax = groupsPerRuleMax ?? GROUPS_PER_RULE_MAX;
     this.#entriesMax = entriesMax ?? ENTRIES_MAX;

@@ -172,6 +172,7 @@ export class Rulebook {
       return {
         ...rule,
         ...toRuleBody(input),
+        origin: input.origin ?? rule.origin ?? null,
         exceptions: input.exceptions.map((exception) => {
           const [made] = this.#newExceptions([exception], author, position);
           const kept = rule.exceptions.find((each) => each.id === exception.id);
@@ -223,6 +224,31 @@ export class Rulebook {
       return { ...known, exceptions: [...known.exceptions, ...this.#newExceptions([input], author, position)] };
     });
     return rule.exceptions.at(-1)!;
+  }
+
+  /** Those that a rule has already, with the same reason, are passed over; gives why one could not be added. */
+  async addExceptions(wanted: readonly RuleExceptionInput[], author: string): Promise<string[]> {
+    const faults: string[] = [];
+    await this.#edit((position) => {
+      const changed = new Map<string, Rule>();
+      for (const { ruleId, input } of wanted) {
+        const rule = changed.get(ruleId) ?? this.#rules.get(ruleId);
+        if (!rule) continue;
+        const spelled = JSON.stringify(input.conditions);
+        const isThere = ({ reason, conditions }: RuleException) =>
+          reason === input.reason && JSON.stringify(conditions) === spelled;
+        if (rule.exceptions.some(isThere)) continue;
+        if (rule.exceptions.length >= EXCEPTIONS_MAX) {
+          faults.push(`${rule.name} has ${EXCEPTIONS_MAX} exceptions already, which is as many as there may be`);
+          continue;
+        }
+        const exceptions = [...rule.exceptions, ...this.#newExceptions([input], author, position)];
+        const revision = (this.#rules.get(ruleId)?.revision ?? 0) + 1;
+        changed.set(ruleId, { ...rule, exceptions, revision, updatedAt: this.#now() });
+      }
+      return [...changed.values()];
+    });
+    return faults;
   }
 
   async removeException(id: string, exceptionId: string): Promise<void> {
@@ -307,6 +333,11 @@ export class Rulebook {
   #refuseTooMany(more: number): void {
     if (this.#rules.size + more > RULES_MAX) throw new RuleRefused("limit", tooManyWords());
   }
+}
+
+export interface RuleExceptionInput {
+  readonly ruleId: string;
+  readonly input: ExceptionInput;
 }
 
 /** What `createMany` would answer to one lot after the other; nothing is made. */

@@ -1,5 +1,6 @@
 import type { Scalar } from "../model/condition.ts";
 import { readWords } from "./event-words.ts";
+import { Gaps } from "./gaps.ts";
 import type { Groups } from "./groups.ts";
 import { firstStep, Steps, type Entries } from "./steps.ts";
 import { entriesToDrop } from "./thinning.ts";
@@ -15,9 +16,13 @@ const SPARE_ENTRIES = 256;
 export interface SequenceOptions {
   readonly windowMs: number;
   readonly lateMs: number;
-  /** How many events make each step. */
+  /** How many events make each step; 0: the step must not happen. */
   readonly counts: readonly number[];
   readonly inOrder: boolean;
+  /** How many of the steps are enough; default all. */
+  readonly least?: number | null | undefined;
+  /** What happened before it is not known. */
+  readonly fromMs?: number | undefined;
   /** Entries that a group keeps beyond those of one sequence. */
   readonly spareEntries?: number;
 }
@@ -26,13 +31,19 @@ export class SequenceWindow implements Window {
   readonly #groups: Groups;
   readonly #options: SequenceOptions;
   readonly #steps: Steps;
+  readonly #gaps: Gaps | undefined;
+  readonly #lastStep: number;
   readonly #spareEntries: number;
   late = 0;
 
   constructor(groups: Groups, options: SequenceOptions) {
     this.#groups = groups;
     this.#options = options;
-    this.#steps = new Steps(options.counts, options.inOrder);
+    const { counts, windowMs, inOrder, least, fromMs = -Infinity } = options;
+    this.#steps = new Steps(counts, inOrder, least);
+    const steps = counts.map((count) => ({ count, absent: count === 0 }));
+    this.#gaps = this.#steps.absent === 0 ? undefined : new Gaps(steps, { windowMs, fromMs });
+    this.#lastStep = counts.findLastIndex((count) => count > 0);
     this.#spareEntries = options.spareEntries ?? SPARE_ENTRIES;
   }
 
@@ -40,10 +51,12 @@ export class SequenceWindow implements Window {
     group: number,
     timestampMs: number,
     words: Uint32Array,
-    _distinct: readonly Scalar[],
-    steps: number,
+    _values: readonly (readonly Scalar[])[],
+    given: number,
   ): Spot | undefined {
-    if (steps === 0) return undefined;
+    if (given === 0) return undefined;
+    // What is also a step that must happen is that step.
+    const steps = given & ~this.#steps.absent || given;
     const groups = this.#groups;
     const { windowMs, lateMs } = this.#options;
     const newest = groups.length(group) === 0 ? timestampMs : groups.time(this.#end(group) - 1);
@@ -100,14 +113,15 @@ export class SequenceWindow implements Window {
 
   /** Places of the entries that complete the sequence, if any do. There was no completion without the new entry. */
   #completion(group: number, timestampMs: number, place: number): readonly number[] | undefined {
-    const { windowMs, inOrder, counts } = this.#options;
+    const { windowMs, inOrder } = this.#options;
     const length = this.#groups.length(group);
     if (length < this.#steps.needed) return undefined;
     const entries = this.#entriesOf(group);
-    if (inOrder && !this.#hasStep(entries, length, timestampMs, counts.length - 1)) return undefined;
+    if (inOrder && !this.#hasStep(entries, length, timestampMs, this.#lastStep)) return undefined;
     let start = 0;
     while (entries.time(start) < timestampMs - windowMs) start++;
     if (!this.#hasAllSteps(entries, start, length, timestampMs + windowMs)) return undefined;
+    if (this.#gaps) return this.#unbroken(this.#gaps, entries, { start, place, length });
     let end = start;
     while (start <= place) {
       const startMs = entries.time(start);
@@ -117,6 +131,22 @@ export class SequenceWindow implements Window {
       // What was not found with everything up to the newest in reach is not found with less.
       if (end === length) return undefined;
       while (entries.time(start) === startMs) start++;
+    }
+    return undefined;
+  }
+
+  /** The same with steps that must not happen: where one beginning leads nowhere, a later one may. */
+  #unbroken(
+    gaps: Gaps,
+    entries: Entries,
+    { start, place, length }: { readonly start: number; readonly place: number; readonly length: number },
+  ): readonly number[] | undefined {
+    const dead = new Set<number>();
+    for (let first = start; first <= place;) {
+      const found = gaps.completion(entries, first, length, dead);
+      if (found) return found;
+      const firstMs = entries.time(first);
+      while (first < length && entries.time(first) === firstMs) first++;
     }
     return undefined;
   }
@@ -138,7 +168,7 @@ export class SequenceWindow implements Window {
   /** Cheap, and says no for almost every entry of a flood of one step. */
   #hasAllSteps(entries: Entries, start: number, length: number, untilMs: number): boolean {
     const missing = [...this.#options.counts];
-    let steps = missing.length;
+    let steps = this.#options.least ?? missing.filter((count) => count > 0).length;
     for (let i = start; i < length && entries.time(i) <= untilMs; i++) {
       for (let bits = entries.steps(i); bits !== 0; bits &= bits - 1) {
         if (--missing[firstStep(bits)]! === 0 && --steps === 0) return true;

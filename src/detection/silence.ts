@@ -4,7 +4,7 @@ import type { Scalar } from "../model/condition.ts";
 import type { SeenEvent } from "../model/finding.ts";
 import { groupPaths, type Rule } from "../model/rule.ts";
 import type { Outage } from "../store/store.ts";
-import { combinations } from "./tracker.ts";
+import { combinations, downtimeSince } from "./tracker.ts";
 
 // Absence: what a rule has seen once and then no longer sees, by the clock of whoever asks.
 
@@ -57,8 +57,7 @@ export class Silences {
   resume({ group: name, atMs, last }: Seen, outages: readonly Outage[]): void {
     const group = this.#groupOf(name);
     if (atMs <= 0 || group === undefined || this.#waiting.has(name)) return;
-    const missed = outages.reduce((sum, { fromMs, toMs }) => sum + Math.max(0, toMs - Math.max(fromMs, atMs)), 0);
-    this.#wait(name, { group, last, seenAtMs: atMs, sinceMs: atMs + missed });
+    this.#wait(name, { group, last, seenAtMs: atMs, sinceMs: atMs + downtimeSince(atMs, outages) });
     this.#changed.delete(name);
   }
 

@@ -6,6 +6,7 @@ import { ruleCondition, toConditions, toRuleBody, type Rule, type RuleInput } fr
 import { projectedValues, QuestionRefused, type Store } from "../store/store.ts";
 import { Crowds } from "./crowds.ts";
 import { ADDRESS_FIELD, knownGoodCounter, SCORE_FIELD } from "./known-good.ts";
+import { isMeasured, upperBound } from "./measure.ts";
 import { Playback, SAMPLE_EVENTS_MAX, TooManyAttacks, type PlayedEvent } from "./playback.ts";
 
 // What a rule would have done over stored events. Matching is left to the store's columns, which mean the same; counting
@@ -84,9 +85,9 @@ export async function simulate(
   };
   const condition = ruleCondition(rule, now());
   const steps = rule.sequence?.map((step) => toConditions(step.conditions)) ?? [];
-  const playback = new Playback(rule);
+  const playback = new Playback(rule, fromMs);
   const fields = [...new Set([...playback.fields, ADDRESS_FIELD, SCORE_FIELD])];
-  const crowds = rule.threshold ? new Crowds(rule, fields) : undefined;
+  const crowds = canLeaveOut(rule) ? new Crowds(rule, fields) : undefined;
   const countKnownGood = knownGoodCounter(fields);
   let knownGood = 0;
   try {
@@ -136,6 +137,11 @@ export async function simulate(
   } catch (error) {
     return refuse(error);
   }
+}
+
+/** Whether what is too little to reach the threshold can be told by counting alone. */
+function canLeaveOut({ threshold }: Rule): boolean {
+  return threshold !== null && !isMeasured(threshold) && !upperBound(threshold);
 }
 
 async function sample(

@@ -18,14 +18,18 @@ export class Steps {
   readonly counts: readonly number[];
   readonly needed: number;
   readonly inOrder: boolean;
+  /** Steps that must not happen, as bits; their counts are 0. */
+  readonly absent: number;
   /** The step of each event of a whole sequence. */
   readonly #inTurn: readonly number[];
 
-  constructor(counts: readonly number[], inOrder: boolean) {
+  /** `least`: so many of the steps are enough, of one event each and in any order. */
+  constructor(counts: readonly number[], inOrder: boolean, least?: number | null) {
     this.counts = counts;
     this.inOrder = inOrder;
+    this.absent = counts.reduce((bits, count, step) => (count === 0 ? bits | (1 << step) : bits), 0);
     this.#inTurn = counts.flatMap((count, step) => Array.from({ length: count }, () => step));
-    this.needed = this.#inTurn.length;
+    this.needed = least ?? this.#inTurn.length;
   }
 
   /** The first set of entries between these places that is a whole sequence. */
@@ -87,7 +91,14 @@ function follow(entries: Entries, steps: readonly number[], start: number, end: 
   return taken;
 }
 
-function takeMoment(entries: Entries, steps: readonly number[], first: number, end: number, taken: number[]): void {
+/** Takes as many of the steps, behind those that are taken, as the entries of one moment can be. */
+export function takeMoment(
+  entries: Entries,
+  steps: readonly number[],
+  first: number,
+  end: number,
+  taken: number[],
+): void {
   const bit = 1 << steps[taken.length]!;
   let begins = first;
   while (begins < end && (entries.steps(begins) & bit) === 0) begins++;

@@ -53,6 +53,11 @@ function vitalEntries({ entries, length, steps, windowMs, timestampMs }: Crowd, 
     // In order, those of the moment itself may be steps before or after those that are still to come in it.
     const moment = steps.inOrder ? firstFrom(entries, length, atMs) : end;
     for (const beginning of steps.beginnings(entries, start, moment)) keep(beginning);
+    // The last one of a step that must not happen stands between all that came before it and all that comes.
+    for (let bits = steps.absent; bits !== 0; bits &= bits - 1) {
+      const last = lastOf(entries, end, bits & -bits);
+      if (last >= 0) keep([last]);
+    }
     const left = new Map<number, number>();
     for (let i = moment; i < end; i++) {
       const kind = entries.steps(i);
@@ -68,5 +73,12 @@ function vitalEntries({ entries, length, steps, windowMs, timestampMs }: Crowd, 
 function firstFrom(entries: Entries, length: number, ms: number): number {
   let place = length;
   while (place > 0 && entries.time(place - 1) >= ms) place--;
+  return place;
+}
+
+/** The place of the last of these entries that is this step; below 0 when none is. */
+function lastOf(entries: Entries, length: number, bit: number): number {
+  let place = length - 1;
+  while (place >= 0 && (entries.steps(place) & bit) === 0) place--;
   return place;
 }

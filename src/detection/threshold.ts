@@ -42,7 +42,12 @@ export class ThresholdWindow implements Window {
     this.#different = new DifferentValues(groups, options.isDistinct ? this.#entriesMax : 1);
   }
 
-  add(group: number, timestampMs: number, words: Uint32Array, distinct: readonly Scalar[]): Spot | undefined {
+  add(
+    group: number,
+    timestampMs: number,
+    words: Uint32Array,
+    distinct: readonly (readonly Scalar[])[],
+  ): Spot | undefined {
     const { isDistinct, hash, count } = this.#options;
     const length = this.#groups.length(group);
     if (!isDistinct && !this.#isLong(length)) {
@@ -61,9 +66,9 @@ export class ThresholdWindow implements Window {
       return this.#mark(group, this.#firingSpan(group, timestampMs, place));
     }
     let place = 0;
-    for (const value of distinct) {
+    for (const values of distinct) {
       place = this.#insert(group, timestampMs, words);
-      hash.of([value]);
+      hash.of(values);
       setValue(this.#groups, this.#groups.begin(group) + place, hash);
     }
     return this.#mark(group, this.#firingSpanOfValues(group, timestampMs, place));

@@ -1,11 +1,17 @@
 import { parseDuration } from "../lib/duration.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { Scalar } from "../model/condition.ts";
-import { groupPaths, pathList, type Rule } from "../model/rule.ts";
+import { timeOfId } from "../lib/id.ts";
+import { groupPaths, isOpenEnded, pathList, type Rule } from "../model/rule.ts";
+import type { Outage } from "../store/store.ts";
 import { VALUE_WORDS } from "./different-values.ts";
+import { CLOSING_MS, FixedWindows, type Deadline } from "./fixed-windows.ts";
+import { isMeasured, isNumeric, lowerMeasure, upperBound, valuePaths } from "./measure.ts";
+import { MEASURED_WORDS, MeasuredWindow } from "./measured.ts";
 import { writeWords, type EventKey } from "./event-words.ts";
 import { Groups } from "./groups.ts";
 import { Hash, type Seed } from "./hash.ts";
+import { Pending } from "./pending.ts";
 import type { Room } from "./room.ts";
 import { SequenceWindow } from "./sequence.ts";
 import { STEPS_MAX } from "./steps.ts";
@@ -24,7 +30,7 @@ const hashes = new Uint32Array(2 * (STRETCH_PLACES + COMBINATIONS_MAX * STEPS_MA
 const nearby = new Int32Array(hashes.length / 2);
 
 /** The parts of a rule that say what it remembers. */
-export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "groupBy">;
+export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequenceOrder" | "sequenceMin" | "groupBy">;
 
 export interface Match<Key extends EventKey> {
   readonly key: Key;
@@ -62,10 +68,12 @@ export interface Window {
     group: number,
     timestampMs: number,
     words: Uint32Array,
-    distinct: readonly Scalar[],
+    distinct: readonly (readonly Scalar[])[],
     steps: number,
   ): Spot | undefined;
   readonly late: number;
+  /** Entries that were given up although they might have counted. */
+  readonly dropped?: number;
 }
 
 export interface TrackerOptions {
@@ -73,6 +81,21 @@ export interface TrackerOptions {
   readonly room: Room;
   /** Matches come in the order of their times. */
   readonly inOrder?: boolean;
+  /** All matches from this time on are counted, and none before it. */
+  readonly fromMs?: number | undefined;
+}
+
+/** A firing that waits for its last step not to happen, with the match that completed the steps before it. */
+export interface HeldFiring<Key extends EventKey> {
+  readonly firing: Firing<Key>;
+  readonly match: Match<Key>;
+}
+
+/** What a service that starts knows of sequences that waited for their time to be over. */
+export interface Resumption {
+  /** Those that were due before this have been told of. */
+  readonly decidedMs: number;
+  readonly outages: readonly Outage[];
 }
 
 export class Tracker<Key extends EventKey = string> {
@@ -84,8 +107,18 @@ export class Tracker<Key extends EventKey = string> {
   readonly #window: Window | undefined;
   /** Where in `paths` the values of the group stand: once, or for each step where steps have paths of their own. */
   readonly #groupPlaces: readonly (readonly number[])[];
-  readonly #distinctPlace: number;
+  /** Where the values stand that are counted or measured; empty where events are counted. */
+  readonly #valuePlaces: readonly number[];
+  readonly #isMeasured: boolean;
   readonly #words = new Uint32Array(4);
+  readonly #windowMs: number;
+  /** For a sequence whose last steps must not happen: these, as bits, and what waits for them. */
+  readonly #endings: number;
+  /** Steps that must happen, as bits. */
+  readonly #happenings: number;
+  readonly #pending: Pending<HeldFiring<Key>> | undefined;
+  readonly #fixed: FixedWindows<Key> | undefined;
+  #resumption: Resumption = { decidedMs: -Infinity, outages: [] };
   /** Seconds after which a group that nothing was added to is given up. */
   readonly keptSeconds: number;
   #cut = 0;
@@ -95,7 +128,7 @@ export class Tracker<Key extends EventKey = string> {
   #restUntil = 0;
   #oldest = Infinity;
 
-  constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false }: TrackerOptions) {
+  constructor(rule: TrackedRule, { seed, room, inOrder: comeInOrder = false, fromMs = -Infinity }: TrackerOptions) {
     this.#room = room;
     this.#hash = new Hash(seed);
     const shared = groupPaths(rule);
@@ -103,27 +136,49 @@ export class Tracker<Key extends EventKey = string> {
     const perStep = differs
       ? rule.sequence?.map((step) => (step.group_by === undefined ? shared : pathList(step.group_by)))
       : undefined;
-    const distinct = rule.threshold?.distinct;
-    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...(distinct === undefined ? [] : [distinct])]);
+    const { threshold } = rule;
+    const measured = valuePaths(threshold);
+    this.#isMeasured = threshold !== null && isMeasured(threshold);
+    const paths = new Set([...shared, ...(perStep ?? []).flat(), ...measured]);
     this.paths = [...paths];
     this.#groupPlaces = (perStep ?? [shared]).map((step) => step.map((path) => this.paths.indexOf(path)));
-    this.#distinctPlace = distinct === undefined ? -1 : this.paths.indexOf(distinct);
+    this.#valuePlaces = measured.map((path) => this.paths.indexOf(path));
     const windowMs = windowMsOf(rule);
+    this.#windowMs = windowMs;
+    this.#endings = endingsOf(rule);
+    this.#happenings = (rule.sequence ?? []).reduce(
+      (bits, { absent }, step) => (absent ? bits : bits | (1 << step)),
+      0,
+    );
+    this.#pending = isOpenEnded(rule) ? new Pending(room) : undefined;
     // A count never looks back beyond its window then. The others choose among all that they hold what to drop first.
-    const isPlainCount = rule.threshold !== null && distinct === undefined;
+    const isPlainCount = threshold !== null && measured.length === 0;
     const neverLooksBack = comeInOrder && isPlainCount;
     const lateMs = neverLooksBack ? 0 : LATE_MS;
     this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : silenceOf(windowMs))) / 1000);
     if (rule.sequence) {
       this.groups = new Groups(1, room.totals);
-      const counts = rule.sequence.map(({ count }) => count);
+      const counts = rule.sequence.map(({ count, absent }) => (absent ? 0 : count));
       const inOrder = rule.sequenceOrder === "in_order";
-      this.#window = new SequenceWindow(this.groups, { windowMs, lateMs, counts, inOrder });
-    } else if (rule.threshold) {
+      this.#window = new SequenceWindow(this.groups, {
+        windowMs,
+        lateMs,
+        counts,
+        inOrder,
+        least: rule.sequenceMin,
+        fromMs,
+      });
+    } else if (threshold && upperBound(threshold)) {
+      this.groups = new Groups(0, room.totals);
+      this.#fixed = new FixedWindows(threshold, windowMs, { room, fromMs });
+    } else if (threshold) {
+      const measure = lowerMeasure(threshold);
+      const { count = 1, distinct } = threshold;
       const isDistinct = distinct !== undefined;
-      this.groups = new Groups(isDistinct ? VALUE_WORDS : 0, room.totals);
-      const { count } = rule.threshold;
-      this.#window = new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
+      this.groups = new Groups(measure ? MEASURED_WORDS : isDistinct ? VALUE_WORDS : 0, room.totals);
+      this.#window = measure
+        ? new MeasuredWindow(this.groups, { windowMs, lateMs, measure, eventsMin: count })
+        : new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, room });
     } else this.groups = new Groups(0, room.totals);
     if (this.#window) room.join(this);
   }
@@ -138,6 +193,7 @@ export class Tracker<Key extends EventKey = string> {
     nowMs: number | undefined,
     fired: (firings: readonly Firing<Key>[], match: Known) => void,
   ): void {
+    if (this.#fixed) return this.#addToFixed(this.#fixed, matches);
     if (!this.#window) {
       for (const match of matches) fired([singleFiring(match)], match);
       return;
@@ -149,6 +205,26 @@ export class Tracker<Key extends EventKey = string> {
       this.#addTo(places, nowMs, fired);
       places = [];
     }
+  }
+
+  #addToFixed(fixed: FixedWindows<Key>, matches: readonly Match<Key>[]): void {
+    for (const match of matches) {
+      const places: Place<Match<Key>>[] = [];
+      this.#place(match, places);
+      const deadline = (endMs: number) => this.#deadline(endMs + CLOSING_MS, endMs);
+      const closing = { arrivedMs: arrivalOf(match), deadline };
+      for (const { values } of places) fixed.add(values, match, this.#values(match), closing);
+    }
+  }
+
+  /** What was to be decided at this time waits for as much longer as nobody looked since the other. */
+  #deadline(atMs: number, sinceMs: number): Deadline {
+    const { decidedMs, outages } = this.#resumption;
+    const known = outages.filter(({ fromMs }) => fromMs < decidedMs);
+    return {
+      dueMs: atMs + downtimeSince(sinceMs, outages),
+      isDecided: atMs + downtimeSince(sinceMs, known) < decidedMs,
+    };
   }
 
   #addTo<Known extends Match<Key>>(
@@ -170,9 +246,10 @@ export class Tracker<Key extends EventKey = string> {
       const seconds = Math.floor((nowMs ?? match.timestampMs) / 1000);
       this.#sweep(seconds);
       const group = this.#find(i, seconds);
-      const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#distinct(match), steps);
+      const spot = this.#window!.add(group, match.timestampMs, this.#words, this.#values(match), steps);
       if (groups.length(group) === 0) groups.remove(group);
-      if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
+      if (this.#pending) this.#hold(this.#pending, places[i]!, spot as Omit<Firing<Key>, "group"> | undefined);
+      else if (spot) (firings ??= []).push({ group: values, ...spot } as Firing<Key>);
       if (firings && (i + 1 === places.length || places[i + 1]!.match !== match)) {
         fired(firings, match);
         firings = undefined;
@@ -180,9 +257,57 @@ export class Tracker<Key extends EventKey = string> {
     }
   }
 
+  /** What the match completes waits; what it makes untrue no longer does. */
+  #hold(
+    pending: Pending<HeldFiring<Key>>,
+    { match, values, steps }: Place<Match<Key>>,
+    spot: Omit<Firing<Key>, "group"> | undefined,
+  ): void {
+    const group = JSON.stringify(values);
+    if ((steps & this.#endings) !== 0 && (steps & this.#happenings) === 0) {
+      pending.cancel(group, match.timestampMs);
+    }
+    if (!spot) return;
+    const untilMs = spot.firstMs + this.#windowMs;
+    // What came late is given as much time for what would follow it.
+    const arrivedMs = arrivalOf(match);
+    const { dueMs, isDecided } = this.#deadline(untilMs + Math.max(0, arrivedMs - match.timestampMs), arrivedMs);
+    const held = { firing: { group: values, ...spot }, match };
+    if (!isDecided) pending.add({ group, fromMs: spot.lastMs, untilMs, dueMs, held });
+  }
+
+  /** Sequences whose last step has not happened in its time, and windows that are over. The clock is that of whoever asks. */
+  takeDue(nowMs: number): HeldFiring<Key>[] {
+    if (this.#fixed) return this.#fixed.takeDue(nowMs);
+    return this.#pending?.takeDue(nowMs).map(({ held }) => held) ?? [];
+  }
+
+  /** Before the matches of before a start are counted again. */
+  resume(resumption: Resumption): void {
+    this.#resumption = resumption;
+  }
+
+  /** Whether firings wait for the clock. */
+  get isDecidedByClock(): boolean {
+    return this.#pending !== undefined || this.#fixed !== undefined;
+  }
+
+  /** Firings that wait, and those that found no room. */
+  get waiting(): number {
+    return (this.#pending ?? this.#fixed)?.size ?? 0;
+  }
+
+  get refused(): number {
+    return (this.#pending ?? this.#fixed)?.refused ?? 0;
+  }
+
   /** Matches with more values than count. */
   get cut(): number {
     return this.#cut;
+  }
+
+  get dropped(): number {
+    return this.#window?.dropped ?? 0;
   }
 
   /** Whether some match was in several groups: what one of them counts, another may count again. */
@@ -191,22 +316,30 @@ export class Tracker<Key extends EventKey = string> {
   }
 
   get late(): number {
-    return this.#window?.late ?? 0;
+    return (this.#window ?? this.#fixed)?.late ?? 0;
   }
 
   /** The tracker is no longer needed; its room is free for others. */
   end(): void {
+    this.#pending?.end();
+    this.#fixed?.end();
     this.#room.leave(this);
   }
 
-  #distinct(match: Match<Key>): readonly Scalar[] {
-    return this.#distinctPlace < 0 ? NO_VALUES : bounded(match.values[this.#distinctPlace]!);
+  /** What the match counts as. */
+  #values(match: Match<Key>): readonly (readonly Scalar[])[] {
+    return this.#valuePlaces.length === 0 ? NO_COMBINATIONS : combinations(this.#valueLists(match));
+  }
+
+  #valueLists(match: Match<Key>): readonly (readonly Scalar[])[] {
+    const lists = this.#valuePlaces.map((place) => match.values[place]!);
+    return this.#isMeasured ? lists.map((list) => list.filter(isNumeric).map(Number)) : lists;
   }
 
   /** Adds the groups that the match belongs to. */
   #place<Known extends Match<Key>>(match: Known, places: Place<Known>[]): void {
-    if (this.#distinctPlace >= 0) {
-      const different = match.values[this.#distinctPlace]!.length;
+    if (this.#valuePlaces.length > 0) {
+      const different = this.#valueLists(match).reduce((product, list) => product * list.length, 1);
       if (different === 0) return;
       if (different > COMBINATIONS_MAX) this.#cut++;
     }
@@ -289,9 +422,27 @@ export class Tracker<Key extends EventKey = string> {
 }
 
 const NO_VALUES: readonly Scalar[] = [];
+const NO_COMBINATIONS: readonly (readonly Scalar[])[] = [];
 
 function windowMsOf(rule: Pick<Rule, "window">): number {
   return rule.window === null ? 0 : parseDuration(rule.window)!;
+}
+
+/** The steps at the end of a sequence that must not happen, as bits. */
+function endingsOf({ sequence }: TrackedRule): number {
+  let bits = 0;
+  for (let step = (sequence?.length ?? 0) - 1; step >= 0 && sequence![step]!.absent; step--) bits |= 1 << step;
+  return bits;
+}
+
+/** In a simulation everything arrives when it happens. */
+function arrivalOf({ key, timestampMs }: Match<EventKey>): number {
+  return typeof key === "string" ? timeOfId(key) : timestampMs;
+}
+
+/** For how long of the time since then nobody looked. */
+export function downtimeSince(atMs: number, outages: readonly Outage[]): number {
+  return outages.reduce((sum, { fromMs, toMs }) => sum + Math.max(0, toMs - Math.max(fromMs, atMs)), 0);
 }
 
 /**

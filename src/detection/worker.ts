@@ -35,8 +35,8 @@ const api = {
   warmAbsence(...args: Parameters<Engine["warmAbsence"]>): void {
     engine.warmAbsence(...args);
   },
-  tick(nowMs: number): Outcome {
-    return engine.tick(nowMs);
+  tick(nowMs: number, seenMs: number): Outcome {
+    return engine.tick(nowMs, seenMs);
   },
   metrics(): ReturnType<Engine["metrics"]> {
     return engine.metrics();

@@ -61,10 +61,16 @@ export function isSameAttack(known: Span, next: Span, periodMs: number): boolean
 }
 
 /** The newest of both, newest first. */
-export function newestEvents(a: readonly EventMark[], b: readonly EventMark[]): EventMark[] {
+export function newestEvents<Mark extends AnyMark>(a: readonly Mark[], b: readonly Mark[]): Mark[] {
   return [...a, ...b].sort(newestFirst).slice(0, RELATED_EVENTS_MAX);
 }
 
-function newestFirst(a: EventMark, b: EventMark): number {
+/** A simulation knows events by their numbers. */
+interface AnyMark {
+  readonly id: string | number;
+  readonly timestampMs: number;
+}
+
+function newestFirst(a: AnyMark, b: AnyMark): number {
   return b.timestampMs - a.timestampMs || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0);
 }

@@ -7,7 +7,10 @@ import type { ConditionInput, ExceptionInput, RuleException } from "./rule.ts";
 
 type Wholeness = Readonly<
   Partial<
-    Record<"conditions" | "window" | "threshold" | "sequence" | "sequence_order" | "group_by" | "absence", unknown>
+    Record<
+      "conditions" | "window" | "threshold" | "sequence" | "sequence_order" | "sequence_min" | "group_by" | "absence",
+      unknown
+    >
   >
 >;
 
@@ -32,19 +35,61 @@ export function refuseMixtures(rule: Wholeness, context: z.RefinementCtx): void 
   const isEmpty = Array.isArray(rule.conditions) && rule.conditions.length === 0;
   if (isEmpty && !has("sequence") && !has("absence")) fault(["conditions"], "must not be empty");
   refuseSteps(rule, fault);
+  if (typeof rule.threshold === "object" && rule.threshold !== null) refuseBounds(rule.threshold, fault);
+}
+
+/** What a threshold compares, and with what. */
+function refuseBounds(threshold: object, fault: (path: PropertyKey[], message: string) => void): void {
+  const given = threshold as Readonly<Record<string, unknown>>;
+  const has = (name: string) => given[name] !== undefined;
+  const [measure, other] = ["distinct", "sum", "avg", "percentile"].filter(has);
+  if (other !== undefined) fault(["threshold", other], `stands instead of ${measure}, not beside it`);
+  const [lower, secondLower] = ["gte", "gt"].filter(has);
+  const [upper, secondUpper] = ["lte", "lt"].filter(has);
+  if (secondLower !== undefined) fault(["threshold", "gt"], "stands instead of gte, not beside it");
+  if (secondUpper !== undefined) fault(["threshold", "lt"], "stands instead of lte, not beside it");
+  const counts = measure === undefined || measure === "distinct";
+  const bound = lower ?? upper;
+  if (counts && lower !== undefined) fault(["threshold", lower], "belongs to sum, avg and percentile: use count");
+  if (counts && upper === undefined && !has("count")) fault(["threshold", "count"], "is required");
+  if (!counts && bound === undefined) fault(["threshold"], "needs gte, gt, lte or lt");
+  const least = counts ? (given.count ?? 1) : lower === undefined ? undefined : given[lower];
+  const most = upper === undefined ? undefined : given[upper];
+  if (typeof least !== "number" || typeof most !== "number") return;
+  const isStrict = upper === "lt" || lower === "gt";
+  if (least > most || (isStrict && least === most))
+    fault(["threshold", upper!], "leaves nothing above the lower bound");
 }
 
 function refuseSteps(rule: Wholeness, fault: (path: PropertyKey[], message: string) => void): void {
   const names = new Set<unknown>();
   for (const [i, step] of listOf(rule.sequence).entries()) {
     if (typeof step !== "object" || step === null) continue;
-    const { name, group_by: own } = step as { readonly name?: unknown; readonly group_by?: unknown };
+    const { name, group_by: own, absent, count } = step as Readonly<Record<string, unknown>>;
     if (names.has(name)) fault(["sequence", i, "name"], "is the name of another step");
     if (name !== undefined) names.add(name);
     if (own !== undefined && [own].flat().length !== [rule.group_by ?? []].flat().length) {
       fault(["sequence", i, "group_by"], "needs as many paths as the rule's group_by");
     }
+    if (absent !== true) continue;
+    if (rule.sequence_order === "any") fault(["sequence", i, "absent"], "needs steps in order");
+    if (typeof count === "number" && count > 1) fault(["sequence", i, "count"], "must be 1 for an absent step");
   }
+  const steps = listOf(rule.sequence);
+  const least = rule.sequence_min;
+  if (typeof least === "number") {
+    if (rule.sequence_order !== "any") fault(["sequence_min"], "needs sequence_order: any");
+    if (least > steps.length) fault(["sequence_min"], `must be at most the number of steps, ${steps.length}`);
+    for (const [i, step] of steps.entries()) {
+      const { count } = (step ?? {}) as { readonly count?: unknown };
+      if (typeof count === "number" && count > 1) fault(["sequence", i, "count"], "must be 1 with sequence_min");
+    }
+  }
+  if (steps.length > 0 && steps.every(isAbsent)) fault(["sequence"], "needs a step that is not absent");
+}
+
+function isAbsent(step: unknown): boolean {
+  return typeof step === "object" && step !== null && "absent" in step && step.absent === true;
 }
 
 /** Paths between `{{` and `}}` in a title or a description. */

@@ -124,9 +124,28 @@ function durationSchema(maxMs: number, words: string) {
 const windowSchema = durationSchema(WINDOW_MS_MAX, "1s to 7d");
 
 const thresholdSchema = z.strictObject({
-  count: z.int().min(1).max(THRESHOLD_COUNT_MAX).describe("so many matching events within the window"),
+  count: z
+    .int()
+    .min(1)
+    .max(THRESHOLD_COUNT_MAX)
+    .optional()
+    .describe(
+      "so many matching events within the window; beside sum, avg, percentile, lte or lt: at least so many, default 1",
+    ),
   group_by: pathsSchema.optional().describe("counted apart for each value; an event without it does not count"),
-  distinct: pathSchema.optional().describe("count different values of this field instead of events"),
+  distinct: pathsSchema
+    .optional()
+    .describe("count different values of this field, or different combinations of these, instead of events"),
+  sum: pathSchema.optional().describe("the sum of this field's numbers within the window, compared with gte or gt"),
+  avg: pathSchema.optional().describe("the same of their average"),
+  percentile: z
+    .strictObject({ of: pathSchema, rank: z.number().gt(0).max(100) })
+    .optional()
+    .describe("the same of a percentile: { of: raw.ms, rank: 95 }"),
+  gte: z.number().optional(),
+  gt: z.number().optional(),
+  lte: z.number().optional().describe("at most: windows on a fixed grid, decided after their end"),
+  lt: z.number().optional().describe("less than: the same"),
 });
 
 const stepSchema = z.strictObject({
@@ -136,6 +155,12 @@ const stepSchema = z.strictObject({
   group_by: pathsSchema
     .optional()
     .describe("where this step has the value under another path than the rule's group_by"),
+  absent: z
+    .boolean()
+    .optional()
+    .describe(
+      "true: the step must not happen between its neighbours; last: before the window ends; first: in the window before",
+    ),
 });
 
 export const exceptionInputSchema = z
@@ -166,6 +191,22 @@ const actionSchema = z
     }),
   })
   .meta({ id: "RuleAction" });
+
+const ORIGIN_CHARACTERS_MAX = 300;
+const originWord = z.string().max(ORIGIN_CHARACTERS_MAX);
+export const originSchema = z
+  .strictObject({
+    sigma: z.strictObject({
+      id: originWord.nullable(),
+      name: originWord.nullable(),
+      logsource: z.strictObject({
+        category: originWord.optional(),
+        product: originWord.optional(),
+        service: originWord.optional(),
+      }),
+    }),
+  })
+  .meta({ id: "RuleOrigin", description: "the Sigma rule that it was imported from, which later filters may name" });
 
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
 
@@ -201,6 +242,13 @@ const ruleFields = {
     .optional()
     .describe("steps that must all happen within the window"),
   sequence_order: z.enum(["in_order", "any"]).default("in_order"),
+  sequence_min: z
+    .int()
+    .min(1)
+    .max(STEPS_MAX)
+    .nullable()
+    .optional()
+    .describe("how many of the steps must happen, in any order; default all"),
   group_by: pathsSchema.nullable().optional().describe("for sequence and absence: what belongs together"),
   absence: durationSchema(WINDOW_MS_MAX, "1m to 7d")
     .refine((text) => (parseDuration(text) ?? 60_000) >= 60_000, "at least 1m")
@@ -217,6 +265,7 @@ const ruleFields = {
     .prefault({}),
   exceptions: z.array(exceptionInputSchema).max(EXCEPTIONS_MAX).default([]),
   actions: z.array(actionSchema).min(1).max(ACTIONS_MAX),
+  origin: originSchema.nullable().optional(),
 };
 
 const inputSchemas = new Map<string, ReturnType<typeof newRuleInputSchema>>();

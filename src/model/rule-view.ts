@@ -2,7 +2,7 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
-import { pathsSchema } from "./rule-schema.ts";
+import { originSchema, pathsSchema } from "./rule-schema.ts";
 
 // A rule as the API gives it.
 
@@ -35,7 +35,18 @@ export const ruleSchema = z
     conditions: z.array(conditionViewSchema),
     window: z.string().nullable(),
     threshold: z
-      .object({ count: z.int(), group_by: pathsSchema.optional(), distinct: z.string().optional() })
+      .object({
+        count: z.int().optional(),
+        group_by: pathsSchema.optional(),
+        distinct: pathsSchema.optional(),
+        sum: z.string().optional(),
+        avg: z.string().optional(),
+        percentile: z.object({ of: z.string(), rank: z.number() }).optional(),
+        gte: z.number().optional(),
+        gt: z.number().optional(),
+        lte: z.number().optional(),
+        lt: z.number().optional(),
+      })
       .nullable(),
     sequence: z
       .array(
@@ -44,15 +55,18 @@ export const ruleSchema = z
           conditions: z.array(conditionViewSchema),
           count: z.int(),
           group_by: pathsSchema.optional(),
+          absent: z.boolean().optional(),
         }),
       )
       .nullable(),
     sequence_order: z.enum(["in_order", "any"]),
+    sequence_min: z.int().nullable(),
     group_by: pathsSchema.nullable(),
     absence: z.string().nullable(),
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
     exceptions: z.array(exceptionSchema),
     actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
+    origin: originSchema.nullable(),
     builtin: z.boolean(),
     created_at: z.string(),
     updated_at: z.string(),
@@ -81,11 +95,13 @@ export function ruleView(rule: Rule, stats: RuleStats): object {
     threshold: rule.threshold,
     sequence: rule.sequence,
     sequence_order: rule.sequenceOrder,
+    sequence_min: rule.sequenceMin ?? null,
     group_by: rule.groupBy,
     absence: rule.absence,
     dedup: rule.dedup,
     exceptions: rule.exceptions.map(exceptionView),
     actions: rule.actions,
+    origin: rule.origin ?? null,
     builtin: rule.builtin,
     created_at: formatTime(rule.createdAt),
     updated_at: formatTime(rule.updatedAt),

@@ -64,6 +64,19 @@ export interface EndedException extends Pick<RuleException, "conditions" | "expi
   readonly upTo: string;
 }
 
+/** Where a rule was imported from: what filters that come later know it by. */
+export interface RuleOrigin {
+  readonly sigma: {
+    readonly id: string | null;
+    readonly name: string | null;
+    readonly logsource: {
+      readonly category?: string | undefined;
+      readonly product?: string | undefined;
+      readonly service?: string | undefined;
+    };
+  };
+}
+
 /** A rule as it is kept. */
 export interface Rule {
   readonly id: string;
@@ -78,9 +91,16 @@ export interface Rule {
   readonly conditions: readonly ConditionInput[];
   readonly window: string | null;
   readonly threshold: {
-    readonly count: number;
+    readonly count?: number | undefined;
     readonly group_by?: string | readonly string[] | undefined;
-    readonly distinct?: string | undefined;
+    readonly distinct?: string | readonly string[] | undefined;
+    readonly sum?: string | undefined;
+    readonly avg?: string | undefined;
+    readonly percentile?: { readonly of: string; readonly rank: number } | undefined;
+    readonly gte?: number | undefined;
+    readonly gt?: number | undefined;
+    readonly lte?: number | undefined;
+    readonly lt?: number | undefined;
   } | null;
   readonly sequence:
     | readonly {
@@ -88,9 +108,13 @@ export interface Rule {
         readonly conditions: readonly ConditionInput[];
         readonly count: number;
         readonly group_by?: string | readonly string[] | undefined;
+        /** The step must not happen. */
+        readonly absent?: boolean | undefined;
       }[]
     | null;
   readonly sequenceOrder: "in_order" | "any";
+  /** So many of the steps are enough; null, and left out by what was stored before this was known: all of them. */
+  readonly sequenceMin?: number | null | undefined;
   readonly groupBy: string | readonly string[] | null;
   readonly absence: string | null;
   readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
@@ -98,6 +122,8 @@ export interface Rule {
   /** Those that matches which the rule may still remember came under. */
   readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
+  /** Null, and left out by what was stored before this was known: made here. */
+  readonly origin?: RuleOrigin | null | undefined;
   readonly builtin: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -134,10 +160,12 @@ export function toRuleBody(input: RuleInput): RuleBody {
     threshold: input.threshold ?? null,
     sequence: input.sequence ?? null,
     sequenceOrder: input.sequence_order,
+    sequenceMin: input.sequence_min ?? null,
     groupBy: input.group_by ?? null,
     absence: input.absence ?? null,
     dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
     actions: input.actions,
+    origin: input.origin ?? null,
   };
 }
 
@@ -156,6 +184,16 @@ export function ruleCondition(
     if (expiresAt === null || expiresAt > nowMs) parts.push({ kind: "not", of: toConditions(conditions) });
   }
   return { kind: "all", of: parts };
+}
+
+/** Whether the sequence ends with a step that must not happen: only the clock can complete it. */
+export function isOpenEnded({ sequence }: Pick<Rule, "sequence">): boolean {
+  return sequence?.at(-1)?.absent === true;
+}
+
+/** Whether the rule fires when some time is over, and not when an event comes. */
+export function isDecidedByClock({ sequence, threshold }: Pick<Rule, "sequence" | "threshold">): boolean {
+  return isOpenEnded({ sequence }) || threshold?.lte !== undefined || threshold?.lt !== undefined;
 }
 
 /** The paths whose values keep alerts of the rule apart. */

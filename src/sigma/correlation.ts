@@ -3,6 +3,7 @@ import { foldCase } from "../lib/text.ts";
 import { ANY_FIELD } from "../model/field.ts";
 import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, listOf } from "./combine.ts";
+import { comparisonsOf, readCounts, readNumbers, remarkFixed, type Bounds } from "./comparisons.ts";
 import type { SigmaCorrelation } from "./documents.ts";
 import { parseCondition } from "./expression.ts";
 import type { Notes } from "./note.ts";
@@ -26,19 +27,45 @@ export interface Aggregate {
   readonly source: string;
   readonly conditions: ConditionInput[];
   readonly window: string;
-  readonly threshold?: { count: number; group_by?: string | string[]; distinct?: string };
-  readonly sequence?: { name: string; conditions: ConditionInput[]; count?: number; group_by?: string | string[] }[];
+  readonly threshold?: Threshold;
+  readonly sequence?: Step[];
   readonly sequence_order?: "in_order" | "any";
+  readonly sequence_min?: number;
   readonly group_by?: string | string[];
+}
+
+interface Threshold extends Bounds {
+  readonly group_by?: string | string[];
+  readonly distinct?: string | string[];
+  readonly sum?: string;
+  readonly avg?: string;
+  readonly percentile?: { readonly of: string; readonly rank: number };
+}
+
+interface Step {
+  readonly name: string;
+  readonly conditions: ConditionInput[];
+  readonly count?: number;
+  readonly group_by?: string | string[];
+  readonly absent?: true;
 }
 
 type Correlation = SigmaCorrelation["correlation"];
 
-const COUNT_MAX = 10_000;
 const STEPS_MAX = 10;
 const STEP_COUNT_MAX = 1000;
+const STEP_NAME_CHARACTERS_MAX = 100;
 const ANY = "any";
-const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
+const TYPES = [
+  "event_count",
+  "value_count",
+  "value_sum",
+  "value_avg",
+  "value_percentile",
+  "value_median",
+  "temporal",
+  "temporal_ordered",
+];
 
 export function readCorrelation(
   correlation: Correlation,
@@ -50,26 +77,27 @@ export function readCorrelation(
   switch (correlation.type) {
     case "event_count":
     case "value_count":
-      return readCount(correlation, rules, window, notes);
+    case "value_sum":
+    case "value_avg":
+    case "value_percentile":
+    case "value_median":
+      return readThreshold(correlation, rules, window, notes);
     case "temporal":
     case "temporal_ordered":
       return readTemporal(correlation, rules, window, notes);
     default:
-      return notes.refuse(
-        "correlation.type",
-        `${correlation.type} is not taken: event_count, value_count, temporal and temporal_ordered are`,
-      );
+      return notes.refuse("correlation.type", `${correlation.type} is not known: there are ${TYPES.join(", ")}`);
   }
 }
 
-function readCount(
+function readThreshold(
   correlation: Correlation,
   rules: readonly BaseRule[],
   window: string,
   notes: Notes,
 ): Aggregate | undefined {
   const { condition } = correlation;
-  if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs gte, gt or eq and a number");
+  if (typeof condition !== "object") return notes.refuse("correlation.condition", "needs a comparison such as gte: 10");
   const chained = rules.findIndex((rule) => rule.counted);
   if (chained >= 0) {
     return notes.refuse(
@@ -77,9 +105,13 @@ function readCount(
       "is a correlation itself, and can be counted by none; temporal ones take it",
     );
   }
-  const { field, ...comparisons } = condition;
-  const count = readLeast(comparisonsOf(comparisons), notes);
-  if (count === undefined) return undefined;
+  const { field, percentile, ...comparisons } = condition;
+  const measure = readMeasure(correlation.type, { field, percentile }, rules, notes);
+  if (!measure) return undefined;
+  const isCount = correlation.type === "event_count" || correlation.type === "value_count";
+  const bounds = (isCount ? readCounts : readNumbers)(comparisonsOf(comparisons), notes);
+  if (!bounds) return undefined;
+  remarkFixed(bounds, "correlation.condition", window, notes);
   const groups = rules.map((rule) => groupPaths(correlation, rule));
   if (groups.some((paths) => paths.join() !== groups[0]!.join())) {
     return notes.refuse(
@@ -90,52 +122,45 @@ function readCount(
   const source = commonSource(rules);
   const conditions = listOf(anyOf(rules.map((rule) => conditionIn(rule, source))));
   const group_by = oneOrAll(groups[0]!);
-  const threshold = { count, ...(group_by && { group_by }) };
-  if (correlation.type === "event_count") return { source, conditions, window, threshold };
-  const fields = Array.isArray(field) ? field : [field];
-  if (fields.length !== 1 || typeof fields[0] !== "string") {
-    return notes.refuse("correlation.condition.field", "value_count takes the name of one field");
-  }
-  const paths = [...new Set(rules.map((rule) => rule.pathOf(fields[0] as string)))];
-  if (paths.length > 1)
-    return notes.refuse("correlation.condition.field", `is ${paths.join(" and ")} in different rules`);
-  return { source, conditions, window, threshold: { ...threshold, distinct: paths[0]! } };
+  return { source, conditions, window, threshold: { ...bounds, ...(group_by && { group_by }), ...measure } };
 }
 
-interface Comparisons {
-  readonly given: Record<string, unknown>;
-  /** Where they stand; the older kind has them in a text, without a name to point at. */
-  readonly place: string;
-  placeOf(name: string): string;
+type Measure = Pick<Threshold, "distinct" | "sum" | "avg" | "percentile">;
+
+/** What is compared: for an event_count nothing but events. */
+function readMeasure(
+  type: string,
+  { field, percentile }: Readonly<Record<"field" | "percentile", unknown>>,
+  rules: readonly BaseRule[],
+  notes: Notes,
+): Measure | undefined {
+  if (type === "event_count") return {};
+  const paths = readFields(field, rules, notes);
+  if (!paths) return undefined;
+  if (type === "value_count") return { distinct: oneOrAll(paths)! };
+  const [path, ...others] = paths as [string, ...string[]];
+  if (others.length > 0) return notes.refuse("correlation.condition.field", `${type} takes the name of one field`);
+  if (type === "value_sum") return { sum: path };
+  if (type === "value_avg") return { avg: path };
+  if (type === "value_median") return { percentile: { of: path, rank: 50 } };
+  if (typeof percentile !== "number" || percentile <= 0 || percentile > 100)
+    return notes.refuse("correlation.condition.percentile", "takes a number from 1 to 100");
+  return { percentile: { of: path, rank: percentile } };
 }
 
-function comparisonsOf(given: Record<string, unknown>): Comparisons {
-  const place = "correlation.condition";
-  return { given, place, placeOf: (name) => `${place}.${name}` };
-}
-
-/** At least how many; what says at most or exactly cannot be known while more may come. */
-function readLeast({ given: comparisons, place, placeOf }: Comparisons, notes: Notes): number | undefined {
-  const given = Object.entries(comparisons);
-  const unknown = given.find(([name]) => !COMPARISONS.includes(name));
-  if (unknown) return notes.refuse(placeOf(unknown[0]), `is not known: there are ${COMPARISONS.join(", ")}`);
-  const above = given.find(([name]) => name === "lt" || name === "lte");
-  if (above) {
-    return notes.refuse(
-      placeOf(above[0]),
-      "an upper bound cannot be taken: few events cannot be told from events still to come; gte, gt and eq are taken",
-    );
+/** The paths of the fields whose values count. */
+function readFields(given: unknown, rules: readonly BaseRule[], notes: Notes): string[] | undefined {
+  const place = "correlation.condition.field";
+  const fields: unknown[] = [given].flat();
+  if (fields.length === 0 || !fields.every((field) => typeof field === "string"))
+    return notes.refuse(place, "takes the name of a field, or a list of them");
+  const paths: string[] = [];
+  for (const field of new Set(fields)) {
+    const [path, ...others] = new Set(rules.map((rule) => rule.pathOf(field)));
+    if (others.length > 0) return notes.refuse(place, `is ${[path, ...others].join(" and ")} in different rules`);
+    paths.push(path!);
   }
-  if (given.length !== 1) return notes.refuse(place, "takes one comparison: gte, gt or eq");
-  const [name, value] = given[0]!;
-  if (typeof value !== "number" || !Number.isInteger(value)) return notes.refuse(placeOf(name), "takes a whole number");
-  if (name === "neq") {
-    return notes.refuse(placeOf(name), "another number of events may still become this one; gte, gt and eq are taken");
-  }
-  const count = name === "gt" ? value + 1 : value;
-  if (count < 1 || count > COUNT_MAX) return notes.refuse(placeOf(name), `must make a count of 1 to ${COUNT_MAX}`);
-  if (name === "eq") notes.remark(placeOf(name), `fires at ${count}, and goes on when there are more`);
-  return count;
+  return paths;
 }
 
 function readTemporal(
@@ -145,19 +170,13 @@ function readTemporal(
   notes: Notes,
 ): Aggregate | undefined {
   const needed = readNeeded(correlation.condition, rules, notes);
-  if (needed === undefined) return undefined;
-  if (needed !== rules.length) {
-    return notes.refuse(
-      "correlation.condition",
-      `all ${rules.length} rules must have happened; ${needed} of them is not taken`,
-    );
-  }
+  if (!needed) return undefined;
   if (rules.length < 2 || rules.length > STEPS_MAX)
     return notes.refuse("correlation.rules", `takes 2 to ${STEPS_MAX} rules`);
   const source = commonSource(rules);
   const groups = rules.map((rule) => groupPaths(correlation, rule));
   const group_by = oneOrAll(groups[0]!);
-  const sequence = rules.map((rule, i) => {
+  const sequence = rules.map((rule, i): Step => {
     const own = oneOrAll(groups[i]!);
     const differs = groups[i]!.join() !== groups[0]!.join();
     const conditions = listOf(conditionIn(rule, source));
@@ -165,16 +184,48 @@ function readTemporal(
       rule.counted &&
       readStepCount(rule.counted, { groups: groups[i]!, window, place: `correlation.rules[${i}]` }, notes);
     return {
-      name: rule.reference.slice(0, 100),
+      name: rule.reference.slice(0, STEP_NAME_CHARACTERS_MAX),
       conditions,
       ...(count !== undefined && { count }),
       ...(differs && own && { group_by: own }),
+      ...(needed.absent.has(rule.reference) && { absent: true }),
     };
   });
   if (notes.refusals.length > 0) return undefined;
-  const sequence_order = correlation.type === "temporal" ? "any" : "in_order";
-  if (sequence_order === "any") remarkShared(rules, notes);
-  return { source, conditions: [], window, sequence, sequence_order, ...(group_by && { group_by }) };
+  const isOrdered = correlation.type === "temporal_ordered";
+  const made = { source, conditions: [], window, ...(group_by && { group_by }) };
+  if (needed.absent.size > 0) {
+    const steps = isOrdered ? sequence : besideAbsent(sequence, notes);
+    return steps && { ...made, sequence: steps, sequence_order: "in_order" };
+  }
+  if (isOrdered) {
+    if (needed.count < rules.length)
+      return notes.refuse(
+        "correlation.condition",
+        `all ${rules.length} rules must have happened, since they have an order`,
+      );
+    return { ...made, sequence, sequence_order: "in_order" };
+  }
+  remarkShared(rules, notes);
+  const isSome = needed.count < rules.length;
+  if (isSome && rules.some(({ counted }) => counted))
+    return notes.refuse("correlation.condition", "some of the rules are not enough where one of them counts events");
+  return { ...made, sequence, sequence_order: "any", ...(isSome && { sequence_min: needed.count }) };
+}
+
+/** One thing without any of the others in one timespan with it: these must come neither before it nor after it. */
+function besideAbsent(sequence: readonly Step[], notes: Notes): Step[] | undefined {
+  const [happening, ...others] = sequence.filter(({ absent }) => !absent);
+  if (!happening || others.length > 0 || (happening.count ?? 1) > 1) {
+    const message = "not is taken beside a single rule on events, and in temporal_ordered";
+    return notes.refuse("correlation.condition", message);
+  }
+  const absent = sequence.filter((step) => step.absent);
+  const before = absent.map((step) => ({
+    ...step,
+    name: `${step.name.slice(0, STEP_NAME_CHARACTERS_MAX - " before".length)} before`,
+  }));
+  return [...before, happening, ...absent];
 }
 
 /** In Sigma both rules have matched when one event fulfils them; in a sequence it takes an event for each. */
@@ -207,26 +258,49 @@ function wantedValues(condition: ConditionInput): Map<string, Set<unknown>> {
   return wanted;
 }
 
-/** How many of the rules must have happened: as a number, or as their names with `and` between. */
-function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): number | undefined {
-  if (condition === undefined) return rules.length;
-  if (typeof condition === "object") return readLeast(comparisonsOf(condition), notes);
-  const parsed = parseCondition(condition);
-  if ("fault" in parsed) return notes.refuse("correlation.condition", parsed.fault);
-  const { expression } = parsed;
-  const parts = expression.kind === "and" ? expression.of : [expression];
-  const named = new Set(parts.flatMap((part) => (part.kind === "name" ? [part.name] : [])));
-  if (
-    named.size === rules.length &&
-    rules.every(({ reference }) => named.has(reference)) &&
-    parts.length === named.size
-  ) {
-    return rules.length;
-  }
-  return notes.refuse("correlation.condition", "only all rules with and between them are taken");
+interface Needed {
+  readonly count: number;
+  /** Rules that must not have matched. */
+  readonly absent: ReadonlySet<string>;
 }
 
-interface Step {
+/** How many of the rules must have happened: as a number, or as their names with `and`, or `and not`, between. */
+function readNeeded(condition: Correlation["condition"], rules: readonly BaseRule[], notes: Notes): Needed | undefined {
+  const absent = new Set<string>();
+  if (condition === undefined) return { count: rules.length, absent };
+  const place = "correlation.condition";
+  if (typeof condition === "object") {
+    const { count, lte, lt } = readCounts(comparisonsOf(condition), notes) ?? {};
+    const most = lte ?? (lt === undefined ? Infinity : lt - 1);
+    if (most < rules.length && notes.refusals.length === 0) {
+      const words = "is not taken: an event of one more rule may still come";
+      return notes.refuse(`${place}.${lte === undefined ? "lt" : "lte"}`, words);
+    }
+    if (count === undefined) return notes.refusals.length > 0 ? undefined : notes.refuse(place, "needs gte, gt or eq");
+    if (count <= rules.length) return { count, absent };
+    return notes.refuse(place, `there are ${rules.length} rules, and ${count} of them cannot have happened`);
+  }
+  const parsed = parseCondition(condition);
+  if ("fault" in parsed) return notes.refuse(place, parsed.fault);
+  const { expression } = parsed;
+  const named = new Set<string>();
+  const parts = expression.kind === "and" ? expression.of : [expression];
+  for (const part of parts) {
+    const inner = part.kind === "not" ? part.of : part;
+    if (inner.kind !== "name") return notes.refuse(place, ALL_NAMED);
+    named.add(inner.name);
+    if (part.kind === "not") absent.add(inner.name);
+  }
+  const isComplete = named.size === rules.length && rules.every(({ reference }) => named.has(reference));
+  if (!isComplete || parts.length !== named.size || absent.size === rules.length) return notes.refuse(place, ALL_NAMED);
+  const counted = rules.find((rule) => absent.has(rule.reference) && rule.counted);
+  if (counted) return notes.refuse(place, `${counted.reference} counts events: not of it is not taken`);
+  return { count: rules.length - absent.size, absent };
+}
+
+const ALL_NAMED = "takes every rule once, with and or and not between them, and one that is not negated";
+
+interface StepPlace {
   readonly groups: readonly string[];
   readonly window: string;
   readonly place: string;
@@ -235,7 +309,7 @@ interface Step {
 /** Many of one thing and then another: the many are counted in the window of the whole. */
 function readStepCount(
   { count, groupBy, window: own }: NonNullable<BaseRule["counted"]>,
-  { groups, window, place }: Step,
+  { groups, window, place }: StepPlace,
   notes: Notes,
 ): number | undefined {
   if (count > STEP_COUNT_MAX) return notes.refuse(place, `counts to ${count}; a step takes at most ${STEP_COUNT_MAX}`);
@@ -284,8 +358,9 @@ export function readAggregation(text: string, timeframe: unknown, rule: BaseRule
   const window = readWindow(timeframe, "detection.timeframe", notes);
   const names: Record<string, string> = { ">=": "gte", ">": "gt", "=": "eq", "==": "eq", "<": "lt", "<=": "lte" };
   const given = { [names[sign!]!]: Number(number) };
-  const count = readLeast({ given, place, placeOf: () => place }, notes);
-  if (window === undefined || count === undefined) return undefined;
+  const bounds = readCounts({ given, place, placeOf: () => place }, notes);
+  if (window === undefined || !bounds) return undefined;
+  remarkFixed(bounds, place, window, notes);
   const group_by = oneOrAll(
     (by ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [rule.pathOf(name.trim())])),
   );
@@ -294,7 +369,7 @@ export function readAggregation(text: string, timeframe: unknown, rule: BaseRule
     source: rule.source,
     conditions: listOf(rule.condition),
     window,
-    threshold: { count, ...(group_by && { group_by }), ...distinct },
+    threshold: { ...bounds, ...(group_by && { group_by }), ...distinct },
   };
 }
 

@@ -44,9 +44,7 @@ describe("a filter", () => {
     });
     expect(second!.remarks.filter(({ place }) => place === "logsource")).toEqual([]);
     expect(refused).toMatchObject({ kind: "refused" });
-    expect(refused!.reasons).toEqual([
-      { place: "logsource", message: "no rule that is imported together with it and that it names lies within it" },
-    ]);
+    expect(refused!.reasons).toEqual([{ place: "logsource", message: "no rule that it names lies within it" }]);
   });
 
   test.each(["{ product: windows }", "{ category: process_creation }"])(

@@ -2,11 +2,11 @@ import { hash } from "node:crypto";
 import { contradictionOf } from "../detection/contradiction.ts";
 import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
-import { toConditions, type ConditionInput, type RuleInput } from "../model/rule.ts";
-import { ruleInputSchema } from "../model/rule-schema.ts";
+import { toConditions, type ConditionInput, type RuleInput, type RuleOrigin } from "../model/rule.ts";
+import { originSchema, ruleInputSchema } from "../model/rule-schema.ts";
 import { allOf, listOf } from "./combine.ts";
 import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
-import { applyFilters, readFilter, type Filter } from "./filter.ts";
+import { applyFilters, readFilter, type Filter, type StoredRule } from "./filter.ts";
 import { readDetection, type Detection } from "./detection.ts";
 import {
   readSigma,
@@ -28,6 +28,8 @@ export interface SigmaOptions {
   /** Goes before the default mapping. */
   readonly mapping?: Mapping | undefined;
   readonly enabled?: boolean;
+  /** Rules that were imported before, for filters. */
+  readonly stored?: readonly StoredRule[] | undefined;
 }
 
 /** What became of one document. */
@@ -42,6 +44,8 @@ export interface SigmaOutcome {
   readonly remarks: readonly Note[];
   /** Why it is refused. */
   readonly reasons: readonly Note[];
+  /** Of a filter: what it adds to rules that were imported before. */
+  readonly exceptions?: ReturnType<Filter["takeStored"]>;
 }
 
 const NAME_CHARACTERS_MAX = 180;
@@ -85,7 +89,8 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
     }
     if (document.kind === "filter") {
       const { title, id = null } = document.rule;
-      return { file, line, title, id: id ?? null, rule: null, ...filters[index]!.outcome() };
+      const exceptions = filters[index]!.takeStored(options.stored ?? []);
+      return { file, line, title, id: id ?? null, rule: null, exceptions, ...filters[index]!.outcome() };
     }
     const { notes, aggregate } = document.kind === "rule" ? read[index]! : correlated[index]!;
     const head = document.rule;
@@ -95,7 +100,9 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
       notes.remark("", wordsOnOwner(owner));
       if (owner.isTaken) return { ...about, kind: "part", rule: null, remarks: notes.remarks, reasons: [] };
     }
-    const rule = aggregate && finish(head, aggregate, { schema, enabled: enabled && !owner, names, notes });
+    const origin = document.kind === "rule" ? originOf(document.rule) : null;
+    const made = aggregate && { ...aggregate, origin };
+    const rule = made && finish(head, made, { schema, enabled: enabled && !owner, names, notes });
     if (!rule) return { ...about, kind: "refused", rule: null, remarks: notes.remarks, reasons: notes.refusals };
     return { ...about, kind: "taken", rule, remarks: notes.remarks, reasons: [] };
   });
@@ -108,7 +115,15 @@ interface Read {
   readonly aggregate: Made | undefined;
 }
 
-type Made = Omit<Aggregate, "window"> & { readonly window?: string };
+type Made = Omit<Aggregate, "window"> & { readonly window?: string; readonly origin?: RuleOrigin | null };
+
+/** What filters that are imported later know the rule by. Of a longer name nobody could say it again. */
+function originOf({ id, name, logsource }: SigmaRule): RuleOrigin | null {
+  const { category, product, service } = logsource;
+  const given = Object.entries({ category, product, service }).filter(([, value]) => value !== undefined);
+  const origin = { sigma: { id: id ?? null, name: name ?? null, logsource: Object.fromEntries(given) } };
+  return originSchema.safeParse(origin).success ? origin : null;
+}
 
 function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readonly (Filter | undefined)[]): Read {
   const notes = new Notes();
@@ -196,10 +211,12 @@ function correlate({ correlation }: SigmaCorrelation, known: Known): Correlated 
 
 /** An event_count as a step of another correlation has it. */
 function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, known: Known): BaseRule | undefined {
-  if (!made?.threshold || made.threshold.distinct !== undefined || made.window === undefined) return undefined;
+  if (!made?.threshold || correlation.type !== "event_count" || made.window === undefined) return undefined;
   const reference = correlation.rules[0]!;
   const first = { ...known.get(reference)!.base!, reference };
-  const { count } = made.threshold;
+  const { count, lte, lt } = made.threshold;
+  // Few of something cannot be a step: it is known only when the window is over.
+  if (count === undefined || lte !== undefined || lt !== undefined) return undefined;
   return {
     ...first,
     source: made.source,

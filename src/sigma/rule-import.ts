@@ -1,6 +1,7 @@
 import { ruleFileParser } from "../detection/rule-file.ts";
 import { sourceNames } from "../model/event.ts";
-import type { RuleInput } from "../model/rule.ts";
+import type { ExceptionInput, Rule, RuleInput } from "../model/rule.ts";
+import type { StoredRule } from "./filter.ts";
 import { importSigma } from "./import.ts";
 import type { Note } from "./note.ts";
 import { parseMapping, type Mapping, type MappingFault } from "./mapping.ts";
@@ -25,6 +26,8 @@ export interface ImportQuestion {
   readonly enabled: boolean;
   readonly platform: string;
   readonly timezone: string;
+  /** Rules that were imported before, for filters. */
+  readonly stored?: readonly StoredRule[] | undefined;
 }
 
 export interface Refusal {
@@ -44,7 +47,18 @@ export interface ReadRules {
   readonly rules: readonly { readonly place: string; readonly input: RuleInput }[];
   readonly refused: readonly Refusal[];
   readonly remarks: readonly Remark[];
+  /** What filters add to rules that were imported before. */
+  readonly exceptions: readonly FilterExceptions[];
 }
+
+export interface FilterExceptions {
+  readonly name: string;
+  readonly place: string;
+  readonly wanted: readonly { readonly ruleId: string; readonly input: ExceptionInput }[];
+}
+
+/** Adds exceptions to rules; gives why some could not be added. */
+export type AddExceptions = (wanted: FilterExceptions["wanted"]) => Promise<readonly string[]>;
 
 export interface ImportResult {
   /** The id is null where nothing was made, since it was only tried. */
@@ -64,12 +78,13 @@ export function readRules(question: ImportQuestion): ReadRules | { readonly mapp
   const { files, platform, timezone, enabled } = question;
   const parsed = question.mapping === undefined ? undefined : readMapping(question.mapping, platform);
   if (parsed && "faults" in parsed) return { mappingFaults: parsed.faults };
-  const sigma = readSigmaRules(files, { mapping: parsed?.mapping, platform, enabled });
+  const sigma = readSigmaRules(files, { mapping: parsed?.mapping, platform, enabled, stored: question.stored });
   const own = readOwnRules(files, { platform, timezone, enabled });
   return {
     rules: [...sigma.rules, ...own.rules],
     refused: [...sigma.refused, ...own.refused],
     remarks: [...sigma.remarks, ...own.remarks],
+    exceptions: sigma.exceptions,
   };
 }
 
@@ -93,6 +108,23 @@ export async function makeRules(
   return { imported, refused };
 }
 
+/** Rules that filters can be applied to after they were imported. */
+export function storedRules(rules: readonly Pick<Rule, "id" | "origin">[]): StoredRule[] {
+  return rules.flatMap(({ id, origin }) => (origin ? [{ id, origin }] : []));
+}
+
+export async function makeExceptions(
+  exceptions: readonly FilterExceptions[],
+  add: AddExceptions,
+): Promise<Pick<ImportResult, "refused">> {
+  const refused: Refusal[] = [];
+  for (const { name, place, wanted } of exceptions) {
+    const reasons = await add(wanted);
+    if (reasons.length > 0) refused.push({ name, place, reasons });
+  }
+  return { refused };
+}
+
 /** What is said about a rule that was not made in the end is of no use to anybody. */
 export function remarksOnTaken(remarks: readonly Remark[], refused: readonly Refusal[]): Remark[] {
   const places = new Set(refused.map(({ place }) => place));
@@ -103,12 +135,16 @@ interface SigmaSettings {
   readonly mapping: Mapping | undefined;
   readonly platform: string;
   readonly enabled: boolean;
+  readonly stored: readonly StoredRule[] | undefined;
 }
 
-function readSigmaRules(files: readonly ImportFile[], { mapping, platform, enabled }: SigmaSettings): ReadRules {
+function readSigmaRules(
+  files: readonly ImportFile[],
+  { mapping, platform, enabled, stored }: SigmaSettings,
+): ReadRules {
   const outcomes = importSigma(
     files.filter(({ format }) => format === "sigma"),
-    { mapping, enabled, sources: sourceNames(platform) },
+    { mapping, enabled, sources: sourceNames(platform), stored },
   );
   const placeOf = ({ file, line }: { file: string; line: number }) => `${file}:${line}`;
   return {
@@ -119,6 +155,9 @@ function readSigmaRules(files: readonly ImportFile[], { mapping, platform, enabl
     remarks: outcomes.flatMap((outcome) =>
       outcome.remarks.map((note) => ({ name: outcome.title, place: placeOf(outcome), message: wordsOf(note) })),
     ),
+    exceptions: outcomes
+      .filter(({ exceptions = [] }) => exceptions.length > 0)
+      .map((outcome) => ({ name: outcome.title, place: placeOf(outcome), wanted: outcome.exceptions! })),
   };
 }
 
@@ -147,5 +186,6 @@ function readOwnRules(
       })),
     ),
     remarks: [],
+    exceptions: [],
   };
 }

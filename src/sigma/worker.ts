@@ -13,7 +13,8 @@ const api = {
     const read = readRules(question);
     if ("mappingFaults" in read) return read;
     rules = read.rules;
-    return { count: rules.length, refused: read.refused, remarks: read.remarks };
+    const { refused, remarks, exceptions } = read;
+    return { count: rules.length, refused, remarks, exceptions };
   },
   take(from: number, to: number): ReadRules["rules"] {
     return rules.slice(from, to);

@@ -9,7 +9,7 @@ import type { KeyStore, MissingDay } from "./store.ts";
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded.ts";
 
 export { areKeysLost } from "./embedded/layout.ts";
-export { readRuleNames } from "./embedded/cases/rules.ts";
+export { readStoredRules } from "./embedded/cases/rules.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
 /** The keys alone, for the command line: beside a running server or without one. */

@@ -260,10 +260,10 @@ export class RuleTables {
   }
 }
 
-/** The names of the rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
-export function readRuleNames(dataDir: string): string[] {
-  const rows = readRows<{ name: string }>(dataDir, "rules", "SELECT name FROM rules");
-  return rows.map(({ name }) => name);
+/** The rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
+export function readStoredRules(dataDir: string): Rule[] {
+  const rows = readRows<{ document: string }>(dataDir, "rules", "SELECT document FROM rules");
+  return rows.map(({ document }) => JSON.parse(document) as Rule);
 }
 
 /** The id of the last event that detection has looked at, without the rest of the tables. */
