@@ -22,6 +22,7 @@ import { Lanes, type Lane } from "./lanes.ts";
 import { orderedSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
+import { isTerse } from "./size.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
@@ -191,7 +192,8 @@ async function askOnce<T>(stop: AbortController, answer: (question: Question) =>
     };
     const where: Question["where"] = async (condition, within) => {
       const foreignPatterns = await patterns.refusedOf([condition], connection);
-      const parameters = new Parameters({ foreignPatterns, oddBits: follower.oddBits }, snapshot.lots);
+      const facts = { foreignPatterns, oddBits: follower.oddBits, isTerse: isTerse([condition]) };
+      const parameters = new Parameters(facts, snapshot.lots);
       const sql = await boundedWhere(condition, within, {
         platform: settings.platform,
         parameters,
