@@ -25,7 +25,7 @@ import { readEventId } from "./event-id.ts";
 import type { Journal } from "./journal/journal.ts";
 import { idOfText } from "./journal/questions.ts";
 import { newestFirst, type ListPlace } from "./journal/list-place.ts";
-import type { Span } from "./journal/reader.ts";
+import type { Span } from "./journal/day-search.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
 import type { Manifest } from "./manifest.ts";
