@@ -331,12 +331,13 @@ export interface FlowStore {
     order: FlowOrder,
     offset: number,
     limit: number,
+    asking?: Asking,
   ): Promise<{ readonly total: number; readonly flows: readonly Flow[] }>;
-  topTalkers(question: TalkersQuestion): Promise<readonly Traffic[]>;
+  topTalkers(question: TalkersQuestion, asking?: Asking): Promise<readonly Traffic[]>;
   /** By protocol name, most bytes first. */
-  protocols(filter: FlowFilter): Promise<readonly Traffic[]>;
+  protocols(filter: FlowFilter, asking?: Asking): Promise<readonly Traffic[]>;
   /** A question of more than TIMESERIES_POINTS_MAX points is a QuestionRefused on `interval`. */
-  timeseries(question: TimeseriesQuestion): Promise<Timeseries>;
+  timeseries(question: TimeseriesQuestion, asking?: Asking): Promise<Timeseries>;
   /** Removes whole UTC days of `timestamp` that lie before this time. */
   removeBefore(ms: number): Promise<{ days: number; flows: number }>;
   count(): Promise<number>;

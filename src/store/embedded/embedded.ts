@@ -122,11 +122,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     });
     new Counter({
       name: "tocsin_questions_refused_total",
-      help: "Questions about events that were refused because too many others were under way",
+      help: "Questions about events or flows that were refused because too many others were under way",
       registers: [registry],
       async collect() {
         this.reset();
-        this.inc((await status()).refused);
+        this.inc((await status()).refused + flows.refused);
       },
     });
     return {

@@ -26,6 +26,7 @@ import type { Journal } from "./journal/journal.ts";
 import { idOfText } from "./journal/questions.ts";
 import { newestFirst, type ListPlace } from "./journal/list-place.ts";
 import type { Span } from "./journal/day-search.ts";
+import type { WithoutAsking } from "./under-way.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
 import type { Manifest } from "./manifest.ts";
@@ -357,8 +358,6 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 }
-
-type WithoutAsking<Args extends unknown[]> = Args extends [unknown, ...infer Rest] ? Rest : never;
 
 /** Where in the order of arrival the event lies; null: before all of them. */
 function seqOfId(field: string, id: string | null): number {

@@ -13,10 +13,11 @@ import { forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
 import { columnsFile, type Layout } from "../layout.ts";
+import { interruptOn, UnderWay, type NumberedAsking as Asking } from "../under-way.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded.ts";
 import { isQuick } from "./cost.ts";
-import { interruptOn, MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine } from "./engine.ts";
+import { MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { Lanes, type Lane } from "./lanes.ts";
 import { orderedSql } from "./order.ts";
@@ -37,13 +38,6 @@ export interface ColumnsData extends Layout {
   readonly restMs?: number | undefined;
 }
 
-/** A question on its way to an answer. Whoever asks numbers it, and may cancel it. */
-export interface Asking {
-  readonly number: number;
-  /** The client on whose behalf it is asked; undefined for the service itself. */
-  readonly asker?: string | undefined;
-}
-
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
 const FOLLOW_MS = 100;
@@ -57,8 +51,7 @@ const journal = new DayReaders(settings);
 let engine: Engine;
 let follower: Follower;
 let idle: DuckDBConnection[] = [];
-/** Questions that run or wait for their turn, by their numbers. */
-const underWay = new Map<number, AbortController>();
+const underWay = new UnderWay();
 const lanes = new Lanes();
 let tables = 0;
 let followTimer: NodeJS.Timeout | undefined;
@@ -149,15 +142,9 @@ interface Where {
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
 function ask<T>({ number, asker }: Asking, lane: Lane, answer: (question: Question) => Promise<T>): Promise<T> {
-  return readers.during(async () => {
-    const stop = new AbortController();
-    underWay.set(number, stop);
-    try {
-      return await lanes.take({ name: asker, lane }, stop.signal, () => askNow(stop, answer));
-    } finally {
-      underWay.delete(number);
-    }
-  });
+  return readers.during(() =>
+    underWay.during(number, (stop) => lanes.take({ name: asker, lane }, stop.signal, () => askNow(stop, answer))),
+  );
 }
 
 async function askNow<T>(stop: AbortController, answer: (question: Question) => Promise<T>): Promise<T> {
@@ -456,7 +443,7 @@ const api = {
 
   /** Whoever asked has gone: the question stops, or does not begin. */
   cancel(number: number): void {
-    underWay.get(number)?.abort(new StoreUnavailable("closed", "the question was cancelled"));
+    underWay.cancel(number);
   },
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
@@ -515,7 +502,7 @@ const api = {
     clearInterval(restTimer);
     // Whoever asked may have gone; an engine that is closed under a question takes the process with it.
     isClosing = true;
-    for (const stop of underWay.values()) stop.abort(new StoreUnavailable("closed", "the store is being closed"));
+    underWay.cancelAll();
     await projections.endAll();
     await readers.haveGone();
     await ready;
