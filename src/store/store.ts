@@ -400,8 +400,8 @@ export interface ExportStore {
   remove(id: string): void;
   /** Where an export's content is written and read; belongs to the store since it outlives the process. */
   readonly folder: string;
-  /** Turns newline-separated JSON at one path into Parquet at another. */
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void>;
+  /** Turns newline-separated JSON at one path into Parquet at another. Rejects with the signal's reason when it aborts. */
+  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 export interface Searchable {

@@ -266,6 +266,10 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
+  async toParquet(from: string, to: string, columns: readonly string[], signal: AbortSignal): Promise<void> {
+    await this.#question({ signal }, "toParquet", from, to, columns);
+  }
+
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
@@ -314,7 +318,7 @@ export class EmbeddedEvents implements EventStore {
   }
 
   /** Asks the columns what can be cancelled. */
-  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "toParquet">(
     { asker, signal }: Asking,
     method: M,
     ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
@@ -346,7 +350,7 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
-  async #ask<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "beginProjection" | "projectedRows">(
+  async #ask<M extends keyof ColumnsApi>(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {

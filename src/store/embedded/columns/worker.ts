@@ -461,12 +461,15 @@ const api = {
     await projections.end(number);
   },
 
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    return readers.during(async () => {
+  /** Takes as long as it takes; it is cancelled with its export. */
+  toParquet({ number }: Asking, ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
+    const convert = async ({ signal }: AbortController) => {
       await ready;
       refuseAtTheEnd();
       const connection = await engine.instance.connect();
+      const leave = interruptOn(signal, connection);
       try {
+        signal.throwIfAborted();
         const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
         const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
         const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
@@ -474,10 +477,14 @@ const api = {
           `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
            TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
         );
+      } catch (error) {
+        throw signal.aborted ? signal.reason : error;
       } finally {
+        leave();
         connection.closeSync();
       }
-    });
+    };
+    return readers.during(() => underWay.during(number, convert));
   },
 
   async removeDay(day: number): Promise<void> {
