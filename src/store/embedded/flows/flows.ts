@@ -170,7 +170,12 @@ export class Flows implements FlowStore {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
     try {
       const answer = await this.#thread.call(method, ...args);
-      if (method !== "check" && method !== "gone") await this.#hearNews();
+      if (method !== "check" && method !== "gone") {
+        await this.#hearNews().catch((error: unknown) => {
+          // The thread may have ended since it answered: the next start looks at the files itself.
+          if (!this.#closing) throw error;
+        });
+      }
       return answer;
     } catch (error) {
       if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);
