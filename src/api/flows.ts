@@ -1,3 +1,4 @@
+import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
@@ -16,7 +17,7 @@ import {
 } from "../model/flow-question.ts";
 import { protocolName } from "../model/protocol.ts";
 import { refuseBackwards } from "../model/query.ts";
-import type { Store } from "../store/store.ts";
+import type { Asking, Store } from "../store/store.ts";
 import { bare, endpoint, integerParameter, type Endpoint } from "./endpoint.ts";
 import {
   FLOW_EXAMPLE,
@@ -28,6 +29,7 @@ import {
   TIMESERIES_EXAMPLE,
   timeseriesSchema,
 } from "./flow-answers.ts";
+import { untilHangUp } from "./hang-up.ts";
 import { marked } from "./incomplete.ts";
 import { invalid } from "./problems.ts";
 
@@ -231,10 +233,12 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
           example: { total: 1, offset: 0, limit: LIST_LIMIT_DEFAULT, flows: [FLOW_EXAMPLE] },
         },
       },
-      handle: async ({ query }) => {
+      handle: async ({ query, key, request }) => {
         const { from, to, sort, order, offset = 0, limit = LIST_LIMIT_DEFAULT, ...filters } = query;
         const filter = { ...filterOf(filters), fromMs: from, toMs: to };
-        const found = await flows.list(filter, { sort, descending: order === "desc" }, offset, limit);
+        const found = await asked(request, key, (asking) =>
+          flows.list(filter, { sort, descending: order === "desc" }, offset, limit, asking),
+        );
         const page = found.flows.map((flow) => toAnswer(flow, hostnameOf));
         return answered({ total: found.total, offset, limit, flows: page }, filter);
       },
@@ -250,10 +254,12 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       headers: { 200: ["X-Tocsin-Incomplete"] },
       query: talkersQuery,
       answers: { 200: { about: "the top rows, highest first", bare: z.array(talkerSchema), example: TALKERS_EXAMPLE } },
-      handle: async ({ query }) => {
+      handle: async ({ query, key, request }) => {
         const { by, dim, limit = TALKERS_LIMIT_DEFAULT, from, to, window_secs, ...filters } = query;
         const filter = { ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) };
-        const rows = await flows.topTalkers({ filter, dimension: dim, by, limit });
+        const rows = await asked(request, key, (asking) =>
+          flows.topTalkers({ filter, dimension: dim, by, limit }, asking),
+        );
         return answered(
           rows.map(({ key, ...sums }) => ({ key, ...sumsOf(sums) })),
           filter,
@@ -273,10 +279,10 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       answers: {
         200: { about: "protocols, most bytes first", bare: z.array(protocolSchema), example: PROTOCOLS_EXAMPLE },
       },
-      handle: async ({ query }) => {
+      handle: async ({ query, key, request }) => {
         const { from, to, window_secs, ...filters } = query;
         const filter = { ...filterOf(filters), ...rangeOf({ from, to, window_secs }, now()) };
-        const rows = await flows.protocols(filter);
+        const rows = await asked(request, key, (asking) => flows.protocols(filter, asking));
         return answered(
           rows.map(({ key, ...sums }) => ({ protocol: key, ...sumsOf(sums) })),
           filter,
@@ -302,19 +308,21 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
           example: TIMESERIES_EXAMPLE,
         },
       },
-      handle: async ({ query }) => {
+      handle: async ({ query, key, request }) => {
         const { interval, split, by, limit = SERIES_DEFAULT, from, to, window_secs, ...filters } = query;
-        const asked = now();
-        const { fromMs, ...range } = rangeOf({ from, to, window_secs }, asked);
+        const askedAt = now();
+        const { fromMs, ...range } = rangeOf({ from, to, window_secs }, askedAt);
         // Points need an end: that of the minute that is going on.
-        const toMs = range.toMs ?? Math.max(asked, fromMs) + FLOW_WINDOW_MS;
+        const toMs = range.toMs ?? Math.max(askedAt, fromMs) + FLOW_WINDOW_MS;
         const intervalMs = interval ?? defaultInterval(fromMs, toMs);
         if ((toMs - fromMs) / intervalMs > TIMESERIES_POINTS_MAX) {
           const message = `gives more than ${TIMESERIES_POINTS_MAX} points: take a longer one, or a shorter range`;
           throw invalid([{ field: "interval", message }]);
         }
         const filter = { ...filterOf(filters), fromMs, toMs };
-        const found = await flows.timeseries({ filter, intervalMs, split, by, limit });
+        const found = await asked(request, key, (asking) =>
+          flows.timeseries({ filter, intervalMs, split, by, limit }, asking),
+        );
         const answer = {
           from: fromMs,
           to: toMs,
@@ -333,6 +341,15 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       },
     }),
   ];
+}
+
+/** Asks for as long as the client is there. */
+function asked<Answer>(
+  request: FastifyRequest,
+  key: { readonly id: string },
+  ask: (asking: Asking) => Promise<Answer>,
+): Promise<Answer> {
+  return untilHangUp(request.raw.socket, (signal) => ask({ asker: key.id, signal }));
 }
 
 function defaultInterval(fromMs: number, toMs: number): number {

@@ -253,6 +253,17 @@ describe("the queue", () => {
 });
 
 describe("cancelling", () => {
+  it("ends a conversion to Parquet that has begun", async () => {
+    const [from, to] = [join(dataDir, "rows.ndjson"), join(dataDir, "rows.parquet")];
+    writeFileSync(from, `{"a":"${"x".repeat(100)}"}\n`.repeat(20_000));
+    const stop = new AbortController();
+    const converted = store.exports.toParquet(from, to, ["a"], stop.signal);
+    stop.abort(new Error("gone"));
+    await expect(converted).rejects.toThrow("gone");
+    await store.exports.toParquet(from, to, ["a"], new AbortController().signal);
+    expect((await readParquet(to)).rows).toHaveLength(20_000);
+  });
+
   it("an export that is written and not yet known as completed leaves nothing of it", async () => {
     await many(10);
     await exporter.close();

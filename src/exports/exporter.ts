@@ -297,7 +297,7 @@ class QueueOfExports implements Exporter {
     if (job.format === "parquet") {
       const parquet = join(folder, `${job.id}.parquet.part`);
       const names = columns.map(({ path }) => path);
-      await toParquet.call(this.#store.exports, part, parquet, names);
+      await toParquet.call(this.#store.exports, part, parquet, names, signal);
       await rm(part);
       part = parquet;
     }

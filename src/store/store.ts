@@ -331,12 +331,13 @@ export interface FlowStore {
     order: FlowOrder,
     offset: number,
     limit: number,
+    asking?: Asking,
   ): Promise<{ readonly total: number; readonly flows: readonly Flow[] }>;
-  topTalkers(question: TalkersQuestion): Promise<readonly Traffic[]>;
+  topTalkers(question: TalkersQuestion, asking?: Asking): Promise<readonly Traffic[]>;
   /** By protocol name, most bytes first. */
-  protocols(filter: FlowFilter): Promise<readonly Traffic[]>;
+  protocols(filter: FlowFilter, asking?: Asking): Promise<readonly Traffic[]>;
   /** A question of more than TIMESERIES_POINTS_MAX points is a QuestionRefused on `interval`. */
-  timeseries(question: TimeseriesQuestion): Promise<Timeseries>;
+  timeseries(question: TimeseriesQuestion, asking?: Asking): Promise<Timeseries>;
   /** Removes whole UTC days of `timestamp` that lie before this time. */
   removeBefore(ms: number): Promise<{ days: number; flows: number }>;
   count(): Promise<number>;
@@ -399,8 +400,8 @@ export interface ExportStore {
   remove(id: string): void;
   /** Where an export's content is written and read; belongs to the store since it outlives the process. */
   readonly folder: string;
-  /** Turns newline-separated JSON at one path into Parquet at another. */
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void>;
+  /** Turns newline-separated JSON at one path into Parquet at another. Rejects with the signal's reason when it aborts. */
+  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[], signal: AbortSignal): Promise<void>;
 }
 
 export interface Searchable {

@@ -122,11 +122,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     });
     new Counter({
       name: "tocsin_questions_refused_total",
-      help: "Questions about events that were refused because too many others were under way",
+      help: "Questions about events or flows that were refused because too many others were under way",
       registers: [registry],
       async collect() {
         this.reset();
-        this.inc((await status()).refused);
+        this.inc((await status()).refused + flows.refused);
       },
     });
     return {
@@ -138,7 +138,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       analysis: cases.analysis,
       flows,
       keys,
-      exports: exportStore(dataDir, state, columns),
+      exports: exportStore(dataDir, state, events),
       reputations: state.reputations,
       retention: {
         get notes() {
@@ -294,14 +294,14 @@ async function writeOut(columns: Thread<ColumnsApi>, news: CommitNews, log: Logg
   }
 }
 
-function exportStore(dataDir: string, state: State, columns: Thread<ColumnsApi>): ExportStore {
+function exportStore(dataDir: string, state: State, events: EmbeddedEvents): ExportStore {
   return {
     folder: exportsFolder(dataDir),
     list: () => state.exports(),
     get: (id) => state.findExport(id),
     put: (job) => state.putExport(job),
     remove: (id) => state.removeExport(id),
-    toParquet: (from, to, names) => columns.call("toParquet", from, to, names),
+    toParquet: (from, to, names, signal) => events.toParquet(from, to, names, signal),
   };
 }
 

@@ -25,7 +25,8 @@ import { readEventId } from "./event-id.ts";
 import type { Journal } from "./journal/journal.ts";
 import { idOfText } from "./journal/questions.ts";
 import { newestFirst, type ListPlace } from "./journal/list-place.ts";
-import type { Span } from "./journal/reader.ts";
+import type { Span } from "./journal/day-search.ts";
+import type { WithoutAsking } from "./under-way.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { Room } from "./room.ts";
 import type { Manifest } from "./manifest.ts";
@@ -265,6 +266,10 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
+  async toParquet(from: string, to: string, columns: readonly string[], signal: AbortSignal): Promise<void> {
+    await this.#question({ signal }, "toParquet", from, to, columns);
+  }
+
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const old = this.#journal.days().filter((day) => day + DAY_MS <= ms);
     let events = 0;
@@ -313,7 +318,7 @@ export class EmbeddedEvents implements EventStore {
   }
 
   /** Asks the columns what can be cancelled. */
-  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "toParquet">(
     { asker, signal }: Asking,
     method: M,
     ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
@@ -345,7 +350,7 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
-  async #ask<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "beginProjection" | "projectedRows">(
+  async #ask<M extends keyof ColumnsApi>(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
@@ -357,8 +362,6 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 }
-
-type WithoutAsking<Args extends unknown[]> = Args extends [unknown, ...infer Rest] ? Rest : never;
 
 /** Where in the order of arrival the event lies; null: before all of them. */
 function seqOfId(field: string, id: string | null): number {

@@ -100,6 +100,36 @@ const CONDITIONS: readonly Condition[] = [
   all(...Array.from({ length: 10 }, (_, i) => not(regex("raw.message", `c.{${i}}dd`)))),
 ];
 
+const fieldTest = (field: string, operator: FieldTest["operator"], value: FieldTest["value"]): FieldTest => ({
+  kind: "test",
+  field,
+  operator,
+  value,
+  ignoreCase: operator === "contains",
+});
+/** More values than become an expression each. */
+const MANY = Array.from({ length: 40 }, (_, i) => `${i}B${i % 10}`);
+const LISTS: readonly FieldTest[] = [
+  fieldTest("raw.message", "contains", MANY),
+  fieldTest("*", "contains", MANY),
+  fieldTest("raw.*", "ends_with", MANY),
+  fieldTest("raw.url", "starts_with", ["a/", "b/", "//"]),
+  fieldTest("raw.message", "glob", ["*9b9*", "*aa", "b b"]),
+  fieldTest("raw.message", "in", ["b b", "aaa", "bab", 7]),
+  fieldTest("raw.message", "not_in", ["b b", "aaa", "bab"]),
+  fieldTest("raw.number", "in", [3, 4, 5, "b b"]),
+  fieldTest("timestamp", "in", [new Date(now + 3).toISOString(), new Date(now + 4).toISOString()]),
+];
+const filler = any(
+  ...Array.from({ length: 25 }, (_, i) =>
+    fieldTest(
+      "raw.url",
+      "contains",
+      Array.from({ length: 50 }, (_, j) => `nowhere${i}.${j}`),
+    ),
+  ),
+);
+
 async function found(condition: Condition): Promise<string[]> {
   const { items, total } = await store.events.search({ condition, sort: [], limit: 1000, aggs: [] });
   expect(total).toBe(items.length);
@@ -123,6 +153,23 @@ test("rows that are evaluated apart match as they would with the others: in sear
     expect(passed).toBe(events.filter(compileCondition(all(question.condition, condition))).length);
   }
 }, 120_000);
+
+test("lists of values in a question that has very many match as they would in a small one", async () => {
+  for (const list of LISTS) {
+    for (const condition of [any(list, filler), all(not(list), not(filler))]) {
+      const wanted = events.filter(compileCondition(condition)).map(({ id }) => id);
+      expect([list, await found(condition)]).toEqual([list, wanted.sort()]);
+    }
+  }
+}, 120_000);
+
+test("a question that would take the engine long to plan is refused", async () => {
+  const keywords = any(...Array.from({ length: 400 }, (_, i) => fieldTest("*", "contains", `nowhere${i}`)));
+  await expect(found(keywords)).rejects.toBeInstanceOf(QuestionRefused);
+  const numbers = Array.from({ length: 1000 }, (_, i) => i);
+  const manyNumbers = any(...Array.from({ length: 70 }, () => fieldTest("raw.number", "in", numbers)));
+  await expect(found(manyNumbers)).rejects.toBeInstanceOf(QuestionRefused);
+});
 
 test("aggregations and sorts see the same matches", async () => {
   const { total, aggregations } = await store.events.search({

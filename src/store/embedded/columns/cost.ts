@@ -1,9 +1,10 @@
 import type { Condition, FieldTest } from "../../../model/condition.ts";
 import { ANY_FIELD } from "../../../model/field.ts";
 import { patternWeight } from "../../../model/pattern.ts";
+import { isTerse } from "./size.ts";
 import type { Facts } from "./sql.ts";
 import { CODED, HOT_FIELDS, hotField, LARGE } from "./table.ts";
-import { ALTERNATIVES_MAX, globNeedsPattern, listOf } from "./value.ts";
+import { asksBack, globNeedsPattern, listOf } from "./value.ts";
 
 // Estimates what a condition costs at worst. DuckDB evaluates a filter over a vector of rows at a time and looks at its
 // interrupt flag only between vectors, so a question is as interruptible as its most expensive vector is cheap. The
@@ -24,6 +25,8 @@ const FOLD_NS = 10;
 const REST_NS = 6;
 const SCRIPT_NS = 60;
 const GLOB_NS = 20;
+/** Values of a list that are looked up together, or searched for in one pass, add a nanosecond. */
+const VALUES_LOOKED_UP = 100;
 /** For each byte of text and each unit of a pattern's weight: RE2 simulates every state once its DFA cache is full. */
 const PATTERN_NS = 50;
 const SCRIPTED_PATTERN_NS = 10;
@@ -90,7 +93,7 @@ export function splitByCost(condition: Condition, facts: Facts): Split {
 
 /** Whether a question about these events is answered from a few narrow columns, however many events there are. */
 export function isQuick(condition: Condition): boolean {
-  const cost = costOf(condition, { foreignPatterns: new Set(), oddBits: 0 });
+  const cost = costOf(condition, { foreignPatterns: new Set(), oddBits: 0, isTerse: isTerse([condition]) });
   return !cost.columns.has("rest") && !cost.isScripted && vectorNs(cost) <= VECTOR_NS_MAX * CHEAP_SHARE;
 }
 
@@ -166,6 +169,7 @@ function columnsOfField(field: string, { oddBits }: Facts): ReadonlySet<string> 
 function costOfValue(test: FieldTest, facts: Facts): Pick<Cost, "nsPerByte" | "isScripted"> {
   const values = listOf(test);
   const fold = test.ignoreCase ? FOLD_NS : 0;
+  const isAskedBack = asksBack(values.length, facts);
   const native = (nsPerByte: number) => ({ nsPerByte, isScripted: false });
   const scripted = (nsPerByte: number) => ({ nsPerByte: SCRIPT_NS + nsPerByte, isScripted: true });
   switch (test.operator) {
@@ -173,17 +177,17 @@ function costOfValue(test: FieldTest, facts: Facts): Pick<Cost, "nsPerByte" | "i
     case "starts_with":
     case "prefix":
     case "ends_with":
-      return values.length > ALTERNATIVES_MAX
-        ? scripted(values.length * SCAN_NS)
+      return isAskedBack
+        ? scripted(Math.ceil(values.length / VALUES_LOOKED_UP))
         : native(values.length * (SCAN_NS + fold));
     case "glob": {
-      if (values.length > ALTERNATIVES_MAX) return scripted(values.length * GLOB_NS);
+      if (isAskedBack) return scripted(values.length * GLOB_NS);
       return native(values.reduce<number>((ns, glob) => ns + fold + globNs(String(glob)), 0));
     }
     case "regex": {
       const weight = values.reduce<number>((all, pattern) => all + patternWeight(String(pattern)), 0);
       const isForeign = values.some((pattern) => facts.foreignPatterns.has(String(pattern)));
-      return isForeign || values.length > ALTERNATIVES_MAX
+      return isForeign || isAskedBack
         ? scripted(weight * SCRIPTED_PATTERN_NS)
         : native(Math.max(1, weight) * PATTERN_NS);
     }
@@ -195,8 +199,8 @@ function costOfValue(test: FieldTest, facts: Facts): Pick<Cost, "nsPerByte" | "i
     case "equals_field":
       return scripted(SCRIPT_NS);
     default:
-      // Values in a list are looked up, not searched for one by one.
-      return native(SCAN_NS + fold + Math.ceil(values.length / 100));
+      if (facts.isTerse && values.length > 1) return scripted(SCAN_NS);
+      return native(SCAN_NS + fold + Math.ceil(values.length / VALUES_LOOKED_UP));
   }
 }
 

@@ -119,27 +119,6 @@ export async function rowsOf(connection: DuckDBConnection, sql: string, values?:
   return (await connection.runAndReadAll(sql, values)).getRows() as SqlValue[][];
 }
 
-/** Again and again until it is left: an interrupt that comes between two statements stops neither of them. */
-const INTERRUPT_MS = 100;
-
-/** Stops what the connection does when the signal says so. Returns what ends that. */
-export function interruptOn(signal: AbortSignal, ...connections: readonly DuckDBConnection[]): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  const interrupt = () => {
-    for (const connection of connections) connection.interrupt();
-  };
-  const stop = () => {
-    interrupt();
-    timer = setInterval(interrupt, INTERRUPT_MS);
-  };
-  if (signal.aborted) stop();
-  else signal.addEventListener("abort", stop, { once: true });
-  return () => {
-    clearInterval(timer);
-    signal.removeEventListener("abort", stop);
-  };
-}
-
 /**
  * What a question failed for, in words for whoever asked it: of memory there is not more on another day, unless other
  * questions had taken it. Anything but a want of memory or time stays what it is.

@@ -24,6 +24,7 @@ import { parseHours, withinHours } from "../../../model/hours.ts";
 import type { Purse } from "../../../model/nfa.ts";
 import { foldCase } from "../../../lib/text.ts";
 import { decodeValue, encodeValue } from "./large-integer.ts";
+import { containsAny } from "./literals.ts";
 import { REST_CHARACTERS_MAX } from "./rows.ts";
 import { listOf } from "./value.ts";
 
@@ -42,7 +43,10 @@ export const FUNCTION_TOO_SLOW = "a function of the columns takes too long";
 export type TestOfValue = Pick<FieldTest, "operator" | "value" | "ignoreCase">;
 
 const QUESTIONS_REMEMBERED_MAX = 1000;
-const ANSWERS_REMEMBERED_MAX = 20_000;
+/** Of all questions together. What one is compiled to takes up to 256 bytes for each of its characters. */
+const QUESTION_CHARACTERS_REMEMBERED_MAX = 500_000;
+/** Of all questions together. */
+const ANSWERS_REMEMBERED_MAX = 200_000;
 const REMEMBERED_CHARACTERS_MAX = 100;
 
 /** Null arguments have been answered. */
@@ -78,17 +82,7 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
   /** A test on one text. */
   registerTest<[string]>(connection, "text_holds", [VARCHAR], (question) => {
     const holds = testOfValue(parseExact(question) as TestOfValue);
-    const answers = new Map<string, boolean>();
-    return (text) => {
-      if (text.length > REMEMBERED_CHARACTERS_MAX) return holds(text);
-      let answer = answers.get(text);
-      if (answer === undefined) {
-        answer = holds(text);
-        if (answers.size >= ANSWERS_REMEMBERED_MAX) answers.clear();
-        answers.set(text, answer);
-      }
-      return answer;
-    };
+    return remembering(holds);
   });
   /** A test on every value that stands in `rest`. */
   registerTest<[string]>(connection, "rest_holds", [VARCHAR], (question) => {
@@ -113,6 +107,28 @@ export function registerFunctions(connection: DuckDBConnection, readEvent: ReadE
     if ("fault" in hours) throw new Error(hours.fault);
     return (ms) => withinHours(hours, Number(ms));
   });
+}
+
+const remembered = new Set<Map<string, boolean>>();
+let answersRemembered = 0;
+
+function remembering(holds: (text: string) => boolean): (text: string) => boolean {
+  const answers = new Map<string, boolean>();
+  return (text) => {
+    if (text.length > REMEMBERED_CHARACTERS_MAX) return holds(text);
+    let answer = answers.get(text);
+    if (answer === undefined) {
+      answer = holds(text);
+      if (++answersRemembered > ANSWERS_REMEMBERED_MAX) {
+        for (const each of remembered) each.clear();
+        remembered.clear();
+        answersRemembered = 1;
+      }
+      answers.set(text, answer);
+      remembered.add(answers);
+    }
+    return answer;
+  };
 }
 
 /** States of the automatons that the call under way uses. */
@@ -142,7 +158,7 @@ function testOfEvent(test: FieldTest): (event: Event) => boolean {
       });
     };
   }
-  if (test.operator !== "regex" && test.operator !== "glob") return compileCondition(test);
+  if (!["regex", "glob", "contains"].includes(test.operator)) return compileCondition(test);
   const read = fieldReader(test.field);
   const holds = testOfValue(test);
   return (event) => read(event).some((value) => typeof value === "string" && holds(value));
@@ -151,6 +167,7 @@ function testOfEvent(test: FieldTest): (event: Event) => boolean {
 /** What a test says of one value: here that of a field that every event has once. */
 function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
   if (test.operator === "regex") return regexOfValue(test);
+  if (test.operator === "contains") return containsOfValue(test);
   const compile = (value: TestOfValue["value"]) => {
     const holds = compileCondition({ ...test, kind: "test", field: "type", value });
     return (tested: JsonValue) => holds({ type: tested } as unknown as Event);
@@ -162,6 +179,16 @@ function testOfValue(test: TestOfValue): (value: JsonValue) => boolean {
       giveUpIfLate();
       return holds(value);
     });
+}
+
+/** In one pass over the text, however many values there are. */
+function containsOfValue(test: TestOfValue): (value: JsonValue) => boolean {
+  const fold = test.ignoreCase ? foldCase : (text: string) => text;
+  const contains = containsAny(
+    listOf(test).map((value) => fold(String(value))),
+    giveUpIfLate,
+  );
+  return (value) => typeof value === "string" && contains(fold(value));
 }
 
 /** By an engine that can be stopped in the middle of a text. */
@@ -217,7 +244,11 @@ function register<Args extends DuckDBValue[], Result extends boolean | string | 
   { name, types, returns, ofNull }: Signature<Result>,
   compile: (question: string) => Answer<Args, Result>,
 ): void {
-  const questions = new LRUCache<string, Answer<Args, Result>>({ max: QUESTIONS_REMEMBERED_MAX });
+  const questions = new LRUCache<string, Answer<Args, Result>>({
+    max: QUESTIONS_REMEMBERED_MAX,
+    maxSize: QUESTION_CHARACTERS_REMEMBERED_MAX,
+    sizeCalculation: (_, question) => Math.max(1, question.length),
+  });
   connection.registerScalarFunction(
     DuckDBScalarFunction.create({
       name,

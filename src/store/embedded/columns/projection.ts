@@ -3,10 +3,12 @@ import type { TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
 import type { RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded.ts";
-import { interruptOn, rowsOf, tookTooLong, whyFailed } from "./engine.ts";
+import { interruptOn } from "../under-way.ts";
+import { rowsOf, tookTooLong, whyFailed } from "./engine.ts";
 import type { Patterns } from "./patterns.ts";
 import { doublesOf, eachText, integersOf } from "./chunk-reader.ts";
 import { fieldColumn, type FieldColumn, type NumberedColumn } from "./projection-field.ts";
+import { isTerse } from "./size.ts";
 import { Parameters, TRUE } from "./sql.ts";
 
 // A few fields of many events, in the order of their times, handed over in parts. Rows are numbers alone: each different
@@ -233,8 +235,9 @@ async function planOf(
   const { rows, lots, platform, oddBits, patterns } = scope;
   const [connection] = scope.connections;
   const { condition, tests = [] } = question;
-  const foreignPatterns = await patterns.refusedOf([condition, ...tests], connection);
-  const parameters = new Parameters({ foreignPatterns, oddBits }, lots);
+  const conditions = [condition, ...tests];
+  const foreignPatterns = await patterns.refusedOf(conditions, connection);
+  const parameters = new Parameters({ foreignPatterns, oddBits, isTerse: isTerse(conditions) }, lots);
   const fields = question.fields.map((field) => fieldColumn(field, platform, parameters));
   const run: RunSql = (text, values) => {
     signal.throwIfAborted();

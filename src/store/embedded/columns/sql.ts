@@ -6,6 +6,8 @@ export interface Facts {
   readonly foreignPatterns: ReadonlySet<string>;
   /** Bits of the well-known fields that some row holds in an unexpected form. */
   readonly oddBits: number;
+  /** The question has so many values that each list of them is to be one expression: see size.ts. */
+  readonly isTerse: boolean;
 }
 
 /**
@@ -15,7 +17,7 @@ export interface Facts {
  */
 export const LOTS = "$1";
 
-const ANYTHING: Facts = { foreignPatterns: new Set(), oddBits: -1 };
+const ANYTHING: Facts = { foreignPatterns: new Set(), oddBits: -1, isTerse: false };
 
 /** Values are never written into SQL: they are bound, those that the SQL still names when it is done. */
 export class Parameters {

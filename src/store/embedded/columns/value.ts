@@ -5,7 +5,7 @@ import { globPieces } from "../../../model/glob.ts";
 import { parseCidr } from "../../../lib/ip.ts";
 import { FINAL_SIGMA, foldCase, SIGMA } from "../../../lib/text.ts";
 import type { TestOfValue } from "./functions.ts";
-import { and, FALSE, literal, not, onlyThen, or, Parameters } from "./sql.ts";
+import { and, FALSE, literal, not, onlyThen, or, Parameters, type Facts } from "./sql.ts";
 
 // What a test says of one value, in the engine's words: null where the value is null.
 
@@ -20,7 +20,12 @@ export interface ValueTest extends TestOfValue {
 }
 
 /** More alternatives than this are too much SQL for the engine: it asks back for each text. */
-export const ALTERNATIVES_MAX = 50;
+const ALTERNATIVES_MAX = 50;
+
+/** Whether the engine asks back for a test with so many alternatives. */
+export function asksBack(alternatives: number, { isTerse }: Pick<Facts, "isTerse">): boolean {
+  return alternatives > (isTerse ? 1 : ALTERNATIVES_MAX);
+}
 
 export const COMPARISONS = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 
@@ -54,6 +59,7 @@ export function textSql(test: ValueTest, text: string, parameters: Parameters): 
     case "in": {
       const texts = listOf(test).filter((value) => typeof value === "string");
       if (texts.length === 0) return FALSE;
+      if (texts.length > 1 && parameters.facts.isTerse) return askBack({ ...test, value: texts }, text, parameters);
       return texts.length === 1
         ? `${subject} = ${parameters.bind(folded(texts[0]!))}`
         : `${subject} IN (${texts.map((value) => parameters.bind(folded(value))).join(", ")})`;
@@ -91,10 +97,10 @@ function forgotten(operator: never): never {
 
 function alternatives(test: ValueTest, text: string, parameters: Parameters, sqlOf: (value: Scalar) => string): string {
   const values = listOf(test);
-  return values.length > ALTERNATIVES_MAX ? askBack(test, text, parameters) : or(values.map(sqlOf));
+  return asksBack(values.length, parameters.facts) ? askBack(test, text, parameters) : or(values.map(sqlOf));
 }
 
-function askBack(test: TestOfValue, text: string, parameters: Parameters): string {
+export function askBack(test: TestOfValue, text: string, parameters: Parameters): string {
   return `text_holds(${text}, ${parameters.bind(questionOf(test))})`;
 }
 

@@ -9,10 +9,12 @@ import { foldCase, SIGMA } from "../../../lib/text.ts";
 import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { QuestionRefused } from "../../store.ts";
 import { readEventId } from "../event-id.ts";
-import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE } from "./sql.ts";
+import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE, type Facts } from "./sql.ts";
 import { hasLargeIntegers, largeIntegerSql, sortableText } from "./large-integer.ts";
 import { CODED, HOT_FIELDS, hotField, LARGE, restKey, UNNAMED_PATH, type HotField, type RestType } from "./table.ts";
 import {
+  askBack,
+  asksBack,
   booleanSql,
   COMPARISONS,
   foldedSql,
@@ -29,6 +31,10 @@ import {
 
 /** Looking for more texts than this costs as much as it saves. */
 const TEXTS_LOOKED_FOR_MAX = 10;
+
+function textsLookedForMax({ isTerse }: Facts): number {
+  return isTerse ? 1 : TEXTS_LOOKED_FOR_MAX;
+}
 
 /** A test on the values of a field. */
 type FieldValueTest = ValueTest & { readonly field: string };
@@ -198,7 +204,7 @@ function restSql(test: FieldValueTest, parameters: Parameters): string {
   const extract = (type: "s" | "n") => `json_extract_string(rest, ${parameters.bind(pointer(type, field))})`;
   const parts: string[] = [];
 
-  const starts = jsonStarts(test);
+  const starts = jsonStarts(test, parameters);
   if (starts) parts.push(...starts.map((start) => has(`${restKey("s", field)}${start}`)));
   else if (textSql(test, "rest", new Parameters()) !== FALSE) {
     // Parsing costs much more than a look at the text.
@@ -225,10 +231,10 @@ export function largeTextSql(field: string, parameters: Parameters): string {
 }
 
 /** JSON text is the same for the same string, so some tests need no parsing at all: what the value's JSON begins with. */
-function jsonStarts(test: ValueTest): readonly string[] | undefined {
+function jsonStarts(test: ValueTest, { facts }: Parameters): readonly string[] | undefined {
   const { operator, ignoreCase } = test;
   const texts = listOf(test).filter((value) => typeof value === "string");
-  if (ignoreCase || texts.length === 0 || texts.length > TEXTS_LOOKED_FOR_MAX) return undefined;
+  if (ignoreCase || texts.length === 0 || texts.length > textsLookedForMax(facts)) return undefined;
   if (operator === "equals" || operator === "in") return texts.map((text) => JSON.stringify(text));
   if (operator === "starts_with" || operator === "prefix")
     return texts.map((text) => JSON.stringify(text).slice(0, -1));
@@ -289,7 +295,8 @@ function anywhereInRawSql(test: FieldValueTest, parameters: Parameters): string 
 /** The same where only texts can pass: numbers among the values asked for are no reason to look. */
 function textMayHoldSql(test: ValueTest, parameters: Parameters): string {
   const texts = listOf(test).filter((value) => typeof value === "string");
-  return texts.length > TEXTS_LOOKED_FOR_MAX ? TRUE : jsonHasSql({ ...test, value: texts }, parameters);
+  if (texts.length > textsLookedForMax(parameters.facts)) return TRUE;
+  return jsonHasSql({ ...test, value: texts }, parameters);
 }
 
 /** What JSON text must have in it where one of its values passes the test: most rows need no second look. */
@@ -297,11 +304,13 @@ function jsonHasSql(test: ValueTest, parameters: Parameters): string {
   const { ignoreCase } = test;
   const pieces = listOf(test).map((value) => requiredText(test, value));
   if (pieces.includes("")) return TRUE;
+  const escaped = pieces.map((piece) => JSON.stringify(piece).slice(1, -1));
+  if (asksBack(escaped.length, parameters.facts)) {
+    return askBack({ operator: "contains", value: escaped, ignoreCase }, "rest", parameters);
+  }
   const fold = (text: string) => (ignoreCase ? foldCase(text) : text);
   const subject = ignoreCase ? foldedSql("rest", pieces) : "rest";
-  return or(
-    pieces.map((piece) => `contains(${subject}, ${parameters.bind(fold(JSON.stringify(piece).slice(1, -1)))})`),
-  );
+  return or(escaped.map((piece) => `contains(${subject}, ${parameters.bind(fold(piece))})`));
 }
 
 /** A text that any value has in it that passes; empty where there is none. */

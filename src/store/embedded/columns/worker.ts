@@ -13,15 +13,17 @@ import { forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
 import { columnsFile, type Layout } from "../layout.ts";
+import { interruptOn, UnderWay, type NumberedAsking as Asking } from "../under-way.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded.ts";
 import { isQuick } from "./cost.ts";
-import { interruptOn, MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine } from "./engine.ts";
+import { MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { Lanes, type Lane } from "./lanes.ts";
 import { orderedSql } from "./order.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
+import { isTerse } from "./size.ts";
 import { and, Parameters } from "./sql.ts";
 import { hotField } from "./table.ts";
 import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
@@ -34,13 +36,6 @@ export interface ColumnsData extends Layout {
   readonly tailRowsMax?: number | undefined;
   /** How long nobody must have asked anything until what was read for it is forgotten; tests do not wait. */
   readonly restMs?: number | undefined;
-}
-
-/** A question on its way to an answer. Whoever asks numbers it, and may cancel it. */
-export interface Asking {
-  readonly number: number;
-  /** The client on whose behalf it is asked; undefined for the service itself. */
-  readonly asker?: string | undefined;
 }
 
 /** A question that runs longer is stopped. */
@@ -56,8 +51,7 @@ const journal = new DayReaders(settings);
 let engine: Engine;
 let follower: Follower;
 let idle: DuckDBConnection[] = [];
-/** Questions that run or wait for their turn, by their numbers. */
-const underWay = new Map<number, AbortController>();
+const underWay = new UnderWay();
 const lanes = new Lanes();
 let tables = 0;
 let followTimer: NodeJS.Timeout | undefined;
@@ -148,15 +142,9 @@ interface Where {
 
 /** Runs a question on a snapshot that has everything the journal had when it was put. */
 function ask<T>({ number, asker }: Asking, lane: Lane, answer: (question: Question) => Promise<T>): Promise<T> {
-  return readers.during(async () => {
-    const stop = new AbortController();
-    underWay.set(number, stop);
-    try {
-      return await lanes.take({ name: asker, lane }, stop.signal, () => askNow(stop, answer));
-    } finally {
-      underWay.delete(number);
-    }
-  });
+  return readers.during(() =>
+    underWay.during(number, (stop) => lanes.take({ name: asker, lane }, stop.signal, () => askNow(stop, answer))),
+  );
 }
 
 async function askNow<T>(stop: AbortController, answer: (question: Question) => Promise<T>): Promise<T> {
@@ -191,7 +179,8 @@ async function askOnce<T>(stop: AbortController, answer: (question: Question) =>
     };
     const where: Question["where"] = async (condition, within) => {
       const foreignPatterns = await patterns.refusedOf([condition], connection);
-      const parameters = new Parameters({ foreignPatterns, oddBits: follower.oddBits }, snapshot.lots);
+      const facts = { foreignPatterns, oddBits: follower.oddBits, isTerse: isTerse([condition]) };
+      const parameters = new Parameters(facts, snapshot.lots);
       const sql = await boundedWhere(condition, within, {
         platform: settings.platform,
         parameters,
@@ -454,7 +443,7 @@ const api = {
 
   /** Whoever asked has gone: the question stops, or does not begin. */
   cancel(number: number): void {
-    underWay.get(number)?.abort(new StoreUnavailable("closed", "the question was cancelled"));
+    underWay.cancel(number);
   },
 
   /** Begins to hand over rows; whoever asked numbers it, and ends it in every case. */
@@ -472,12 +461,15 @@ const api = {
     await projections.end(number);
   },
 
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    return readers.during(async () => {
+  /** Takes as long as it takes; it is cancelled with its export. */
+  toParquet({ number }: Asking, ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
+    const convert = async ({ signal }: AbortController) => {
       await ready;
       refuseAtTheEnd();
       const connection = await engine.instance.connect();
+      const leave = interruptOn(signal, connection);
       try {
+        signal.throwIfAborted();
         const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
         const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
         const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
@@ -485,10 +477,14 @@ const api = {
           `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
            TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
         );
+      } catch (error) {
+        throw signal.aborted ? signal.reason : error;
       } finally {
+        leave();
         connection.closeSync();
       }
-    });
+    };
+    return readers.during(() => underWay.during(number, convert));
   },
 
   async removeDay(day: number): Promise<void> {
@@ -513,7 +509,7 @@ const api = {
     clearInterval(restTimer);
     // Whoever asked may have gone; an engine that is closed under a question takes the process with it.
     isClosing = true;
-    for (const stop of underWay.values()) stop.abort(new StoreUnavailable("closed", "the store is being closed"));
+    underWay.cancelAll();
     await projections.endAll();
     await readers.haveGone();
     await ready;

@@ -69,7 +69,7 @@ const rowAt = (windowStartMs: number, srcPort = 1): FlowRow => ({
 const rowsAt = (start: number, count: number) =>
   flowRowsOf(Array.from({ length: count }, (_, nth) => rowAt(start, nth & 0xffff)));
 
-test("a question that is put as the store is closed is answered, also while what was read is being forgotten", async () => {
+test("a question that is put as the store is closed is answered or refused, also while what was read is being forgotten", async () => {
   const dataDir = newFolder();
   const talkers = { filter: { fromMs: DAY, toMs: DAY + DAY_MS }, dimension: "src", by: "bytes", limit: 5 } as const;
   for (let round = 0; round < 8; round++) {
@@ -78,10 +78,42 @@ test("a question that is put as the store is closed is answered, also while what
     if (round === 0) await flows.append(rowsAt(DAY, 50_000), "batch");
     await flows.topTalkers(talkers);
     await sleep(4 + round);
-    const asked = flows.topTalkers(talkers);
-    await flows.close();
-    expect(await asked).toHaveLength(1);
+    const [asked] = await Promise.allSettled([flows.topTalkers(talkers), flows.close()]);
+    if (asked.status === "fulfilled") expect(asked.value).toHaveLength(1);
+    else expect(asked.reason).toMatchObject({ name: "StoreUnavailable", reason: "closed" });
   }
+});
+
+test("questions whose client has gone are cancelled, whether they run or wait, and the next one is answered", async () => {
+  const flows = await open(newFolder());
+  await flows.append(rowsAt(DAY, 50_000), "batch");
+  const filter = { fromMs: DAY, toMs: DAY + DAY_MS };
+  const stop = new AbortController();
+  const asking = { asker: "key", signal: stop.signal };
+  const order = { sort: "timestamp", descending: true } as const;
+  const asked = [
+    flows.list(filter, order, 0, 10, asking),
+    flows.topTalkers({ filter, dimension: "pair", by: "bytes", limit: 5 }, asking),
+    flows.protocols(filter, asking),
+    flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 }, asking),
+  ];
+  stop.abort(new Error("gone"));
+  for (const outcome of await Promise.allSettled<unknown>(asked)) {
+    expect(outcome).toMatchObject({ status: "rejected", reason: { message: "gone" } });
+  }
+  expect((await flows.list(filter, order, 0, 10, { asker: "key" })).total).toBe(50_000);
+});
+
+test("one client has so many questions under way at most; refusals are counted, and others are answered", async () => {
+  const flows = await open(newFolder());
+  await flows.append(rowsAt(DAY, 50_000), "batch");
+  const talkers = { filter: {}, dimension: "pair", by: "bytes", limit: 5 } as const;
+  const asked = Promise.allSettled(Array.from({ length: 60 }, () => flows.topTalkers(talkers, { asker: "key" })));
+  expect(await flows.topTalkers(talkers, { asker: "other" })).toHaveLength(1);
+  const refused = (await asked).filter((outcome) => outcome.status === "rejected");
+  for (const { reason } of refused) expect(reason).toMatchObject({ name: "StoreUnavailable", reason: "queue_full" });
+  expect(refused.length).toBeGreaterThan(0);
+  expect(flows.refused).toBe(refused.length);
 });
 
 test("the day's unit is made at the start, the others with their first row, and each has its day's name", async () => {

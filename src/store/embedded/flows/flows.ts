@@ -9,10 +9,11 @@ import {
   type TalkersQuestion,
   type TimeseriesQuestion,
 } from "../../../model/flow-question.ts";
-import { QuestionRefused, StoreUnavailable, type FlowStore } from "../../store.ts";
+import { QuestionRefused, StoreUnavailable, type Asking, type FlowStore } from "../../store.ts";
 import { asStoreError, isStorageFailure, noRoom } from "../failure.ts";
 import { flowUnitFile, isMissing, type Layout } from "../layout.ts";
 import type { Manifest } from "../manifest.ts";
+import type { WithoutAsking } from "../under-way.ts";
 import type { FlowsApi, FlowsData } from "./worker.ts";
 
 // Flows as the rest of the service sees them; the work is done in a thread.
@@ -31,6 +32,9 @@ export class Flows implements FlowStore {
   readonly #thread: Thread<FlowsApi>;
   readonly #log: Logger;
   #batches = 0;
+  #questions = 0;
+  /** Questions that were refused because of too many others. */
+  refused = 0;
   #closing = false;
   #manifest: Manifest | undefined;
   readonly #layout: Layout;
@@ -87,24 +91,24 @@ export class Flows implements FlowStore {
     }
   }
 
-  list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number) {
-    return this.#ask("list", filter, order, offset, limit);
+  list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number, asking: Asking = {}) {
+    return this.#question(asking, "list", filter, order, offset, limit);
   }
 
-  topTalkers(question: TalkersQuestion) {
-    return this.#ask("topTalkers", question);
+  topTalkers(question: TalkersQuestion, asking: Asking = {}) {
+    return this.#question(asking, "topTalkers", question);
   }
 
-  protocols(filter: FlowFilter) {
-    return this.#ask("protocols", filter);
+  protocols(filter: FlowFilter, asking: Asking = {}) {
+    return this.#question(asking, "protocols", filter);
   }
 
-  async timeseries(question: TimeseriesQuestion) {
+  async timeseries(question: TimeseriesQuestion, asking: Asking = {}) {
     const { filter, intervalMs } = question;
     if ((filter.toMs - filter.fromMs) / intervalMs > TIMESERIES_POINTS_MAX)
       throw new QuestionRefused("interval", `gives more than ${TIMESERIES_POINTS_MAX} points: take a longer one`);
     if (timeseriesPoints(filter.fromMs, filter.toMs, intervalMs).length === 0) return { timestamps: [], series: [] };
-    return this.#ask("timeseries", question);
+    return this.#question(asking, "timeseries", question);
   }
 
   async removeBefore(ms: number) {
@@ -113,7 +117,7 @@ export class Flows implements FlowStore {
   }
 
   count() {
-    return this.#ask("count");
+    return this.#question({}, "count");
   }
 
   /** Files of days that were removed or replaced since they were found or made. */
@@ -126,7 +130,7 @@ export class Flows implements FlowStore {
     return this.#ask("check");
   }
 
-  /** Calls that are under way are answered before. */
+  /** Writes are finished before; questions are cancelled. */
   async close(): Promise<void> {
     this.#closing = true;
     if (!this.#isOpen) return this.#thread.leave();
@@ -139,6 +143,26 @@ export class Flows implements FlowStore {
     await this.#thread.end();
   }
 
+  async #question<M extends "list" | "topTalkers" | "protocols" | "timeseries" | "count">(
+    { asker, signal }: Asking,
+    method: M,
+    ...args: WithoutAsking<Parameters<FlowsApi[M]>>
+  ): Promise<Awaited<ReturnType<FlowsApi[M]>>> {
+    signal?.throwIfAborted();
+    const number = this.#questions++;
+    const cancel = () => void this.#thread.call("cancel", number).catch(() => undefined);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      return await this.#ask(method, ...([{ number, asker }, ...args] as unknown as Parameters<FlowsApi[M]>));
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
   async #ask<M extends keyof FlowsApi>(
     method: M,
     ...args: Parameters<FlowsApi[M]>
@@ -146,7 +170,12 @@ export class Flows implements FlowStore {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
     try {
       const answer = await this.#thread.call(method, ...args);
-      if (method !== "check" && method !== "gone") await this.#hearNews();
+      if (method !== "check" && method !== "gone") {
+        await this.#hearNews().catch((error: unknown) => {
+          // The thread may have ended since it answered: the next start looks at the files itself.
+          if (!this.#closing) throw error;
+        });
+      }
       return answer;
     } catch (error) {
       if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);

@@ -23,10 +23,12 @@ import type {
   TimeseriesQuestion,
   Traffic,
 } from "../../../model/flow-question.ts";
-import { QuestionRefused, StoreUnavailable } from "../../store.ts";
+import { QuestionRefused } from "../../store.ts";
+import { Lanes } from "../columns/lanes.ts";
 import { forgetCopies, Readers } from "../copies.ts";
 import type { GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
+import { interruptOn, UnderWay, type NumberedAsking } from "../under-way.ts";
 import { refuseNewerDuckFiles } from "./newer.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf, pageSql, rowsSql, toFlow } from "./question.ts";
 import { MIXED, moveStagedSql, stageRows } from "./table.ts";
@@ -48,8 +50,6 @@ const MEMORY_LIMIT = `${Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 
 const THREADS_MAX = 4;
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
-const QUESTIONS_AT_ONCE_MAX = 4;
-const QUESTIONS_WAITING_MAX = 200;
 /** Each open unit takes a handle of the system. */
 const UNITS_IN_QUESTION_MAX = 800;
 const PROTOCOLS = 256;
@@ -82,7 +82,8 @@ const files: UnitFiles = new Map();
 /** One change after the other. */
 const changes = new Turns();
 const running = new Set<Promise<unknown>>();
-const waiting: (() => void)[] = [];
+const underWay = new UnderWay();
+const lanes = new Lanes();
 const readers = new Readers();
 let restTimer: NodeJS.Timeout | undefined;
 /** Questions wait for it. */
@@ -208,56 +209,59 @@ function restIfUnused(): void {
 }
 
 /** Runs a question on what is stored when it is put. */
-function ask<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
-  return readers.during(async () => {
-    await rest;
-    return askInTurn(filter, answer);
-  });
-}
-
-async function askInTurn<T>(filter: FlowFilter, answer: (question: Question) => Promise<T>): Promise<T> {
-  if (waiting.length >= QUESTIONS_WAITING_MAX)
-    throw new StoreUnavailable("queue_full", "too many questions are waiting");
-  while (running.size >= QUESTIONS_AT_ONCE_MAX) await new Promise<void>((resolve) => waiting.push(resolve));
-  const asked = withEngine((current) => askNow(current, filter, answer));
-  running.add(asked);
-  try {
-    return await asked;
-  } finally {
-    running.delete(asked);
-    waiting.shift()?.();
-  }
+function ask<T>(
+  { number, asker }: NumberedAsking,
+  filter: FlowFilter,
+  answer: (question: Question) => Promise<T>,
+): Promise<T> {
+  return readers.during(() =>
+    underWay.during(number, async (stop) => {
+      await rest;
+      return lanes.take({ name: asker, lane: "heavy" }, stop.signal, () => {
+        const asked = withEngine((current) => askNow(current, stop, filter, answer));
+        running.add(asked);
+        return asked.finally(() => running.delete(asked));
+      });
+    }),
+  );
 }
 
 async function askNow<T>(
   { instance, units, idle }: Engine,
+  stop: AbortController,
   filter: FlowFilter,
   answer: (question: Question) => Promise<T>,
 ): Promise<T> {
+  const { signal } = stop;
   const concerned = await units.within(filter.fromMs, filter.toMs);
   if (concerned.length > UNITS_IN_QUESTION_MAX)
     throw new QuestionRefused("from", `reaches over more than ${UNITS_IN_QUESTION_MAX} days of flows: narrow it`);
   const connection = idle.pop() ?? (await instance.connect());
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    connection.interrupt();
-  }, QUESTION_MS_MAX);
-  const run: Run = async (sql) => (await connection.runAndReadAll(sql)).getRows() as unknown[][];
+  const timer = setTimeout(() => stop.abort(tookTooLong()), QUESTION_MS_MAX);
+  const leave = interruptOn(signal, connection);
+  const run: Run = async (sql) => {
+    signal.throwIfAborted();
+    return (await connection.runAndReadAll(sql)).getRows() as unknown[][];
+  };
   try {
     // A total and its page belong together: both see the same rows.
     await connection.run("BEGIN TRANSACTION READ ONLY");
     const answered = await answer({ run, units: concerned, filter });
     await connection.run("COMMIT");
+    leave();
     idle.push(connection);
     return answered;
   } catch (error) {
+    leave();
     connection.closeSync();
-    if (late) throw new QuestionRefused("from", `took longer than ${QUESTION_MS_MAX / 1000} s: narrow the time range`);
-    throw error;
+    throw signal.aborted ? signal.reason : error;
   } finally {
     clearTimeout(timer);
   }
+}
+
+function tookTooLong(): QuestionRefused {
+  return new QuestionRefused("from", `took longer than ${QUESTION_MS_MAX / 1000} s: narrow the time range`);
 }
 
 const sumsRowsOf =
@@ -318,36 +322,37 @@ const api = {
   news: takeNews,
 
   list(
+    asking: NumberedAsking,
     filter: FlowFilter,
     order: FlowOrder,
     offset: number,
     limit: number,
   ): Promise<{ total: number; flows: readonly Flow[] }> {
-    return ask(filter, async (question) => {
+    return ask(asking, filter, async (question) => {
       if (question.units.length === 0) return { total: 0, flows: [] };
       const page = order.sort === "timestamp" ? pageByTime : pageBySize;
       return page(question, order, offset, limit);
     });
   },
 
-  topTalkers({ filter, dimension, by, limit }: TalkersQuestion): Promise<Traffic[]> {
-    return ask(filter, async (question) => {
+  topTalkers(asking: NumberedAsking, { filter, dimension, by, limit }: TalkersQuestion): Promise<Traffic[]> {
+    return ask(asking, filter, async (question) => {
       if (question.units.length === 0) return [];
       const groupings = groupingsOf(dimension, question.units);
       return (await topGroups(question.run, sumsRowsOf(question), groupings, by, limit)).map(withoutCells);
     });
   },
 
-  protocols(filter: FlowFilter): Promise<Traffic[]> {
-    return ask(filter, async (question) => {
+  protocols(asking: NumberedAsking, filter: FlowFilter): Promise<Traffic[]> {
+    return ask(asking, filter, async (question) => {
       if (question.units.length === 0) return [];
       const groupings = groupingsOf("protocol", question.units);
       return (await topGroups(question.run, sumsRowsOf(question), groupings, "bytes", PROTOCOLS)).map(withoutCells);
     });
   },
 
-  timeseries(question: TimeseriesQuestion): Promise<Timeseries> {
-    return ask(question.filter, async (asked) => {
+  timeseries(asking: NumberedAsking, question: TimeseriesQuestion): Promise<Timeseries> {
+    return ask(asking, question.filter, async (asked) => {
       // Without a unit there is nothing to select from, and the points are still to be told.
       const run: Run = asked.units.length === 0 ? async () => [] : asked.run;
       const groupings = question.split === undefined ? [] : groupingsOf(question.split, asked.units);
@@ -376,8 +381,8 @@ const api = {
     });
   },
 
-  count(): Promise<number> {
-    return ask({}, async ({ run, units }) => {
+  count(asking: NumberedAsking): Promise<number> {
+    return ask(asking, {}, async ({ run, units }) => {
       if (units.length === 0) return 0;
       const [[rows]] = (await run(countSql(units, {}))) as [[bigint]];
       return Number(rows);
@@ -396,9 +401,14 @@ const api = {
     });
   },
 
+  cancel(number: number): void {
+    underWay.cancel(number);
+  },
+
   /** Brings everything into the columns of its unit and lets go of the files. */
   async close(): Promise<void> {
     clearInterval(restTimer);
+    underWay.cancelAll();
     // Those that wait for the rest, or for their turn, as well: they would ask an engine that is closed.
     await readers.haveGone();
     await rest;

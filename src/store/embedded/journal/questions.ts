@@ -8,13 +8,16 @@ import type { Term, TextSearch } from "../text-search.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Days } from "./days.ts";
 import type { ListPlace } from "./list-place.ts";
-import type { Arrived, ReaderApi, ReaderData, Row, Span } from "./reader.ts";
+import type { CountPart, PagePart, Row, Span } from "./day-search.ts";
+import type { Arrived, ReaderApi, ReaderData } from "./reader.ts";
 
 // Questions to the journal, day by day, each to a thread that reads.
 
 /** Searches have threads of their own: however long one takes, an event by its id is at hand. */
 const SEARCHERS = 2;
 const SEARCHES_MAX = 100;
+/** A search that runs or waits longer is stopped. */
+const SEARCH_MS_MAX = 30_000;
 const TOKEN_LIFE_MS = DAY_MS;
 /** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
@@ -37,6 +40,7 @@ export class Questions {
   readonly #searchers = new Map<number, Thread<ReaderApi>>();
   readonly #newReader: (mapped: boolean) => Thread<ReaderApi>;
   #searches = 0;
+  #isClosing = false;
 
   constructor({ layout, days, now, onDeath }: QuestionsOptions) {
     this.#days = days;
@@ -171,14 +175,17 @@ export class Questions {
 
   /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
   textCount(search: TextSearch, span: Span, signal?: AbortSignal): Promise<number> {
-    return this.#search(async () => {
+    return this.#search(signal, async (goOn) => {
       const days = this.#daysOf(span);
       let sum = 0;
       const countFrom = async (searcher: number) => {
         for (let i = searcher; i < days.length; i += SEARCHERS) {
-          signal?.throwIfAborted();
+          goOn();
           const day = days[i]!;
-          const count = await this.#ask(this.#searcher(searcher), "textCount", day, search, clip(span, day));
+          const clipped = clip(span, day);
+          const { count } = await inParts(goOn, (soFar: CountPart | undefined) =>
+            this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
+          );
           sum += count;
         }
       };
@@ -194,15 +201,18 @@ export class Questions {
     limit: number,
     signal?: AbortSignal,
   ): Promise<ListPlace[]> {
-    return this.#search(async () => {
+    return this.#search(signal, async (goOn) => {
       const places: ListPlace[] = [];
       for (const day of this.#daysOf(span)) {
-        signal?.throwIfAborted();
+        goOn();
         if (after && day > after.ts) continue;
         const searcher = this.#searcher(day / DAY_MS);
-        places.push(
-          ...(await this.#ask(searcher, "textPage", day, search, clip(span, day), after, limit - places.length)),
+        const range = { span: clip(span, day), after };
+        const wanted = limit - places.length;
+        const found = await inParts(goOn, (soFar: PagePart | undefined) =>
+          this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
         );
+        places.push(...found.places);
         if (places.length >= limit) break;
       }
       return places;
@@ -210,14 +220,25 @@ export class Questions {
   }
 
   textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
-    return this.#search(() => this.#ask(this.#searcher(seq), "textHas", day, terms, seq));
+    return this.#search(undefined, () => this.#ask(this.#searcher(seq), "textHas", day, terms, seq));
   }
 
-  async #search<T>(run: () => Promise<T>): Promise<T> {
+  /** `goOn` throws when the search has been stopped, or has taken too long. */
+  async #search<T>(signal: AbortSignal | undefined, run: (goOn: () => void) => Promise<T>): Promise<T> {
     if (this.#searches >= SEARCHES_MAX) throw new StoreUnavailable("queue_full", "too many searches are waiting");
+    const until = performance.now() + SEARCH_MS_MAX;
+    const goOn = () => {
+      signal?.throwIfAborted();
+      if (this.#isClosing) throw new StoreUnavailable("closed", "the store is being closed");
+      if (performance.now() <= until) return;
+      throw new QuestionRefused(
+        "search",
+        `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the range of time, or add a word`,
+      );
+    };
     this.#searches++;
     try {
-      return await run();
+      return await run(goOn);
     } finally {
       this.#searches--;
     }
@@ -258,12 +279,25 @@ export class Questions {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     await Promise.all(this.#readers.map((reader) => reader.call("close")));
     await Promise.all(this.#readers.map((reader) => reader.end()));
   }
 
   #daysOf(span: Span): number[] {
     return this.#days.list().filter((day) => day < span.to && day + DAY_MS > span.from);
+  }
+}
+
+/** Asks for one part after the other until there is no next one. */
+async function inParts<Part extends { readonly next: number | undefined }>(
+  goOn: () => void,
+  ask: (soFar: Part | undefined) => Promise<Part>,
+): Promise<Part> {
+  for (let soFar: Part | undefined; ;) {
+    soFar = await ask(soFar);
+    goOn();
+    if (soFar.next === undefined) return soFar;
   }
 }
 
