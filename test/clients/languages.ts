@@ -118,7 +118,10 @@ const go: Language = {
   files: ["go.mod", "go.sum", "main.go"],
   async install({ run }) {
     const version = (await run({ command: "go", args: ["env", "GOVERSION"] })).trim();
-    await run({ command: "go", args: ["mod", "download"], fetchesWith: "go" });
+    await run({ command: "go", args: ["mod", "download"], fetchesWith: "go" }).catch((error: Error) => {
+      const needed = /requires go >= [^;)]+/.exec(error.message);
+      throw needed ? new Skipped(`its go.mod ${needed[0]})`) : error;
+    });
     return `oapi-codegen, for ${version}`;
   },
   async generate({ run }) {
