@@ -6,26 +6,15 @@ import { PLANS, SCOPES } from "../model/key.ts";
 import { NOTIFICATION_REASONS, NOTIFICATION_STATUSES } from "../model/notification.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { REFUSAL_REASONS } from "../collectors/reading.ts";
+import { nameParts, referTo } from "./document-parts.ts";
+import { COMPONENTS, reference, visit, type Schema, type Schemas } from "./document-schema.ts";
 
 // The OpenAPI document in shapes that client generators can name. They make a type of each component and stumble over what
 // stands inside others: a union of types, an object in a choice, the same list of words again and again.
 
-export type Schema = { [keyword: string]: unknown };
-type Schemas = Record<string, Schema>;
-
-export const COMPONENTS = "#/components/schemas/";
-export const reference = (name: string): Schema => ({ $ref: `${COMPONENTS}${name}` });
-
-/** Calls back with every object of a tree, from the outside in. */
-export function visit(node: unknown, each: (node: Schema) => void): void {
-  if (typeof node !== "object" || node === null) return;
-  if (!Array.isArray(node)) each(node as Schema);
-  for (const inner of Object.values(node)) visit(inner, each);
-}
-
 /** Lists of words that several shapes have in common. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
-  Severity: SEVERITIES,
+  SeverityLevel: SEVERITIES,
   EventClass: CLASSES,
   AlertStatus: STATUSES,
   Resolution: RESOLUTIONS,
@@ -49,8 +38,11 @@ export function nameShapes(document: { paths: unknown; components: { schemas: Sc
   const { schemas } = document.components;
   for (const [name, words] of Object.entries(WORDS)) nameWords(document, name, words);
   visit(document, (node) => {
+    joinNull(node);
     spreadTypes(node);
     markTimes(node);
+    markNumbers(node);
+    setChoiceApart(node);
   });
   for (const [name, better] of Object.entries(RENAMED)) {
     if (!(name in schemas)) continue;
@@ -60,6 +52,10 @@ export function nameShapes(document: { paths: unknown; components: { schemas: Sc
       if (node["$ref"] === `${COMPONENTS}${name}`) node["$ref"] = `${COMPONENTS}${better}`;
     });
   }
+  nameParts(
+    schemas,
+    Object.values(document.paths as Record<string, object>).flatMap((path) => Object.values(path)),
+  );
 }
 
 /** The words become a component, and each place that has them refers to it. */
@@ -75,9 +71,7 @@ function nameWords(
     isUsed = true;
     delete node["type"];
     delete node["enum"];
-    // Beside a default a bare reference is not understood by all.
-    if ("default" in node) node["allOf"] = [reference(name)];
-    else Object.assign(node, reference(name));
+    referTo(reference(name), node);
   });
   if (isUsed) components.schemas[name] = { type: "string", enum: [...words] };
 }
@@ -88,6 +82,38 @@ function spreadTypes(node: Schema): void {
   if (!Array.isArray(type) || type.filter((one) => one !== "null").length < 2) return;
   delete node["type"];
   node["anyOf"] = type.map((one) => ({ type: one }));
+}
+
+/** The other way round, something with a type or null is one schema of two types: generators take an `anyOf` for a choice. */
+function joinNull(node: Schema): void {
+  const { anyOf } = node;
+  if (!Array.isArray(anyOf) || anyOf.length !== 2) return;
+  const other = (anyOf as Schema[]).find(({ type }) => type !== "null");
+  const hasNull = (anyOf as Schema[]).some(({ type }) => type === "null");
+  if (!hasNull || typeof other?.["type"] !== "string" || other["type"] === "object" || "enum" in other) return;
+  delete node["anyOf"];
+  Object.assign(node, { ...other, ...node, type: [other["type"], "null"] });
+}
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Without a format, a number is one of 32 bits for many generators: it would lose digits, and a count would overflow. */
+function markNumbers(node: Schema): void {
+  const { type, maximum } = node;
+  const isOf = (name: string) => type === name || (Array.isArray(type) && type.includes(name));
+  if (isOf("number")) node["format"] ??= "double";
+  else if (isOf("integer") && !(typeof maximum === "number" && maximum <= INT32_MAX)) node["format"] ??= "int64";
+}
+
+/**
+ * "One of these properties" says nothing about types, but generators make a choice of nameless types of it. They pass over
+ * conditional schemas, which validators know.
+ */
+function setChoiceApart(node: Schema): void {
+  const { oneOf, properties } = node;
+  if (!Array.isArray(oneOf) || properties === undefined) return;
+  delete node["oneOf"];
+  Object.assign(node, { if: { oneOf }, else: { not: {} } });
 }
 
 const TIME_NAMES = /(?:^|_)(?:at|until)$|^(?:timestamp|last_match)$/;

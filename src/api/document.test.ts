@@ -165,31 +165,102 @@ describe("the OpenAPI document", () => {
     expect(parameterFaults("15.11.2026", "/v1/events", "from")).not.toEqual([]);
   });
 
-  test("names the shapes that client generators make types of", () => {
-    const { schemas } = document.components;
-    const listed = (node: any): any[] =>
+  describe("for client generators", () => {
+    type Node = Record<string, any>;
+    const listed = (node: any): Node[] =>
       typeof node !== "object" || node === null
         ? []
         : [...(Array.isArray(node) ? [] : [node]), ...Object.values(node).flatMap(listed)];
-    const nodes = [...listed(schemas), ...listed(document.paths)];
-    const several = nodes.filter(({ type }) => Array.isArray(type) && type.filter((one) => one !== "null").length > 1);
-    expect(several, "a choice of types is anyOf").toEqual([]);
-    const severities = nodes.filter(({ enum: words }) => Array.isArray(words) && words[0] === "critical");
-    expect(severities, "a severity is a component").toEqual([schemas.Severity]);
-    const inline = [schemas.Condition, schemas.Filter].flatMap(({ anyOf }) => anyOf).filter(({ $ref }) => !$ref);
-    expect(inline, "what a condition is, is a component").toEqual([]);
-    expect(Object.keys(schemas)).not.toContain("Error");
-    expect(Object.keys(schemas)).not.toContain("Bool");
-    for (const [shape, name] of [
-      ["Event", "timestamp"],
-      ["Alert", "created_at"],
-      ["AlertDetail", "resolved_at"],
-      ["Rule", "updated_at"],
-      ["Export", "expires_at"],
-      ["Key", "last_used_at"],
-    ] as const) {
-      expect(schemas[shape].properties[name].format, `${shape}.${name}`).toBe("date-time");
-    }
+    const shapes = (): Record<string, Node> => document.components.schemas;
+    const nodes = () => [...listed(shapes()), ...listed(document.paths)];
+    /** Everything inside a component: its own schema is what a generator names. */
+    const parts = () => Object.values(shapes()).flatMap((shape) => listed(shape).slice(1));
+    const types = ({ type }: Node): string[] => [type ?? []].flat();
+
+    test("writes a choice of types as anyOf, and a type or null as one schema", () => {
+      const several = nodes().filter((node) => types(node).filter((type) => type !== "null").length > 1);
+      expect(several).toEqual([]);
+      const nullable = nodes().filter(({ anyOf = [] }) => anyOf.length === 2 && anyOf.some(isNull));
+      expect(nullable.length).toBeGreaterThan(5);
+      const inline = nullable.filter(({ anyOf }) => anyOf.some((one: Node) => !isNull(one) && !one["$ref"]));
+      expect(inline).toEqual([]);
+    });
+    const isNull = (node: Node) => node["type"] === "null";
+
+    test("makes a component of every object, choice and list of words inside another", () => {
+      const { Condition, Filter, SeverityLevel } = shapes();
+      expect([Condition, Filter].flatMap((shape) => shape!["anyOf"]).filter(({ $ref }) => !$ref)).toEqual([]);
+      const severities = nodes().filter(({ enum: words }) => Array.isArray(words) && words[0] === "critical");
+      expect(severities).toEqual([SeverityLevel]);
+      const objects = parts().filter(({ type, properties }) => type === "object" && Object.keys(properties ?? {})[0]);
+      const choices = parts().filter(({ anyOf = [] }) => anyOf.filter((one: Node) => !isNull(one)).length > 1);
+      const words = parts().filter((node) => Array.isArray(node["enum"]) && node["type"] === "string");
+      expect({ objects, choices, words }).toEqual({ objects: [], choices: [], words: [] });
+    });
+
+    test("has one name for what rules have in common, however they are sent", () => {
+      for (const name of ["NewRule", "RuleReplacement", "SimulatedRule"]) {
+        const { threshold, sequence, dedup, group_by: groupBy, source } = shapes()[name]!["properties"];
+        const refersTo = [threshold.anyOf[0], sequence.items, dedup, groupBy.anyOf[0], source.allOf[0]].map(
+          ({ $ref }: Node) => $ref.split("/").at(-1),
+        );
+        expect(refersTo).toEqual(["NewThreshold", "NewSequenceStep", "NewDedup", "FieldPathOrPaths", "RuleSource"]);
+      }
+    });
+
+    test("has no word in a list that, as a constant, would be the name of a type", () => {
+      const plain = (name: string) => name.replaceAll(/[^a-z0-9]/gi, "").toLowerCase();
+      const names = new Set(Object.keys(shapes()).map(plain));
+      const words = nodes().flatMap(({ enum: words }) => (Array.isArray(words) ? words.map(String) : []));
+      expect(words.length).toBeGreaterThan(100);
+      expect(words.filter((word) => names.has(plain(word)))).toEqual([]);
+      expect(Object.keys(shapes())).not.toContain("Error");
+      expect(Object.keys(shapes())).not.toContain("Bool");
+    });
+
+    test("says how wide a number is, unless 32 bits do", () => {
+      const numbers = nodes().filter((node) => types(node).includes("number"));
+      expect(numbers.filter(({ format }) => format !== "double")).toEqual([]);
+      const integers = nodes().filter((node) => types(node).includes("integer"));
+      expect(integers.length).toBeGreaterThan(20);
+      expect(integers.filter(({ format, maximum }) => format !== "int64" && !(maximum < 2 ** 31))).toEqual([]);
+    });
+
+    test("keeps rules about which properties go together apart from types", () => {
+      const { FieldTest, Aggregation } = shapes();
+      for (const shape of [FieldTest!, Aggregation!]) expect(shape["if"].oneOf.length).toBeGreaterThan(4);
+      expect(nodes().filter(({ oneOf, properties }) => oneOf && properties)).toEqual([]);
+    });
+
+    test("gives an object no default beside those of its properties", () => {
+      const defaults = nodes().flatMap(({ default: value }) => (typeof value === "object" ? [value] : []));
+      expect(defaults.filter((value) => !Array.isArray(value))).toEqual([]);
+    });
+
+    test("has one of the names that NDJSON goes by, of which the service takes all", async () => {
+      const { content } = document.paths["/v1/events/batch"].post.requestBody;
+      expect(Object.keys(content)).toEqual(["application/json", "application/x-ndjson"]);
+      const body = JSON.stringify({ type: "a", source: "custom", data: {} });
+      const others = content["application/x-ndjson"].schema.description.match(/application\/[a-z-]+/g);
+      expect(others).toHaveLength(4);
+      for (const type of others) {
+        const headers = { "content-type": type };
+        expect((await server.call("POST", "/v1/events/batch", { body, headers })).status, type).toBe(200);
+      }
+    });
+
+    test("marks times as such", () => {
+      for (const [shape, name] of [
+        ["Event", "timestamp"],
+        ["Alert", "created_at"],
+        ["AlertDetail", "resolved_at"],
+        ["Rule", "updated_at"],
+        ["Export", "expires_at"],
+        ["Key", "last_used_at"],
+      ] as const) {
+        expect(shapes()[shape]!["properties"][name].format, `${shape}.${name}`).toBe("date-time");
+      }
+    });
   });
 
   test("takes both values of a parameter that is true or false", () => {

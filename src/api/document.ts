@@ -1,7 +1,8 @@
 import { CONDITION_ITEMS_MAX } from "../model/rule-schema.ts";
-import { JSON_TYPE } from "./body.ts";
+import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES } from "./body.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { COMPONENTS, nameShapes, reference, visit, type Schema } from "./document-shapes.ts";
+import { COMPONENTS, reference, visit, type Schema } from "./document-schema.ts";
+import { nameShapes } from "./document-shapes.ts";
 import type { HeaderName } from "./headers.ts";
 
 // What the schemas of single calls cannot say of the OpenAPI document: the headers of every answer, examples,
@@ -52,15 +53,24 @@ function addHeaders(operation: Operation, limited: boolean, own: Endpoint["heade
   }
 }
 
+/** Names of the same media type: the document has one, since generators make a method or a warning of each. */
+const OTHER_NDJSON_TYPES = NDJSON_TYPES.filter((type) => type !== NDJSON_TYPE);
+const ABOUT_LINES = "one of the items on each line";
+const ABOUT_NDJSON = `${ABOUT_LINES}; also as ${OTHER_NDJSON_TYPES.join(", ")}`;
+
 function completeOperation({ requestBody, responses }: Operation, spec: Endpoint): void {
   if (requestBody) {
     if (spec.bodyOptional) requestBody.required = false;
     // All media types come with one and the same object: each gets its own.
     for (const [type, { schema }] of Object.entries(requestBody.content)) {
+      if (OTHER_NDJSON_TYPES.includes(type)) {
+        delete requestBody.content[type];
+        continue;
+      }
       requestBody.content[type] =
         type === JSON_TYPE
           ? { schema, ...(spec.example !== undefined && { example: spec.example }) }
-          : { schema: { type: "string", description: "one of the items on each line" } };
+          : { schema: { type: "string", description: type === NDJSON_TYPE ? ABOUT_NDJSON : ABOUT_LINES } };
     }
   }
   for (const [status, { content = {} }] of Object.entries(responses)) {

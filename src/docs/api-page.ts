@@ -170,7 +170,8 @@ function operationSection(title: string, operation: Operation, document: OpenApi
     const [, { schema }] = same[0]!;
     const rows = schema ? fieldRows(schema, document) : [];
     const types = same.map(([type]) => code(type)).join(", ");
-    parts.push(`Body (${types})${rows.length > 0 ? ":" : `: ${schema ? valueWords(schema) : "any"}`}`);
+    const words = [schema ? valueWords(schema) : "any", schema?.["description"] ?? []].flat().join(", ");
+    parts.push(`Body (${types}):${rows.length > 0 ? "" : ` ${words}`}`);
     if (rows.length > 0) parts.push(markdownTable(["field", "value", "notes"], rows));
   }
   parts.push(...answerLines(operation, document));
@@ -221,7 +222,7 @@ function fieldRows(schema: Schema, document: OpenApiDocument, above = ""): strin
     const needed = required.includes(name) && field["default"] === undefined ? ", required" : "";
     const notes = String(field["description"] ?? resolve(field, document)["description"] ?? "");
     const row = [code(above + name), valueWords(field) + needed, notes];
-    const there = unlessNull(field);
+    const { schema: there } = unlessNull(field);
     const items = there["type"] === "array" ? (there["items"] as Schema) : undefined;
     const inner = items ?? there;
     if (referenceName(inner)) return [row];
@@ -230,9 +231,15 @@ function fieldRows(schema: Schema, document: OpenApiDocument, above = ""): strin
 }
 
 /** Of something that may be null, what it is where it is not. */
-function unlessNull(schema: Schema): Schema {
-  const others = (schema["anyOf"] as Schema[] | undefined)?.filter(({ type }) => type !== "null");
-  return others?.length === 1 ? others[0]! : schema;
+function unlessNull(schema: Schema): { readonly schema: Schema; readonly orNull: boolean } {
+  const { type, anyOf } = schema;
+  if (Array.isArray(type) && type.includes("null")) {
+    const [only, ...others] = type.filter((one) => one !== "null");
+    if (others.length === 0) return { schema: { ...schema, type: only }, orNull: true };
+  }
+  const alternatives = anyOf as Schema[] | undefined;
+  const others = alternatives?.filter(({ type }) => type !== "null");
+  return others?.length === 1 ? { schema: others[0]!, orNull: alternatives!.length > 1 } : { schema, orNull: false };
 }
 
 /** Every shape that has a name, once: the document has each as it is taken and as it is given. */
@@ -253,8 +260,10 @@ function resolve(schema: Schema, document: OpenApiDocument): Schema {
 }
 
 function referenceName(schema: Schema): string | undefined {
-  return typeof schema["$ref"] === "string"
-    ? schema["$ref"]
+  // A reference with a default beside it is wrapped.
+  const target = schema["$ref"] ?? (schema["allOf"] as Schema[] | undefined)?.[0]?.["$ref"];
+  return typeof target === "string"
+    ? target
         .split("/")
         .at(-1)!
         .replace(/Input$/, "")
@@ -262,8 +271,10 @@ function referenceName(schema: Schema): string | undefined {
 }
 
 function valueWords(schema: Schema): string {
+  const { schema: there, orNull } = unlessNull(schema);
+  if (orNull) return `${valueWords(there)} or null`;
   const name = referenceName(schema);
-  if (name) return `[${name}](#${name.toLowerCase()})`;
+  if (name) return [`[${name}](#${name.toLowerCase()})`, ...defaultWords(schema)].join(", ");
   // Of an object, what stands there is which of its fields go together.
   const alternatives = schema["properties"]
     ? undefined
@@ -279,7 +290,9 @@ function valueWords(schema: Schema): string {
       `list${limitWords(schema["minItems"], schema["maxItems"])} of ${valueWords((schema["items"] ?? {}) as Schema)}`,
     );
   } else {
-    const type = String(schema["format"] ?? [schema["type"] ?? "any"].flat().join(" or "));
+    // The format of a number is how many bits it needs: that is for programs.
+    const format = schema["type"] === "string" ? schema["format"] : undefined;
+    const type = String(format ?? [schema["type"] ?? "any"].flat().join(" or "));
     const limits =
       schema["type"] === "object"
         ? limitWords(schema["minProperties"], schema["maxProperties"], " fields")
@@ -293,11 +306,13 @@ function valueWords(schema: Schema): string {
   } else if (typeof least === "number" && least > Number.MIN_SAFE_INTEGER) {
     words.push(`at least ${least}`);
   }
-  const fallback = schema["default"];
+  return [...words, ...defaultWords(schema)].join(", ");
+}
+
+function defaultWords({ default: fallback }: Schema): string[] {
   // Of an object, the defaults stand with its fields.
-  if (typeof fallback === "object" && Array.isArray(fallback)) words.push(`default ${code(JSON.stringify(fallback))}`);
-  else if (fallback !== undefined && typeof fallback !== "object") words.push(`default ${code(String(fallback))}`);
-  return words.join(", ");
+  if (fallback === undefined || (typeof fallback === "object" && !Array.isArray(fallback))) return [];
+  return [`default ${code(Array.isArray(fallback) ? JSON.stringify(fallback) : String(fallback))}`];
 }
 
 function limitWords(least: unknown, most: unknown, unit = ""): string {
