@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { v5 } from "../src/collectors/packets.fixture.ts";
+import { concat, ipv4, record, set, template, v5, v9, type FieldSpec } from "../src/collectors/packets.fixture.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
 import { eventually } from "./detection.ts";
 import { authorized } from "./tocsin.ts";
@@ -14,6 +14,8 @@ import { authorized } from "./tocsin.ts";
 const MINUTE = 60_000;
 /** What a row takes in the journal. */
 const ROW_BYTES = 84;
+/** What its translation takes beside it. */
+const TRANSLATION_BYTES = 40;
 
 let folder: string;
 let dataDir: string;
@@ -86,6 +88,44 @@ test("what was received before the last writing of the journal is stored by the 
   expect((await stored()).total).toBe(30);
   expect(await server.end()).toBe(0);
   expect(await unstored()).toEqual([]);
+});
+
+test("translations and NAT events outlive a kill while their window is open, and no summary counts the events", async () => {
+  const port = await start();
+  const fields: readonly FieldSpec[] = [
+    [8, 4],
+    [12, 4],
+    [7, 2],
+    [11, 2],
+    [4, 1],
+    [225, 4],
+    [227, 2],
+    [230, 1],
+    [2, 4],
+    [1, 4],
+  ];
+  // One host with more NAT sessions than make it busy: each would be a contact of its own, had it any traffic.
+  const sessions = Array.from({ length: 200 }, (_, nth) => {
+    const packets = nth === 0 ? 3 : 0;
+    const ends = [ipv4("10.20.1.66"), ipv4(`198.51.100.${nth}`), 50_000, 443, 6];
+    return record(fields, [...ends, ipv4("203.0.113.1"), 61_000 + nth, 1, packets, packets * 100]);
+  });
+  const socket = createSocket("udp4");
+  const seconds = Math.floor(Date.now() / 1000);
+  for (let from = 0; from < sessions.length; from += 40) {
+    const data = set(256, concat(...sessions.slice(from, from + 40)));
+    socket.send(v9([set(0, template(256, fields)), data], { seconds, sequence: from / 40 }), port, "127.0.0.1");
+  }
+  await expect.poll(written).toBeGreaterThan(sessions.length * (ROW_BYTES + TRANSLATION_BYTES));
+  socket.close();
+  await server.end("SIGKILL");
+
+  await start();
+  await expect.poll(async () => (await stored()).total).toBe(sessions.length);
+  const { flows } = await ask<{ flows: unknown[] }>("/api/v1/flows?nat_ip=203.0.113.1&nat_port=61007");
+  const nat = { nat_src_ip: "203.0.113.1", nat_src_port: 61_007, nat_dst_ip: null, nat_dst_port: null };
+  expect(flows).toMatchObject([{ src_ip: "10.20.1.66", dst_ip: "198.51.100.7", bytes: 0, packets: 0, ...nat }]);
+  expect((await ask<{ data: unknown[] }>("/v1/events?type=flow_summary")).data).toEqual([]);
 });
 
 test("a scan across two minutes is one alert, though the service is killed in between and after it", async () => {

@@ -6,6 +6,7 @@ import { MEASURES, SPLITS } from "../model/flow-question.ts";
 /** A whole number of any size: one of 64 bits, or a sum of such. */
 const count = (about: string) => z.number().describe(about).meta({ type: "integer", format: "int64" });
 const port = z.int().min(0).max(65_535);
+const natPort = z.int().min(1).max(65_535).nullable();
 const time = (about: string) => z.int().describe(`${about}, in milliseconds since 1970`);
 
 const flowSchema = z
@@ -29,6 +30,10 @@ const flowSchema = z
     last_seen_ms: time("last packet"),
     exporter_ip: z.string(),
     version: z.int().describe("of the export: 5, 9, 10 (IPFIX), 105 (sFlow v5), 106 (EVE)"),
+    nat_src_ip: z.string().nullable().describe("source address after NAT; null without a translation"),
+    nat_dst_ip: z.string().nullable().describe("destination address after NAT; null without a translation"),
+    nat_src_port: natPort.describe("source port after NAT; null without a translation, or if not reported"),
+    nat_dst_port: natPort.describe("destination port after NAT; null without a translation, or if not reported"),
   })
   .meta({ id: "Flow" });
 
@@ -98,6 +103,10 @@ export const FLOW_EXAMPLE = {
   last_seen_ms: END - 3_100,
   exporter_ip: "10.20.0.1",
   version: 9,
+  nat_src_ip: "203.0.113.1",
+  nat_dst_ip: null,
+  nat_src_port: 61_000,
+  nat_dst_port: null,
 };
 
 export const TALKERS_EXAMPLE = [

@@ -87,6 +87,10 @@ describe("the list of flows", () => {
       last_seen_ms: NOW - 9 * MINUTE - 5,
       exporter_ip: "192.0.2.2",
       version: 105,
+      nat_src_ip: null,
+      nat_dst_ip: null,
+      nat_src_port: null,
+      nat_dst_port: null,
     });
     expect(answer.body.flows[4]).toMatchObject({ protocol: 253, protocol_name: "253" });
     for (const name of ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id"])
@@ -119,6 +123,37 @@ describe("the list of flows", () => {
     expect(await listed("?protocol=17")).toEqual(["10.0.1.7"]);
     expect(await listed("?port=443&protocol=58")).toEqual(["2001:db8::1"]);
     expect(await listed("?port=0&protocol=0")).toEqual([]);
+  });
+
+  test("has the ends after translation, and is filtered by them", async () => {
+    const at = NOW - 40 * 24 * 60 * MINUTE;
+    const nat = { natSrc: "203.0.113.1", natSrcPort: 61_000 };
+    await server.store.flows.append(
+      flowRowsOf([
+        row({ windowStartMs: at, src: "10.7.0.1", ...nat }),
+        row({ windowStartMs: at, src: "10.7.0.2", ...nat, natSrcPort: 61_001, bytes: 0n, packets: 0n }),
+        row({ windowStartMs: at + MINUTE, src: "10.7.0.3", ...nat }),
+        row({ windowStartMs: at, src: "198.51.100.1", natDst: "2001:db8::64", natDstPort: 8443 }),
+        row({ windowStartMs: at, src: "203.0.113.1", srcPort: 61_000 }),
+      ]),
+      "translated",
+    );
+    const then = `from=${at}&to=${at + 2 * MINUTE}`;
+    expect(await listed(`?${then}&nat_ip=203.0.113.1&nat_port=61000`)).toEqual(["10.7.0.1"]);
+    expect((await listed(`?${then}&nat_ip=203.0.113.0/24`)).sort()).toEqual(["10.7.0.1", "10.7.0.2"]);
+    expect(await listed(`?${then}&nat_ip=2001:DB8::64`)).toEqual(["198.51.100.1"]);
+    expect(await listed(`?${then}&nat_port=8443`)).toEqual(["198.51.100.1"]);
+    expect(await listed(`?${then}&port=61000`)).toEqual(["203.0.113.1"]);
+    const talkers = await get(`/top-talkers?${then}&nat_ip=203.0.113.1`);
+    expect(talkers.body.map(({ key }: { key: string }) => key)).toEqual(["10.7.0.1", "10.7.0.2"]);
+    expect((await get(`?${then}&nat_port=61001`)).body.flows).toMatchObject([
+      { src_ip: "10.7.0.2", bytes: 0, nat_src_ip: "203.0.113.1", nat_src_port: 61_001, nat_dst_ip: null },
+    ]);
+    expect((await get(`?${then}&nat_port=8443`)).body.flows).toMatchObject([
+      { nat_src_ip: null, nat_src_port: null, nat_dst_ip: "2001:db8::64", nat_dst_port: 8443 },
+    ]);
+    expect(faults(await get("?nat_ip=gateway&nat_port=65536"))).toEqual(["nat_ip", "nat_port"]);
+    await server.store.flows.removeBefore(at + 24 * 60 * MINUTE);
   });
 
   test("is sorted by bytes, packets or time, either way", async () => {

@@ -121,6 +121,12 @@ const filterParameters = {
     (text) => (parseAddress(text) === undefined ? undefined : parseCidr(text)),
     { type: "string" },
   ),
+  nat_ip: network("source or destination address after NAT, or a network"),
+  nat_port: integerParameter(
+    0,
+    65_535,
+    "source or destination port after NAT; with `nat_ip`, both must match the same end",
+  ),
 };
 
 const lookBackParameters = {
@@ -196,13 +202,11 @@ function readInterval(text: string): number | undefined {
   return ms !== undefined && ms % FLOW_WINDOW_MS === 0 ? ms : undefined;
 }
 
-type Filters = Partial<Record<"src_ip" | "dst_ip" | "exporter", FlowFilter["src"]>> & {
-  readonly port?: number | undefined;
-  readonly protocol?: number | undefined;
-};
+type Filters = Partial<Record<"src_ip" | "dst_ip" | "exporter" | "nat_ip", FlowFilter["src"]>> &
+  Partial<Record<"port" | "protocol" | "nat_port", number | undefined>>;
 
-function filterOf({ src_ip, dst_ip, exporter, port, protocol }: Filters): FlowFilter {
-  return { src: src_ip, dst: dst_ip, exporter, port, protocol };
+function filterOf({ src_ip, dst_ip, exporter, port, protocol, nat_ip, nat_port }: Filters): FlowFilter {
+  return { src: src_ip, dst: dst_ip, exporter, port, protocol, nat: nat_ip, natPort: nat_port };
 }
 
 /** Without `to` there is no end: a window that was written early, or by a clock that is ahead, is not hidden. */
@@ -222,7 +226,8 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       summary: "List flows",
       about:
         "A flow is what one exporter saw between two ends within one minute. `timestamp` is the end of that minute. " +
-        "What is equal in the order goes by `timestamp` and then by `id`.",
+        "What is equal in the order goes by `timestamp` and then by `id`. The `nat_` fields hold the ends after NAT, as " +
+        "far as the exporter reports them; `nat_ip` with `nat_port` finds who was behind a public address and port.",
       scopes: ["events:read"],
       headers: { 200: ["X-Tocsin-Incomplete"] },
       query: listQuery,
@@ -387,5 +392,9 @@ function toAnswer(flow: Flow, hostnameOf: FlowEndpointOptions["hostnameOf"]) {
     last_seen_ms: flow.lastSeenMs,
     exporter_ip: flow.exporter,
     version: flow.version,
+    nat_src_ip: flow.natSrc,
+    nat_dst_ip: flow.natDst,
+    nat_src_port: flow.natSrcPort,
+    nat_dst_port: flow.natDstPort,
   };
 }

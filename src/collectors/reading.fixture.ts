@@ -1,6 +1,6 @@
 import { formatAddress } from "../lib/ip.ts";
 import { Decoder } from "./decoder.ts";
-import { exactCounter, type RecordBatch } from "./records.ts";
+import { exactCounter, NAT_DST_WORD, NAT_PORTS_WORD, NAT_SRC_WORD, NAT_WORDS, type RecordBatch } from "./records.ts";
 import type { ExporterStatus, FlowVersion } from "./status.ts";
 
 // For tests: packets in, flows as plain objects out.
@@ -17,6 +17,10 @@ export interface Flow {
   readonly firstSeen: number;
   readonly lastSeen: number;
   readonly version: FlowVersion;
+  readonly natSrc: string | null;
+  readonly natDst: string | null;
+  readonly natSrcPort: number | null;
+  readonly natDstPort: number | null;
 }
 
 export class Reader {
@@ -53,7 +57,20 @@ function flowsOf(batch: RecordBatch): Flow[] {
     firstSeen: batch.firstSeen[row]!,
     lastSeen: batch.lastSeen[row]!,
     version: batch.version[row]! as FlowVersion,
+    ...natOf(batch, row),
   }));
+}
+
+function natOf(batch: RecordBatch, row: number) {
+  const words = batch.nat.slice(row * NAT_WORDS, (row + 1) * NAT_WORDS);
+  if (batch.isTranslated[row] === 0) words.fill(0);
+  const address = (at: number) => (words.subarray(at, at + 4).some(Boolean) ? addressAt(words, at / 4) : null);
+  return {
+    natSrc: address(NAT_SRC_WORD),
+    natDst: address(NAT_DST_WORD),
+    natSrcPort: words[NAT_PORTS_WORD]! >>> 16 || null,
+    natDstPort: words[NAT_PORTS_WORD]! & 0xffff || null,
+  };
 }
 
 function addressAt(words: Uint32Array, row: number): string {

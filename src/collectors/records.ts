@@ -4,6 +4,13 @@
 export const BATCH_RECORDS = 4096;
 const ADDRESS_WORDS = 4;
 
+/** A translation: source address, destination address, ports. A side that is not translated is all zeros. */
+export const NAT_WORDS = 9;
+export const NAT_SRC_WORD = 0;
+export const NAT_DST_WORD = 4;
+/** Source port in the upper half, destination port in the lower; 0 where the exporter does not tell the port. */
+export const NAT_PORTS_WORD = 8;
+
 /** Bytes 8 to 11 of an IPv4 address in its mapped place (00 00 ff ff), read as a word of this machine. */
 export const MAPPED_WORD = new Uint32Array(new Uint8Array([0, 0, 0xff, 0xff]).buffer)[0]!;
 
@@ -22,6 +29,9 @@ export class RecordBatch {
   readonly packets = new Uint32Array(BATCH_RECORDS * 2);
   readonly firstSeen = new Float64Array(BATCH_RECORDS);
   readonly lastSeen = new Float64Array(BATCH_RECORDS);
+  /** 1 for a record that tells a translation; only then do its words in `nat` mean anything. */
+  readonly isTranslated = new Uint8Array(BATCH_RECORDS);
+  readonly nat = new Uint32Array(BATCH_RECORDS * NAT_WORDS);
   readonly #take: (batch: RecordBatch) => void;
 
   /** `take` is given the batch when it is full and when it is told to flush; what it does not copy is lost. */
@@ -32,6 +42,7 @@ export class RecordBatch {
   /** The place for one more record. */
   next(): number {
     if (this.count === BATCH_RECORDS) this.flush();
+    this.isTranslated[this.count] = 0;
     return this.count++;
   }
 

@@ -2,6 +2,7 @@ import { open, readdir, readFile, rename, rm, type FileHandle } from "node:fs/pr
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { NAT_WORDS } from "../collectors/records.ts";
 import { NewerFile } from "../lib/newer-file.ts";
 import { ADDRESS_BYTES } from "../model/flow.ts";
 import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
@@ -12,7 +13,8 @@ import { COUNTER_WORDS, FlowTable, KEY_WORDS } from "./table.ts";
 
 // The first four bytes: a word for the kind of file, and the version of its form as a digit.
 const MAGIC = "TFJ";
-const VERSION = 1;
+/** 2 has translations. Files of version 1 are read as they are: they have none. */
+const VERSION = 2;
 const HEADER = [...Buffer.from(`${MAGIC}${VERSION}`)] as const;
 const MAGIC_BYTES = 4;
 /** The magic and the minute. */
@@ -20,11 +22,14 @@ const HEADER_BYTES = 8;
 const BLOCK_EXPORTERS = 1;
 const BLOCK_ROWS = 2;
 const BLOCK_CLOSED = 3;
+const BLOCK_TRANSLATIONS = 4;
 /** Kind, length and checksum before each block. */
 const BLOCK_HEADER_BYTES = 16;
 const EXPORTER_BYTES = 4 + ADDRESS_BYTES;
 /** Place, flags with the first end, key, counters, first and last seen. */
 const ROW_WORDS = 2 + KEY_WORDS + COUNTER_WORDS + 4;
+/** The row's place, then its translation. */
+const TRANSLATION_WORDS = 1 + NAT_WORDS;
 const BLOCK_ROWS_MAX = 65_536;
 /** A file that has grown so large is a window that had better be written. */
 export const JOURNAL_FILE_BYTES_MAX = 512 * 1024 * 1024;
@@ -120,7 +125,10 @@ export class WindowJournal {
     if (exporters > file.exporters) blocks.push(...block(BLOCK_EXPORTERS, encodeExporters(table)));
     const changed = table.takeChanged();
     for (let from = 0; from < changed.length; from += BLOCK_ROWS_MAX) {
-      blocks.push(...block(BLOCK_ROWS, encodeRows(table, changed.subarray(from, from + BLOCK_ROWS_MAX))));
+      const rows = changed.subarray(from, from + BLOCK_ROWS_MAX);
+      blocks.push(...block(BLOCK_ROWS, encodeRows(table, rows)));
+      const translated = table.translations.among(rows);
+      if (translated.length > 0) blocks.push(...block(BLOCK_TRANSLATIONS, encodeTranslations(table, translated)));
     }
     if (closed) blocks.push(...block(BLOCK_CLOSED, new Uint8Array(new Uint32Array([table.count]).buffer)));
     if (blocks.length === 0) return;
@@ -307,10 +315,19 @@ function encodeRows(table: FlowTable, rows: Int32Array): Uint8Array {
   return new Uint8Array(words.buffer);
 }
 
+function encodeTranslations({ translations }: FlowTable, rows: Int32Array): Uint8Array {
+  const words = new Uint32Array(rows.length * TRANSLATION_WORDS);
+  rows.forEach((row, index) => {
+    words[index * TRANSLATION_WORDS] = row;
+    words.set(translations.get(row)!, index * TRANSLATION_WORDS + 1);
+  });
+  return new Uint8Array(words.buffer);
+}
+
 function readTable(id: string, file: Buffer): (Recovered & { bytes: number }) | undefined {
   // Aligned and of its own, so that words can be looked at as words.
   const bytes = new Uint8Array(file);
-  if (bytes.length < HEADER_BYTES || versionOf(bytes) !== VERSION) return undefined;
+  if (bytes.length < HEADER_BYTES || (versionOf(bytes) ?? Infinity) > VERSION) return undefined;
   const minute = new Uint32Array(bytes.buffer, MAGIC_BYTES, 1)[0];
   const table = new FlowTable(id, minute!);
   let closed = false;
@@ -323,6 +340,7 @@ function readTable(id: string, file: Buffer): (Recovered & { bytes: number }) | 
     if (crc32(content) !== checksum) break;
     if (kind === BLOCK_EXPORTERS) restoreExporters(table, content);
     else if (kind === BLOCK_ROWS && !restoreRows(table, content)) break;
+    else if (kind === BLOCK_TRANSLATIONS && !restoreTranslations(table, content)) break;
     else if (kind === BLOCK_CLOSED) closed = true;
     at = start + length!;
   }
@@ -348,6 +366,15 @@ function restoreRows(table: FlowTable, content: Uint8Array): boolean {
     const state = { counters, firstSeen: times[0]!, lastSeen: times[1]!, tcpFlags, firstEnd };
     const known = table.restore(words[at]!, key, state);
     if (!known || !table.exporters.has(key[1]! >>> 16)) return false;
+  }
+  return true;
+}
+
+function restoreTranslations(table: FlowTable, content: Uint8Array): boolean {
+  const words = new Uint32Array(content.buffer, content.byteOffset, content.length / 4);
+  for (let at = 0; at + TRANSLATION_WORDS <= words.length; at += TRANSLATION_WORDS) {
+    if (words[at]! >= table.count) return false;
+    table.translations.set(words[at]!, words, at + 1);
   }
   return true;
 }

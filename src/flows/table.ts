@@ -1,7 +1,8 @@
-import type { RecordBatch } from "../collectors/records.ts";
+import { NAT_WORDS, type RecordBatch } from "../collectors/records.ts";
 import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../model/flow.ts";
 import { emptyFlowRows } from "../model/flow-rows.ts";
 import { grown, KeyIndex } from "./key-index.ts";
+import { Translations } from "./translations.ts";
 
 // The tuples of one window that is not closed yet, and of windows that were closed before their last records came.
 
@@ -43,6 +44,8 @@ export class FlowTable {
   tcpFlags: Uint16Array;
   /** When the first flow with traffic ended: milliseconds of the row's minute plus one, 0 where that is not known. */
   firstEnd: Uint16Array;
+  /** What each row was translated to, as the last of its records that was translated tells it. */
+  readonly translations = new Translations();
   /** Rows that changed since the journal last asked. */
   #changed: Int32Array;
   #isChanged: Uint8Array;
@@ -82,6 +85,7 @@ export class FlowTable {
     if (row < 0) return false;
     this.#merge(batch, record, row);
     this.#noteEnd(batch, record, row, minute);
+    if (batch.isTranslated[record] === 1) this.translations.set(row, batch.nat, record * NAT_WORDS);
     return true;
   }
 
@@ -192,7 +196,7 @@ export class FlowTable {
     rows.tcpFlags.set(this.tcpFlags.subarray(from, to));
     rows.firstSeen.set(this.firstSeen.subarray(from, to));
     rows.lastSeen.set(this.lastSeen.subarray(from, to));
-    return rows;
+    return { ...rows, nat: this.translations.columns(from, to) };
   }
 
   #grow(): void {

@@ -1,4 +1,11 @@
-import { RecordBatch, setExactCounter } from "../collectors/records.ts";
+import {
+  NAT_DST_WORD,
+  NAT_PORTS_WORD,
+  NAT_SRC_WORD,
+  NAT_WORDS,
+  RecordBatch,
+  setExactCounter,
+} from "../collectors/records.ts";
 import type { FlowTable } from "./table.ts";
 import { Windows, type WindowSettings } from "./windows.ts";
 
@@ -20,6 +27,11 @@ export interface FlowRecord {
   readonly packets?: bigint;
   readonly first?: number;
   readonly last?: number;
+  /** Last word of the translated source address, and its port; 0 for a side that stays as it is. */
+  readonly natSrc?: number;
+  readonly natSrcPort?: number;
+  readonly natDst?: number;
+  readonly natDstPort?: number;
 }
 
 export function batchOf(records: readonly FlowRecord[]): RecordBatch {
@@ -37,6 +49,11 @@ export function batchOf(records: readonly FlowRecord[]): RecordBatch {
     setExactCounter(batch.packets, row, record.packets ?? 1n);
     batch.lastSeen[row] = record.last ?? T0;
     batch.firstSeen[row] = record.first ?? batch.lastSeen[row]!;
+    const { natSrc = 0, natDst = 0, natSrcPort = 0, natDstPort = 0 } = record;
+    batch.isTranslated[row] = natSrc || natDst ? 1 : 0;
+    batch.nat[row * NAT_WORDS + NAT_SRC_WORD + 3] = natSrc;
+    batch.nat[row * NAT_WORDS + NAT_DST_WORD + 3] = natDst;
+    batch.nat[row * NAT_WORDS + NAT_PORTS_WORD] = ((natSrcPort << 16) | natDstPort) >>> 0;
   }
   return batch;
 }

@@ -23,6 +23,12 @@ const rowsOf = (table: FlowTable) => {
     flags: rows.tcpFlags[row]!,
     first: rows.firstSeen[row]!,
     last: rows.lastSeen[row]!,
+    nat: rows.nat && {
+      src: new Uint32Array(rows.nat.src.buffer)[row * 4 + 3]!,
+      dst: new Uint32Array(rows.nat.dst.buffer)[row * 4 + 3]!,
+      srcPort: rows.nat.srcPort[row]!,
+      dstPort: rows.nat.dstPort[row]!,
+    },
   }));
 };
 
@@ -65,6 +71,39 @@ describe("a window", () => {
     ];
     windows.add(batchOf([...other, ...other]), T0);
     expect(windows.openRows).toBe(other.length);
+  });
+
+  test("keeps the translation that was seen last, under the tuple as it was before", () => {
+    const { windows, closed } = open();
+    const nat = { natSrc: 77, natSrcPort: 1000 };
+    windows.add(batchOf([{ src: 1 }, { src: 2, ...nat }, { src: 2, natSrc: 78, natSrcPort: 2000 }]), T0);
+    // A record that tells no translation does not undo one.
+    windows.add(batchOf([{ src: 2 }, { src: 3, natDst: 79, natDstPort: 3000, bytes: 0n, packets: 0n }]), T0);
+    windows.closeAll();
+    expect(closed.flatMap(rowsOf)).toMatchObject([
+      { src: 1, bytes: 100n, nat: { src: 0, dst: 0, srcPort: 0, dstPort: 0 } },
+      { src: 2, bytes: 300n, nat: { src: 78, dst: 0, srcPort: 2000, dstPort: 0 } },
+      { src: 3, bytes: 0n, packets: 0n, nat: { src: 0, dst: 79, srcPort: 0, dstPort: 3000 } },
+    ]);
+  });
+
+  test("has no columns for translations where none was told, also among rows that come after some", () => {
+    const { windows } = open();
+    windows.add(batchOf([{ src: 1, natSrc: 77 }, { src: 2 }, { src: 3 }]), T0);
+    const [table] = windows.tables();
+    expect(table!.rows(0, 1).nat).not.toBeNull();
+    expect(table!.rows(1, 3).nat).toBeNull();
+  });
+
+  test("keeps translations of as many rows as it grows to", () => {
+    const { windows } = open({ rowsMax: 50_000 });
+    const records = Array.from({ length: 4000 }, (_, nth) => ({ src: nth, ...(nth % 3 === 0 && { natSrc: nth + 1 }) }));
+    for (let round = 0; round < 5; round++)
+      windows.add(batchOf(records.map((record) => ({ ...record, dstPort: round }))), T0);
+    const [table] = windows.tables();
+    const rows = rowsOf(table!);
+    expect(rows).toHaveLength(20_000);
+    expect(rows.every(({ src, nat }) => nat!.src === (src % 3 === 0 ? src + 1 : 0))).toBe(true);
   });
 
   test("takes a flow by its end, and is closed a grace after its own", () => {
@@ -122,7 +161,7 @@ describe("more tuples than may be", () => {
     windows.closeAll();
     expect(sumOf(closed)).toBe(5000n * 7n);
     const others = closed.flatMap(rowsOf).filter(({ src, dst }) => src === 0 && dst === 0);
-    expect(others).toMatchObject([{ packets: 4000n, protocol: 6 }]);
+    expect(others).toMatchObject([{ packets: 4000n, protocol: 6, nat: null }]);
     windows.stored(windows.waitingRows);
     windows.add(scan(0, 10), T0);
     expect(windows.openRows, "there is room again").toBe(10);
@@ -174,7 +213,12 @@ describe("the journal", () => {
     await journal.close();
     return found;
   };
-  const many = Array.from({ length: 3000 }, (_, index) => ({ exporter: index % 3, src: index, bytes: BigInt(index) }));
+  const many = Array.from({ length: 3000 }, (_, index) => ({
+    exporter: index % 3,
+    src: index,
+    bytes: BigInt(index),
+    ...(index % 5 === 0 && { natSrc: index + 1, natSrcPort: index }),
+  }));
 
   test("gives back the table as it was last written, rows in their places", async () => {
     const { windows } = open();
@@ -248,10 +292,45 @@ describe("the journal", () => {
   });
 
   test("of a newer version is refused in words, and left as it is", async () => {
-    await writeFile(join(folder, "a.window"), "TFJ2 what a newer version makes of it");
-    expect(() => refuseNewerWindows(folder)).toThrow(/newer version of Tocsin.*schema version is 2.*up to 1/s);
+    await writeFile(join(folder, "a.window"), "TFJ3 what a newer version makes of it");
+    expect(() => refuseNewerWindows(folder)).toThrow(/newer version of Tocsin.*schema version is 3.*up to 2/s);
     await expect(recover()).rejects.toThrow(NewerFile);
-    expect(await readFile(join(folder, "a.window"), "utf8")).toMatch(/^TFJ2 what/);
+    expect(await readFile(join(folder, "a.window"), "utf8")).toMatch(/^TFJ3 what/);
+  });
+
+  test("writes a translation again when only that has changed", async () => {
+    const { windows } = open();
+    const journal = new WindowJournal(folder);
+    for (const natSrc of [0, 70, 71]) {
+      windows.add(batchOf([{ src: 1 }, { src: 2, natSrc, natSrcPort: natSrc, bytes: 0n, packets: 0n }]), T0);
+      const [table] = windows.tables();
+      await journal.write(table!, false);
+      expect(rowsOf((await recover())[0]!.table)).toEqual(rowsOf(table!));
+    }
+    await journal.close();
+  });
+
+  test("of the version before there were translations is read, and goes on as it is", async () => {
+    const { windows } = open();
+    const journal = new WindowJournal(folder);
+    windows.add(batchOf([{ src: 1 }, { src: 2 }]), T0);
+    const [table] = windows.tables();
+    await journal.write(table!, false);
+    await journal.close();
+    const path = join(folder, (await readdir(folder))[0]!);
+    const bytes = await readFile(path);
+    expect(bytes.subarray(0, 4).toString()).toBe("TFJ2");
+    // But for its number, a file without translations has the same form.
+    bytes.write("TFJ1");
+    await writeFile(path, bytes);
+    refuseNewerWindows(folder);
+    const next = new WindowJournal(folder);
+    for await (const { table: found } of next.recover()) {
+      expect(rowsOf(found)).toEqual(rowsOf(table!));
+      await next.write(found, true);
+    }
+    await next.close();
+    expect(await recover()).toMatchObject([{ closed: true }]);
   });
 
   test("believes nothing that was written otherwise than it stands there", async () => {

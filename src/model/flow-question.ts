@@ -11,6 +11,9 @@ export interface FlowFilter extends TimeRange {
   /** Either end's. */
   readonly port?: number | undefined;
   readonly protocol?: number | undefined;
+  /** Either end's after translation; with `natPort`, that of the same end. */
+  readonly nat?: AddressRange | undefined;
+  readonly natPort?: number | undefined;
 }
 
 export const FLOW_SORTS = ["bytes", "packets", "timestamp"] as const;
@@ -36,6 +39,11 @@ export interface Flow {
   readonly lastSeenMs: number;
   readonly exporter: string;
   readonly version: number;
+  /** Ends on the far side of a gateway that translates; null where an end stays as it is, a port also where it is not told. */
+  readonly natSrc: string | null;
+  readonly natDst: string | null;
+  readonly natSrcPort: number | null;
+  readonly natDstPort: number | null;
 }
 
 export const MEASURES = ["bytes", "packets"] as const;

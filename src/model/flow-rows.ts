@@ -1,8 +1,9 @@
 import { parseAddress } from "../lib/ip.ts";
-import { ADDRESS_BYTES, type FlowRows } from "./flow.ts";
+import { ADDRESS_BYTES, type FlowRows, type NatColumns } from "./flow.ts";
 import type { Flow } from "./flow-question.ts";
 
-export type FlowRow = Omit<Flow, "id">;
+type Nat = "natSrc" | "natDst" | "natSrcPort" | "natDstPort";
+export type FlowRow = Omit<Flow, "id" | Nat> & Partial<Pick<Flow, Nat>>;
 
 /** Room for so many rows. */
 export function emptyFlowRows(count: number): FlowRows {
@@ -21,15 +22,27 @@ export function emptyFlowRows(count: number): FlowRows {
     firstSeen: new Float64Array(count),
     lastSeen: new Float64Array(count),
     version: new Uint8Array(count),
+    nat: null,
+  };
+}
+
+export function emptyNatColumns(count: number): NatColumns {
+  return {
+    src: new Uint8Array(count * ADDRESS_BYTES),
+    dst: new Uint8Array(count * ADDRESS_BYTES),
+    srcPort: new Uint16Array(count),
+    dstPort: new Uint16Array(count),
   };
 }
 
 /** Rows as columns, for those who make few of them and one by one. Addresses must be such. */
 export function flowRowsOf(rows: readonly FlowRow[]): FlowRows {
-  const addresses = (pick: (row: FlowRow) => string) => {
+  const addresses = (pick: (row: FlowRow) => string | null | undefined) => {
     const bytes = new Uint8Array(rows.length * ADDRESS_BYTES);
     for (const [index, row] of rows.entries()) {
-      const digits = parseAddress(pick(row))!
+      const address = pick(row);
+      if (address === null || address === undefined) continue;
+      const digits = parseAddress(address)!
         .toString(16)
         .padStart(2 * ADDRESS_BYTES, "0");
       bytes.set(Buffer.from(digits, "hex"), index * ADDRESS_BYTES);
@@ -51,5 +64,13 @@ export function flowRowsOf(rows: readonly FlowRow[]): FlowRows {
     firstSeen: Float64Array.from(rows, (row) => row.firstSeenMs),
     lastSeen: Float64Array.from(rows, (row) => row.lastSeenMs),
     version: Uint8Array.from(rows, (row) => row.version),
+    nat: rows.some(({ natSrc, natDst }) => natSrc || natDst)
+      ? {
+          src: addresses((row) => row.natSrc),
+          dst: addresses((row) => row.natDst),
+          srcPort: Uint16Array.from(rows, (row) => row.natSrcPort ?? 0),
+          dstPort: Uint16Array.from(rows, (row) => row.natDstPort ?? 0),
+        }
+      : null,
   };
 }

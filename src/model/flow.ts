@@ -24,4 +24,14 @@ export interface FlowRows {
   readonly lastSeen: Float64Array;
   /** Of the export: 5, 9, 10 (IPFIX); sFlow v5 is told as 105 so that it cannot be taken for NetFlow v5, EVE as 106. */
   readonly version: Uint8Array;
+  /** Null where no row is translated. */
+  readonly nat: NatColumns | null;
+}
+
+/** Ends on the far side of a gateway that translates. A side that is not translated is zeros; a port is 0 where it is not told. */
+export interface NatColumns {
+  readonly src: Uint8Array;
+  readonly dst: Uint8Array;
+  readonly srcPort: Uint16Array;
+  readonly dstPort: Uint16Array;
 }

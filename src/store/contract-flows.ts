@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatAddress, parseAddress, parseCidr } from "../lib/ip.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
-import { flowRowsOf, type FlowRow as Row } from "../model/flow-rows.ts";
+import { flowRowsOf } from "../model/flow-rows.ts";
 import { FLOW_WINDOW_MS } from "../model/flow.ts";
 import {
   MEASURES,
@@ -15,6 +15,8 @@ import {
 } from "../model/flow-question.ts";
 import { protocolName } from "../model/protocol.ts";
 import type { Store } from "./store.ts";
+
+type Row = Omit<Flow, "id">;
 
 // What every store must do with flows. The reference is plain evaluation over the rows in memory.
 
@@ -49,8 +51,28 @@ const count64 = fc.oneof(
 );
 const port = fc.oneof(fc.constantFrom(0, 22, 53, 443, 65_535), fc.integer({ min: 0, max: 65_535 }));
 
+type Nat = Pick<Row, "natSrc" | "natDst" | "natSrcPort" | "natDstPort">;
+const NO_NAT: Nat = { natSrc: null, natDst: null, natSrcPort: null, natDstPort: null };
+const NAT_ADDRESSES = ["203.0.113.1", "203.0.113.2", "2001:db8::64", "10.0.0.1"];
+const natEnd = fc.option(
+  fc.record({
+    address: fc.constantFrom(...NAT_ADDRESSES),
+    port: fc.option(fc.constantFrom(443, 1024, 65_535), { freq: 4 }),
+  }),
+);
+const natArbitrary: fc.Arbitrary<Nat> = fc.oneof(
+  fc.constant(NO_NAT),
+  fc.tuple(natEnd, natEnd).map(([src, dst]) => ({
+    natSrc: src?.address ?? null,
+    natDst: dst?.address ?? null,
+    natSrcPort: src?.port ?? null,
+    natDstPort: dst?.port ?? null,
+  })),
+);
+
 const rowArbitrary: fc.Arbitrary<Row> = fc
   .record({
+    nat: natArbitrary,
     minute: fc.oneof(fc.integer({ min: 0, max: MINUTES - 1 }), fc.constantFrom(0, 1438, 1439, 1440, 2879)),
     src: address,
     dst: address,
@@ -65,10 +87,10 @@ const rowArbitrary: fc.Arbitrary<Row> = fc
     exporter: fc.constantFrom("192.0.2.1", "192.0.2.2", "2001:db8::fe"),
     version: fc.constantFrom(5, 9, 10, 105),
   })
-  .map(({ minute, firstOffset, duration, ...row }) => {
+  .map(({ minute, firstOffset, duration, nat, ...row }) => {
     const windowStartMs = START + minute * FLOW_WINDOW_MS;
     const firstSeenMs = windowStartMs + firstOffset;
-    return { ...row, windowStartMs, firstSeenMs, lastSeenMs: firstSeenMs + duration };
+    return { ...row, ...nat, windowStartMs, firstSeenMs, lastSeenMs: firstSeenMs + duration };
   });
 
 const range = fc.oneof(
@@ -79,6 +101,8 @@ const range = fc.oneof(
 );
 const time = fc.integer({ min: -60, max: MINUTES + 60 }).map((minute) => START + minute * FLOW_WINDOW_MS);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
+const rarely = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 const filterArbitrary: fc.Arbitrary<FlowFilter> = fc.record({
   fromMs: maybe(time),
   toMs: maybe(time),
@@ -87,12 +111,18 @@ const filterArbitrary: fc.Arbitrary<FlowFilter> = fc.record({
   exporter: maybe(fc.constantFrom("192.0.2.1", "2001:db8::fe").map((text) => parseCidr(text)!)),
   port: maybe(port),
   protocol: maybe(fc.constantFrom(1, 6, 17, 255)),
+  nat: rarely(
+    fc.constantFrom(...NAT_ADDRESSES, "203.0.113.0/24", "10.0.0.0/8", "::/0").map((text) => parseCidr(text)!),
+  ),
+  natPort: rarely(fc.constantFrom(443, 1024, 2)),
 });
 
 function matches(row: Row, filter: FlowFilter): boolean {
   const at = row.windowStartMs + FLOW_WINDOW_MS;
   const within = (text: string, wanted: FlowFilter["src"]) =>
     !wanted || (parseAddress(text)! >= wanted.from && parseAddress(text)! <= wanted.to);
+  const isNatEnd = (address: string | null, port: number | null) =>
+    address !== null && within(address, filter.nat) && (filter.natPort === undefined || port === filter.natPort);
   return (
     (filter.fromMs === undefined || at >= filter.fromMs) &&
     (filter.toMs === undefined || at < filter.toMs) &&
@@ -100,7 +130,10 @@ function matches(row: Row, filter: FlowFilter): boolean {
     within(row.dst, filter.dst) &&
     within(row.exporter, filter.exporter) &&
     (filter.port === undefined || row.srcPort === filter.port || row.dstPort === filter.port) &&
-    (filter.protocol === undefined || row.protocol === filter.protocol)
+    (filter.protocol === undefined || row.protocol === filter.protocol) &&
+    ((filter.nat === undefined && filter.natPort === undefined) ||
+      isNatEnd(row.natSrc, row.natSrcPort) ||
+      isNatEnd(row.natDst, row.natDstPort))
   );
 }
 
@@ -169,6 +202,7 @@ export function flowsContract(store: () => Store, reopen: () => Promise<void>): 
       lastSeenMs: START + 655_000,
       exporter: "192.0.2.1",
       version: 9,
+      ...NO_NAT,
       ...more,
     });
 
@@ -179,14 +213,37 @@ export function flowsContract(store: () => Store, reopen: () => Promise<void>): 
         sample({ src: "2001:db8::1", dst: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", protocol: 58, version: 10 }),
         sample({ src: "::", dst: "0.0.0.0", srcPort: 0, dstPort: 65_535, protocol: 255, tcpFlags: 65_535 }),
         sample({ firstSeenMs: START - 5_000_000, lastSeenMs: START + 700_000, version: 105 }),
+        sample({ natSrc: "203.0.113.1", natSrcPort: 61_000, bytes: 0n, packets: 0n }),
+        sample({ src: "2001:db8::1", natSrc: "203.0.113.1", natSrcPort: 65_535, natDst: "192.0.2.9", natDstPort: 1 }),
+        sample({ natDst: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff" }),
       ];
       await append(rows);
       const flows = await listAll();
       const byText = (row: Row) => JSON.stringify(row, (_, value) => (typeof value === "bigint" ? `${value}` : value));
       expect(flows.map(withoutId).map(byText).sort()).toEqual(rows.map(byText).sort());
-      expect(new Set(flows.map(({ id }) => id)).size).toBe(4);
+      expect(new Set(flows.map(({ id }) => id)).size).toBe(7);
       for (const { id } of flows) expect(id).toMatch(/^flw_[0-9a-z]{16,32}$/);
-      expect(await store().flows.count()).toBe(4);
+      expect(await store().flows.count()).toBe(7);
+    });
+
+    test("a translated address and port are found where one end has both", async () => {
+      await empty();
+      await append([
+        sample({ src: "10.0.0.1", natSrc: "203.0.113.1", natSrcPort: 61_000 }),
+        sample({ src: "10.0.0.2", natSrc: "203.0.113.1", natSrcPort: 61_001 }),
+        sample({ src: "10.0.0.3", natSrc: "203.0.113.2", natSrcPort: 61_000 }),
+        sample({ src: "10.0.0.4", natDst: "203.0.113.1", natDstPort: 61_000 }),
+        sample({ src: "10.0.0.5", natSrc: "203.0.113.1", natSrcPort: 9, natDst: "10.0.9.9", natDstPort: 61_000 }),
+        sample({ src: "10.0.0.6" }),
+        sample({ src: "203.0.113.1", srcPort: 61_000 }),
+      ]);
+      const found = async (filter: FlowFilter) => (await listAll(filter)).map(({ src }) => src).sort();
+      const nat = parseCidr("203.0.113.1")!;
+      expect(await found({ nat, natPort: 61_000 })).toEqual(["10.0.0.1", "10.0.0.4"]);
+      expect(await found({ nat })).toEqual(["10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5"]);
+      expect(await found({ natPort: 61_000 })).toEqual(["10.0.0.1", "10.0.0.3", "10.0.0.4", "10.0.0.5"]);
+      expect(await found({ port: 61_000 })).toEqual(["203.0.113.1"]);
+      expect(await found({ nat: parseCidr("::/0")! })).toHaveLength(5);
     });
 
     test("ids stay what they are, whatever is added and however often it is opened", async () => {

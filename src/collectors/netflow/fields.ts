@@ -38,7 +38,16 @@ export const DIRECTION = 31;
 export const IP_SECTION = 32;
 export const FRAME_SECTION = 33;
 export const FRAME_BYTES = 34;
-export const PLACES = 35;
+/** Ends on the far side of a gateway that translates addresses. */
+export const NAT_SRC_IPV4 = 35;
+export const NAT_DST_IPV4 = 36;
+export const NAT_SRC_IPV6 = 37;
+export const NAT_DST_IPV6 = 38;
+export const NAT_SRC_PORT = 39;
+export const NAT_DST_PORT = 40;
+/** What happened to a translation (RFC 8158); 0 where nothing did. */
+export const NAT_EVENT = 41;
+export const PLACES = 42;
 
 /** How the number in a field of time is meant. */
 const TIME_NONE = 0;
@@ -130,6 +139,19 @@ const FIELDS: ReadonlyMap<number, Field> = new Map([
   field(322, END, 1, 8, { rank: 2, time: TIME_SECONDS }),
   field(161, DURATION, 1, 4, { time: TIME_MILLISECONDS }),
   field(162, DURATION, 1, 4, { rank: 8, time: TIME_MICROSECONDS }),
+
+  field(225, NAT_SRC_IPV4, 4, 4),
+  field(226, NAT_DST_IPV4, 4, 4),
+  field(227, NAT_SRC_PORT, 1, 4),
+  field(228, NAT_DST_PORT, 1, 4),
+  field(281, NAT_SRC_IPV6, 16, 16),
+  field(282, NAT_DST_IPV6, 16, 16),
+  field(230, NAT_EVENT, 1, 4),
+  // The same in NSEL of Cisco ASA 8.4. IPFIX has no such numbers: their highest bit announces an enterprise.
+  field(40_001, NAT_SRC_IPV4, 4, 4, { rank: 8 }),
+  field(40_002, NAT_DST_IPV4, 4, 4, { rank: 8 }),
+  field(40_003, NAT_SRC_PORT, 1, 4, { rank: 8 }),
+  field(40_004, NAT_DST_PORT, 1, 4, { rank: 8 }),
 
   field(313, IP_SECTION, 1, SECTION_BYTES_MAX),
   field(315, FRAME_SECTION, 1, SECTION_BYTES_MAX),

@@ -1,6 +1,14 @@
 import { NO_PACKET, readEthernet, readIp } from "../frame.ts";
 import type { Packet } from "../packet.ts";
-import { exactCounter, MAPPED_WORD, scaleCounter, setCounter, setExactCounter, type RecordBatch } from "../records.ts";
+import {
+  exactCounter,
+  MAPPED_WORD,
+  NAT_WORDS,
+  scaleCounter,
+  setCounter,
+  setExactCounter,
+  type RecordBatch,
+} from "../records.ts";
 import type { Domain } from "./domain.ts";
 import {
   BYTES,
@@ -45,7 +53,9 @@ import {
   TIME_SECONDS,
   TIME_UPTIME,
 } from "./fields.ts";
+import { readNat, swapNat, tellsNatEvent } from "./nat.ts";
 import type { CounterTotals, Template } from "./template.ts";
+import { copyAddress, isZero, readNumber } from "./values.ts";
 
 // One record of v9 or IPFIX, read by the plan of its template.
 
@@ -74,6 +84,7 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
   batch.exporter[row] = packet.exporter.index;
   batch.version[row] = packet.version;
   if (isAddressed) readEnds(view, at, template, batch, row);
+  if (template.hasNat) readNat(view, at, template, batch, row);
   readCounter(view, at, BYTES, template, batch.bytes, row);
   readCounter(view, at, PACKETS, template, batch.packets, row);
   if (!isAddressed) {
@@ -92,9 +103,12 @@ export function readFlow(packet: Packet, domain: Domain, template: Template, at:
     scaleCounter(batch.packets, row, rate);
     packet.exporter.samplingRate = rate;
   }
-  // A record that counts nothing may still tell of something: an attempt that was refused. One side of a connection, or a
-  // report that adds nothing to the last one, does not.
-  const isEmpty = (template.hasReverse || totals.bytes || totals.packets) && isNothing(batch, row);
+  // A record that counts nothing may still tell of something: an attempt that was refused, or a translation. One side of a
+  // connection, or a report that adds nothing to the last one, does not.
+  const isEmpty =
+    (template.hasReverse || totals.bytes || totals.packets) &&
+    isNothing(batch, row) &&
+    !tellsNatEvent(view, at, template);
   if (template.hasReverse) readReverse(packet, domain, template, at, row, rate, isEmpty);
   else if (isEmpty) batch.count--;
   return true;
@@ -172,17 +186,6 @@ function readAddresses(
   return true;
 }
 
-function copyAddress(view: DataView, at: number, target: Uint32Array, words: number): void {
-  target[words] = at < 0 ? 0 : view.getUint32(at, true);
-  target[words + 1] = at < 0 ? 0 : view.getUint32(at + 4, true);
-  target[words + 2] = at < 0 ? 0 : view.getUint32(at + 8, true);
-  target[words + 3] = at < 0 ? 0 : view.getUint32(at + 12, true);
-}
-
-function isZero(words: Uint32Array, at: number): boolean {
-  return (words[at]! | words[at + 1]! | words[at + 2]! | words[at + 3]!) === 0;
-}
-
 /** Type and code stand where the destination port would, as every exporter without a field for them has it. */
 function readIcmp(view: DataView, at: number, { offsets, lengths }: Template): number {
   if (offsets[ICMP]! >= 0) return readNumber(view, at + offsets[ICMP]!, lengths[ICMP]!) & 0xffff;
@@ -190,25 +193,6 @@ function readIcmp(view: DataView, at: number, { offsets, lengths }: Template): n
   const type = readNumber(view, at + offsets[ICMP_TYPE]!, lengths[ICMP_TYPE]!) & 0xff;
   const code = offsets[ICMP_CODE]! < 0 ? 0 : readNumber(view, at + offsets[ICMP_CODE]!, lengths[ICMP_CODE]!) & 0xff;
   return (type << 8) | code;
-}
-
-/** An unsigned number of 1 to 8 bytes; beyond 2^53 the nearest one. */
-function readNumber(view: DataView, at: number, length: number): number {
-  switch (length) {
-    case 1:
-      return view.getUint8(at);
-    case 2:
-      return view.getUint16(at);
-    case 4:
-      return view.getUint32(at);
-    case 8:
-      return view.getUint32(at) * WORD + view.getUint32(at + 4);
-    default: {
-      let value = 0;
-      for (let index = 0; index < length; index++) value = value * 256 + view.getUint8(at + index);
-      return value;
-    }
-  }
 }
 
 function readCounter(
@@ -398,6 +382,7 @@ function readReverse(
     protocol: batch.protocol[row]!,
     firstSeen: batch.firstSeen[row]!,
     lastSeen: batch.lastSeen[row]!,
+    nat: batch.isTranslated[row] === 1 ? batch.nat.slice(row * NAT_WORDS, (row + 1) * NAT_WORDS) : undefined,
   };
   if (isForwardEmpty) batch.count--;
   // Another place may mean a batch begun anew: nothing of the first row is there any more.
@@ -408,6 +393,7 @@ function readReverse(
   batch.dst.set(forward.src, back * 4);
   batch.ports[back] = ((forward.ports << 16) | (forward.ports >>> 16)) >>> 0;
   batch.protocol[back] = forward.protocol;
+  if (forward.nat) swapNat(forward.nat, batch, back);
   batch.tcpFlags[back] =
     offsets[REVERSE_FLAGS]! < 0 ? 0 : readNumber(view, at + offsets[REVERSE_FLAGS]!, lengths[REVERSE_FLAGS]!) & 0xffff;
   readCounter(view, at, REVERSE_BYTES, template, batch.bytes, back);

@@ -1,4 +1,18 @@
-import { BYTES, findField, PACKETS, PLACES, REVERSE_BYTES, REVERSE_PACKETS, type Field } from "./fields.ts";
+import {
+  BYTES,
+  findField,
+  NAT_DST_IPV4,
+  NAT_DST_IPV6,
+  NAT_DST_PORT,
+  NAT_SRC_IPV4,
+  NAT_SRC_IPV6,
+  NAT_SRC_PORT,
+  PACKETS,
+  PLACES,
+  REVERSE_BYTES,
+  REVERSE_PACKETS,
+  type Field,
+} from "./fields.ts";
 
 // A template says which fields follow each other in a record. It is turned once into a plan: where, from the beginning of
 // a record, each thing stands that we read. Records are then read by the plan alone.
@@ -9,6 +23,7 @@ const RECORD_BYTES_MAX = 65_535;
 /** Instead of a length: the record itself says how long the field is. */
 const LENGTH_VARIABLE = 65_535;
 const LENGTH_LONG = 255;
+const NAT_PLACES = [NAT_SRC_IPV4, NAT_DST_IPV4, NAT_SRC_IPV6, NAT_DST_IPV6, NAT_SRC_PORT, NAT_DST_PORT] as const;
 const ABSENT: readonly number[] = Array.from({ length: PLACES }, () => -1);
 
 export interface TemplateField {
@@ -38,6 +53,8 @@ export interface Template {
   readonly totals: CounterTotals;
   readonly hasReverse: boolean;
   readonly reverseTotals: CounterTotals;
+  /** Some field is an address or a port after translation. */
+  readonly hasNat: boolean;
   /** Where a field varies in length: lengths of all fields in their order, and which place each fills, or -1. */
   readonly varying: {
     readonly lengths: Uint16Array;
@@ -105,6 +122,7 @@ export function compileTemplate(
     totals: { bytes: isTotal(BYTES), packets: isTotal(PACKETS) },
     reverseTotals: { bytes: isTotal(REVERSE_BYTES), packets: isTotal(REVERSE_PACKETS) },
     hasReverse: winners[REVERSE_BYTES] !== undefined || winners[REVERSE_PACKETS] !== undefined,
+    hasNat: NAT_PLACES.some((place) => winners[place] !== undefined),
     varying: varies
       ? {
           lengths: Uint16Array.from(fields, ({ length }) => length),

@@ -22,6 +22,10 @@ test("every field of a record is read", () => {
       firstSeen: 1_699_999_990_500,
       lastSeen: 1_699_999_999_500,
       version: 5,
+      natSrc: null,
+      natDst: null,
+      natSrcPort: null,
+      natDstPort: null,
     },
   ]);
 });

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   renameSync,
@@ -15,6 +16,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { DuckDBInstance } from "@duckdb/node-api";
 import pino from "pino";
 import { afterEach, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
@@ -192,6 +194,55 @@ test("a day that nobody has asked for yet is not begun anew when its file vanish
   const again = await open(folder);
   rmSync(join(folder, "flows", "site-flows-2026.06.14.duckdb"));
   await expect(again.append(rowsAt(DAY - DAY_MS, 10), "b")).rejects.toMatchObject({ reason: "file_gone" });
+});
+
+/** A day's file as the version before translations left it, with one row in each of its tables. */
+async function writeOldDay(folder: string): Promise<void> {
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  mkdirSync(join(folder, "flows"), { recursive: true });
+  await connection.run(`ATTACH '${join(folder, "flows", "site-flows-2026.06.14.duckdb")}' AS old (BLOCK_SIZE 65536)`);
+  const shared = (
+    counter: string,
+  ) => `exporter_high UBIGINT, exporter_low UBIGINT, src_port USMALLINT, dst_port USMALLINT,
+    protocol UTINYINT, tcp_flags USMALLINT, bytes ${counter}, packets ${counter}, first_seen BIGINT, duration BIGINT, version UTINYINT`;
+  const ts = DAY - DAY_MS + FLOW_WINDOW_MS;
+  for (const sql of [
+    `CREATE TABLE old.four(ts BIGINT, seq BIGINT, src UINTEGER, dst UINTEGER, ${shared("BIGINT")})`,
+    `CREATE TABLE old.six(ts BIGINT, seq BIGINT, src_high UBIGINT, src_low UBIGINT, dst_high UBIGINT, dst_low UBIGINT, ${shared("UBIGINT")})`,
+    "CREATE TABLE old.batches(id VARCHAR)",
+    "CREATE TABLE old.schema_version AS SELECT 1::INTEGER AS version",
+    `INSERT INTO old.four VALUES (${ts}, 1, 167772161, 167772162, 0, 281473902968833, 1, 443, 6, 27, 1000, 10, 5, 5, 9)`,
+    `INSERT INTO old.six VALUES (${ts}, 2, 1, 2, 3, 4, 0, 281473902968833, 1, 443, 6, 27, 1000, 10, 5, 5, 9)`,
+    "INSERT INTO old.batches VALUES ('known')",
+    "DETACH old",
+  ])
+    await connection.run(sql);
+  connection.closeSync();
+  instance.closeSync();
+}
+
+test("a day from before there were translations is read without any, and takes rows that have them", async () => {
+  const folder = newFolder();
+  await writeOldDay(folder);
+  const order = { sort: "timestamp", descending: false } as const;
+  const none = { natSrc: null, natDst: null, natSrcPort: null, natDstPort: null };
+  const flows = await open(folder);
+  expect((await flows.list({}, order, 0, 10)).flows).toMatchObject([
+    { src: "10.0.0.1", dst: "10.0.0.2", bytes: 1000n, ...none },
+    { src: "::1:0:0:0:2", bytes: 1000n, ...none },
+  ]);
+  const translated = { ...rowAt(DAY - DAY_MS), natSrc: "203.0.113.1", natSrcPort: 61_000 };
+  await flows.append(flowRowsOf([translated, { ...translated, src: "2001:db8::1" }]), "new");
+  await flows.append(flowRowsOf([translated]), "known");
+  await close(flows);
+  const again = await open(folder);
+  const nat = { from: 0xffff_cb00_7101n, to: 0xffff_cb00_7101n };
+  expect((await again.list({ nat, natPort: 61_000 }, order, 0, 10)).flows.map(({ src }) => src)).toEqual([
+    "10.0.0.1",
+    "2001:db8::1",
+  ]);
+  expect(await again.count()).toBe(4);
 });
 
 test("batches beyond what may wait are refused, and those that wait are stored", async () => {

@@ -17,7 +17,8 @@ const MAPPED = 0xffff_0000_0000n;
 const FOUR_MAX = 0xffff_ffffn;
 const half = (value: bigint) => `${value}::UBIGINT`;
 
-function whereSql(family: Family, { fromMs, toMs, src, dst, exporter, port, protocol }: FlowFilter): string {
+function whereSql(family: Family, filter: FlowFilter): string {
+  const { fromMs, toMs, src, dst, exporter, port, protocol } = filter;
   const address = family === "four" ? fourSql : rangeSql;
   return and([
     fromMs === undefined ? TRUE : `ts >= ${Math.ceil(fromMs)}`,
@@ -27,7 +28,16 @@ function whereSql(family: Family, { fromMs, toMs, src, dst, exporter, port, prot
     rangeSql("exporter", exporter),
     port === undefined ? TRUE : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
     protocol === undefined ? TRUE : `protocol = ${Math.trunc(protocol)}`,
+    natSql(filter),
   ]);
+}
+
+/** Either end, with address and port of the same one. Null, where there is no translation, matches nothing. */
+function natSql({ nat, natPort }: FlowFilter): string {
+  if (nat === undefined && natPort === undefined) return TRUE;
+  const end = (name: string) =>
+    and([rangeSql(name, nat), natPort === undefined ? TRUE : `${name}_port = ${Math.trunc(natPort)}`]);
+  return `((${end("nat_src")}) OR (${end("nat_dst")}))`;
 }
 
 function fourSql(name: string, range: AddressRange | undefined): string {
@@ -144,6 +154,12 @@ const FLOW_COLUMNS = [
   "exporter_high",
   "exporter_low",
   "version",
+  "nat_src_high",
+  "nat_src_low",
+  "nat_dst_high",
+  "nat_dst_low",
+  "nat_src_port",
+  "nat_dst_port",
 ] as const;
 
 export function toFlow(cells: readonly unknown[]): Flow {
@@ -166,6 +182,10 @@ export function toFlow(cells: readonly unknown[]): Flow {
     lastSeenMs: firstSeenMs + number(13),
     exporter: address(14),
     version: number(16),
+    natSrc: cells[17] === null ? null : address(17),
+    natDst: cells[19] === null ? null : address(19),
+    natSrcPort: cells[21] as number | null,
+    natDstPort: cells[22] as number | null,
   };
 }
 

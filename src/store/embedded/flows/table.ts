@@ -30,11 +30,25 @@ const UNIT_TEMPLATE = {
 /** What units from before there were versions say of themselves. */
 export const UNIT_FORM = `1 ${JSON.stringify(UNIT_TEMPLATE).replaceAll(/\s+/g, " ")}`;
 
+/** Null where there is no translation. Either table may have addresses of either kind here: a gateway may translate between them. */
+const NAT_COLUMNS = [
+  "nat_src_high UBIGINT",
+  "nat_src_low UBIGINT",
+  "nat_dst_high UBIGINT",
+  "nat_dst_low UBIGINT",
+  "nat_src_port USMALLINT",
+  "nat_dst_port USMALLINT",
+] as const;
+
 /** What makes each version of a unit out of the one before, as in migrations.ts; the first also takes a unit without a version. */
 export const UNIT_MIGRATIONS: readonly ((unit: string) => string)[] = [
   (unit) =>
     Object.entries(UNIT_TEMPLATE)
       .map(([table, columns]) => `CREATE TABLE IF NOT EXISTS ${unit}.${table}(${columns})`)
+      .join("; "),
+  (unit) =>
+    ["four", "six"]
+      .flatMap((table) => NAT_COLUMNS.map((column) => `ALTER TABLE ${unit}.${table} ADD COLUMN ${column}`))
       .join("; "),
 ];
 
@@ -72,6 +86,14 @@ function stagedColumns(rows: FlowRows): StagedColumn[] {
     { name: "first_seen", type: DOUBLE, data: rows.firstSeen },
     { name: "last_seen", type: DOUBLE, data: rows.lastSeen },
     { name: "version", type: UTINYINT, data: rows.version },
+    ...(rows.nat
+      ? [
+          ...address("nat_src", rows.nat.src),
+          ...address("nat_dst", rows.nat.dst),
+          { name: "nat_src_port", type: USMALLINT, data: rows.nat.srcPort },
+          { name: "nat_dst_port", type: USMALLINT, data: rows.nat.dstPort },
+        ]
+      : []),
   ];
 }
 
@@ -127,14 +149,27 @@ export interface Move {
   readonly lastSeq: number;
   /** Alternates from batch to batch. */
   readonly isBackwards: boolean;
+  /** Whether the staged rows have columns for translations. */
+  readonly hasNat: boolean;
 }
+
+/** In the order of NAT_COLUMNS; zeros stand for nothing. */
+const STAGED_NAT = [
+  ...["nat_src", "nat_dst"].flatMap((name) =>
+    ["high", "low"].map((half) => `CASE WHEN ${name}_high > 0 OR ${name}_low > 0 THEN ${name}_${half} END`),
+  ),
+  "nullif(nat_src_port, 0)",
+  "nullif(nat_dst_port, 0)",
+].join(", ");
+const NO_NAT = NAT_COLUMNS.map(() => "NULL").join(", ");
 
 /**
  * Moves the staged rows of one day to a table of its unit. Sorted, since neighbours that are alike take less room: those
  * who ask beside those who ask, and every other batch the other way round, so that where two batches meet they are alike
  * too.
  */
-export function moveStagedSql(table: "four" | "six", { unit, fromMs, toMs, lastSeq, isBackwards }: Move): string {
+export function moveStagedSql(table: "four" | "six", move: Move): string {
+  const { unit, fromMs, toMs, lastSeq, isBackwards, hasNat } = move;
   const direction = isBackwards ? "DESC" : "ASC";
   const addresses =
     table === "four"
@@ -148,7 +183,7 @@ export function moveStagedSql(table: "four" | "six", { unit, fromMs, toMs, lastS
     SELECT ts, ${lastSeq} + row_number() OVER (), * EXCLUDE (ts) FROM (
       SELECT (window_start + ${FLOW_WINDOW_MS})::BIGINT AS ts, ${addresses}, exporter_high, exporter_low,
         src_port, dst_port, protocol, tcp_flags, bytes, packets,
-        (first_seen - window_start)::BIGINT, (last_seen - first_seen)::BIGINT, version
+        (first_seen - window_start)::BIGINT, (last_seen - first_seen)::BIGINT, version, ${hasNat ? STAGED_NAT : NO_NAT}
       FROM staged
       WHERE window_start >= ${fromMs - FLOW_WINDOW_MS} AND window_start < ${toMs - FLOW_WINDOW_MS}
         AND ${table === "four" ? BOTH_FOUR : `NOT ${BOTH_FOUR}`}

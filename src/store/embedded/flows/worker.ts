@@ -154,21 +154,21 @@ async function append({ writer, units }: Engine, rows: FlowRows, batchId: string
   await stageRows(writer, rows);
   for (const day of [...days].sort((a, b) => a - b)) {
     const unit = await units.of(day);
-    await units.during(unit, () => appendDay(writer, unit, batchId));
+    await units.during(unit, () => appendDay(writer, unit, batchId, rows.nat !== null));
   }
   units.sync();
   await writer.run("DROP TABLE staged");
 }
 
 /** Rows and the batch's id are in the unit together or not at all. False where it has them already. */
-async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string): Promise<boolean> {
+async function appendDay(writer: DuckDBConnection, unit: Unit, batchId: string, hasNat: boolean): Promise<boolean> {
   const { name, day, lastSeq } = unit;
   const known = await writer.runAndReadAll(`SELECT 1 FROM ${name}.batches WHERE id = $1`, [batchId]);
   if (known.currentRowCount > 0) return false;
   await writer.run("BEGIN TRANSACTION");
   let added = 0;
   try {
-    const move = { unit: name, fromMs: day, toMs: day + DAY_MS, isBackwards: unit.unwritten % 2 === 1 };
+    const move = { unit: name, fromMs: day, toMs: day + DAY_MS, isBackwards: unit.unwritten % 2 === 1, hasNat };
     const four = await writer.run(moveStagedSql("four", { ...move, lastSeq }));
     const six = await writer.run(moveStagedSql("six", { ...move, lastSeq: lastSeq + four.rowsChanged }));
     added = four.rowsChanged + six.rowsChanged;
