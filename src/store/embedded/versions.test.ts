@@ -91,7 +91,7 @@ test("a folder from before there were versions is upgraded in place, and everyth
   for (const name of filesOf(folder)) {
     const path = join(folder, name);
     if (name.endsWith(".duckdb"))
-      expect([name, await inDuck(path, "SELECT version FROM schema_version")]).toEqual([name, [[1]]]);
+      expect([name, await inDuck(path, "SELECT version > 0 FROM schema_version")]).toEqual([name, [[true]]]);
     else if (name.endsWith(".db") && name !== "lock.db") expect([name, versionOf(path)]).not.toEqual([name, 0]);
   }
   // And what it has become is opened as it is.
