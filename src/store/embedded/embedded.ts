@@ -103,6 +103,20 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
         this.set((await status()).large);
       },
     });
+    new Gauge({
+      name: "tocsin_engine_memory_bytes",
+      help: "Memory that each column engine holds by its own account: what it has read, tables in memory, work in progress",
+      labelNames: ["engine"],
+      registers: [registry],
+      async collect() {
+        this.reset();
+        // An engine that is damaged or closing has no figure; the other metrics have theirs.
+        const engines = { columns: columns.call("memory"), flows: flows.memory() };
+        await Promise.allSettled(
+          Object.entries(engines).map(async ([engine, bytes]) => this.set({ engine }, await bytes)),
+        );
+      },
+    });
     return {
       events,
       alerts: cases.alerts,

@@ -4,11 +4,12 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
 import { serveThread } from "../../../lib/thread.ts";
 import { startOfDay } from "../../../lib/time.ts";
+import { Turns } from "../../../lib/turns.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
 import { StoreUnavailable, type Projection } from "../../store.ts";
-import { forgetCopies, Readers } from "../copies.ts";
+import { COPIES_BYTES_AT_REST, COPIES_BYTES_MAX, engineMemory, forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
 import { columnsFile, type Layout } from "../layout.ts";
@@ -57,6 +58,8 @@ let flushTimer: NodeJS.Timeout | undefined;
 let restTimer: NodeJS.Timeout | undefined;
 /** But for projections that have begun. */
 const readers = new Readers();
+/** Not among the readers: being measured is no reason to keep what was read. */
+const measuring = new Turns();
 let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
@@ -111,11 +114,13 @@ function scheduleFollow(): void {
   }, FOLLOW_MS);
 }
 
-function restIfUnused(): void {
+function releaseCopies(): void {
   // What could not be mended waits for a question: nobody listens here.
-  if (broken !== undefined || projections.size > 0 || follower.tails.areMoving || !readers.areGoneFor(restMs)) return;
+  if (broken !== undefined || projections.size > 0 || follower.tails.areMoving || !readers.areGone) return;
+  const kept = readers.areGoneFor(restMs) ? COPIES_BYTES_AT_REST : COPIES_BYTES_MAX;
+  const release = () => forgetCopies(engine.connection, MEMORY_LIMIT, kept);
   // Whoever comes meanwhile waits, as for everything that makes it ready. Damage is met again by the next question.
-  ready = ready.then(() => follower.alone(() => forgetCopies(engine.connection, MEMORY_LIMIT)).catch(() => undefined));
+  ready = ready.then(() => follower.alone(release).catch(() => undefined));
 }
 
 function readEvent(timestampMs: number, seq: number): Event | undefined {
@@ -290,7 +295,7 @@ const api = {
     flushTimer = setInterval(() => {
       ready.then(() => follower.tails.flush()).catch(() => undefined);
     }, FLUSH_MS);
-    restTimer = setInterval(restIfUnused, restMs);
+    restTimer = setInterval(releaseCopies, restMs);
     scheduleFollow();
     return { dropped };
   },
@@ -315,6 +320,14 @@ const api = {
 
   status(): { lag: number; large: number; moveFailure: string | undefined; dropped: string | undefined } {
     return { lag: follower.lag, large: follower.rowsLarge, moveFailure: follower.tails.moveFailure?.message, dropped };
+  },
+
+  memory(): Promise<number> {
+    return measuring.take(async () => {
+      await ready;
+      refuseAtTheEnd();
+      return engineMemory(engine.instance);
+    });
   },
 
   count(condition: Condition, range: TimeRange): Promise<number> {
@@ -454,6 +467,7 @@ const api = {
     for (const connection of asked) connection.interrupt();
     await projections.endAll();
     await readers.haveGone();
+    await measuring.settled();
     await ready;
     await follower.catchUp();
     await follower.tails.flush();
