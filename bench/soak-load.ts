@@ -142,6 +142,7 @@ const lastHour = () => `from=${Date.now() - 3_600_000}&to=${Date.now() + 60_000}
 const QUESTIONS: readonly ((turn: number) => Omit<RequestParts, "key">)[] = [
   () => list("/v1/events?per_page=50"),
   () => list("/v1/events?severity=high&per_page=100"),
+  () => list("/v1/events?type=soak_large&per_page=20"),
   (turn) => list(`/v1/events?search=${["login", "failed", "10.0", "camera", "admin"][turn % 5]}`),
   () => search({ query: {}, aggs: { types: { terms: { field: "type" } } }, limit: 0 }),
   (turn) => search({ query: { bool: { must: [{ field: "raw.message", regex: `login_\\w+ .*=${turn % 97}` }] } } }),

@@ -22,11 +22,15 @@ const usage = `npm run soak -- [--minutes N] [--events N]
 --events N: events that are there before, over 7 days; default ${EVENTS_DEFAULT}
 Exit codes: 0 the memory ends flat, ${EXIT_GROWING} it still grows or the server failed, ${EXIT_WRONG_USE} wrong use.\n`;
 
+/** What flow summaries remember of late records fills within minutes, not within the hour of the default. */
+const LATE_SECONDS = "300";
+
 const variables = {
   TOCSIN_SYSLOG_PORT: "0",
   TOCSIN_NETFLOW_PORT: "0",
   TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1",
   TOCSIN_FLOWS_ADDRESSES: "127.0.0.1",
+  TOCSIN_FLOWS_LATE_SECONDS: LATE_SECONDS,
 };
 
 async function run(): Promise<number> {

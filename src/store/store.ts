@@ -389,8 +389,16 @@ export interface ExportStore {
   remove(id: string): void;
   /** Where an export's content is written and read; belongs to the store since it outlives the process. */
   readonly folder: string;
-  /** Turns newline-separated JSON at one path into Parquet at another. */
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void>;
+  toParquet(task: ParquetTask): Promise<void>;
+}
+
+/** Turns newline-separated JSON at one path into Parquet at another. */
+export interface ParquetTask {
+  readonly from: string;
+  readonly to: string;
+  readonly columns: readonly string[];
+  /** No line is longer. */
+  readonly rowBytesMax: number;
 }
 
 export interface Searchable {

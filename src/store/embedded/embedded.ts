@@ -238,7 +238,7 @@ function exportStore(dataDir: string, state: State, columns: Thread<ColumnsApi>)
     get: (id) => state.findExport(id),
     put: (job) => state.putExport(job),
     remove: (id) => state.removeExport(id),
-    toParquet: (from, to, names) => columns.call("toParquet", from, to, names),
+    toParquet: (task) => columns.call("toParquet", task),
   };
 }
 

@@ -1,4 +1,5 @@
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { workerData } from "node:worker_threads";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
@@ -8,19 +9,19 @@ import { Turns } from "../../../lib/turns.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
-import { StoreUnavailable, type Projection } from "../../store.ts";
+import { StoreUnavailable, type ParquetTask, type Projection } from "../../store.ts";
 import { COPIES_BYTES_AT_REST, COPIES_BYTES_MAX, engineMemory, forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
-import { columnsFile, type Layout } from "../layout.ts";
+import { columnsFile, columnsScratch, type Layout } from "../layout.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { MEMORY_LIMIT, ofMemory, openEngine, rowsOf, tookTooLong, type Engine } from "./engine.ts";
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { orderedSql } from "./order.ts";
+import { writeParquet } from "./parquet.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { and, Parameters } from "./sql.ts";
-import { hotField } from "./table.ts";
 import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
 import { conditionSql } from "./where.ts";
 
@@ -60,6 +61,8 @@ let restTimer: NodeJS.Timeout | undefined;
 const readers = new Readers();
 /** Not among the readers: being measured is no reason to keep what was read. */
 const measuring = new Turns();
+/** They have an engine of their own. */
+const conversions = new Turns();
 let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
@@ -423,22 +426,10 @@ const api = {
     await projections.end(number);
   },
 
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    return readers.during(async () => {
-      await ready;
+  toParquet(task: ParquetTask): Promise<void> {
+    return conversions.take(() => {
       refuseAtTheEnd();
-      const connection = await engine.instance.connect();
-      try {
-        const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-        const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
-        const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
-        await connection.run(
-          `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
-           TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
-        );
-      } finally {
-        connection.closeSync();
-      }
+      return writeParquet(task, join(columnsScratch(settings.dataDir), "parquet"));
     });
   },
 
@@ -467,7 +458,7 @@ const api = {
     for (const connection of asked) connection.interrupt();
     await projections.endAll();
     await readers.haveGone();
-    await measuring.settled();
+    await Promise.all([measuring.settled(), conversions.settled()]);
     await ready;
     await follower.catchUp();
     await follower.tails.flush();
