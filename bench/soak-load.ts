@@ -152,7 +152,7 @@ const QUESTIONS: readonly ((turn: number) => Omit<RequestParts, "key">)[] = [
       query: {},
       aggs: {
         minutes: {
-          histogram: { field: "timestamp", interval: "1m" },
+          histogram: { field: "timestamp", interval: "1h" },
           aggs: { users: { cardinality: { field: "raw.user" } } },
         },
         sources: { terms: { field: "raw.src_ip", size: 100 } },
