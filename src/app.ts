@@ -17,6 +17,7 @@ import { openExporter } from "./exports/exporter.ts";
 import { openInlet, type InletSettings } from "./collectors/inlet/inlet.ts";
 import { Posts } from "./collectors/posts.ts";
 import { openFlows, refuseNewerFlows, type FlowsSettings } from "./flows/flows.ts";
+import { registerThreadMetrics } from "./lib/memory-metrics.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { openChannels } from "./notify/channels.ts";
 import { alertUrl, openNotifier } from "./notify/notifier.ts";
@@ -72,6 +73,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const registry = new Registry();
     collectDefaultMetrics({ register: registry });
     for (const name of MISNAMED_GAUGES) registry.removeSingleMetric(name);
+    registerThreadMetrics(registry);
     const { dataDir, platform, indexPrefix, retention, timezone } = settings;
     const retentionDays = retention.eventsDays;
 

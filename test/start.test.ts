@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { cpSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -299,6 +299,40 @@ describe("a start that cannot be", () => {
     expect(stderr).toMatch(/TOCSIN_PROT .* did you mean TOCSIN_PORT\?/);
     expect(stderr).toMatch(/log_level \(flag --log-level\).* one of fatal/);
   });
+});
+
+describe.runIf(process.platform === "linux")("limits that are read when a process begins", () => {
+  const readProcess = ({ child }: Running) => ({
+    flags: readFileSync(`/proc/${child.pid}/cmdline`, "utf8").split("\0"),
+    variables: readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0"),
+  });
+
+  test("the service has few arenas of malloc and small semi-spaces, in the process that was started", async () => {
+    const { flags, variables } = readProcess(await start(folder));
+    expect(variables).toContain("MALLOC_ARENA_MAX=2");
+    expect(flags).toContain("--max-semi-space-size=8");
+  });
+
+  test("what the operator has set stays", async () => {
+    const env = { MALLOC_ARENA_MAX: "7", NODE_OPTIONS: "--max-semi-space-size=16" };
+    const { flags, variables } = readProcess(await start(folder, { env }));
+    expect(variables).toContain("MALLOC_ARENA_MAX=7");
+    expect(flags).not.toContain("--max-semi-space-size=8");
+  });
+});
+
+test("each thread and each engine says what memory it holds", async () => {
+  const { address } = await start(folder);
+  const metrics = await (await fetch(`${address}/metrics`)).text();
+  const held = (metric: string) =>
+    Number(new RegExp(`^${metric.replace(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(metrics)?.[1]);
+  for (const thread of ["store/embedded/columns", "store/embedded/journal/writer", "detection"]) {
+    const used = held(`tocsin_thread_heap_bytes{thread="${thread}",kind="used"}`);
+    expect(used, thread).toBeGreaterThan(1e6);
+    expect(held(`tocsin_thread_heap_bytes{thread="${thread}",kind="total"}`), thread).toBeGreaterThanOrEqual(used);
+  }
+  for (const engine of ["columns", "flows"])
+    expect(held(`tocsin_engine_memory_bytes{engine="${engine}"}`), engine).toBeGreaterThanOrEqual(0);
 });
 
 test("retention: days that are older than allowed are gone after a start", async () => {

@@ -10,6 +10,7 @@ import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { Exporter } from "../exports/exporter.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
+import { memoryShare } from "../lib/memory.ts";
 import { sourceNames } from "../model/event.ts";
 import { mayStandInPath } from "../model/key.ts";
 import type { Channel } from "../model/rule.ts";
@@ -63,8 +64,9 @@ const HEADER_BYTES_MAX = 16 * 1024;
 /** Of all bodies that are being read or worked on, or four times the largest allowed where that is more: a client alone
  * gets half of it, and needs the largest body twice while it is unpacked. */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
-/** Of all answers that are on their way to clients; the largest one is a quarter of it. */
-const ANSWERS_CHARACTERS_MAX = 256 * 1024 * 1024;
+/** Of all answers that are on their way to clients; less where the process may not use much. The largest one is a quarter of the most. */
+const MEBIBYTE = 1024 * 1024;
+const ANSWERS_CHARACTERS = { min: 128 * MEBIBYTE, max: 256 * MEBIBYTE };
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -133,7 +135,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
   const bodies = new Bodies({ bytesMax, registry, pace: times.bodyPace });
-  const answerRoom = new Room(ANSWERS_CHARACTERS_MAX);
+  const answerRoom = new Room(memoryShare(ANSWERS_CHARACTERS));
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, answerRoom, now });
   for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });

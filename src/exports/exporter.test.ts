@@ -257,10 +257,11 @@ describe("cancelling", () => {
     const [from, to] = [join(dataDir, "rows.ndjson"), join(dataDir, "rows.parquet")];
     writeFileSync(from, `{"a":"${"x".repeat(100)}"}\n`.repeat(20_000));
     const stop = new AbortController();
-    const converted = store.exports.toParquet(from, to, ["a"], stop.signal);
+    const task = { from, to, columns: ["a"], rowBytesMax: 1000 };
+    const converted = store.exports.toParquet(task, stop.signal);
     stop.abort(new Error("gone"));
     await expect(converted).rejects.toThrow("gone");
-    await store.exports.toParquet(from, to, ["a"], new AbortController().signal);
+    await store.exports.toParquet(task, new AbortController().signal);
     expect((await readParquet(to)).rows).toHaveLength(20_000);
   });
 

@@ -289,7 +289,7 @@ class QueueOfExports implements Exporter {
     const columns = columnsOf(fields);
     let part = join(folder, `${job.id}.part`);
     const events = this.#store.events.scan({ condition, fromMs, toMs }, signal);
-    const { rowCount } = await writeExport(
+    const { rowCount, rowBytesMax } = await writeExport(
       { path: part, format: job.format, named: fields !== null, columns },
       events,
       signal,
@@ -297,7 +297,7 @@ class QueueOfExports implements Exporter {
     if (job.format === "parquet") {
       const parquet = join(folder, `${job.id}.parquet.part`);
       const names = columns.map(({ path }) => path);
-      await toParquet.call(this.#store.exports, part, parquet, names, signal);
+      await toParquet.call(this.#store.exports, { from: part, to: parquet, columns: names, rowBytesMax }, signal);
       await rm(part);
       part = parquet;
     }

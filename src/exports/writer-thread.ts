@@ -16,6 +16,8 @@ export interface WriterTask {
 
 export interface Written {
   readonly rowCount: number;
+  /** No row takes more; a bound, not the exact size. */
+  readonly rowBytesMax: number;
   readonly sizeBytes: number;
 }
 
@@ -32,6 +34,7 @@ const shape = FORMATS[format].shape(columns);
 const file = openSync(path, "w", 0o600);
 const buffer = Buffer.allocUnsafe(2 * WRITE_CHARACTERS * UTF8_BYTES_MAX);
 let rowCount = 0;
+let rowCharactersMax = 0;
 let sizeBytes = 0;
 let checkRoomAt = 0;
 
@@ -61,7 +64,9 @@ const api = {
     let text = "";
     for (const event of events) {
       if (rowCount++ > 0) text += shape.separator;
-      text += shape.row(event);
+      const row = shape.row(event);
+      rowCharactersMax = Math.max(rowCharactersMax, row.length);
+      text += row;
       if (text.length > WRITE_CHARACTERS) {
         write(text);
         text = "";
@@ -75,7 +80,7 @@ const api = {
     write(shape.tail);
     fsyncSync(file);
     closeSync(file);
-    return { rowCount, sizeBytes };
+    return { rowCount, rowBytesMax: rowCharactersMax * UTF8_BYTES_MAX, sizeBytes };
   },
 };
 

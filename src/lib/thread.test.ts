@@ -1,5 +1,6 @@
+import type { ResourceLimits } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { Thread } from "./thread.ts";
+import { Thread, threadHeaps } from "./thread.ts";
 
 const threadFile = (code: string) =>
   new URL(
@@ -24,4 +25,19 @@ test("a thread that cannot load its code is told of, and can be ended", async ()
   const thread = new Thread(threadFile(`throw new Error("no such engine");`), undefined, died.resolve);
   expect((await died.promise).message).toBe("no such engine");
   await thread.end();
+});
+
+test("the young generation of a thread is limited, and its heap is reported under its name until it ends", async () => {
+  const file = threadFile(`
+    import { resourceLimits } from "node:worker_threads";
+    serveThread({ limits: () => resourceLimits });`);
+  const thread = new Thread<{ limits: () => ResourceLimits }>(file, undefined, unexpected);
+  expect((await thread.call("limits")).maxYoungGenerationSizeMb).toBe(24);
+  const [heap, ...others] = await threadHeaps();
+  expect(others).toEqual([]);
+  expect(heap!.thread).toBe("other");
+  expect(heap!.used).toBeGreaterThan(0);
+  expect(heap!.total).toBeGreaterThanOrEqual(heap!.used);
+  await thread.end();
+  expect(await threadHeaps()).toEqual([]);
 });

@@ -400,8 +400,17 @@ export interface ExportStore {
   remove(id: string): void;
   /** Where an export's content is written and read; belongs to the store since it outlives the process. */
   readonly folder: string;
-  /** Turns newline-separated JSON at one path into Parquet at another. Rejects with the signal's reason when it aborts. */
-  toParquet(ndjsonPath: string, parquetPath: string, columns: readonly string[], signal: AbortSignal): Promise<void>;
+  /** Rejects with the signal's reason when it aborts. */
+  toParquet(task: ParquetTask, signal: AbortSignal): Promise<void>;
+}
+
+/** Turns newline-separated JSON at one path into Parquet at another. */
+export interface ParquetTask {
+  readonly from: string;
+  readonly to: string;
+  readonly columns: readonly string[];
+  /** No line is longer. */
+  readonly rowBytesMax: number;
 }
 
 export interface Searchable {

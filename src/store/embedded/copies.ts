@@ -1,24 +1,45 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
+import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 
-// What an engine has read of its files stays in its memory up to its limit, however long nobody asks, and the system keeps
-// the same for it. So it is forgotten when nobody has asked for a while: the next question takes about a tenth longer, once.
+// An engine keeps what it has read of its files up to its memory limit, although the system caches the same pages. Under
+// steady questions that alone would grow to the limit and stay there. So copies are released whenever nobody is reading:
+// down to a bound under load, almost all of them at rest. The next question takes about a tenth longer, once.
 
-/** Of what is on disk, kept in memory at rest. */
-const KEPT_BYTES = 4 * 1024 * 1024;
+/** Copies of what is on disk that stay in memory between questions. */
+export const COPIES_BYTES_MAX = 64 * 1024 * 1024;
+export const COPIES_BYTES_AT_REST = 4 * 1024 * 1024;
 
-/** Nothing else may be using the engine. */
-export async function forgetCopies(connection: DuckDBConnection, memoryLimit: string): Promise<void> {
+/** Leaves copies of so many bytes at most. Nothing else may be using the engine. */
+export async function forgetCopies(
+  connection: DuckDBConnection,
+  memoryLimit: string,
+  keptBytes: number,
+): Promise<void> {
   const found = await connection.runAndReadAll(
-    "SELECT coalesce(sum(memory_usage_bytes), 0)::DOUBLE FROM duckdb_memory() WHERE tag <> 'BASE_TABLE'",
+    `SELECT coalesce(sum(memory_usage_bytes) FILTER (tag <> 'BASE_TABLE'), 0)::DOUBLE,
+       coalesce(sum(memory_usage_bytes) FILTER (tag = 'BASE_TABLE'), 0)::DOUBLE FROM duckdb_memory()`,
   );
-  const [[held]] = found.getRows() as [[number]];
+  const [[held, copies]] = found.getRows() as [[number, number]];
+  if (copies <= keptBytes) return;
   try {
-    await connection.run(`SET memory_limit = '${held + KEPT_BYTES} bytes'`);
+    await connection.run(`SET memory_limit = '${held + keptBytes} bytes'`);
   } catch (error) {
     // What is in no file stays.
     if (!(error instanceof Error) || !error.message.startsWith("Out of Memory Error")) throw error;
   } finally {
     await connection.run(`SET memory_limit = '${memoryLimit}'`);
+  }
+}
+
+/** Bytes that the engine holds by its own account, tables in memory included. On a connection of its own: others may be within a transaction. */
+export async function engineMemory(instance: DuckDBInstance): Promise<number> {
+  const connection = await instance.connect();
+  try {
+    const found = await connection.runAndReadAll(
+      "SELECT coalesce(sum(memory_usage_bytes), 0)::DOUBLE FROM duckdb_memory()",
+    );
+    return (found.getRows() as [[number]])[0][0];
+  } finally {
+    connection.closeSync();
   }
 }
 
@@ -39,6 +60,10 @@ export class Readers {
       this.#all.delete(reading);
       this.#lastAt = performance.now();
     }
+  }
+
+  get areGone(): boolean {
+    return this.#all.size === 0;
   }
 
   /** Resolves when those that read have their answers, whatever these are. */

@@ -16,6 +16,7 @@ import {
   type ProjectedEvents,
   type Projection,
   type StoredEvent,
+  type ParquetTask,
 } from "../store.ts";
 import type { CommitNews } from "./commit-news.ts";
 import { projectedEvents } from "./columns/projected.ts";
@@ -266,8 +267,8 @@ export class EmbeddedEvents implements EventStore {
     }
   }
 
-  async toParquet(from: string, to: string, columns: readonly string[], signal: AbortSignal): Promise<void> {
-    await this.#question({ signal }, "toParquet", from, to, columns);
+  async toParquet(task: ParquetTask, signal: AbortSignal): Promise<void> {
+    await this.#question({ signal }, "toParquet", task);
   }
 
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb/node-api";
+import { memoryShare } from "../../../lib/memory.ts";
 import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import { QuestionRefused, StoreUnavailable } from "../../store.ts";
@@ -12,7 +13,9 @@ import { columnList, COLUMNS_FORM, COLUMNS_VERSION } from "./table.ts";
 
 // Opens DuckDB as the columns need it: one file on disk, a database in memory beside it, limits on both.
 
-export const MEMORY_LIMIT = "384MB";
+const MEBIBYTE = 2 ** 20;
+/** Beyond it the engine goes on in files; what cannot go on there is refused. */
+export const MEMORY_LIMIT = `${memoryShare({ min: 96 * MEBIBYTE, max: 384e6 })} bytes`;
 
 export interface Engine {
   readonly instance: DuckDBInstance;

@@ -1,18 +1,20 @@
 import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { workerData } from "node:worker_threads";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { LRUCache } from "lru-cache";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { startOfDay } from "../../../lib/time.ts";
+import { Turns } from "../../../lib/turns.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { Event } from "../../../model/event.ts";
 import type { AggregationResult, SearchQuery, TimeRange } from "../../../model/query.ts";
-import { StoreUnavailable, type Projection } from "../../store.ts";
-import { forgetCopies, Readers } from "../copies.ts";
+import { StoreUnavailable, type ParquetTask, type Projection } from "../../store.ts";
+import { COPIES_BYTES_AT_REST, COPIES_BYTES_MAX, engineMemory, forgetCopies, Readers } from "../copies.ts";
 import { DayReaders } from "../journal/day-file.ts";
 import type { ListPlace } from "../journal/list-place.ts";
-import { columnsFile, type Layout } from "../layout.ts";
+import { columnsFile, columnsScratch, type Layout } from "../layout.ts";
 import { interruptOn, UnderWay, type NumberedAsking as Asking } from "../under-way.ts";
 import { aggregate, totalOf, type RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded.ts";
@@ -21,11 +23,11 @@ import { MEMORY_LIMIT, openEngine, rowsOf, tookTooLong, whyFailed, type Engine }
 import { Follower, type CommittedRows, type DayEnd } from "./follower.ts";
 import { Lanes, type Lane } from "./lanes.ts";
 import { orderedSql } from "./order.ts";
+import { writeParquet } from "./parquet.ts";
 import { Patterns } from "./patterns.ts";
 import { Projections, type ProjectedRows } from "./projection.ts";
 import { isTerse } from "./size.ts";
 import { and, Parameters } from "./sql.ts";
-import { hotField } from "./table.ts";
 import { TAIL_ROWS_MAX, type Snapshot } from "./tails.ts";
 
 // The thread that owns the columns: it follows the journal and answers questions.
@@ -59,6 +61,10 @@ let flushTimer: NodeJS.Timeout | undefined;
 let restTimer: NodeJS.Timeout | undefined;
 /** But for projections that have begun. */
 const readers = new Readers();
+/** Not among the readers: being measured is no reason to keep what was read. */
+const measuring = new Turns();
+/** They have an engine of their own. */
+const conversions = new Turns();
 let ready: Promise<void> = Promise.resolve();
 let dropped: string | undefined;
 let dayEnds: DayEnd[] = [];
@@ -114,11 +120,13 @@ function scheduleFollow(): void {
   }, FOLLOW_MS);
 }
 
-function restIfUnused(): void {
+function releaseCopies(): void {
   // What could not be mended waits for a question: nobody listens here.
-  if (broken !== undefined || projections.size > 0 || follower.tails.areMoving || !readers.areGoneFor(restMs)) return;
+  if (broken !== undefined || projections.size > 0 || follower.tails.areMoving || !readers.areGone) return;
+  const kept = readers.areGoneFor(restMs) ? COPIES_BYTES_AT_REST : COPIES_BYTES_MAX;
+  const release = () => forgetCopies(engine.connection, MEMORY_LIMIT, kept);
   // Whoever comes meanwhile waits, as for everything that makes it ready. Damage is met again by the next question.
-  ready = ready.then(() => follower.alone(() => forgetCopies(engine.connection, MEMORY_LIMIT)).catch(() => undefined));
+  ready = ready.then(() => follower.alone(release).catch(() => undefined));
 }
 
 function readEvent(timestampMs: number, seq: number): Event | undefined {
@@ -329,7 +337,7 @@ const api = {
     flushTimer = setInterval(() => {
       ready.then(() => follower.tails.flush()).catch(() => undefined);
     }, FLUSH_MS);
-    restTimer = setInterval(restIfUnused, restMs);
+    restTimer = setInterval(releaseCopies, restMs);
     scheduleFollow();
     return { dropped, lost: follower.lost };
   },
@@ -361,6 +369,14 @@ const api = {
   } {
     const { lag, rowsLarge: large, tails } = follower;
     return { lag, large, refused: lanes.refused, moveFailure: tails.moveFailure?.message, dropped };
+  },
+
+  memory(): Promise<number> {
+    return measuring.take(async () => {
+      await ready;
+      refuseAtTheEnd();
+      return engineMemory(engine.instance);
+    });
   },
 
   count(asking: Asking, condition: Condition, range: TimeRange): Promise<number> {
@@ -462,29 +478,13 @@ const api = {
   },
 
   /** Takes as long as it takes; it is cancelled with its export. */
-  toParquet({ number }: Asking, ndjsonPath: string, parquetPath: string, columns: readonly string[]): Promise<void> {
-    const convert = async ({ signal }: AbortController) => {
-      await ready;
-      refuseAtTheEnd();
-      const connection = await engine.instance.connect();
-      const leave = interruptOn(signal, connection);
-      try {
-        signal.throwIfAborted();
-        const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
-        const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
-        const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
-        await connection.run(
-          `COPY (SELECT * FROM read_json(${quoted(ndjsonPath)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = 33554432))
-           TO ${quoted(parquetPath)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)`,
-        );
-      } catch (error) {
-        throw signal.aborted ? signal.reason : error;
-      } finally {
-        leave();
-        connection.closeSync();
-      }
-    };
-    return readers.during(() => underWay.during(number, convert));
+  toParquet({ number }: Asking, task: ParquetTask): Promise<void> {
+    return underWay.during(number, ({ signal }) =>
+      conversions.take(() => {
+        refuseAtTheEnd();
+        return writeParquet(task, join(columnsScratch(settings.dataDir), "parquet"), signal);
+      }),
+    );
   },
 
   async removeDay(day: number): Promise<void> {
@@ -512,6 +512,7 @@ const api = {
     underWay.cancelAll();
     await projections.endAll();
     await readers.haveGone();
+    await Promise.all([measuring.settled(), conversions.settled()]);
     await ready;
     await follower.catchUp();
     await follower.tails.flush();

@@ -125,6 +125,11 @@ export class Flows implements FlowStore {
     return this.#ask("gone");
   }
 
+  /** Bytes that the engine holds by its own account. */
+  memory() {
+    return this.#ask("memory");
+  }
+
   /** Rejects when the thread does not answer. */
   check() {
     return this.#ask("check");

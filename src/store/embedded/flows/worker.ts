@@ -1,5 +1,5 @@
 import { mkdirSync, rmSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import { workerData } from "node:worker_threads";
 import {
   DuckDBInstance,
@@ -10,6 +10,7 @@ import {
   type DuckDBValue,
 } from "@duckdb/node-api";
 import { formatAddress } from "../../../lib/ip.ts";
+import { memoryShare } from "../../../lib/memory.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import { Turns } from "../../../lib/turns.ts";
@@ -25,7 +26,7 @@ import type {
 } from "../../../model/flow-question.ts";
 import { QuestionRefused } from "../../store.ts";
 import { Lanes } from "../columns/lanes.ts";
-import { forgetCopies, Readers } from "../copies.ts";
+import { COPIES_BYTES_AT_REST, COPIES_BYTES_MAX, engineMemory, forgetCopies, Readers } from "../copies.ts";
 import type { GoneFile } from "../file-identity.ts";
 import { flowsFolder, flowsScratch, type Layout } from "../layout.ts";
 import { interruptOn, UnderWay, type NumberedAsking } from "../under-way.ts";
@@ -44,9 +45,8 @@ export interface FlowsData extends Layout {
 }
 
 /** Beyond it the engine goes on in files. A day's pairs of addresses may be millions. */
-const MEMORY_MEGABYTES_MAX = 1024;
-const MEMORY_SHARE = 0.25;
-const MEMORY_LIMIT = `${Math.floor(Math.min(MEMORY_MEGABYTES_MAX, (totalmem() / 2 ** 20) * MEMORY_SHARE))}MiB`;
+const MEBIBYTE = 2 ** 20;
+const MEMORY_LIMIT = `${memoryShare({ min: 64 * MEBIBYTE, max: 1024 * MEBIBYTE })} bytes`;
 const THREADS_MAX = 4;
 /** A question that runs longer is stopped. */
 const QUESTION_MS_MAX = 30_000;
@@ -203,9 +203,10 @@ interface Question {
 }
 
 /** Not behind changes, which questions do not wait for. What fails for damage fails for the next question as well. */
-function restIfUnused(): void {
-  if (changes.waiting > 0 || !readers.areGoneFor(restMs)) return;
-  rest = change(({ writer }) => forgetCopies(writer, MEMORY_LIMIT)).catch(() => undefined);
+function releaseCopies(): void {
+  if (changes.waiting > 0 || !readers.areGone) return;
+  const kept = readers.areGoneFor(restMs) ? COPIES_BYTES_AT_REST : COPIES_BYTES_MAX;
+  rest = change(({ writer }) => forgetCopies(writer, MEMORY_LIMIT, kept)).catch(() => undefined);
 }
 
 /** Runs a question on what is stored when it is put. */
@@ -306,12 +307,16 @@ const api = {
   /** Makes the unit of the day that it is; the others, whose days it gives, are opened when they are asked for. */
   open(nowMs: number): Promise<readonly number[]> {
     mkdirSync(flowsFolder(layout.dataDir), { recursive: true });
-    restTimer = setInterval(restIfUnused, restMs).unref();
+    restTimer = setInterval(releaseCopies, restMs).unref();
     return change(async ({ units }) => {
       const days = units.before(Infinity);
       await units.of(startOfDay(nowMs));
       return days;
     });
+  },
+
+  memory(): Promise<number> {
+    return change(({ instance }) => engineMemory(instance));
   },
 
   async append(rows: FlowRows, batchId: string): Promise<void> {
