@@ -73,7 +73,7 @@ func main() {
 		Description: "Two events of a generated client",
 		Severity:    tocsin.SeverityLevelHigh,
 		Conditions:  []tocsin.Condition{either},
-		Threshold:   &tocsin.NewThreshold{Count: 2, GroupBy: &groupBy},
+		Threshold:   &tocsin.NewThreshold{Count: pointer(2), GroupBy: &groupBy},
 		Window:      pointer("5m"),
 		Actions:     []tocsin.RuleAction{{Alert: tocsin.RuleActionAlert{Channels: []tocsin.Channel{}}}},
 	}
