@@ -23,6 +23,9 @@ export interface Flow {
   readonly natDstPort: number | null;
 }
 
+/** Of a flow that is not translated. */
+export const NO_NAT = { natSrc: null, natDst: null, natSrcPort: null, natDstPort: null } as const;
+
 export class Reader {
   readonly flows: Flow[] = [];
   readonly decoder: Decoder;

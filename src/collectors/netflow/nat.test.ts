@@ -10,7 +10,7 @@ import {
   type FieldSpec,
   type FieldValue,
 } from "../packets.fixture.ts";
-import { Reader, type Flow } from "../reading.fixture.ts";
+import { NO_NAT, Reader, type Flow } from "../reading.fixture.ts";
 
 // Addresses and ports on the far side of a gateway that translates.
 
@@ -29,7 +29,6 @@ const COUNTERS: readonly FieldSpec[] = [
   [1, 4],
   [2, 4],
 ];
-const NONE = { natSrc: null, natDst: null, natSrcPort: null, natDstPort: null };
 
 type Case = [name: string, fields: readonly FieldSpec[], values: readonly FieldValue[], nat: Partial<Flow>];
 
@@ -110,7 +109,7 @@ describe("a translation that a record tells", () => {
       ipfix([set(2, template(256, fields)), set(256, record(fields, values))]),
       v9([set(0, template(256, fields)), set(256, record(fields, values))]),
     ])
-      expect(new Reader().read(packet)).toMatchObject([{ dstPort: 443, ...NONE, ...nat }]);
+      expect(new Reader().read(packet)).toMatchObject([{ dstPort: 443, ...NO_NAT, ...nat }]);
   });
 
   test("in the field numbers of older NSEL, which only v9 has", () => {
@@ -125,7 +124,7 @@ describe("a translation that a record tells", () => {
     const fields: readonly FieldSpec[] = [...ENDS, [225, 8], [227, VARIABLE]];
     const values = [...ENDS_VALUES, 7, Uint8Array.of()];
     const packet = ipfix([set(2, template(256, fields)), set(256, record(fields, values))]);
-    expect(new Reader().read(packet)).toMatchObject([NONE]);
+    expect(new Reader().read(packet)).toMatchObject([NO_NAT]);
   });
 
   test("belongs to its own record, and not to the next one in its place", () => {
@@ -144,7 +143,7 @@ describe("a translation that a record tells", () => {
       ]),
     );
     expect(told.map(({ natSrc }) => natSrc)).toEqual(["203.0.113.1", null]);
-    expect(reader.read(ipfix([set(257, record(ENDS, ENDS_VALUES))])), "in the next batch").toMatchObject([NONE]);
+    expect(reader.read(ipfix([set(257, record(ENDS, ENDS_VALUES))])), "in the next batch").toMatchObject([NO_NAT]);
   });
 
   test("is turned round for the way back", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { v5 } from "../packets.fixture.ts";
-import { Reader } from "../reading.fixture.ts";
+import { NO_NAT, Reader } from "../reading.fixture.ts";
 
 const flow = { src: "10.0.0.1", dst: "10.0.0.2", srcPort: 40_000, dstPort: 53, protocol: 17, flags: 0 };
 
@@ -22,10 +22,7 @@ test("every field of a record is read", () => {
       firstSeen: 1_699_999_990_500,
       lastSeen: 1_699_999_999_500,
       version: 5,
-      natSrc: null,
-      natDst: null,
-      natSrcPort: null,
-      natDstPort: null,
+      ...NO_NAT,
     },
   ]);
 });

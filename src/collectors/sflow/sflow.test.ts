@@ -12,7 +12,7 @@ import {
   tcpHeader,
   udpHeader,
 } from "../packets.fixture.ts";
-import { Reader } from "../reading.fixture.ts";
+import { NO_NAT, Reader } from "../reading.fixture.ts";
 
 const T0 = 1_700_000_000_000;
 const six = (last: number) => Uint8Array.of(0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last);
@@ -39,6 +39,7 @@ test("a sampled packet is a flow of as many packets as the rate, by the length o
     firstSeen: T0,
     lastSeen: T0,
     version: 105,
+    ...NO_NAT,
   });
 });
 
