@@ -91,7 +91,8 @@ function homeIn(cwd: string): Record<string, string> {
   } catch {
     const home = join(cwd, "home");
     mkdirSync(home, { recursive: true });
-    // Go makes what it fetched read-only, which could not be removed then.
-    return { HOME: home, GOFLAGS: `${process.env["GOFLAGS"] ?? ""} -modcacherw`.trim() };
+    // Go makes what it fetches read-only, which could not be removed then. npm tells its scripts where its own cache is.
+    const goFlags = `${process.env["GOFLAGS"] ?? ""} -modcacherw`.trim();
+    return { HOME: home, GOFLAGS: goFlags, npm_config_cache: join(home, ".npm") };
   }
 }
