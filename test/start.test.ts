@@ -61,6 +61,7 @@ describe("a first start where no folder is, for links that lead nowhere from ano
     }));
     expect(types.length).toBeGreaterThan(50);
     expect(types.filter(({ name, type }) => name.endsWith("_total") !== (type === "counter"))).toEqual([]);
+    expect(types.filter(({ name }) => /_(counter|gauge|histogram|summary)(_|$)/.test(name))).toEqual([]);
   });
 
   test("makes the data folder, with the folders above it", async () => {

@@ -296,7 +296,7 @@ class FlowsPart implements Flows {
       ({ windows }) => windows.hostsLeft,
     );
     level(
-      "tocsin_flows_summary_entries",
+      "tocsin_flows_host_entries",
       "hosts, peers and ports that summaries hold in memory",
       ({ windows }) => windows.summaryEntries,
     );
