@@ -206,7 +206,7 @@ export const originSchema = z
       }),
     }),
   })
-  .meta({ id: "RuleOrigin", description: "the Sigma rule that it was imported from, which later filters may name" });
+  .describe("the Sigma rule that it was imported from, which later filters may name");
 
 const NAME = /^[a-z0-9][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)+$/;
 

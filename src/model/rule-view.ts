@@ -66,7 +66,7 @@ export const ruleSchema = z
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
     exceptions: z.array(exceptionSchema),
     actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
-    origin: originSchema.nullable(),
+    origin: originSchema.meta({ id: "RuleOrigin" }).nullable(),
     builtin: z.boolean(),
     created_at: z.string(),
     updated_at: z.string(),
