@@ -39,10 +39,13 @@ export async function writeParquet(
     const typeOf = (name: string) => (hotField(name)?.type === "number" ? "DOUBLE" : "VARCHAR");
     const types = columns.map((name) => `${quoted(name)}: '${typeOf(name)}'`).join(", ");
     try {
+      // While the engine was opened, there was nothing to interrupt.
+      signal.throwIfAborted();
       await connection.run(
         `COPY (SELECT * FROM read_json(${quoted(from)}, format = 'newline_delimited', columns = {${types}}, maximum_object_size = ${rowBytes}))
        TO ${quoted(to)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480, ROW_GROUP_SIZE_BYTES '8MiB')`,
       );
+      signal.throwIfAborted();
     } catch (error) {
       throw signal.aborted ? signal.reason : error;
     } finally {
