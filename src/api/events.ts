@@ -236,8 +236,8 @@ function listQuery(sources: readonly string[], searchFault: Store["searchFault"]
       to: boundParameter.optional().describe("exclusive"),
       search: searchParameter(
         searchFault,
-        "words that must all occur, each from its beginning, in any field but the timestamp (for that there are from and " +
-          'to); an address or a "phrase" as a whole; an id finds its event and those that name it',
+        'words that must all occur, in any field, each from its beginning; an address or a "phrase" as a whole; an id finds ' +
+          "its event and those that name it; `2026-11-15` or `2026-11-15T08:30` finds the events of that time (UTC)",
       ),
     }),
   );
