@@ -24,7 +24,7 @@ import { parseHours, withinHours } from "../../../model/hours.ts";
 import type { Purse } from "../../../model/nfa.ts";
 import { foldCase } from "../../../lib/text.ts";
 import { decodeValue, encodeValue } from "./large-integer.ts";
-import { containsAny } from "./literals.ts";
+import { containsAny } from "./literal-search.ts";
 import { REST_CHARACTERS_MAX } from "./rows.ts";
 import { listOf } from "./value.ts";
 

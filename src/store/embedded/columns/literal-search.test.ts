@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { containsAny } from "./literals.ts";
+import { containsAny } from "./literal-search.ts";
 
 const never = () => undefined;
 
