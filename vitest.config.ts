@@ -4,12 +4,16 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    // Minutes of crashes and of other people's exporters: npm run test:long.
+    exclude: ["test/long/**"],
     // Real servers, real stores, real crashes: slow machines get time, and nothing asserts on it.
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 100_000 } },
     // Stores start threads, and threads load code: from the same cache as the service.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/tocsin", import.meta.url)) },
+    // Tests of a single part start no process that would enable it.
+    setupFiles: ["test/exact-json.ts"],
     pool: "forks",
     // Each start of a store is half a dozen threads that load code: a quarter of that time was spent on clearing up behind
     // the loading, again and again in a young generation of one megabyte, with helpers that two cores have no room for.

@@ -1,10 +1,10 @@
 import { DuckDBInstance } from "@duckdb/node-api";
-import { MEMORY_LIMIT } from "../src/store/embedded/columns/engine.ts";
+import { MEMORY_LIMIT } from "../src/store/duckdb/columns/column-engine.ts";
 import { columnsFile } from "../src/store/embedded/layout.ts";
 import { timed, withServer, type Bench } from "./bench.ts";
 import { ms, spreadOf, type Answer } from "./figures.ts";
 
-// Aggregations over the whole week through HTTP, against the same question put to the same column file directly.
+// Aggregations over the whole week through HTTP, compared with the same query on the column file directly.
 
 const ROUNDS = 25;
 const RATIO_MAX = 1.5;
@@ -52,7 +52,7 @@ export async function aggregate({ dataset }: Bench): Promise<readonly Answer[]> 
   });
 }
 
-/** The server has let go of the file by now: only one process can have it open. */
+/** Requires that the server has closed the file: only one process can open it. */
 async function rawTimes(file: string, where: string) {
   const instance = await DuckDBInstance.create(file, {
     access_mode: "READ_ONLY",

@@ -70,12 +70,12 @@ async function untilListed(server: Serving, title: string): Promise<number> {
   for (;;) {
     const { data } = await server.get<{ data: { title: string }[] }>("/v1/alerts?rule_name=bench.probe&per_page=1");
     if (data[0]?.title === title) return performance.now();
-    // Asking without a pause would take from the server what the load needs.
+    // Polling without a pause would take CPU time from the load.
     await sleep(POLL_MS);
   }
 }
 
-/** Reads the stream of alerts and tells when a title came. */
+/** Reads the stream of alerts and records when each title arrives. */
 function listen(server: Serving): { wait(title: string): Promise<number>; close(): void } {
   const seen = new Map<string, PromiseWithResolvers<number>>();
   const entry = (title: string) => {

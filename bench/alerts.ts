@@ -9,12 +9,12 @@ import { SYSTEM, type Alert } from "../src/model/alert.ts";
 import { RESOLUTIONS, STATUSES } from "../src/model/alert-state.ts";
 import { SEVERITIES, sourceNames } from "../src/model/event.ts";
 import { RELATED_EVENTS_MAX } from "../src/model/finding.ts";
-import { openStore } from "../src/store/index.ts";
+import { openStore } from "../src/store/open-store.ts";
 import { timed, withServer, type Serving } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
 import { DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";
 
-// Lists of a hundred thousand alerts under every kind of filter, and moves of five hundred at once, through HTTP.
+// Lists over a hundred thousand alerts with every kind of filter, and bulk transitions of five hundred, through HTTP.
 
 const ALERTS = 100_000;
 const COMMIT_SIZE = 500;
@@ -145,7 +145,7 @@ async function lists(server: Serving): Promise<Answer[]> {
       `after=${middle}&limit=100`,
     ],
   };
-  // What a server does once after its start is not what is asked here.
+  // Excludes one-time work after the start.
   for (const query of Object.values(questions).flat()) await server.get<Listed>(`/v1/alerts?${query}`);
   const answers: Answer[] = [];
   for (const [name, queries] of Object.entries(questions)) {
@@ -182,7 +182,7 @@ async function bulk(server: Serving): Promise<Answer> {
   for (let round = 0; round < BULK_ROUNDS; round++) {
     await move({ action: "acknowledge" });
     await move({ action: "resolve", resolution: "duplicate" });
-    // Back to where they were: the next run finds the same.
+    // Restores the state for the next run.
     await move({ action: "reopen" });
   }
   const { p50, max } = spreadOf(took);

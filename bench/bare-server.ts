@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-// A server that reads each request as JSON and answers as if it had stored it: what the machine has to give to anyone who
-// answers requests one by one. It runs in a process of its own, as the service does.
+// Baseline server: parses each request as JSON and responds as if it had stored it. Like the service, it runs in its own
+// process.
 
 /** Runs the work with the port that it listens on. */
 export async function withBareServer<Value>(work: (port: number) => Promise<Value>): Promise<Value> {

@@ -5,11 +5,11 @@ import { Connection } from "./connection.ts";
 import { copyDataset, type Dataset } from "./dataset.ts";
 import type { Answer } from "./figures.ts";
 
-// What every question is given.
+// Shared set-up of the benches.
 
 export interface Bench {
   readonly dataset: Dataset;
-  /** A copy of the data that may be written to; the same for all questions of a run. */
+  /** A writable copy of the dataset, shared by all benches of a run. */
   readonly writable: () => Promise<string>;
 }
 
@@ -34,16 +34,17 @@ export interface Serving extends ServerProcess {
 }
 
 /**
- * Runs the real server on the folder for as long as the work takes. It begins when the rules have read again what they
- * had seen: the data came a moment ago, so that it is much.
+ * Runs the real server on the folder during the work. The work starts after the rules' warm-up, which is long because the
+ * data is recent.
  */
 export async function withServer<T>(
   folder: string,
   work: (server: Serving) => Promise<T>,
   variables: Record<string, string> = {},
+  shellBefore = "",
 ): Promise<T> {
   const key = await makeKey(folder);
-  const server = await startServer({ dataDir: folder, variables });
+  const server = await startServer({ dataDir: folder, variables, shellBefore });
   const connection = await Connection.open(server.port);
   const serving: Serving = {
     ...server,
@@ -68,9 +69,9 @@ export async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; va
 }
 
 export interface Memory {
-  /** All that is resident, pages of mapped files included. */
+  /** Resident memory, including pages of mapped files. */
   readonly total: number;
-  /** Without pages of files, which the system takes back when it needs them. */
+  /** Anonymous memory only: the system can reclaim pages of files. */
   readonly own: number;
 }
 
@@ -80,7 +81,7 @@ export function memoryOf(pid: number): Memory {
   return { total: bytes("VmRSS"), own: bytes("RssAnon") };
 }
 
-/** Looks at the memory ten times a second until told to stop, and gives the most there was. */
+/** Samples the memory ten times a second until stopped, and returns the peak. */
 export function watchMemory(pid: number): { stop(): Memory } {
   let most = memoryOf(pid);
   const timer = setInterval(() => {

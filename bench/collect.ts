@@ -94,7 +94,7 @@ interface Collectors {
   };
 }
 
-/** Until so many lines have become events, those are stored, and the rules have seen them. */
+/** Waits until this many lines are stored as events and evaluated by the rules. */
 async function allDone(server: Serving, events: number): Promise<void> {
   const startedAt = performance.now();
   for (;;) {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-// A client that costs almost nothing: requests are bytes made beforehand, one at a time on a connection.
+// A minimal client: prebuilt requests, one at a time per connection.
 // On a machine with few cores a heavier client would measure itself.
 
 export interface Reply {
@@ -57,7 +57,7 @@ export class Connection {
     return this.#waiting.promise;
   }
 
-  /** Sends and gives what stands in `data` of the envelope, or throws with what the server said. */
+  /** Sends a request and returns `data` of the envelope, or throws with the server's error. */
   async ask<T>(parts: RequestParts): Promise<T> {
     const { status, body } = await this.send(requestBytes(parts));
     if (status >= 300) throw new Error(`${parts.method} ${parts.path}: ${status} ${body.toString().slice(0, 500)}`);

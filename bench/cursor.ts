@@ -1,7 +1,7 @@
 import { timed, withServer, type Bench } from "./bench.ts";
 import { ms, spreadOf, type Answer } from "./figures.ts";
 
-// A walk of 100,000 events, page after page: the last pages must cost what the first ones cost.
+// Pages through 100,000 events by cursor: the last pages must cost as much as the first.
 
 const WALK_EVENTS = 100_000;
 const PAGE_SIZE = 100;
@@ -20,7 +20,7 @@ export async function cursor({ dataset }: Bench): Promise<readonly Answer[]> {
       ["no filter", ""],
       ["a filter", "&class=security"],
     ] as const) {
-      // The first request after the start opens files; that is not what this question is about.
+      // Excludes the first request, which opens files.
       await server.get(`/v1/events?limit=${PAGE_SIZE}${filter}`);
       const took: number[] = [];
       let walked = 0;

@@ -7,10 +7,10 @@ import { Registry } from "prom-client";
 import { demoEvents } from "../src/demo/demo.ts";
 import { DAY_MS } from "../src/lib/time.ts";
 import type { EventDraft } from "../src/model/event.ts";
-import { openStore } from "../src/store/index.ts";
+import { openStore } from "../src/store/open-store.ts";
 import { DATA_FOLDER } from "./figures.ts";
 
-// The events that every question is asked about: built once, kept for the next run.
+// The dataset of all benches: built once and kept for later runs.
 
 export const PLATFORM = "platform";
 export const INDEX_PREFIX = "tocsin";
@@ -70,7 +70,7 @@ async function fill({ folder, events, fromMs, toMs }: Dataset): Promise<void> {
   }
   if (chunk.length > 0) await flush();
   await Promise.all(ahead);
-  // As after months of running: no question is to be asked beside a detection that works off five million events.
+  // As in a long-running service: no bench should compete with detection that catches up on five million events.
   const upTo = store.events.lastArrival()!;
   await store.alerts.commit({ alerts: [], timeline: [], detected: { upTo, matches: [], seen: [] } });
   await store.close();
@@ -90,7 +90,7 @@ interface BenchEvents {
   readonly count: number;
 }
 
-/** The demo's week with the log line that a real device sends along: about 450 bytes an event. */
+/** The demo's week with the log lines of a real device: about 450 bytes per event. */
 export function* benchEvents({ seed, fromMs, toMs, count }: BenchEvents): Iterable<EventDraft> {
   for (const draft of demoEvents({ seed, from: fromMs, to: toMs, count, platform: PLATFORM })) {
     yield { ...draft, raw: { ...draft.raw, message: logLine(draft) } };
@@ -103,12 +103,12 @@ function logLine({ type, severity, timestampMs, raw }: EventDraft): string {
   return `<134>${new Date(timestampMs).toISOString().slice(0, 19)} ${type} ${severity} ${words}`;
 }
 
-/** A copy that a question may write to. */
+/** A writable copy. */
 export async function copyDataset({ folder }: Dataset): Promise<string> {
   const copy = `${folder}-copy`;
   await rm(copy, { recursive: true, force: true });
   await cp(folder, copy, { recursive: true, mode: constants.COPYFILE_FICLONE });
-  // Otherwise the system writes the copy out half a minute later, in the middle of what is measured.
+  // Otherwise the system flushes the copy half a minute later, during the measurement.
   execFileSync("sync");
   return copy;
 }

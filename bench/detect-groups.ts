@@ -1,13 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Engine } from "../src/detection/engine.ts";
+import { DetectionEngine } from "../src/detection/detection-engine.ts";
 import { formatTime } from "../src/lib/time.ts";
 import type { Event } from "../src/model/event.ts";
 import { plainRule } from "../src/model/rule.fixture.ts";
 import { randomFrom } from "../src/demo/random.ts";
 import { cpuMs, type Answer } from "./figures.ts";
 
-// One threshold rule and a million addresses, each counted apart; then somebody who makes ten million of them up.
+// One threshold rule with a million addresses as groups; then an attacker who forges ten million.
 
 const GROUPS = 1_000_000;
 const ATTACK_GROUPS = 10_000_000;
@@ -33,14 +33,14 @@ export async function detectGroups(): Promise<readonly Answer[]> {
   let count = 0;
   const nextId = () => `evt_${(count++).toString(16).padStart(32, "0")}`;
   const random = randomFrom(1);
-  const engine = new Engine({ now: Date.now });
+  const engine = new DetectionEngine({ now: Date.now });
   engine.setRule(RULE);
   const memory = () => {
     collect();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     return heapUsed + arrayBuffers;
   };
-  /** Gives the time per event and the longest batch; events are made outside of what is timed. */
+  /** Returns the time per event and the longest batch; generating the events is not timed. */
   const run = (events: number, groupOf: (i: number) => number) => {
     let spentMs = 0;
     let longestMs = 0;
@@ -59,7 +59,7 @@ export async function detectGroups(): Promise<readonly Answer[]> {
           enrichment: {},
         };
       });
-      // By way of text, as events come from the journal: strings that were just put together have yet to be made.
+      // Parsed from text, as from the journal: concatenated strings would still have to be flattened.
       const batch = JSON.parse(JSON.stringify(made)) as Event[];
       const startedAt = cpuMs();
       engine.process(batch);

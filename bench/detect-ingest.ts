@@ -2,7 +2,7 @@ import { withServer, type Bench, type Serving } from "./bench.ts";
 import { perSecond, type Answer } from "./figures.ts";
 import { BATCH_SIZE, ingestInTurns } from "./ingest.ts";
 
-// What detection takes from ingest: the same load with no rule in force and with a hundred, in turns.
+// Cost of detection for ingest: the same load without rules and with a hundred, alternating.
 
 const RULES = 100;
 const SHARE_MIN = 0.8;
@@ -36,7 +36,7 @@ export async function detectIngest(bench: Bench): Promise<readonly Answer[]> {
   });
 }
 
-/** The rules of the house, and as many others of the usual shapes as make a hundred. */
+/** The built-in rules, filled up to a hundred with rules of common shapes. */
 export async function prepareRules(server: Serving): Promise<readonly RuleView[]> {
   const { data: builtins } = await server.get<{ data: RuleView[] }>("/v1/rules?per_page=100");
   const made = Array.from({ length: Math.max(0, RULES - builtins.length) }, (_, n) => ({

@@ -1,12 +1,12 @@
-import { Facts } from "../src/detection/facts.ts";
-import { Matcher } from "../src/detection/matcher.ts";
-import { Patterns } from "../src/detection/patterns.ts";
+import { EventFacts } from "../src/detection/matching/event-facts.ts";
+import { RuleMatcher } from "../src/detection/matching/rule-matcher.ts";
+import { RulePatterns } from "../src/detection/matching/rule-patterns.ts";
 import { randomFrom } from "../src/demo/random.ts";
 import type { Condition } from "../src/model/condition.ts";
 import type { Event } from "../src/model/event.ts";
 import { cpuMs, ms, type Answer } from "./figures.ts";
 
-// Patterns that are worst for engines of each kind, on the largest text that a pattern looks at; then many of them at once.
+// Worst-case patterns for each kind of engine on the largest text that a pattern searches; then many of them at once.
 
 const TEXT_CHARACTERS = 65_536;
 const ROUNDS = 25;
@@ -39,12 +39,12 @@ export async function detectRegex(): Promise<readonly Answer[]> {
   const texts = [make("ab"), make("a"), make("abcdefgh 0123 _XYZ"), make("жшщaб")];
   let worst = { pattern: "", ms: 0, gaveUp: false };
   for (const pattern of PATTERNS) {
-    const patterns = new Patterns();
+    const patterns = new RulePatterns();
     const own = patterns.acquire("raw.text", pattern, false);
     for (const text of texts) {
       let gaveUp = false;
       const took = fastestMs(() => {
-        patterns.renew();
+        patterns.startEvent();
         gaveUp = own.test(text, text, 0) === "unknown";
       });
       if (took > worst.ms) worst = { pattern, ms: took, gaveUp };
@@ -66,7 +66,7 @@ export async function detectRegex(): Promise<readonly Answer[]> {
     },
     {
       question: `one event of that size, ${RULES} rules of such patterns`,
-      figure: `${ms(together.ms)}; ${together.givenUp} tests given up`,
+      figure: `${ms(together.ms)}; ${together.aborted} tests given up`,
       reach: `at most ${EVENT_MS_MAX} ms`,
       met: together.ms <= EVENT_MS_MAX,
       values: together,
@@ -94,27 +94,27 @@ function eventOf(text: string): Event {
   };
 }
 
-function matchTogether(values: readonly string[], event: Event): { ms: number; givenUp: number; found: number } {
-  const facts = new Facts();
-  const patterns = new Patterns();
-  const matcher = new Matcher<number>(facts, patterns);
+function matchTogether(values: readonly string[], event: Event): { ms: number; aborted: number; found: number } {
+  const facts = new EventFacts();
+  const patterns = new RulePatterns();
+  const matcher = new RuleMatcher<number>(facts, patterns);
   for (const [i, value] of values.entries()) {
     const condition: Condition = { kind: "test", field: "raw.text", operator: "regex", value, ignoreCase: false };
     matcher.add(`${i}`, "any", condition, i);
   }
-  let givenUp = 0;
+  let aborted = 0;
   let found = 0;
   const took = fastestMs(() => {
-    const before = patterns.givenUp;
-    facts.turnTo(event);
-    patterns.renew();
+    const before = patterns.aborted;
+    facts.setEvent(event);
+    patterns.startEvent();
     found = matcher.match().length;
-    givenUp = patterns.givenUp - before;
+    aborted = patterns.aborted - before;
   });
-  return { ms: took, givenUp, found };
+  return { ms: took, aborted, found };
 }
 
-/** What the thread computed in the fastest of several rounds: what it takes when nobody else wants the core. */
+/** CPU time of the fastest of several rounds. */
 function fastestMs(work: () => void): number {
   let fastest = Infinity;
   for (let round = 0; round < ROUNDS; round++) {

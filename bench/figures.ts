@@ -3,17 +3,17 @@ import { availableParallelism, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { stripVTControlCharacters, styleText } from "node:util";
 
-// What a question gives back, and how it is shown and kept.
+// Results of a bench: display and storage.
 
 export interface Answer {
   readonly question: string;
   readonly figure: string;
-  /** What the same work costs without the service, measured in the same run. */
+  /** Cost of the same work without the service, measured in the same run. */
   readonly baseline?: string;
   readonly ratio?: number;
   readonly reach: string;
   readonly met: boolean;
-  /** The numbers behind the words, for whoever compares runs. */
+  /** Raw numbers, for comparing runs. */
   readonly values: Record<string, number>;
 }
 
@@ -36,7 +36,7 @@ export function readResults(): Results | undefined {
   }
 }
 
-/** Results of another size of data are another table: they are replaced, not mixed. */
+/** Saves results; those of a dataset of another size are replaced, not mixed. */
 export function saveAnswers(events: number, name: string, answers: readonly Answer[]): void {
   const before = readResults();
   const machine = `${availableParallelism()} cores, ${Math.round(totalmem() / GIB)} GiB, Node ${process.versions.node}`;
@@ -50,7 +50,7 @@ export function saveAnswers(events: number, name: string, answers: readonly Answ
   writeFileSync(RESULTS_FILE, `${JSON.stringify(results, undefined, 2)}\n`);
 }
 
-export const COLUMNS = ["question", "figure", "baseline in the same run", "ratio", "reach", "met"] as const;
+export const COLUMNS = ["bench", "result", "baseline in the same run", "ratio", "target", "met"] as const;
 
 export function cellsOf({ question, figure, baseline, ratio, reach, met }: Answer): string[] {
   return [question, figure, baseline ?? "", ratio === undefined ? "" : ratio.toFixed(2), reach, met ? "yes" : "NO"];
@@ -69,7 +69,7 @@ export function showTable(answers: readonly Answer[]): string {
     .join("\n");
 }
 
-/** What this thread has computed so far: work on one core is not charged for what others do on the machine. */
+/** CPU time of this thread so far; other load on the machine does not count. */
 export function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

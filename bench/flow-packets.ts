@@ -11,7 +11,7 @@ import {
   v5,
   v9,
   type FieldSpec,
-} from "../src/collectors/packets.fixture.ts";
+} from "../src/collectors/flows/packets.fixture.ts";
 
 // Packets as a busy gateway sends them, of each protocol, with as many records as fit into 1,500 bytes.
 

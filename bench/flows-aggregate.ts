@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { Decoder } from "../src/collectors/decoder.ts";
-import { WindowJournal } from "../src/flows/journal.ts";
-import { Summaries } from "../src/flows/summary.ts";
-import type { FlowTable } from "../src/flows/table.ts";
-import { Windows } from "../src/flows/windows.ts";
-import { openStore } from "../src/store/index.ts";
+import { FlowDecoder } from "../src/collectors/flows/flow-decoder.ts";
+import { WindowJournal } from "../src/flows/window-journal.ts";
+import { HostSummaries } from "../src/flows/host-summaries.ts";
+import type { WindowTable } from "../src/flows/window-table.ts";
+import { FlowWindows } from "../src/flows/flow-windows.ts";
+import { openStore } from "../src/store/open-store.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
 import { megabytes, perSecond, type Answer } from "./figures.ts";
 import { v5Packet } from "./flow-packets.ts";
@@ -32,16 +32,16 @@ export async function flowsAggregate(): Promise<readonly Answer[]> {
   return [await aggregateRate(), memoryOfTuples()];
 }
 
-function open(rowsMax: number): { decoder: Decoder; windows: Windows; closed: FlowTable[] } {
-  const closed: FlowTable[] = [];
-  const decoder = new Decoder({ clockSkewMaxMs: 60_000, take: (batch) => windows.add(batch, Date.now()) });
-  const windows: Windows = new Windows(
+function open(rowsMax: number): { decoder: FlowDecoder; windows: FlowWindows; closed: WindowTable[] } {
+  const closed: WindowTable[] = [];
+  const decoder = new FlowDecoder({ clockSkewMaxMs: 60_000, take: (batch) => windows.add(batch, Date.now()) });
+  const windows: FlowWindows = new FlowWindows(
     { graceMs: 15_000, lateMaxMs: 3_600_000, rowsMax },
     {
       addressBytes: (index) => decoder.exporter(index).addressBytes,
       tooLate: () => undefined,
-      taken: (index, nowMs) => {
-        decoder.exporter(index).lastTakenMs = nowMs;
+      accepted: (index, nowMs) => {
+        decoder.exporter(index).lastAcceptedMs = nowMs;
       },
     },
     `bench${process.pid}`,
@@ -61,7 +61,7 @@ async function aggregateRate(): Promise<Answer> {
   });
   const journal = new WindowJournal(join(folder, "windows"));
   const { decoder, windows, closed } = open(1_000_000);
-  const summaries = new Summaries(SUMMARY, { reachMs: 3_600_000, entriesMax: 1_000_000 }, PLATFORM);
+  const summaries = new HostSummaries(SUMMARY, { lookbackMs: 3_600_000, entriesMax: 1_000_000 }, PLATFORM);
   const seconds = Math.floor(Date.now() / 60_000) * 60;
   const packets = Array.from({ length: Math.ceil(TUPLES / 30) }, (_, index) => v5Packet(index * 30, seconds, TUPLES));
   const views = packets.map((packet) => new DataView(packet.buffer));
@@ -81,7 +81,7 @@ async function aggregateRate(): Promise<Answer> {
   let rows = 0;
   for (const table of closed) {
     await journal.write(table, true);
-    summaries.take(table, Date.now());
+    summaries.summarise(table, Date.now());
     for (let from = 0; from < table.count; from += PART_ROWS) {
       const part = table.rows(from, Math.min(table.count, from + PART_ROWS));
       await store.flows.append(part, `${table.id}.${from}`);

@@ -7,7 +7,7 @@ import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Decoder } from "../src/collectors/decoder.ts";
+import { FlowDecoder } from "../src/collectors/flows/flow-decoder.ts";
 import type { Answer } from "./figures.ts";
 import { packetSets, type PacketSet } from "./flow-packets.ts";
 
@@ -54,7 +54,7 @@ export function threadSeconds(): number {
 
 function decodeRate({ templates, packets, recordsPerPacket }: PacketSet): number {
   let records = 0;
-  const decoder = new Decoder({ clockSkewMaxMs: 60_000, take: (batch) => void (records += batch.count) });
+  const decoder = new FlowDecoder({ clockSkewMaxMs: 60_000, take: (batch) => void (records += batch.count) });
   const views = packets.map((packet) => new DataView(packet.buffer, packet.byteOffset, packet.length));
   const nowMs = Date.now();
   const decode = (view: DataView) => decoder.decode(view, 0, view.byteLength, "192.0.2.1", nowMs);

@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { FLOW_WINDOW_MS } from "../src/model/flow.ts";
 import { flowsFolder } from "../src/store/embedded/layout.ts";
-import { openStore } from "../src/store/index.ts";
+import { openStore } from "../src/store/open-store.ts";
 import { timed, withServer } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
 import { cellsOf, DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";

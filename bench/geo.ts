@@ -6,9 +6,9 @@ import { Reader, type Response } from "maxmind";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { randomFrom } from "../src/demo/random.ts";
-import { Enrichment } from "../src/enrichment/enrichment.ts";
+import { openEnrichment, type Enrichment } from "../src/enrichment/enrichment.ts";
 import { builtinFile } from "../src/enrichment/geo.ts";
-import { publicAddress } from "../src/lib/reach.ts";
+import { publicAddress } from "../src/lib/address-scope.ts";
 import type { Answer } from "./figures.ts";
 
 // What enrichment adds to the price of an event: the place of an address that was never seen before, of one that was, and
@@ -68,7 +68,7 @@ function answer(question: string, ours: number, bare: number, max = PLACE_MICROS
 
 function open(dataDir: string, lists: readonly string[]): Promise<Enrichment> {
   const nobody = () => Promise.resolve();
-  return Enrichment.open({
+  return openEnrichment({
     settings: {
       geo: true,
       geoFile: null,
@@ -79,7 +79,7 @@ function open(dataDir: string, lists: readonly string[]): Promise<Enrichment> {
       abuseipdbUrl: "",
     },
     dataDir,
-    keeper: {
+    reputationStore: {
       since: () => [],
       put: () => undefined,
       removeBefore: () => undefined,

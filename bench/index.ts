@@ -29,7 +29,7 @@ import { stream } from "./stream.ts";
 import { submit } from "./submit.ts";
 import { text } from "./text.ts";
 
-// `npm run bench` asks every question, `npm run bench -- list text` these two.
+// `npm run bench` runs all benches, `npm run bench -- list text` these two.
 
 const EVENT_QUESTIONS: Record<string, Question> = {
   memory,
@@ -51,7 +51,7 @@ const EVENT_QUESTIONS: Record<string, Question> = {
   alerts,
 };
 
-/** Those that bring their own data. */
+/** Benches with their own data. */
 const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
   collect,
   "flows-decode": flowsDecode,
@@ -67,10 +67,10 @@ const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(OWN_QUESTIONS)];
 const EVENTS_DEFAULT = 5_000_000;
 const EXIT_WRONG_USE = 2;
 
-const usage = `npm run bench -- [--events N] [question ...]
-questions: ${NAMES.join(", ")}; default: all
---events N: size of the data, over 7 days; default ${EVENTS_DEFAULT}. It is built once and kept in bench/.data.
---report: prints what was measured last as Markdown, and measures nothing.\n`;
+const usage = `npm run bench -- [--events N] [bench ...]
+benches: ${NAMES.join(", ")}; default: all
+--events N: number of events, over 7 days; default ${EVENTS_DEFAULT}. The dataset is built once and kept in bench/.data.
+--report: prints the last results as Markdown without measuring.\n`;
 
 async function run(): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -85,7 +85,7 @@ async function run(): Promise<number> {
   }
   if (values.report) {
     const results = readResults();
-    process.stdout.write(results ? reportMarkdown(results) : "nothing has been measured yet\n");
+    process.stdout.write(results ? reportMarkdown(results) : "no results yet; run npm run bench first\n");
     return 0;
   }
   const names = positionals.length > 0 ? positionals : NAMES;

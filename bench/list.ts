@@ -3,7 +3,7 @@ import { timed, withServer, type Bench, type Serving } from "./bench.ts";
 import { PLATFORM, type Dataset } from "./dataset.ts";
 import { ms, spreadOf, type Answer, type Spread } from "./figures.ts";
 
-// The newest 50 with each filter on its own, each value of it in turn, with the exact total.
+// The newest 50 events with each filter alone, for each of its values, with the exact total.
 
 const ROUNDS = 15;
 const P95_MS_MAX = 60;

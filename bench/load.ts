@@ -5,7 +5,7 @@ import { Connection, requestBytes } from "./connection.ts";
 import { benchEvents } from "./dataset.ts";
 import { spreadOf, type Spread } from "./figures.ts";
 
-// Load on the server from a process of its own, so that neither measures the other.
+// Generates load from a separate process, so that it does not distort the measurement.
 
 export interface LoadTask {
   readonly port: number;
@@ -14,14 +14,14 @@ export interface LoadTask {
   readonly warmUpMs: number;
   readonly durationMs: number;
   readonly work: { readonly kind: "batch"; readonly size: number } | { readonly kind: "submit" };
-  /** Requests a second over all connections; default: as many as go. */
+  /** Requests per second over all connections; default: as many as possible. */
   readonly perSecond?: number;
 }
 
 export interface LoadReport {
   readonly events: number;
   readonly eventsPerSecond: number;
-  /** Of the answers, in milliseconds. */
+  /** Response times in milliseconds. */
   readonly answers: Spread;
   readonly stalls: readonly { readonly atMs: number; readonly ms: number }[];
   readonly refused: Record<string, number>;
@@ -87,7 +87,7 @@ async function runTask(task: LoadTask, started: () => void): Promise<LoadReport>
         if (status < 300) events += perRequest;
         if (ms > STALL_MS && stalls.length < STALLS_MAX) stalls.push({ atMs: now - measureFrom, ms });
       }
-      // A slow answer is made up for: the next requests follow it at once, until the rate is kept again.
+      // After a slow response, requests follow without a pause until the rate is met again.
       sentAt = Math.max(now, everyMs === 0 ? now : (dueAt += everyMs));
       if (sentAt > now) await sleep(sentAt - now);
     }
@@ -109,7 +109,7 @@ function makeRequests({ key, work }: LoadTask): Buffer[] {
   });
 }
 
-/** Without a time of their own: each event happens when it arrives. */
+/** Without timestamps: each event gets its time of arrival. */
 function submissionTexts(count: number): string[] {
   const toMs = Date.now();
   const drafts = benchEvents({ seed: 7, fromMs: toMs - 3_600_000, toMs, count });

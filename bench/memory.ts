@@ -2,16 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { memoryOf, withServer, type Bench } from "./bench.ts";
 import { megabytes, type Answer } from "./figures.ts";
 
-// What the server holds when nobody asks anything. Under load: see ingest.
+// Memory of the idle server. Under load: see ingest.
 
 const REST_MS = 15_000;
 const MEMORY_MAX = 400e6;
 
 export async function memory({ dataset }: Bench): Promise<readonly Answer[]> {
-  // The first start of a version compiles what the next ones find compiled, and holds what that took.
+  // The first start of a version compiles code that later starts find cached, and keeps that memory.
   await withServer(dataset.folder, () => Promise.resolve());
   return withServer(dataset.folder, async (server) => {
-    // A server that has answered once is at rest; one that has never been asked has not loaded anything yet.
+    // A server that has never had a request has not loaded everything yet.
     await server.get("/v1/events?severity=high");
     await server.get("/v1/events?search=admin");
     await server.post("/v1/events/search", { query: {}, aggs: { types: { terms: { field: "type" } } }, limit: 0 });

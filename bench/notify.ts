@@ -5,25 +5,25 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { idMaker } from "../src/lib/id.ts";
-import { openChannels } from "../src/notify/channels.ts";
+import { openChannels } from "../src/notify/open-channels.ts";
 import { openNotifier } from "../src/notify/notifier.ts";
 import { NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../src/notify/peers.fixture.ts";
-import { openStore } from "../src/store/index.ts";
-import type { Store } from "../src/store/store.ts";
+import { openStore } from "../src/store/open-store.ts";
+import type { Store } from "../src/store/ports/store.ts";
 import { memoryOf, timed, watchMemory } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
 import type { Answer } from "./figures.ts";
 
-// Ten thousand notifications in line for a webhook, each a message of its own, against the same posts without a queue.
+// Ten thousand queued webhook notifications, one message each, compared with the same posts without a queue.
 
 const NOTIFICATIONS = 10_000;
 const COMMIT_SIZE = 500;
 const PLAIN_POSTS = 500;
-/** What the peer takes for each: a quick one. Without it there is no pace to keep. */
+/** Response time of the peer, a fast one; it sets the pace. */
 const PEER_MS = 10;
 const SHARE_MIN = 0.6;
 const GROWTH_BYTES_MAX = 64 * 1024 * 1024;
-/** What is there after the first of them is there to stay. */
+/** Warm-up: memory after the first notifications stays allocated. */
 const WARM_SHARE = 0.1;
 const MEGABYTE = 1024 * 1024;
 
@@ -118,7 +118,7 @@ async function fill(store: Store): Promise<void> {
   }
 }
 
-/** A connection for each, as the channel does it. */
+/** One connection per post, as in the channel. */
 function post({ url }: HttpPeer, body: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method: "POST", agent: false }, (response) => {

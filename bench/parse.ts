@@ -1,7 +1,7 @@
-import { readEve } from "../src/collectors/eve/eve.ts";
-import { readLine } from "../src/collectors/lines.ts";
-import type { ReadContext, Reading } from "../src/collectors/reading.ts";
-import { CEF_LINES, EVE_LINES, FIREWALL_LINE } from "../src/collectors/samples.fixture.ts";
+import { readEve } from "../src/collectors/formats/eve/eve.ts";
+import { readLine } from "../src/collectors/formats/read-line.ts";
+import type { ReadContext, Reading } from "../src/collectors/formats/reading.ts";
+import { CEF_LINES, EVE_LINES, FIREWALL_LINE } from "../src/collectors/formats/samples.fixture.ts";
 import type { Answer } from "./figures.ts";
 import { threadSeconds } from "./flows-decode.ts";
 

@@ -3,7 +3,7 @@ import { BATCH_SIZE, CONNECTIONS } from "./ingest.ts";
 import { ms, perSecond, spreadOf, type Answer, type Spread } from "./figures.ts";
 import { startLoad } from "./load.ts";
 
-// What people who look at events notice of ingestion at full speed.
+// Latency of reads during ingestion at full speed.
 
 const IDLE_MS = 10_000;
 const LOADED_MS = 20_000;
@@ -53,7 +53,7 @@ function answerFor(name: string, idle: Spread, loaded: Spread, eventsPerSecond: 
   };
 }
 
-/** Each kind of read in turn, one at a time, for so long. */
+/** Runs each kind of read in turn, one at a time, for this long. */
 async function readFor(
   reads: Record<string, () => Promise<unknown>>,
   durationMs: number,

@@ -1,6 +1,6 @@
 import { cellsOf, COLUMNS, type Results } from "./figures.ts";
 
-/** What was last measured, as the table of docs/performance.md. */
+/** The last results as the table of docs/performance.md. */
 export function reportMarkdown({ events, machine, answers }: Results): string {
   const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const days = Object.values(answers).map(({ measuredAt }) => measuredAt.slice(0, 10));

@@ -2,7 +2,7 @@ import { stringify } from "yaml";
 import { randomFrom, type Random } from "../src/demo/random.ts";
 import type { EventDraft, JsonObject } from "../src/model/event.ts";
 import { sourceNames } from "../src/model/event.ts";
-import type { RuleInput } from "../src/model/rule.ts";
+import type { RuleInput } from "../src/model/rule-schema.ts";
 import { importSigma } from "../src/sigma/import.ts";
 import { PLATFORM } from "./dataset.ts";
 

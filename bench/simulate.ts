@@ -1,12 +1,12 @@
 import { timed, withServer, type Bench } from "./bench.ts";
 import { ms, spreadOf, type Answer } from "./figures.ts";
 
-// Rules of several kinds tried on the whole week through HTTP. A rule whose conditions the columns answer by themselves
+// Simulations of several kinds of rules on the whole week through HTTP. A rule whose conditions the columns can evaluate
 // must cost in proportion to its matches, not to the week.
 
 const ROUNDS = 3;
 const MS_MAX = 5000;
-/** Few matches, in columns of their own. */
+/** Few matches, in dedicated columns. */
 const SELECTIVE_MS_MAX = 1000;
 const SELECTIVE: ReadonlySet<string> = new Set([
   "a threshold on failed logins",

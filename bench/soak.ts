@@ -4,10 +4,12 @@ import { parseArgs } from "node:util";
 import { memoryOf, withServer, type Serving } from "./bench.ts";
 import { copyDataset, prepareDataset } from "./dataset.ts";
 import { prepareRules } from "./detect-ingest.ts";
-import { startSoakLoad, type SoakLoad } from "./soak-load.ts";
+import { startLargeLoad } from "./soak-large.ts";
+import { startSoakLoad } from "./soak-load.ts";
 import { partsOf, reportOf, verdictOf, type MemorySample } from "./soak-report.ts";
+import type { SoakLoad } from "./soak-work.ts";
 
-// `npm run soak` puts a steady mixed load on the real server for an hour and says whether its memory ends flat.
+// `npm run soak` puts a steady mixed load on the real server for an hour and reports whether its memory stays flat.
 
 const MINUTES_DEFAULT = 60;
 const EVENTS_DEFAULT = 200_000;
@@ -17,10 +19,12 @@ const SHOW_MS = 60_000;
 const EXIT_GROWING = 1;
 const EXIT_WRONG_USE = 2;
 
-const usage = `npm run soak -- [--minutes N] [--events N]
+const usage = `npm run soak -- [--minutes N] [--events N] [--large] [--before LINE]
 --minutes N: how long; default ${MINUTES_DEFAULT}
 --events N: events that are there before, over 7 days; default ${EVENTS_DEFAULT}
-Exit codes: 0 the memory ends flat, ${EXIT_GROWING} it still grows or the server failed, ${EXIT_WRONG_USE} wrong use.\n`;
+--large: events and batches of the largest size instead, with exports of them all the time; the server must live, its memory need not be level
+--before LINE: a shell line that comes before the server in the same shell, such as one that puts it under a memory limit
+Exit codes: 0 the memory ends flat and nothing failed, ${EXIT_GROWING} it still grows or something failed, ${EXIT_WRONG_USE} wrong use.\n`;
 
 /** What flow summaries remember of late records fills within minutes, not within the hour of the default. */
 const LATE_SECONDS = "300";
@@ -35,7 +39,13 @@ const variables = {
 
 async function run(): Promise<number> {
   const { values } = parseArgs({
-    options: { minutes: { type: "string" }, events: { type: "string" }, help: { type: "boolean", short: "h" } },
+    options: {
+      minutes: { type: "string" },
+      events: { type: "string" },
+      large: { type: "boolean", default: false },
+      before: { type: "string" },
+      help: { type: "boolean", short: "h" },
+    },
   });
   const minutes = Number(values.minutes ?? MINUTES_DEFAULT);
   const events = Number(values.events ?? EVENTS_DEFAULT);
@@ -46,26 +56,38 @@ async function run(): Promise<number> {
   const folder = await copyDataset(await prepareDataset(events));
   const samples: MemorySample[] = [];
   try {
-    const answers = await withServer(folder, (server) => soak(server, minutes * 60_000, samples), variables);
-    const failed = [...answers].filter(([kind]) => / (?!503)[045]\d*$/.test(kind) || / \D+$/.test(kind));
+    const { answers, failures, eventsPerSecond } = await withServer(
+      folder,
+      (server) => soak(server, minutes * 60_000, values.large ? startLargeLoad : startSoakLoad, samples),
+      variables,
+      values.before,
+    );
     const { isFlat, text } = verdictOf(samples);
-    process.stdout.write(`\n${reportOf(samples)}\n\nanswers: ${showCounts([...answers])}\n${text}\n`);
-    if (failed.length > 0) process.stdout.write(`failed: ${showCounts(failed)}\n`);
-    return isFlat && failed.length === 0 ? 0 : EXIT_GROWING;
+    process.stdout.write(`\n${reportOf(samples)}\n\n`);
+    process.stdout.write(`${Math.round(eventsPerSecond)} events/s stored\nanswers: ${showCounts(answers)}\n${text}\n`);
+    if (failures.size > 0) process.stdout.write(`failed: ${showCounts(failures)}\n`);
+    return (isFlat || values.large) && failures.size === 0 ? 0 : EXIT_GROWING;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function soak(server: Serving, durationMs: number, samples: MemorySample[]): Promise<SoakLoad["answers"]> {
+async function soak(
+  server: Serving,
+  durationMs: number,
+  start: (server: Serving) => SoakLoad | Promise<SoakLoad>,
+  samples: MemorySample[],
+): Promise<SoakLoad & { readonly eventsPerSecond: number }> {
   await prepareRules(server);
-  const load = await startSoakLoad(server);
+  const readMetrics = async () => (await fetch(`${server.address}/metrics`)).text();
+  const eventsBefore = storedEvents(await readMetrics());
+  const load = await start(server);
   const startedAt = performance.now();
   const everyMs = Math.min(SAMPLE_MS_MAX, durationMs / SAMPLES);
   let shownAt = 0;
   for (let ms = 0; ms < durationMs; ms = performance.now() - startedAt) {
     await Promise.race([sleep(everyMs), load.failed]);
-    const metrics = await (await fetch(`${server.address}/metrics`)).text();
+    const metrics = await readMetrics();
     const { total, own } = memoryOf(server.pid);
     samples.push({ seconds: ms / 1000, resident: total, own, parts: partsOf(metrics) });
     if (performance.now() - shownAt < SHOW_MS) continue;
@@ -74,10 +96,13 @@ async function soak(server: Serving, durationMs: number, samples: MemorySample[]
     process.stderr.write(`${Math.round(ms / 60_000)} min: ${rss} MB resident, ${anonymous} without file pages\n`);
   }
   await load.stop();
-  return load.answers;
+  const seconds = (performance.now() - startedAt) / 1000;
+  return { ...load, eventsPerSecond: (storedEvents(await readMetrics()) - eventsBefore) / seconds };
 }
 
-const showCounts = (counts: readonly (readonly [string, number])[]) =>
-  counts.map(([kind, count]) => `${kind}: ${count.toLocaleString("en")}`).join(", ");
+const storedEvents = (metrics: string) => Number(/^tocsin_events_rows (\d+)$/m.exec(metrics)![1]);
+
+const showCounts = (counts: ReadonlyMap<string, number>) =>
+  [...counts].map(([kind, count]) => `${kind}: ${count.toLocaleString("en")}`).join(", ");
 
 process.exitCode = await run();

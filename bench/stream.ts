@@ -3,7 +3,7 @@ import { withServer, type Bench, type Serving } from "./bench.ts";
 import { perSecond, type Answer } from "./figures.ts";
 import { BATCH_SIZE, ingestInTurns } from "./ingest.ts";
 
-// What a stream that looks every new event through for words takes from ingest: the same load without it and with it, in turns.
+// Cost of a stream with a text filter for ingest: the same load without it and with it, alternating.
 
 const SHARE_MIN = 0.7;
 

@@ -3,8 +3,7 @@ import { withServer, type Bench } from "./bench.ts";
 import { ms, perSecond, type Answer } from "./figures.ts";
 import { startLoad } from "./load.ts";
 
-// One event a request, each answered only when it is on the disk. The same requests go to a server that does nothing with
-// them: what it reaches is what the machine gives in that minute.
+// One event per request, each acknowledged only once it is on disk. The same requests to a bare server give the baseline.
 
 const CONNECTIONS = 64;
 const WARM_UP_MS = 3000;

@@ -1,7 +1,7 @@
 import { timed, withServer, type Bench } from "./bench.ts";
 import { ms, spreadOf, type Answer } from "./figures.ts";
 
-// Full text over the whole week: words, addresses, beginnings of words, and the worst beginning there is.
+// Full-text search over the whole week: words, addresses, prefixes, and the worst possible prefix.
 
 const ROUNDS = 15;
 const P95_MS_MAX = 100;

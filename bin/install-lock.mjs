@@ -1,12 +1,12 @@
-// A lock between processes that would install into the same folder at once: `npm ci` empties node_modules first, so two of them
-// break each other. The lock is a file beside node_modules, not in it, for the same reason. Runs on whatever Node is there.
+// A lock for processes that install into the same folder: `npm ci` empties node_modules first, so two at once would break
+// each other. For the same reason the lock file is beside node_modules, not in it. Runs on any Node.
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const HEARTBEAT_MS = 1_000;
-/** A holder that showed no sign of life for this long is gone, even if its process id is in use again. */
+/** A holder without a heartbeat for this long is gone, even if its process id is in use again. */
 const STALE_AFTER_MS = 60_000;
 const POLL_MS = 100;
 
@@ -46,7 +46,7 @@ function tryCreate(path, holder) {
   }
 }
 
-/** Removing is guarded by a second lock: otherwise two waiters could both find the old lock stale, and the slower one remove the new lock. */
+/** A second lock guards the removal: otherwise two waiters could both find the lock stale, and the slower one would remove the new lock. */
 function removeIfStale(path) {
   if (!isStale(path)) return false;
   const guard = `${path}.cleanup`;
@@ -106,7 +106,7 @@ function touch(path) {
   try {
     utimesSync(path, now, now);
   } catch (error) {
-    // Somebody removed the lock by hand; the install itself goes on.
+    // Somebody removed the lock by hand. The installation continues.
     if (error.code !== "ENOENT") throw error;
   }
 }

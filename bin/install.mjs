@@ -1,5 +1,5 @@
-// Installs what is missing, and nothing when all is there. Plain JavaScript without a dependency:
-// it runs on whatever Node the machine has, before the pinned one is in node_modules.
+// Installs the dependencies if any is missing. Plain JavaScript without dependencies: it runs on the Node of the machine,
+// before the pinned one is installed.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -29,12 +29,12 @@ export async function ensureInstalled() {
 }
 
 async function install() {
-  process.stderr.write("Installing what is missing (once; takes about a minute)...\n");
-  // Dev dependencies come along whatever NODE_ENV says: `npm test` must work in the same folder.
+  process.stderr.write("Installing dependencies (once; takes about a minute)...\n");
+  // Dev dependencies are included regardless of NODE_ENV: `npm test` must work in the same folder.
   const npm = spawn(
     "npm",
     ["ci", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"],
-    // Standard output stays clean for commands whose answer a script reads.
+    // Standard output is reserved for the result of the command, which a script may read.
     { cwd: root, stdio: ["ignore", 2, 2], shell: process.platform === "win32" },
   );
   let status;
@@ -43,7 +43,7 @@ async function install() {
   } catch (error) {
     throw new Error(`npm could not be started: ${error.message}. Install npm 11, then try again.`, { cause: error });
   }
-  if (status !== 0) throw new Error("npm ci failed; the lines above say why. Fix that, then try again.");
+  if (status !== 0) throw new Error("npm ci failed; see the lines above. Fix the cause, then try again.");
   if (!existsSync(pinnedNode)) {
     throw new Error(
       `No pinned Node 26 for ${process.platform} ${process.arch}. Install Node 26 and run: node src/main.mjs serve`,

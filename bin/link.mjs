@@ -1,4 +1,4 @@
-// After an install, puts the command itself beside those of its dependencies, so that `npx tocsin` finds it.
+// After an install, links the command into node_modules/.bin, so that `npx tocsin` finds it.
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 

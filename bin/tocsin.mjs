@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command. On the pinned Node it is the program; on an older one it installs what is missing and hands over.
+// The `tocsin` command. Under an older Node it installs the dependencies and runs the pinned one.
 import { spawn } from "node:child_process";
 import { ensureInstalled, isInstalled, pinnedNode, root } from "./install.mjs";
 

@@ -8,9 +8,9 @@ import { changed } from "../test/api-server.ts";
 import { createLog } from "./lib/log.ts";
 import { DAY_MS } from "./lib/time.ts";
 import { startRetention } from "./retention.ts";
-import { newAlert } from "./store/contract-cases.ts";
-import { openStore } from "./store/index.ts";
-import { StoreUnavailable, type Store } from "./store/store.ts";
+import { newAlert } from "./store/testing/contract-cases.ts";
+import { openStore } from "./store/open-store.ts";
+import { StoreUnavailable, type Store } from "./store/ports/store.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
 const SETTINGS = { eventsDays: 365, flowsDays: 30, alertsDays: 10, shareMax: 100 };
@@ -91,8 +91,8 @@ test("what cannot be removed is said and tried again at the next run, and does n
   await expect.poll(() => store.alerts.get(old.id)).toBeUndefined();
   await retention.close();
   expect(messages()).toEqual([
-    "old days of events not removed; the next hour tries again",
-    "old alerts not removed; the next hour tries again",
+    "old days of events not removed; the next run retries",
+    "old alerts not removed; the next run retries",
     "old alerts removed",
   ]);
   expect(lines[1]).toMatchObject({ level: "error", err: { message: "no room" } });

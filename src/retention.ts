@@ -1,38 +1,33 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import type { Settings } from "./config/config.ts";
+import type { Settings } from "./config/settings.ts";
 import { timeOfId } from "./lib/id.ts";
 import { DAY_MS, formatTime, startOfDay } from "./lib/time.ts";
-import { Turns } from "./lib/turns.ts";
-import type { RetentionKind, Store } from "./store/store.ts";
+import { SerialQueue } from "./lib/serial-queue.ts";
+import type { RetentionStatus } from "./model/retention-status.ts";
+import type { RetentionKind, Store } from "./store/ports/store.ts";
 
-// Removes what is older than it may be: at the start, and every hour. What it removes is gone for good, so it does not
-// trust a clock that has jumped, nor removes a large share at once, until a person has confirmed it.
+// Removes expired data at the start and every hour. Removal is final, so it needs a confirmation by a person if the clock
+// has jumped or a large share would go at once.
 
 const EVERY_MS = 3_600_000;
-/** How long it can be seen what has become of a notification. */
+/** Retention of settled notifications. */
 const NOTIFICATIONS_KEPT_MS = 30 * DAY_MS;
-/** How far the clock may move against the monotonic one between two runs. */
+/** Tolerated drift of the clock against the monotonic one between two runs. */
 const JUMP_MS_MAX = DAY_MS;
-/** How long the service may have been stopped; after more than that, nobody can tell a long stop from a wrong clock. */
+/** A longer stop cannot be told from a wrong clock. */
 const STOP_MS_MAX = 7 * DAY_MS;
-/** A confirmation holds for a clock that is as far as this from the one that was confirmed. */
+/** A confirmation is valid while the clock is within this distance of the confirmed time. */
 const CONFIRMED_MS_MAX = 2 * DAY_MS;
-/** While it is paused: how often it looks whether somebody has confirmed. */
+/** Interval of the check for a confirmation while paused. */
 const LOOK_MS = 5000;
 
 const PAUSED =
   "retention is paused: nothing is removed until somebody confirms it with `tocsin storage confirm-removal`, or the reason is gone";
 
-export interface RetentionStatus {
-  readonly isPaused: boolean;
-  /** Why, in words; empty while it runs. */
-  readonly messages: readonly string[];
-}
-
 export interface Retention {
   readonly status: RetentionStatus;
-  /** Whether what expires by the clock may be destroyed. */
+  /** True if data that the clock says is expired may be removed. */
   isClockTrusted(): boolean;
   close(): Promise<void>;
 }
@@ -43,22 +38,22 @@ export interface RetentionOptions {
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
-  /** For tests that cannot wait. */
+  /** Intervals, for tests. */
   readonly everyMs?: number;
   readonly lookMs?: number;
 }
 
-/** Resolves once the old days are gone; alerts go one by one, and the service does not wait for that. */
+/** Resolves once the expired days are removed. Alerts are removed one by one in the background. */
 export async function startRetention(options: RetentionOptions): Promise<Retention> {
   const { everyMs = EVERY_MS, lookMs = LOOK_MS } = options;
-  const runs = new Runs(options);
+  const runs = new RetentionRuns(options);
   await runs.run({ isStart: true });
-  const turns = new Turns();
-  void turns.take(() => runs.removeAlerts());
-  const timer = setInterval(() => void turns.take(() => runs.run({ isStart: false })), everyMs);
+  const queue = new SerialQueue();
+  void queue.take(() => runs.removeAlerts());
+  const timer = setInterval(() => void queue.take(() => runs.run({ isStart: false })), everyMs);
   const looker = setInterval(() => {
-    if (runs.status.isPaused && runs.isConfirmed() && turns.waiting === 0)
-      void turns.take(() => runs.run({ isStart: false }));
+    if (runs.status.isPaused && runs.isConfirmed() && queue.waiting === 0)
+      void queue.take(() => runs.run({ isStart: false }));
   }, lookMs).unref();
   return {
     get status() {
@@ -69,26 +64,26 @@ export async function startRetention(options: RetentionOptions): Promise<Retenti
       clearInterval(timer);
       clearInterval(looker);
       runs.stop.abort();
-      await turns.settled();
+      await queue.settled();
     },
   };
 }
 
-interface Held {
+interface HeldRows {
   readonly kind: RetentionKind;
   readonly rows: number;
   readonly why: string;
 }
 
-class Runs {
+class RetentionRuns {
   readonly #options: RetentionOptions;
   readonly stop = new AbortController();
   /** The last run whose clock was trusted, in this process. */
   #last: { readonly wallMs: number; readonly monotonicMs: number } | undefined;
-  #held: readonly Held[] = [];
+  #held: readonly HeldRows[] = [];
   #clockFault: string | undefined;
   #alertsBefore: number | undefined;
-  #told = "";
+  #lastWarning = "";
 
   constructor(options: RetentionOptions) {
     this.#options = options;
@@ -96,7 +91,7 @@ class Runs {
     const isPaused = () => (this.status.isPaused ? 1 : 0);
     new Gauge({
       name: "tocsin_retention_paused",
-      help: "1 while retention waits for a confirmation, since the clock has jumped or too much would go at once",
+      help: "1 while retention waits for a confirmation, because the clock has jumped or too much would be removed at once",
       registers: [options.registry],
       collect() {
         this.set(isPaused());
@@ -104,7 +99,7 @@ class Runs {
     });
     new Gauge({
       name: "tocsin_retention_held_rows",
-      help: "What retention would remove and does not until it is confirmed, by what it is",
+      help: "Rows that retention removes only after a confirmation, by kind",
       labelNames: ["kind"],
       registers: [options.registry],
       collect() {
@@ -119,7 +114,7 @@ class Runs {
     return { isPaused: messages.length > 0, messages };
   }
 
-  /** Why the clock is not to be trusted; undefined where it is. */
+  /** Why the clock is not trusted; undefined if it is. */
   clockFault(): string | undefined {
     const { now, store } = this.#options;
     if (this.isConfirmed()) return undefined;
@@ -171,7 +166,7 @@ class Runs {
     this.#note(wasConfirmed);
   }
 
-  /** Those that the last run allowed to go. */
+  /** Removes the alerts that the last run cleared for removal. */
   async removeAlerts(): Promise<void> {
     const { store, log } = this.#options;
     const beforeMs = this.#alertsBefore;
@@ -182,7 +177,7 @@ class Runs {
     });
   }
 
-  /** Whether what lies before this time may go. The limit steadily moves on with the clock: only leaps of it are looked at. */
+  /** True if data before this time may be removed. The limit normally advances with the clock; only jumps are checked. */
   async #mayRemove(kind: RetentionKind, beforeMs: number): Promise<boolean> {
     const { store, settings, now } = this.#options;
     const { rows, total } = await store.retention.due(kind, beforeMs);
@@ -206,12 +201,12 @@ class Runs {
     return true;
   }
 
-  /** What fails for one kind must not keep the others. */
+  /** A failure for one kind must not affect the others. */
   async #attempt(what: string, remove: () => Promise<void>): Promise<void> {
     try {
       await remove();
     } catch (error) {
-      this.#options.log.error({ err: error }, `old ${what} not removed; the next hour tries again`);
+      this.#options.log.error({ err: error }, `old ${what} not removed; the next run retries`);
     }
   }
 
@@ -226,11 +221,11 @@ class Runs {
       if (wasConfirmed && !isPaused) store.retention.save({ confirmedAt: null });
       store.retention.save({ heldAt: isPaused ? now() : null });
     } catch (error) {
-      log.error({ err: error }, "the run of retention could not be recorded; the next hour tries again");
+      log.error({ err: error }, "retention run not recorded; the next run retries");
     }
-    const told = messages.join("\n");
-    if (isPaused && told !== this.#told) log.warn({ reasons: messages }, PAUSED);
-    this.#told = told;
+    const warning = messages.join("\n");
+    if (isPaused && warning !== this.#lastWarning) log.warn({ reasons: messages }, PAUSED);
+    this.#lastWarning = warning;
   }
 }
 

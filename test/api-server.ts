@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { startApp, type AppOptions } from "../src/app.ts";
-import { loadSettings, type Settings } from "../src/config/config.ts";
+import { loadSettings } from "../src/config/config.ts";
+import type { Settings } from "../src/config/settings.ts";
 import type { Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
-import { createKey, SCOPES, type MadeKey, type NewKey } from "../src/model/key.ts";
-import type { Store } from "../src/store/store.ts";
+import { createKey, SCOPES, type CreatedKey, type NewKey } from "../src/model/key.ts";
+import type { Store } from "../src/store/ports/store.ts";
 
 // The real server over the real store in a folder of its own, for tests.
 
@@ -33,10 +34,10 @@ export interface TestServer {
   readonly intake: Intake;
   readonly port: number;
   readonly dataDir: string;
-  readonly key: MadeKey;
+  readonly key: CreatedKey;
   readonly log: Record<string, any>[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
-  addKey(key?: Partial<NewKey>): MadeKey;
+  addKey(key?: Partial<NewKey>): CreatedKey;
   /** Stops and starts again on the same folder; `between` runs while it is stopped. */
   restart(between?: () => unknown, more?: TestOptions): Promise<TestServer>;
   close(): Promise<void>;

@@ -1,8 +1,8 @@
 import { existsSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/inlet/certificates.fixture.ts";
-import { authorized, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/lines/certificates.fixture.ts";
+import { authorized, makeFolder, startTocsin, tocsin, tocsinProcess, type Running } from "./tocsin.ts";
 
 let folder: string;
 let server: Running | undefined;
@@ -235,7 +235,7 @@ describe("check", () => {
     ]);
     expect({ ok, code }).toEqual({ ok: false, code: 2 });
     const missing = await check({ ...env, TOCSIN_COLLECTORS_TLS_KEY: join(folder, "no-such-key") }, "--json");
-    expect(missing.stdout).toMatch(/"collectors.tls_key","message":"The file of collectors.tls_key cannot be read/);
+    expect(missing.stdout).toMatch(/"collectors.tls_key","message":"The file in collectors.tls_key cannot be read/);
     const allowed = { TOCSIN_NOTIFICATIONS_SLACK_URL: "https://10.0.0.7/hook" };
     const fine = await check({ ...allowed, TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on" });
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
@@ -392,7 +392,7 @@ test("demo refuses more days than are kept", async () => {
 
 test("an older Node is told what to do", async () => {
   const older = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })';
-  const { code, stdout, stderr } = await tocsin(["version"], {
+  const { code, stdout, stderr } = await tocsinProcess(["version"], {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}`,
   });
   expect(stderr).toMatch(/needs Node 26, and this is 20\.1\.0\.\n.*npm start/);

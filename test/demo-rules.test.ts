@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { demoEvents } from "../src/demo/demo.ts";
-import { loadBuiltinRules } from "../src/detection/builtin.ts";
-import { Engine } from "../src/detection/engine.ts";
+import { loadBuiltinRules } from "../src/detection/rules/builtin.ts";
+import { DetectionEngine } from "../src/detection/detection-engine.ts";
 import { DAY_MS, formatTime } from "../src/lib/time.ts";
 
 /** What went wrong in the demo's week, and the rules that are there to say so. */
@@ -31,7 +31,7 @@ const STORIES = {
 test("the built-in rules find every story of the demo", () => {
   const to = Date.UTC(2026, 10, 15, 17);
   let now = 0;
-  const engine = new Engine({ now: () => now });
+  const engine = new DetectionEngine({ now: () => now });
   for (const rule of loadBuiltinRules({ platform: "platform", timezone: "UTC" })) engine.setRule(rule);
   const fired = new Set<string>();
   let number = 0;

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { loadSettings, type Settings } from "../src/config/config.ts";
+import { loadSettings } from "../src/config/config.ts";
+import type { Settings } from "../src/config/settings.ts";
 import { KEY, scoreOf, startAbusePeer, type AbusePeer, type Answering } from "./abuse-ipdb.ts";
 import { openTestServer, type TestServer } from "./api-server.ts";
 
@@ -148,7 +149,7 @@ describe("an event", () => {
     expect((await submit(other, { src_ip: "8.8.8.8" })).enrichment).toEqual({});
     expect((await statusOf(other)).geo).toMatchObject({ builtin: false, kind: null, read_at: null });
     expect((await statusOf(other)).geo.fault.message).toContain("not an MMDB file");
-    expect(other.log.some(({ msg }) => String(msg).startsWith("the file of places cannot be used"))).toBe(true);
+    expect(other.log.some(({ msg }) => String(msg).startsWith("the geolocation file cannot be used"))).toBe(true);
     expect((await other.call("GET", "/metrics")).text).toContain("tocsin_enrichment_geo_loaded 0");
   });
 });
@@ -280,10 +281,10 @@ describe("a reputation", () => {
   });
 
   test.each<[string, Answering, RegExp]>([
-    ["429 with a time to come back", (to) => to.writeHead(429, { "Retry-After": "1" }).end("{}"), /enough for now/],
+    ["429 with a time to come back", (to) => to.writeHead(429, { "Retry-After": "1" }).end("{}"), /rate limit reached/],
     ["500", (to) => to.writeHead(500).end("sorry"), /status 500/],
-    ["what is no JSON", (to) => to.end("<html>sorry</html>"), /not one of AbuseIPDB/],
-    ["more than anybody reads", (to) => to.end(`{"data":"${"x".repeat(400_000)}"}`), /not one of AbuseIPDB/],
+    ["what is no JSON", (to) => to.end("<html>sorry</html>"), /not a valid AbuseIPDB report/],
+    ["more than anybody reads", (to) => to.end(`{"data":"${"x".repeat(400_000)}"}`), /not a valid AbuseIPDB report/],
     [
       "a redirect",
       (to, address) => to.writeHead(302, { Location: `/api/v2/check?maxAgeInDays=90&ipAddress=${address}` }).end(),
@@ -297,7 +298,7 @@ describe("a reputation", () => {
     const event = await submit(server, { src_ip: address });
     await untilScored(event.id, address);
     expect(peer.asked.slice(before)).toEqual([address, address]);
-    expect(server.log.findLast(({ msg }) => msg === "a reputation could not be had")!.reason).toMatch(fault);
+    expect(server.log.findLast(({ msg }) => msg === "reputation lookup failed")!.reason).toMatch(fault);
     expect((await statusOf(server)).abuse_ipdb).toMatchObject({ fault: null, paused_until: null, waiting: 0 });
   });
 
@@ -333,7 +334,7 @@ describe("a reputation", () => {
     for (const last of [1, 2]) await submit(server, { src_ip: `6.6.6.${last}` });
     await vi.waitFor(async () => {
       const { fault, paused_until: pausedUntil, waiting } = (await statusOf(server)).abuse_ipdb;
-      expect([fault?.message, waiting]).toEqual([expect.stringContaining("the key is refused"), 2]);
+      expect([fault?.message, waiting]).toEqual([expect.stringContaining("refused the key"), 2]);
       expect(Date.parse(pausedUntil) - Date.now()).toBeGreaterThan(3_000_000);
     }, WAIT);
     expect(peer.asked.slice(before)).toEqual(["6.6.6.1"]);

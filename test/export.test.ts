@@ -136,12 +136,12 @@ it("has failed, and is not to be waited for, once its file is gone or cut", asyn
     expect(response.status).toBe(404);
     expect(response.headers.get("retry-after")).toBeNull();
     expect(await response.json()).toMatchObject({
-      error: { code: "not_found", message: expect.stringMatching(/has failed.*ask for the export again/) },
+      error: { code: "not_found", message: expect.stringMatching(/failed and has no file.*create the export again/) },
     });
     expect(await dataOf(await call("GET", `/v1/events/exports/${job.id}`))).toMatchObject({
       status: "failed",
       size_bytes: null,
-      error: expect.stringContaining("gone or not whole"),
+      error: expect.stringContaining("gone or damaged"),
     });
     expect(existsSync(fileOf(job))).toBe(false);
   }

@@ -95,7 +95,7 @@ describe("a sweep that is reported late", () => {
     await restart();
     const found = await alerts(SWEEP);
     expect(found).toHaveLength(1);
-    expect(found[0].title).toBe("10.20.1.66 turns to 250 addresses");
+    expect(found[0].title).toBe("10.20.1.66 contacts 250 addresses");
     expect(await summaries()).toMatchObject([{ raw: { peers: 250, ports: 1, packets: 250, bytes: 15_000 } }]);
   });
 
@@ -134,7 +134,7 @@ describe("a port scan across the boundary of two minutes", () => {
     await restart();
     const found = await alerts(SCAN);
     expect(found).toHaveLength(1);
-    expect(found[0].title).toBe("10.20.1.66 tries 150 ports");
+    expect(found[0].title).toBe("10.20.1.66 probes 150 ports");
     expect((await summaries()).map(({ raw }) => raw.ports)).toEqual([74, 150]);
   });
 

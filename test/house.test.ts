@@ -8,36 +8,45 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   lib: [],
   model: ["lib"],
   demo: ["lib", "model"],
-  config: ["lib", "model"],
-  enrichment: ["lib", "model", "store/store.ts"],
+  config: ["lib", "model", "notify/channels.ts"],
+  enrichment: ["lib", "model", "store/ports/store.ts"],
   store: ["lib", "model"],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],
-  exports: ["lib", "model", "store/store.ts"],
-  intake: ["lib", "model", "store/store.ts"],
-  alerts: ["lib", "model", "store/store.ts"],
-  detection: ["lib", "model", "store/store.ts"],
-  notify: ["lib", "model", "store/store.ts"],
-  analysis: ["lib", "model", "store/store.ts"],
+  exports: ["lib", "model", "store/ports/store.ts"],
+  intake: ["lib", "model", "store/ports/store.ts"],
+  alerts: ["lib", "model", "store/ports/store.ts"],
+  detection: ["lib", "model", "store/ports/store.ts"],
+  notify: ["lib", "model", "store/ports/store.ts"],
+  analysis: ["lib", "model", "store/ports/store.ts"],
   sigma: ["lib", "model", "detection"],
   api: [
     "lib",
     "model",
     "config",
     "enrichment",
-    "store/store.ts",
-    "collectors/status.ts",
-    "collectors/reading.ts",
-    "collectors/inlet/status.ts",
-    "collectors/posts.ts",
+    "store/ports/store.ts",
+    "collectors/flows/flow-status.ts",
+    "collectors/formats/reading.ts",
+    "collectors/lines/line-status.ts",
+    "collectors/http/post-collector.ts",
     "exports",
     "intake",
     "alerts",
     "detection",
     "sigma",
   ],
-  docs: ["lib", "model", "config", "detection", "api/problems.ts"],
-  retention: ["lib", "config", "store/store.ts"],
+  docs: [
+    "lib",
+    "model",
+    "config",
+    "detection",
+    "collectors/formats/line-format.ts",
+    "collectors/formats/line-formats.ts",
+    "notify/channels.ts",
+    "api/problems.ts",
+  ],
+  retention: ["lib", "model", "config", "store/ports/store.ts"],
   app: [
     "lib",
     "model",
@@ -73,9 +82,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 };
 
 const root = fileURLToPath(new URL("../src/", import.meta.url));
-const sources = globSync("**/*.{ts,mjs}", { cwd: root }).filter(
-  (file) => !/\.test\.ts$|(^|\/)contract\.ts$/.test(file),
-);
+const sources = globSync("**/*.{ts,mjs}", { cwd: root }).filter((file) => !/\.test\.ts$|\/testing\//.test(file));
 
 /** The part of the house that a file belongs to: its folder under src, or its own name. */
 const partOf = (file: string) => file.split("/")[0]!.replace(/\.(ts|mjs)$/, "");
@@ -116,12 +123,54 @@ test("imports point one way: from what is told to what is known", () => {
   expect(wrong).toEqual([]);
 });
 
+const production = sources.filter((file) => file.endsWith(".ts") && !file.endsWith(".fixture.ts"));
+
+test("a file name stands for one idea", () => {
+  const byName = Map.groupBy(production, (file) => file.split("/").at(-1)!);
+  const repeated = [...byName.values()].filter((files) => files.length > 1);
+  expect(repeated, "give each file a more specific name").toEqual([]);
+});
+
+test("a type name is declared in one file", () => {
+  const declared = production.flatMap((file) =>
+    [
+      ...readFileSync(join(root, file), "utf8").matchAll(
+        /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class) (\w+)/gm,
+      ),
+    ].map((match) => ({ name: match[1]!, file })),
+  );
+  const repeated = [...Map.groupBy(declared, ({ name }) => name)]
+    .map(([name, places]) => [name, ...new Set(places.map(({ file }) => file))])
+    .filter((places) => places.length > 2);
+  expect(repeated, "give each type a more specific name, or import the one that exists").toEqual([]);
+});
+
+test("files do not import each other in a circle", () => {
+  const targets = Map.groupBy(imports, ({ file }) => file);
+  const open: string[] = [];
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string): void => {
+    if (done.has(file)) return;
+    if (open.includes(file)) {
+      circles.push([...open.slice(open.indexOf(file)), file].join(" -> "));
+      return;
+    }
+    open.push(file);
+    for (const { target } of targets.get(file) ?? []) visit(target);
+    open.pop();
+    done.add(file);
+  };
+  for (const file of production) visit(file);
+  expect(circles, "move what both need to a file of its own").toEqual([]);
+});
+
 test("the engines of the embedded store are known to nobody but the store", () => {
   const wrong = sources.filter(
     (file) =>
       partOf(file) !== "store" && /from "(node:sqlite|@duckdb\/node-api)"/.test(readFileSync(join(root, file), "utf8")),
   );
-  expect(wrong, "ask for it through src/store/store.ts").toEqual([]);
+  expect(wrong, "ask for it through src/store/ports/store.ts").toEqual([]);
 });
 
 test("importing a file does nothing: only main.mjs and the code of a thread act by themselves", () => {
@@ -134,7 +183,7 @@ test("importing a file does nothing: only main.mjs and the code of a thread act 
 });
 
 /** It checks what people send, and runs for one import of rules. */
-const CHECKING_THREADS = ["sigma/worker.ts"];
+const CHECKING_THREADS = ["sigma/import-thread.ts"];
 
 /** What a file of ours brings with it when it is loaded, packages by their names. */
 function loadedWith(file: string, loaded = new Set<string>()): Set<string> {

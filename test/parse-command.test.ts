@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { printEventTables } from "../src/docs/events-page.ts";
 import { readFileSync } from "node:fs";
-import { CEF_THREAT, EVE_RECORDS, FIREWALL_LINE } from "../src/collectors/samples.fixture.ts";
-import { makeFolder, tocsin } from "./tocsin.ts";
+import { CEF_THREAT, EVE_RECORDS, FIREWALL_LINE } from "../src/collectors/formats/samples.fixture.ts";
+import { makeFolder, tocsin, tocsinProcess } from "./tocsin.ts";
 
 let folder: string;
 beforeAll(() => void (folder = makeFolder()));
@@ -55,7 +55,7 @@ describe("tocsin parse", () => {
       await new Promise((resolve) => setTimeout(resolve, 500));
       for (let line = 0; line < 400; line++) yield `${CEF_THREAT}\n`;
     }
-    const { stdout, code } = await tocsin(["parse", "-"], {}, slowly());
+    const { stdout, code } = await tocsinProcess(["parse", "-"], {}, slowly());
     expect(stdout.trimEnd().split("\n").at(-1)).toBe("401 lines: 401 events.");
     expect(code).toBe(0);
   });
@@ -133,11 +133,14 @@ describe("tocsin parse", () => {
   test("refuses what the collectors refuse: what is no text, too long, or not to be kept", async () => {
     const binary = Buffer.concat([Buffer.from("<13>hello\n"), Buffer.from([0, 1, 2, 0xff, 0xfe, 3, 4, 0xc3, 5])]);
     const refused = await tocsin(["parse", write("binary.log", binary)]);
-    expect(refused).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 .*not_text: it is not text/m) });
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 .*not_text: the input is not text/m) });
     const long = write("long.log", `<13>Nov 15 20:00:00 gw app: ${"x".repeat(3000)}\n`);
     expect((await tocsin(["parse", long])).code).toBe(0);
     const bound = await tocsin(["parse", long, "--collectors-line-bytes-max", "2048"]);
-    expect(bound).toMatchObject({ code: 1, stdout: expect.stringContaining("too_long: it is longer than 2048 bytes") });
+    expect(bound).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("too_long: the input is longer than 2048 bytes"),
+    });
     const eve = write("long.json", JSON.stringify({ event_type: "tls", tls: { sni: "x".repeat(3000) } }));
     expect((await tocsin(["parse", eve, "--collectors-line-bytes-max", "2048"])).stdout).toContain("too_long");
     const body = write("body.json", JSON.stringify({ event: "access.new", data: { text: "x".repeat(3000) } }));

@@ -1,4 +1,4 @@
-import { Bytes } from "../src/collectors/packets.fixture.ts";
+import { Bytes } from "../src/collectors/flows/packets.fixture.ts";
 
 // Captured traffic, made up: what exporters read when there is no network to listen to.
 

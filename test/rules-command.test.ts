@@ -103,7 +103,7 @@ describe("rules lint", () => {
   test("shows hints, and fails on them only when told to", async () => {
     const path = write("a.yaml", RULE.replace("group_by: raw.src_ip", "group_by: raw.src_ip, distinct: raw.src_ip"));
     const relaxed = await tocsin(["rules", "lint", path]);
-    expect(relaxed.stdout).toMatch(/site\.logins +threshold\.distinct +is one of group_by[^]*1 rule: 0 faults, 1 hint/);
+    expect(relaxed.stdout).toMatch(/site\.logins +threshold\.distinct +is in group_by[^]*1 rule: 0 faults, 1 hint/);
     expect(relaxed.code).toBe(0);
     const strict = await tocsin(["rules", "lint", path, "--strict", "--json"]);
     expect(strict.code).toBe(1);
@@ -115,7 +115,7 @@ test("rules lint looks at Sigma as the import would read it; rules test passes i
   const path = write("sigma.yml", SIGMA.replace("level: high", "level: odd"));
   const lint = await tocsin(["rules", "lint", path]);
   expect(lint.stdout).toContain(`${path}:6: detection.selection.CommandLine|re: `);
-  expect(lint.stdout).toMatch(/Odd tool +level +odd is not known: medium is taken[^]*2 rules: 1 fault, 1 hint\./);
+  expect(lint.stdout).toMatch(/Odd tool +level +odd is unknown: medium is used[^]*2 rules: 1 fault, 1 hint\./);
   expect(lint.code).toBe(1);
   const expand = SIGMA.replace(/---[^]*/, "")
     .replace("Image|endswith", "User|expand")
@@ -161,7 +161,7 @@ describe("rules import", () => {
     for (const dryRun of [["--dry-run"], []]) {
       const again = await tocsin(["rules", "import", ...paths, ...dryRun, "--data-dir", data]);
       expect(again.stdout).toMatch(
-        /site\.logins +\S+own\.yaml:1 +there is a rule named site\.logins already: .*PUT \/v1\/rules/,
+        /site\.logins +\S+own\.yaml:1 +a rule named site\.logins already exists: .*PUT \/v1\/rules/,
       );
       expect(again.code).toBe(1);
     }
@@ -172,7 +172,7 @@ describe("rules import", () => {
     );
     for (const dryRun of [["--dry-run"], []]) {
       const filtered = await tocsin(["rules", "import", filter, ...dryRun, "--data-dir", data]);
-      expect(filtered.stdout).toMatch(/is an exception of rules that were imported before: 1/);
+      expect(filtered.stdout).toMatch(/added as an exception to previously imported rules: 1/);
       expect(filtered.code).toBe(0);
     }
 
@@ -210,7 +210,7 @@ describe("rules import", () => {
       (await tocsin(["rules", "import", paths[1]!, "--mapping", write("mapping.yaml", mapping)], env)).stderr.trimEnd();
     expect(await unmapped("colour: red\n")).toMatch(/^The service refused: mapping: line 1: .*$/);
     expect(await unmapped("colour: red\nshape: round\n")).toMatch(
-      /^The service refused: 2 faults\n {2}mapping: line 1: .*\n {2}mapping: line 2: .*$/,
+      /^The service refused: the request has 2 faults; see details\n {2}mapping: line 1: .*\n {2}mapping: line 2: .*$/,
     );
     const unkeyed = await tocsin(["rules", "import", paths[1]!, "--url", server.address]);
     expect(unkeyed).toMatchObject({ code: 2, stderr: expect.stringMatching(/TOCSIN_KEY/) });
@@ -235,8 +235,8 @@ describe("rules import", () => {
     const [remarks, refused] = stdout.split("\n\n");
     expect(remarks!.split("\n")).toEqual([
       expect.stringMatching(/^taken with a remark +place +remark$/),
-      expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: beos is not looked at/),
-      expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is not looked at/),
+      expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: beos is ignored/),
+      expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is ignored/),
     ]);
     expect(refused).toMatch(/not taken[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
   });

@@ -5,7 +5,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createKey, SCOPES } from "../src/model/key.ts";
-import { openKeyStore } from "../src/store/index.ts";
+import { openKeyStore } from "../src/store/open-store.ts";
 import { COLLECTORS_OFF } from "./tocsin.ts";
 
 // The real server in a process of its own, for tests that kill it and for measurements.

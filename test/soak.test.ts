@@ -30,20 +30,29 @@ test("memory that rises by a megabyte a minute is still growing", () => {
   expect(leak).toMatchObject({ isFlat: false, text: expect.stringMatching(/^STILL GROWING: \+20 MB/) });
 });
 
+test("garbage that is collected now and then neither hides a leak nor looks like one", () => {
+  // As a heap that is collected whenever another 40 to 160 MB have come.
+  const garbage = (seconds: number) => (seconds % 97) * (0.4 + ((seconds / 97) % 4) * 0.3) * MB;
+  expect(verdictOf(soakOf((seconds) => 400 * MB + garbage(seconds)))).toMatchObject({ isFlat: true });
+  expect(verdictOf(soakOf((seconds) => 400 * MB + garbage(seconds) + (seconds / 60) * MB))).toMatchObject({
+    isFlat: false,
+  });
+});
+
 test("parts are read from the metrics: heaps by thread, external memory together, engines", () => {
   const metrics = `# TYPE nodejs_heap_size_total_bytes gauge
 nodejs_heap_size_total_bytes 1000
 nodejs_external_memory_bytes 10
-tocsin_thread_heap_bytes{thread="journal/reader",kind="used"} 7
-tocsin_thread_heap_bytes{thread="journal/reader",kind="total"} 20
-tocsin_thread_heap_bytes{thread="journal/reader",kind="external"} 5
+tocsin_thread_heap_bytes{thread="journal-reader",kind="used"} 7
+tocsin_thread_heap_bytes{thread="journal-reader",kind="total"} 20
+tocsin_thread_heap_bytes{thread="journal-reader",kind="external"} 5
 tocsin_engine_memory_bytes{engine="columns"} 3e+6
 tocsin_other 1
 `;
   expect(partsOf(metrics)).toEqual({
     "heap of the main thread": 1000,
     external: 15,
-    "heap of journal/reader": 20,
+    "heap of journal-reader": 20,
     "engine of columns": 3_000_000,
   });
 });

@@ -204,7 +204,10 @@ describe("a start that cannot be", () => {
     await once(socket, "listening");
     const { port } = socket.address();
     const args = ["--port", "0", "--netflow-port", String(port), "--flows-addresses", "127.0.0.1"];
-    await refused(args, new RegExp(`UDP port ${port} on 127.0.0.1, for netflow \\(setting netflow_port\\), is taken`));
+    await refused(
+      args,
+      new RegExp(`UDP port ${port} on 127.0.0.1, for netflow \\(setting netflow_port\\), is already in use`),
+    );
     socket.close();
   });
 
@@ -213,7 +216,10 @@ describe("a start that cannot be", () => {
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
     const args = ["--port", "0", "--collectors-addresses", "127.0.0.1", "--eve-port", String(port)];
-    await refused(args, new RegExp(`TCP port ${port} on 127.0.0.1, for eve \\(setting eve_port\\), is taken.*\n.*off`));
+    await refused(
+      args,
+      new RegExp(`TCP port ${port} on 127.0.0.1, for eve \\(setting eve_port\\), is already in use.*\n.*off`),
+    );
     other.close();
   });
 
@@ -308,16 +314,18 @@ describe.runIf(process.platform === "linux")("limits that are read when a proces
     variables: readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0"),
   });
 
-  test("the service has few arenas of malloc and small semi-spaces, in the process that was started", async () => {
+  test("the service has few arenas of malloc, a fixed threshold and small semi-spaces, in the process that was started", async () => {
     const { flags, variables } = readProcess(await start(folder));
     expect(variables).toContain("MALLOC_ARENA_MAX=2");
+    expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=131072");
     expect(flags).toContain("--max-semi-space-size=8");
   });
 
   test("what the operator has set stays", async () => {
-    const env = { MALLOC_ARENA_MAX: "7", NODE_OPTIONS: "--max-semi-space-size=16" };
+    const env = { MALLOC_ARENA_MAX: "7", MALLOC_MMAP_THRESHOLD_: "1000000", NODE_OPTIONS: "--max-semi-space-size=16" };
     const { flags, variables } = readProcess(await start(folder, { env }));
     expect(variables).toContain("MALLOC_ARENA_MAX=7");
+    expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=1000000");
     expect(flags).not.toContain("--max-semi-space-size=8");
   });
 });
@@ -327,7 +335,7 @@ test("each thread and each engine says what memory it holds", async () => {
   const metrics = await (await fetch(`${address}/metrics`)).text();
   const held = (metric: string) =>
     Number(new RegExp(`^${metric.replace(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(metrics)?.[1]);
-  for (const thread of ["store/embedded/columns", "store/embedded/journal/writer", "detection"]) {
+  for (const thread of ["columns", "journal-writer", "detection"]) {
     const used = held(`tocsin_thread_heap_bytes{thread="${thread}",kind="used"}`);
     expect(used, thread).toBeGreaterThan(1e6);
     expect(held(`tocsin_thread_heap_bytes{thread="${thread}",kind="total"}`), thread).toBeGreaterThanOrEqual(used);

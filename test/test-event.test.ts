@@ -121,9 +121,9 @@ test("what arrived has arrived, also where no request is left to look for rules"
   const outcome = await tocsin(["test-event", "custom"], few);
   expect(outcome).toMatchObject({ code: 0, stderr: "" });
   expect(outcome.stdout).toMatch(/found after \d+ ms: evt_/);
-  expect(outcome.stdout).toMatch(/Whether rules matched it was not looked at: .*limit of 60 requests a minute/);
+  expect(outcome.stdout).toMatch(/Whether rules matched it was not looked at: .*limit of 60 requests per minute/);
   const next = await tocsin(["test-event", "custom"], few);
-  expect(next).toMatchObject({ code: 1, stderr: expect.stringContaining("limit of 60 requests a minute") });
+  expect(next).toMatchObject({ code: 1, stderr: expect.stringContaining("limit of 60 requests per minute") });
 });
 
 test("a key for a collector is shown with the address to post to, which works", async () => {

@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { execFile, fork, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,8 +37,14 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a command to its end, in a folder without a configuration file. `input` is its standard input, as a pipe. */
-export function tocsin(
+export interface CommandRequest {
+  readonly args: readonly string[];
+  readonly env: Record<string, string | undefined>;
+  readonly cwd: string;
+}
+
+/** Runs a command to its end in a process of its own. `input` is its standard input, as a pipe. */
+export function tocsinProcess(
   args: readonly string[],
   env: Record<string, string> = {},
   input?: Iterable<string> | AsyncIterable<string>,
@@ -50,6 +56,46 @@ export function tocsin(
     );
     if (input !== undefined) void pipeline(Readable.from(input), child.stdin!);
   });
+}
+
+let host: ChildProcess | undefined;
+let lastCommand: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs a command to its end, in a folder without a configuration file. Commands share a process that has the program loaded
+ * and runs them one at a time; `serve`, which replaces its process, has its own.
+ */
+export function tocsin(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  if (args[0] === "serve" && !args.includes("--help")) return tocsinProcess(args, env);
+  const command = lastCommand.then(() => runInHost({ args, env: environment(env), cwd: tmpdir() }));
+  lastCommand = command.catch(() => undefined);
+  return command;
+}
+
+async function runInHost(request: CommandRequest): Promise<Finished> {
+  host ??= startHost();
+  const current = host;
+  current.send(request);
+  const ended = new AbortController();
+  try {
+    return await Promise.race([
+      once(current, "message", ended).then(([outcome]) => outcome as Finished),
+      once(current, "exit", ended).then(([code]) => {
+        host = undefined;
+        throw new Error(`the process of the commands ended with ${code} during tocsin ${request.args.join(" ")}`);
+      }),
+    ]);
+  } finally {
+    ended.abort();
+  }
+}
+
+function startHost(): ChildProcess {
+  const child = fork(join(root, "test/command-host.ts"), { execArgv: [], cwd: tmpdir(), env: environment() });
+  // It ends with the process that runs the tests, and does not keep it.
+  child.unref();
+  child.channel?.unref();
+  return child;
 }
 
 export interface Running {

@@ -8,11 +8,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Alert } from "../model/alert.ts";
 import type { Status } from "../model/alert-state.ts";
 import type { Finding } from "../model/finding.ts";
-import { openStore } from "../store/index.ts";
-import type { Store } from "../store/store.ts";
-import { openAlerts, type Alerts, type Move } from "./alerts.ts";
+import { openStore } from "../store/open-store.ts";
+import type { Store } from "../store/ports/store.ts";
+import { openAlerts, type Alerts, type Transition } from "./alerts.ts";
 import { findingOf, PERIOD } from "./finding.fixture.ts";
-import type { ExceptionInput } from "../model/rule.ts";
+import type { ExceptionInput } from "../model/rule-schema.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "tocsin-alerts-"));
 let store: Store;
@@ -30,11 +30,11 @@ beforeAll(async () => {
     now: () => clock,
     onCreated: (alert) => created.push(alert),
     onRaised: ({ id }) => raised.push(id),
-    telling: { channels: ["email", "webhook"], onResolve: true },
+    notificationPolicy: { channels: ["email", "webhook"], onResolve: true },
     addException: async (...exception) => {
       exceptions.push(exception);
-      const takeBack = async () => void exceptions.splice(exceptions.indexOf(exception), 1);
-      return { id: `exc_${exceptions.length}`, reason: exception[1].reason, takeBack };
+      const revert = async () => void exceptions.splice(exceptions.indexOf(exception), 1);
+      return { id: `exc_${exceptions.length}`, reason: exception[1].reason, revert };
     },
   });
 });
@@ -49,7 +49,7 @@ beforeEach(() => {
   ruleId = `rule_${++rules}`;
 });
 
-/** A finding of the rule at hand. */
+/** A finding of the current test's rule. */
 const finding = (times: readonly number[], more: Partial<Finding> = {}) => findingOf(ruleId, times, more);
 
 const ofRule = async (id = ruleId): Promise<Alert[]> => {
@@ -65,7 +65,7 @@ const one = async (): Promise<Alert> => {
 };
 
 describe("findings", () => {
-  test("that have events in common count them once in an alert", async () => {
+  test("that share events count them once in an alert", async () => {
     const made = finding([500, 700]);
     const { events } = finding([600]);
     await alerts.raise([made, { ...made, eventCount: 3, events: [...made.events, ...events] }], undefined);
@@ -79,7 +79,7 @@ describe("findings", () => {
     ]);
   });
 
-  test("make an alert of what they say, and whoever asked hears of it", async () => {
+  test("create an alert with their content and report it to onCreated", async () => {
     const made = finding([500, 700]);
     await alerts.raise([made], undefined);
     const alert = await one();
@@ -116,9 +116,9 @@ describe("findings", () => {
     expect(created.at(-1)).toEqual(alert);
   });
 
-  test("of the same attack are added to its alert, less than the period away in either direction", async () => {
+  test("less than the deduplication period away, in either direction, join the existing alert", async () => {
     await alerts.raise([finding([5000])], undefined);
-    const told = created.length;
+    const before = created.length;
     clock += 10;
     await alerts.raise([finding([5000 + PERIOD - 1])], undefined);
     await alerts.raise([finding([5000 - PERIOD + 1])], undefined);
@@ -129,17 +129,17 @@ describe("findings", () => {
       { kind: "created", count: 1 },
       { kind: "events_added", count: 2, at: clock },
     ]);
-    expect(created).toHaveLength(told);
+    expect(created).toHaveLength(before);
     await alerts.raise([finding([5999 + PERIOD])], undefined);
     expect((await ofRule()).map(({ eventCount }) => eventCount)).toEqual([3, 1]);
   });
 
-  test("of another key or another rule make an alert of their own", async () => {
+  test("of another key or another rule create a separate alert", async () => {
     await alerts.raise([finding([1]), finding([1], { foldKey: '["b"]' })], undefined);
     expect(await ofRule()).toHaveLength(2);
   });
 
-  test("that come late join the unresolved alert that they are near to", async () => {
+  test("that arrive late join the unresolved alert closest in time", async () => {
     await alerts.raise([finding([1000])], undefined);
     await alerts.raise([finding([9000])], undefined);
     await alerts.raise([finding([1500])], undefined);
@@ -149,21 +149,21 @@ describe("findings", () => {
     ]);
   });
 
-  test("do not wake up a resolved alert, but go to an acknowledged and to a reopened one", async () => {
+  test("do not reopen a resolved alert, but join an acknowledged or a reopened one", async () => {
     await alerts.raise([finding([1000])], undefined);
     const { id } = await one();
-    await alerts.move(id, { action: "acknowledge" }, "anna");
+    await alerts.transition(id, { action: "acknowledge" }, "anna");
     await alerts.raise([finding([1100])], undefined);
     expect(await one()).toMatchObject({ id, status: "acknowledged", eventCount: 2 });
-    await alerts.move(id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.transition(id, { action: "resolve", resolution: "benign" }, "anna");
     await alerts.raise([finding([1200])], undefined);
     expect((await ofRule()).map(({ eventCount, status }) => [eventCount, status])).toEqual([
       [2, "resolved"],
       [1, "open"],
     ]);
     const [, second] = await ofRule();
-    await alerts.move(second!.id, { action: "resolve", resolution: "benign" }, "anna");
-    await alerts.move(id, { action: "reopen" }, "anna");
+    await alerts.transition(second!.id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.transition(id, { action: "reopen" }, "anna");
     await alerts.raise([finding([1300])], undefined);
     expect((await ofRule()).map(({ eventCount, status }) => [eventCount, status])).toEqual([
       [3, "open"],
@@ -171,7 +171,7 @@ describe("findings", () => {
     ]);
   });
 
-  test("a silence counts no events and is on the timeline each time", async () => {
+  test("an absence counts no events and adds a timeline entry each time", async () => {
     const silence = () => finding([1000], { eventCount: 0, events: [] });
     await alerts.raise([silence()], undefined);
     await alerts.raise([silence()], undefined);
@@ -180,7 +180,7 @@ describe("findings", () => {
     expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
   });
 
-  test("an alert remembers the newest 50 of its events", async () => {
+  test("an alert keeps its newest 50 events", async () => {
     const times = Array.from({ length: 120 }, (_, i) => 1000 + i);
     await alerts.raise(
       times.map((time) => finding([time])),
@@ -192,7 +192,7 @@ describe("findings", () => {
     expect(await kinds(alert.id)).toEqual(["created", "events_added"]);
   });
 
-  test("give the same alerts however they are cut into calls", async () => {
+  test("yield the same alerts for any split into calls", async () => {
     const gaps = fc.array(fc.record({ gap: fc.nat({ max: 1500 }), key: fc.constantFrom("x", "y") }), { maxLength: 30 });
     await fc.assert(
       fc.asyncProperty(gaps, fc.integer({ min: 1, max: 30 }), async (steps, size) => {
@@ -214,7 +214,7 @@ describe("findings", () => {
     );
   });
 
-  test("are durable together with how far detection has come", async () => {
+  test("are committed together with the position of detection", async () => {
     const detected = { upTo: "evt_9", matches: [{ ruleId, timesMs: [3, 4, 5] }], seen: [] };
     await alerts.raise([finding([1])], detected);
     expect(await store.detection.position()).toBe("evt_9");
@@ -222,12 +222,12 @@ describe("findings", () => {
     expect(await store.detection.position()).toBe("evt_10");
   });
 
-  test("and people at once: no event and no move is lost", async () => {
+  test("concurrent with transitions lose neither events nor comments", async () => {
     await alerts.raise([finding([1000])], undefined);
     const { id } = await one();
     await Promise.all([
       ...Array.from({ length: 20 }, (_, i) => alerts.raise([finding([1001 + i])], undefined)),
-      ...Array.from({ length: 10 }, (_, i) => alerts.move(id, { action: "comment", comment: `c${i}` }, "anna")),
+      ...Array.from({ length: 10 }, (_, i) => alerts.transition(id, { action: "comment", comment: `c${i}` }, "anna")),
     ]);
     const alert = await one();
     expect(alert).toMatchObject({ eventCount: 21, commentCount: 10 });
@@ -238,16 +238,16 @@ describe("findings", () => {
   });
 });
 
-describe("moves", () => {
+describe("transitions", () => {
   const make = async (status: Status): Promise<string> => {
     await alerts.raise([finding([clock])], undefined);
     const { id } = await one();
-    if (status !== "open") await alerts.move(id, { action: "acknowledge", assignee: "a@example.com" }, "anna");
+    if (status !== "open") await alerts.transition(id, { action: "acknowledge", assignee: "a@example.com" }, "anna");
     if (status === "resolved")
-      await alerts.move(id, { action: "resolve", resolution: "benign", actionsTaken: ["looked"] }, "anna");
+      await alerts.transition(id, { action: "resolve", resolution: "benign", actionsTaken: ["looked"] }, "anna");
     return id;
   };
-  const MOVES: Record<string, Move> = {
+  const TRANSITIONS: Record<string, Transition> = {
     acknowledge: { action: "acknowledge" },
     resolve: { action: "resolve", resolution: "true_positive" },
     reopen: { action: "reopen" },
@@ -271,28 +271,28 @@ describe("moves", () => {
     const id = await make(from);
     const before = await store.alerts.get(id);
     if (to === undefined) {
-      await expect(alerts.move(id, MOVES[name]!, "ben")).rejects.toMatchObject({
+      await expect(alerts.transition(id, TRANSITIONS[name]!, "ben")).rejects.toMatchObject({
         kind: "conflict",
         message: expect.stringContaining(`is ${from} `),
       });
       expect(await store.alerts.get(id)).toEqual(before);
     } else {
-      expect((await alerts.move(id, MOVES[name]!, "ben")).alert.status).toBe(to);
+      expect((await alerts.transition(id, TRANSITIONS[name]!, "ben")).alert.status).toBe(to);
       expect((await store.alerts.get(id))?.status).toBe(to);
     }
   });
 
-  test("each leaves its entry, with who did it; a comment is an entry of its own", async () => {
+  test("each adds a timeline entry with its actor; a comment is a separate entry", async () => {
     const id = await make("open");
-    const move = (what: Move, actor: string) => {
+    const transition = (what: Transition, actor: string) => {
       clock += 1000;
-      return alerts.move(id, what, actor);
+      return alerts.transition(id, what, actor);
     };
-    await move({ action: "acknowledge", assignee: "a@example.com", comment: "mine" }, "anna");
-    await move({ action: "acknowledge", assignee: "b@example.com" }, "ben");
-    await move({ action: "acknowledge" }, "ben");
-    await move({ action: "resolve", resolution: "benign", actionsTaken: ["called"], comment: "**fine**" }, "ben");
-    await move({ action: "reopen", comment: "again" }, "cara");
+    await transition({ action: "acknowledge", assignee: "a@example.com", comment: "mine" }, "anna");
+    await transition({ action: "acknowledge", assignee: "b@example.com" }, "ben");
+    await transition({ action: "acknowledge" }, "ben");
+    await transition({ action: "resolve", resolution: "benign", actionsTaken: ["called"], comment: "**fine**" }, "ben");
+    await transition({ action: "reopen", comment: "again" }, "cara");
     const timeline = (await store.alerts.withTimeline(id))!.timeline;
     expect(timeline).toMatchObject([
       { kind: "created", actor: "system" },
@@ -308,11 +308,11 @@ describe("moves", () => {
     expect(times).toEqual([...times].sort((a, b) => a - b));
   });
 
-  test("a reopened alert has neither resolution nor times of this round, and stays with whoever had it", async () => {
+  test("reopening clears the resolution and the times but keeps the assignee", async () => {
     const id = await make("resolved");
     const { firstAcknowledgedAt } = (await store.alerts.get(id))!;
     clock += 5000;
-    const { alert } = await alerts.move(id, { action: "reopen" }, "ben");
+    const { alert } = await alerts.transition(id, { action: "reopen" }, "ben");
     expect(alert).toMatchObject({
       status: "open",
       assignee: "a@example.com",
@@ -324,19 +324,19 @@ describe("moves", () => {
     });
   });
 
-  test("two who resolve at once: one does, the other is told", async () => {
+  test("of two concurrent resolutions one succeeds and the other is refused", async () => {
     const id = await make("open");
-    const resolve = (actor: string) => alerts.move(id, { action: "resolve", resolution: "benign" }, actor);
+    const resolve = (actor: string) => alerts.transition(id, { action: "resolve", resolution: "benign" }, actor);
     const outcomes = await Promise.allSettled(["anna", "ben"].map(resolve));
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
     expect(await kinds(id)).toEqual(["created", "resolved"]);
   });
 
-  test("of many, each stands for itself", async () => {
+  test("of many alerts succeed or fail independently", async () => {
     const open = await make("open");
     ruleId += "b";
     const resolved = await make("resolved");
-    const outcome = await alerts.moveMany(
+    const outcome = await alerts.transitionMany(
       [resolved, "alt_0", open],
       { action: "resolve", resolution: "benign" },
       "anna",
@@ -348,38 +348,41 @@ describe("moves", () => {
     ]);
   });
 
-  test("an exception is made only by an alert that can be resolved", async () => {
+  test("an exception is added only if the alert can be resolved", async () => {
     const id = await make("open");
-    const move = { action: "resolve", resolution: "false_positive" } as const;
+    const transition = { action: "resolve", resolution: "false_positive" } as const;
     const exception = { conditions: [{ field: "raw.host", equals: "lab" }] };
-    const told = exceptions.length;
-    const { alert } = await alerts.resolveWithException(id, move, exception, "anna");
+    const before = exceptions.length;
+    const { alert } = await alerts.resolveWithException(id, transition, exception, "anna");
     expect(alert.status).toBe("resolved");
-    expect(exceptions.slice(told)).toEqual([[ruleId, { ...exception, reason: `false positive: ${id}` }, "anna"]]);
-    await expect(alerts.resolveWithException(id, move, exception, "anna")).rejects.toHaveProperty("kind", "conflict");
-    await expect(alerts.resolveWithException("alt_0", move, exception, "anna")).rejects.toHaveProperty(
+    expect(exceptions.slice(before)).toEqual([[ruleId, { ...exception, reason: `false positive: ${id}` }, "anna"]]);
+    await expect(alerts.resolveWithException(id, transition, exception, "anna")).rejects.toHaveProperty(
+      "kind",
+      "conflict",
+    );
+    await expect(alerts.resolveWithException("alt_0", transition, exception, "anna")).rejects.toHaveProperty(
       "kind",
       "not_found",
     );
-    expect(exceptions).toHaveLength(told + 1);
+    expect(exceptions).toHaveLength(before + 1);
   });
 
-  test("of several who resolve it at once, each with an exception, one has its way, and its exception alone", async () => {
+  test("of several concurrent resolutions with an exception only the successful one keeps its exception", async () => {
     const id = await make("open");
-    const move = { action: "resolve", resolution: "false_positive" } as const;
+    const transition = { action: "resolve", resolution: "false_positive" } as const;
     const exception = { conditions: [{ field: "raw.host", equals: "lab" }] };
-    const told = exceptions.length;
+    const before = exceptions.length;
     const outcomes = await Promise.allSettled(
-      ["anna", "ben", "cleo"].map((actor) => alerts.resolveWithException(id, move, exception, actor)),
+      ["anna", "ben", "cleo"].map((actor) => alerts.resolveWithException(id, transition, exception, actor)),
     );
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected", "rejected"]);
     const winner = ["anna", "ben", "cleo"][outcomes.findIndex(({ status }) => status === "fulfilled")];
-    expect(exceptions.slice(told).map(([, , author]) => author)).toEqual([winner]);
+    expect(exceptions.slice(before).map(([, , author]) => author)).toEqual([winner]);
   });
 });
 
-describe("who is told", () => {
-  const toldOf = async (alertId: string) => {
+describe("notifications", () => {
+  const notificationsOf = async (alertId: string) => {
     const { items } = await store.notifications.list({ alertId }, { mode: "page", page: 1, size: 100 });
     return items.map(({ channel, reason, status }) => [channel, reason, status]).toReversed();
   };
@@ -395,20 +398,20 @@ describe("who is told", () => {
     return (await store.alerts.get(items[0]!.id))!;
   };
 
-  test("the channels of its rule hear of a new alert, and of more events nothing", async () => {
+  test("are queued for the channels of the rule when an alert is created, not when events join it", async () => {
     await alerts.raise([finding([1]), finding([2])], undefined);
     const { id } = await onlyAlert();
     await alerts.raise([finding([3])], undefined);
-    expect(await toldOf(id)).toEqual([["email", "created", "waiting"]]);
+    expect(await notificationsOf(id)).toEqual([["email", "created", "waiting"]]);
   });
 
-  test("a finding that is worse raises the alert and is told; one that is less does neither", async () => {
+  test("are queued when a finding raises the severity, not when its severity is lower", async () => {
     await alerts.raise([finding([1], { severity: "low" })], undefined);
     await alerts.raise([finding([2], { severity: "critical" }), finding([3], { severity: "medium" })], undefined);
     await alerts.raise([finding([4], { severity: "info" })], undefined);
     const { id, severity, eventCount } = await onlyAlert();
     expect([severity, eventCount, raised]).toEqual(["critical", 4, [id]]);
-    expect(await toldOf(id)).toEqual([
+    expect(await notificationsOf(id)).toEqual([
       ["email", "created", "waiting"],
       ["email", "severity_raised", "waiting"],
     ]);
@@ -416,42 +419,42 @@ describe("who is told", () => {
     expect(added).toEqual([expect.objectContaining({ count: 3, severity: "critical" })]);
   });
 
-  test("findings of one moment that make an alert are told once, as the worst of them", async () => {
+  test("are queued once, with the highest severity, for findings that create an alert together", async () => {
     await alerts.raise([finding([1], { severity: "low" }), finding([2], { severity: "high" })], undefined);
     const { id, severity } = await onlyAlert();
     expect(severity).toBe("high");
-    expect(await toldOf(id)).toEqual([["email", "created", "waiting"]]);
+    expect(await notificationsOf(id)).toEqual([["email", "created", "waiting"]]);
   });
 
-  test("reopening and resolving are told, acknowledging and comments are not", async () => {
+  test("are queued for reopening and resolving, not for acknowledging or commenting", async () => {
     await alerts.raise([finding([1])], undefined);
     const { id } = await onlyAlert();
-    await alerts.move(id, { action: "acknowledge" }, "anna");
-    await alerts.move(id, { action: "comment", comment: "hm" }, "anna");
-    await alerts.move(id, { action: "resolve", resolution: "benign" }, "anna");
-    await alerts.move(id, { action: "reopen" }, "anna");
-    expect((await toldOf(id)).map(([, reason]) => reason)).toEqual(["created", "resolved", "reopened"]);
+    await alerts.transition(id, { action: "acknowledge" }, "anna");
+    await alerts.transition(id, { action: "comment", comment: "hm" }, "anna");
+    await alerts.transition(id, { action: "resolve", resolution: "benign" }, "anna");
+    await alerts.transition(id, { action: "reopen" }, "anna");
+    expect((await notificationsOf(id)).map(([, reason]) => reason)).toEqual(["created", "resolved", "reopened"]);
   });
 
-  test("that an alert was resolved is told only where a setting asks for it", async () => {
+  test("are queued for resolving only if the policy says so", async () => {
     const quiet = openAlerts({
       store,
       now: () => clock,
-      telling: { channels: ["email"], onResolve: false },
-      addException: async (_, { reason }) => ({ id: "exc_1", reason, takeBack: async () => undefined }),
+      notificationPolicy: { channels: ["email"], onResolve: false },
+      addException: async (_, { reason }) => ({ id: "exc_1", reason, revert: async () => undefined }),
     });
     await quiet.raise([finding([1])], undefined);
     const { id } = await onlyAlert();
-    await quiet.move(id, { action: "resolve", resolution: "benign" }, "anna");
-    expect((await toldOf(id)).map(([, reason]) => reason)).toEqual(["created"]);
+    await quiet.transition(id, { action: "resolve", resolution: "benign" }, "anna");
+    expect((await notificationsOf(id)).map(([, reason]) => reason)).toEqual(["created"]);
   });
 
-  test("a channel that there is not is noted once, and nothing waits for it", async () => {
+  test("are not queued for a channel that is not configured, which is recorded on the timeline once", async () => {
     await alerts.raise([finding([1], named(["slack", "webhook"]))], undefined);
     const { id } = await onlyAlert();
-    await alerts.move(id, { action: "acknowledge" }, "anna");
-    await alerts.move(id, { action: "reopen" }, "anna");
-    expect(await toldOf(id)).toEqual([
+    await alerts.transition(id, { action: "acknowledge" }, "anna");
+    await alerts.transition(id, { action: "reopen" }, "anna");
+    expect(await notificationsOf(id)).toEqual([
       ["webhook", "created", "waiting"],
       ["webhook", "reopened", "waiting"],
     ]);
@@ -459,7 +462,7 @@ describe("who is told", () => {
     expect(notified).toEqual([expect.objectContaining({ channel: "slack", outcome: "not_configured" })]);
   });
 
-  test("an alert of before there were channels is moved without telling anybody", async () => {
+  test("are not queued for an alert stored without channels", async () => {
     await alerts.raise([finding([1])], undefined);
     const { channels, relatedEvents, ...alert } = await onlyAlert();
     expect([channels, relatedEvents.length]).toEqual([["email"], 1]);
@@ -467,7 +470,7 @@ describe("who is told", () => {
       alerts: [{ ...alert, version: alert.version + 1, channels: undefined }],
       timeline: [],
     });
-    await alerts.move(alert.id, { action: "resolve", resolution: "benign" }, "anna");
-    expect((await toldOf(alert.id)).map(([, reason]) => reason)).toEqual(["created"]);
+    await alerts.transition(alert.id, { action: "resolve", resolution: "benign" }, "anna");
+    expect((await notificationsOf(alert.id)).map(([, reason]) => reason)).toEqual(["created"]);
   });
 });

@@ -1,59 +1,73 @@
 import { Counter, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
-import { Turns } from "../lib/turns.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
 import { SYSTEM, type Alert, type AlertSummary, type Comment, type MadeException } from "../model/alert.ts";
 import type { JsonObject } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { NotificationReason } from "../model/notification.ts";
-import type { ExceptionInput } from "../model/rule.ts";
-import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/store.ts";
-import { foldFindings, questionsOf } from "./folding.ts";
-import { AlertRefused, moveAlert, type Move, type Moved, type Mover } from "./moves.ts";
-import { Room } from "./room.ts";
-import { NOBODY, tell, type Happening, type Telling } from "./telling.ts";
+import type { ExceptionInput } from "../model/rule-schema.ts";
+import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/ports/store.ts";
+import { deduplicateFindings, unresolvedQueries } from "./finding-dedup.ts";
+import {
+  TransitionRefused,
+  applyTransition,
+  type Transition,
+  type TransitionResult,
+  type TransitionContext,
+} from "./alert-transitions.ts";
+import { UnresolvedLimit } from "./unresolved-limit.ts";
+import {
+  NO_NOTIFICATIONS,
+  notificationsFor,
+  type AlertChange,
+  type NotificationPolicy,
+} from "./alert-notifications.ts";
 
-export { AlertRefused, type Move } from "./moves.ts";
+export { TransitionRefused, type Transition } from "./alert-transitions.ts";
 
-// The life of an alert: made of findings, then moved by people until it is closed. Nothing that matters is kept in memory.
+// The lifecycle of an alert: created from findings, then handled by people until it is resolved. All state is in the store.
 
-const TRIES_MAX = 20;
-const WAITING_MAX = 1000;
-/** Of one rule: nobody reads more of them, and an attacker may cause one for each address that there is. */
+const ATTEMPTS_MAX = 20;
+const QUEUED_MAX = 1000;
+/** The limit for one rule. Nobody reads more, and an attacker can cause one alert per address. */
 const UNRESOLVED_MAX = 10_000;
 
-/** The moves that people are told of. */
-const TOLD_MOVES: Partial<Record<Move["action"], NotificationReason>> = { resolve: "resolved", reopen: "reopened" };
+/** Transitions that notify the rule's channels. */
+const NOTIFIED_TRANSITIONS: Partial<Record<Transition["action"], NotificationReason>> = {
+  resolve: "resolved",
+  reopen: "reopened",
+};
 
 export interface AddedException extends MadeException {
-  /** What it was made for has not come about. */
-  takeBack(): Promise<void>;
+  /** Removes the exception again when the alert could not be resolved. */
+  revert(): Promise<void>;
 }
 
 export interface AlertsOptions {
   readonly store: Pick<Store, "alerts">;
   readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<AddedException>;
-  /** Left out, nobody is told of anything. */
-  readonly telling?: Telling;
+  /** Without a policy no notifications are queued. */
+  readonly notificationPolicy?: NotificationPolicy;
   readonly now?: () => number;
-  /** Hears of each alert that was made, once it is durable. */
+  /** Called for each new alert once it is durable. */
   readonly onCreated?: (alert: Alert, finding: Finding) => void;
-  /** Hears of each alert whose severity was raised, once it is durable. */
+  /** Called for each alert whose severity rose, once the change is durable. */
   readonly onRaised?: (alert: AlertSummary) => void;
   readonly registry?: Registry;
-  /** The greatest id of an alert that is stored: new ones are greater, whatever the clock says by now. */
+  /** The greatest stored alert id. New ids are greater, even if the clock was set back. */
   readonly lastId?: string | null;
-  /** Alerts of one rule that may be unresolved. */
+  /** The maximum number of unresolved alerts per rule. */
   readonly unresolvedMax?: number;
 }
 
-/** What is found out about an alert after it was made. */
+/** A change that the service itself makes to an existing alert. */
 export interface Annotation extends Partial<Pick<AlertSummary, "enrichment" | "aiAnalysis">> {
   readonly entry?: { readonly kind: "analysed"; readonly provider: string; readonly actor?: string } | undefined;
 }
 
 export interface BulkOutcome {
   readonly succeeded: readonly string[];
-  readonly failed: readonly { readonly id: string; readonly refusal: AlertRefused }[];
+  readonly failed: readonly { readonly id: string; readonly refusal: TransitionRefused }[];
 }
 
 export function openAlerts(options: AlertsOptions): Alerts {
@@ -66,26 +80,26 @@ export class Alerts {
   readonly #now: () => number;
   readonly #onCreated: (alert: Alert, finding: Finding) => void;
   readonly #onRaised: (alert: AlertSummary) => void;
-  readonly #beyond: Counter;
-  readonly #room: Room;
-  readonly #telling: Telling;
-  readonly #turns = new Turns();
+  readonly #overflow: Counter;
+  readonly #unresolvedLimit: UnresolvedLimit;
+  readonly #notificationPolicy: NotificationPolicy;
+  readonly #queue = new SerialQueue();
   readonly #newAlertId: () => string;
   readonly #newEntryId: () => string;
   readonly #newCommentId: () => string;
   readonly #newNotificationId: () => string;
 
   constructor(options: AlertsOptions) {
-    const { store, addException, telling = NOBODY, now = Date.now } = options;
+    const { store, addException, notificationPolicy = NO_NOTIFICATIONS, now = Date.now } = options;
     const { onCreated = () => undefined, onRaised = () => undefined } = options;
     this.#onRaised = onRaised;
-    this.#room = new Room(store.alerts, options.unresolvedMax ?? UNRESOLVED_MAX);
-    this.#beyond = new Counter({
+    this.#unresolvedLimit = new UnresolvedLimit(store.alerts, options.unresolvedMax ?? UNRESOLVED_MAX);
+    this.#overflow = new Counter({
       name: "tocsin_alerts_beyond_total",
-      help: "Findings that made no alert of their own, since their rule had too many",
+      help: "Findings counted in an overflow alert because their rule had too many unresolved alerts",
       registers: options.registry ? [options.registry] : [],
     });
-    this.#telling = telling;
+    this.#notificationPolicy = notificationPolicy;
     this.#store = store.alerts;
     this.#addException = addException;
     this.#now = now;
@@ -96,103 +110,107 @@ export class Alerts {
     this.#newNotificationId = idMaker("ntf_", now, options.lastId);
   }
 
-  /** Folds each finding into the alert that it belongs to, or makes one. All of it and `detected` are durable together. */
+  /** Adds each finding to the alert it belongs to, or creates one. The alerts and `detected` are committed in one transaction. */
   async raise(findings: readonly Finding[], detected: Detected | undefined): Promise<void> {
     if (findings.length === 0 && !detected) return;
-    const { created, happenings, beyond } = await this.#untilMade(async () => {
-      const bounded = await this.#room.bound(findings, this.#now());
-      const questions = questionsOf(bounded.findings);
-      const places = [...questions.keys()];
-      const answers = places.length === 0 ? [] : await this.#store.unresolved([...questions.values()]);
-      const found = new Map<number, Alert>();
-      for (const [i, alert] of answers.entries()) if (alert) found.set(places[i]!, alert);
+    const { created, changes, overflowed } = await this.#retryOnConflict(async () => {
+      const limited = await this.#unresolvedLimit.apply(findings, this.#now());
+      const queries = unresolvedQueries(limited.findings);
+      const indexes = [...queries.keys()];
+      const stored = indexes.length === 0 ? [] : await this.#store.unresolved([...queries.values()]);
+      const unresolved = new Map<number, Alert>();
+      for (const [i, alert] of stored.entries()) if (alert) unresolved.set(indexes[i]!, alert);
       const at = this.#now();
-      const maker = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId };
-      const { changes, ...folded } = foldFindings(bounded.findings, found, maker);
-      const told = this.#tell(folded.happenings, at);
-      const timeline = [...changes.timeline, ...told.timeline];
-      const { notifications } = told;
-      const conflicts = await this.#store.commit({ alerts: changes.alerts, timeline, notifications, detected });
+      const context = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId };
+      const { writes, ...deduplicated } = deduplicateFindings(limited.findings, unresolved, context);
+      const queued = this.#notificationsFor(deduplicated.changes, at);
+      const timeline = [...writes.timeline, ...queued.timeline];
+      const { notifications } = queued;
+      const conflicts = await this.#store.commit({ alerts: writes.alerts, timeline, notifications, detected });
       if (conflicts.length > 0) return undefined;
-      for (const { alert } of folded.created) this.#room.made(alert.rule.id);
-      return { ...folded, beyond: bounded.beyond };
+      for (const { alert } of deduplicated.created) this.#unresolvedLimit.alertCreated(alert.rule.id);
+      return { ...deduplicated, overflowed: limited.overflowed };
     });
-    this.#beyond.inc(beyond);
+    this.#overflow.inc(overflowed);
     for (const { alert, finding } of created) this.#onCreated(alert, finding);
-    for (const { alert, reason } of happenings) if (reason === "severity_raised") this.#onRaised(alert);
+    for (const { alert, reason } of changes) if (reason === "severity_raised") this.#onRaised(alert);
   }
 
-  /** Throws AlertRefused where there is no such alert, or it does not allow the move. */
-  async move(id: string, move: Move, actor: string): Promise<{ alert: AlertSummary; comment: Comment | undefined }> {
-    const { succeeded, failed } = await this.#moveAll([id], move, actor);
+  /** Throws TransitionRefused if the alert does not exist or its status does not allow the transition. */
+  async transition(
+    id: string,
+    transition: Transition,
+    actor: string,
+  ): Promise<{ alert: AlertSummary; comment: Comment | undefined }> {
+    const { succeeded, failed } = await this.#transitionAll([id], transition, actor);
     if (failed[0]) throw failed[0].refusal;
     return succeeded[0]!;
   }
 
   /**
-   * Resolves a false positive and has its rule leave such events out from now on. An alert that cannot be resolved makes no
-   * exception; one that somebody else resolves in the same moment takes it back.
+   * Resolves a false positive and adds an exception to its rule. An alert that cannot be resolved adds no exception; if
+   * somebody else resolves the alert at the same moment, the exception is reverted.
    */
   async resolveWithException(
     id: string,
-    move: Extract<Move, { action: "resolve" }>,
+    transition: Extract<Transition, { action: "resolve" }>,
     exception: Omit<ExceptionInput, "reason"> & { readonly reason?: string | undefined },
     actor: string,
   ): Promise<{ alert: AlertSummary }> {
     const alert = await this.#store.get(id);
-    if (!alert) throw noAlert(id);
-    const outcome = moveAlert(alert, move, { ...this.#mover(actor), at: this.#now() });
-    if (outcome instanceof AlertRefused) throw outcome;
+    if (!alert) throw alertNotFound(id);
+    const outcome = applyTransition(alert, transition, { ...this.#transitionContext(actor), at: this.#now() });
+    if (outcome instanceof TransitionRefused) throw outcome;
     const reason = exception.reason ?? `false positive: ${id}`;
-    const made = await this.#addException(alert.rule.id, { ...exception, reason }, actor);
+    const added = await this.#addException(alert.rule.id, { ...exception, reason }, actor);
     try {
-      return await this.move(id, { ...move, exception: { id: made.id, reason: made.reason } }, actor);
+      return await this.transition(id, { ...transition, exception: { id: added.id, reason: added.reason } }, actor);
     } catch (error) {
-      await made.takeBack();
+      await added.revert();
       throw error;
     }
   }
 
-  /** Each alert stands for itself: what one of them does not allow is done with the others all the same. */
-  async moveMany(ids: readonly string[], move: Move, actor: string): Promise<BulkOutcome> {
-    const { succeeded, failed } = await this.#moveAll(ids, move, actor);
+  /** Applies the transition to each alert independently: one refusal does not affect the others. */
+  async transitionMany(ids: readonly string[], transition: Transition, actor: string): Promise<BulkOutcome> {
+    const { succeeded, failed } = await this.#transitionAll(ids, transition, actor);
     return { succeeded: succeeded.map(({ alert }) => alert.id), failed };
   }
 
-  async #moveAll(ids: readonly string[], move: Move, actor: string) {
-    const mover = this.#mover(actor);
-    return this.#untilMade(async () => {
-      const succeeded: Moved[] = [];
-      const failed: { id: string; refusal: AlertRefused }[] = [];
+  async #transitionAll(ids: readonly string[], transition: Transition, actor: string) {
+    const context = this.#transitionContext(actor);
+    return this.#retryOnConflict(async () => {
+      const succeeded: TransitionResult[] = [];
+      const failed: { id: string; refusal: TransitionRefused }[] = [];
       const alerts = await this.#store.getMany(ids);
       const at = this.#now();
       for (const [i, id] of ids.entries()) {
         const alert = alerts[i];
-        const outcome = alert ? moveAlert(alert, move, { ...mover, at }) : noAlert(id);
-        if (outcome instanceof AlertRefused) failed.push({ id, refusal: outcome });
+        const outcome = alert ? applyTransition(alert, transition, { ...context, at }) : alertNotFound(id);
+        if (outcome instanceof TransitionRefused) failed.push({ id, refusal: outcome });
         else succeeded.push(outcome);
       }
       const changed = succeeded.filter(({ entries }) => entries.length > 0);
       if (changed.length === 0) return { succeeded, failed };
-      if (move.action === "reopen") this.#room.reopened();
-      const reason = TOLD_MOVES[move.action];
-      const told = this.#tell(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);
+      if (transition.action === "reopen") this.#unresolvedLimit.alertsReopened();
+      const reason = NOTIFIED_TRANSITIONS[transition.action];
+      const queued = this.#notificationsFor(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);
       const timeline = changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry })));
       const conflicts = await this.#store.commit({
         alerts: changed.map(({ alert }) => alert),
-        timeline: [...timeline, ...told.timeline],
-        notifications: told.notifications,
+        timeline: [...timeline, ...queued.timeline],
+        notifications: queued.notifications,
       });
       return conflicts.length === 0 ? { succeeded, failed } : undefined;
     });
   }
 
   /**
-   * Adds what the service finds out about an alert: not a move, so any status will do. `find` is asked again where somebody
-   * else changed the alert meanwhile; undefined from it, or no such alert, changes nothing.
+   * Adds the service's own results to an alert in any status. `find` runs again after a version conflict. Nothing changes
+   * if it returns undefined or the alert does not exist.
    */
   async annotate(id: string, find: (alert: AlertSummary) => Annotation | undefined): Promise<AlertSummary | undefined> {
-    const { alert } = await this.#untilMade(async () => {
+    const { alert } = await this.#retryOnConflict(async () => {
       const [before] = await this.#store.getMany([id]);
       const found = before && find(before);
       if (!found) return { alert: undefined };
@@ -208,39 +226,39 @@ export class Alerts {
     return alert;
   }
 
-  /** Adds what others report of an alert's address, where it has no such thing yet. */
+  /** Adds the reputation of an alert's address unless the alert already has one. */
   async addReputation(id: string, report: JsonObject): Promise<void> {
     await this.annotate(id, ({ enrichment }) =>
       "abuse_ipdb" in enrichment ? undefined : { enrichment: { ...enrichment, abuse_ipdb: report } },
     );
   }
 
-  #tell(happenings: readonly Happening[], at: number): ReturnType<typeof tell> {
+  #notificationsFor(changes: readonly AlertChange[], at: number): ReturnType<typeof notificationsFor> {
     const ids = { newEntryId: this.#newEntryId, newNotificationId: this.#newNotificationId };
-    return tell(happenings, this.#telling, { at, ...ids });
+    return notificationsFor(changes, this.#notificationPolicy, { at, ...ids });
   }
 
-  #mover(actor: string): Omit<Mover, "at"> {
+  #transitionContext(actor: string): Omit<TransitionContext, "at"> {
     return { actor, newEntryId: this.#newEntryId, newCommentId: this.#newCommentId };
   }
 
   /**
-   * One after the other, so that many who change one alert at once do not undo each other's work again and again; whoever
-   * else may write, another version in the store than was read means to begin anew.
+   * Runs changes one after the other, so that concurrent changes to one alert do not invalidate each other repeatedly.
+   * A change that still finds another version in the store than it read is attempted again.
    */
-  async #untilMade<Result>(make: () => Promise<Result | undefined>): Promise<Result> {
-    if (this.#turns.waiting >= WAITING_MAX)
-      throw new StoreUnavailable("queue_full", "too many changes of alerts are waiting");
-    return this.#turns.take(async () => {
-      for (let i = 0; i < TRIES_MAX; i++) {
-        const made = await make();
-        if (made !== undefined) return made;
+  async #retryOnConflict<Result>(change: () => Promise<Result | undefined>): Promise<Result> {
+    if (this.#queue.waiting >= QUEUED_MAX)
+      throw new StoreUnavailable("queue_full", "too many changes to alerts are queued");
+    return this.#queue.take(async () => {
+      for (let i = 0; i < ATTEMPTS_MAX; i++) {
+        const result = await change();
+        if (result !== undefined) return result;
       }
-      throw new StoreUnavailable("queue_full", "the alert is being changed by many at once");
+      throw new StoreUnavailable("queue_full", "the alert is being changed by too many clients at once");
     });
   }
 }
 
-function noAlert(id: string): AlertRefused {
-  return new AlertRefused("not_found", `there is no alert ${id}`);
+function alertNotFound(id: string): TransitionRefused {
+  return new TransitionRefused("not_found", `alert ${id} does not exist`);
 }

@@ -1,10 +1,10 @@
 import type { Finding } from "../model/finding.ts";
 
-/** Of event time, within which findings are of one attack. */
+/** The deduplication period, in event time. */
 export const PERIOD = 1000;
 let events = 0;
 
-/** A finding of this rule, of events at these times. */
+/** A finding of this rule with one event at each of the given times. */
 export function findingOf(ruleId: string, times: readonly number[], more: Partial<Finding> = {}): Finding {
   return {
     rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"], channels: ["email"] },

@@ -10,9 +10,9 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { openAlerts, type Alerts } from "../alerts/alerts.ts";
 import { idMaker } from "../lib/id.ts";
 import type { Alert } from "../model/alert.ts";
-import { openStore } from "../store/index.ts";
-import type { Store } from "../store/store.ts";
-import { Analyst, type AnalystOptions, type AnalystSettings } from "./analyst.ts";
+import { openStore } from "../store/open-store.ts";
+import type { Store } from "../store/ports/store.ts";
+import { openAnalyst, type AnalystOptions, type AnalystSettings } from "./analyst.ts";
 import { someAlert } from "./evidence.fixture.ts";
 
 const KEY = "sk-a-very-secret-key";
@@ -81,10 +81,10 @@ const completion = (content: unknown, more: object = {}) =>
   });
 
 const logged: string[] = [];
-async function openAnalyst(settings: Partial<AnalystSettings>, more: Partial<AnalystOptions> = {}) {
+async function startAnalyst(settings: Partial<AnalystSettings>, more: Partial<AnalystOptions> = {}) {
   const log = pino({ level: "info" }, { write: (line: string) => void logged.push(line) });
   const registry = new Registry();
-  const analyst = await Analyst.open({
+  const analyst = await openAnalyst({
     settings: {
       automaticFrom: "off",
       url: null,
@@ -116,13 +116,13 @@ const month = () => new Date().toISOString().slice(0, 7);
 
 async function analyseWith(service: Service, settings: Partial<AnalystSettings> = {}) {
   const { url, asked } = await startService(service);
-  const { analyst, registry } = await openAnalyst({ url, ...settings });
+  const { analyst, registry } = await startAnalyst({ url, ...settings });
   const alert = await makeAlert();
   const analysed = await analyst.analyse(alert.id, "anna");
   return { alert, analysed: analysed!, analysis: analysed!.aiAnalysis!, asked, registry };
 }
 
-test("a model is asked with a schema and its key, and its judgement is kept with where it is from", async () => {
+test("a model gets a schema and its key, and its analysis is stored with the provider", async () => {
   const before = await store.analysis.tokensUsed(month());
   const { analysis, asked, alert, registry } = await analyseWith(() => ({ body: completion(GOOD) }));
   expect(analysis).toEqual({
@@ -151,7 +151,7 @@ test("a service that does not know of schemas is asked without, from then on at 
       ? { status: 400, body: "{}" }
       : { body: completion("```json\n" + JSON.stringify(GOOD) + "\n```") },
   );
-  const { analyst } = await openAnalyst({ url });
+  const { analyst } = await startAnalyst({ url });
   for (let i = 0; i < 2; i++) {
     const { id } = await makeAlert();
     expect((await analyst.analyse(id, "anna"))!.aiAnalysis).toMatchObject(GOOD);
@@ -202,10 +202,10 @@ test.each(WRONG)("where the answer %s, the built-in scorer answers and says why"
   expect(JSON.stringify([analysis, logged])).not.toContain(KEY);
 });
 
-test("one that answers too late, or is not there, is not waited for", async () => {
+test("a model that is slow or unreachable is not waited for", async () => {
   const slow = await analyseWith(() => undefined, { timeoutSeconds: 0.2 });
   expect(slow.analysis.provider_error).toBe("no answer within 0.2 s");
-  const { analyst } = await openAnalyst({ url: "http://127.0.0.1:1/v1" });
+  const { analyst } = await startAnalyst({ url: "http://127.0.0.1:1/v1" });
   const { id } = await makeAlert();
   expect((await analyst.analyse(id, "anna"))!.aiAnalysis!.provider_error).toContain("ECONNREFUSED");
 });
@@ -227,7 +227,7 @@ test("a character is one, whatever it takes to store it", async () => {
 });
 
 test("without a model the built-in scorer answers, and nothing is said to have failed", async () => {
-  const { analyst } = await openAnalyst({ url: null });
+  const { analyst } = await startAnalyst({ url: null });
   const { id } = await makeAlert();
   const { aiAnalysis } = (await analyst.analyse(id, "anna"))!;
   expect(aiAnalysis!.provider).toBe("builtin");
@@ -260,7 +260,7 @@ test("it looks at reputation, spread and history of what is stored", async () =>
   }
   const relatedEvents = events.map(({ id }) => ({ id, timestampMs: Date.now() }));
   const { id } = await makeAlert({ rule, relatedEvents, createdAt: Date.now() + 1000 });
-  const { analyst } = await openAnalyst({});
+  const { analyst } = await startAnalyst({});
   const { reasoning, threat_score } = (await analyst.analyse(id, "anna"))!.aiAnalysis!;
   expect(reasoning).toEqual([
     "+24: severity medium (up to 50)",
@@ -278,14 +278,14 @@ test("the month's tokens have an end that outlives the process, and a new month 
   const settings = { url, monthlyTokensMax: 8000 };
   const analyse = async () => {
     // A new one each time: what is used is not in its memory.
-    const { analyst } = await openAnalyst(settings, { now: () => nowMs });
+    const { analyst } = await startAnalyst(settings, { now: () => nowMs });
     const { id } = await makeAlert();
     return (await analyst.analyse(id, "anna"))!.aiAnalysis!;
   };
   const providers: string[] = [];
   for (let i = 0; i < 3; i++) providers.push((await analyse()).provider);
   expect(providers.map((name) => name === "builtin")).toEqual([false, false, true]);
-  expect((await analyse()).provider_error).toBe("the tokens of this month are used up");
+  expect((await analyse()).provider_error).toBe("the monthly token budget is used up");
   expect([asked.length, await store.analysis.tokensUsed("2031-01")]).toEqual([2, 8000]);
   nowMs = Date.UTC(2031, 1, 1);
   expect((await analyse()).provider).not.toBe("builtin");
@@ -293,11 +293,11 @@ test("the month's tokens have an end that outlives the process, and a new month 
 
 test("the month's tokens have the same end for alerts that are analysed at once", async () => {
   const { url, asked } = await startService(() => ({ body: completion(GOOD, { usage: { total_tokens: 2000 } }) }));
-  const { analyst } = await openAnalyst({ url, monthlyTokensMax: 5000 }, { now: () => Date.UTC(2032, 0, 15) });
+  const { analyst } = await startAnalyst({ url, monthlyTokensMax: 5000 }, { now: () => Date.UTC(2032, 0, 15) });
   const ids = (await Promise.all(Array.from({ length: 4 }, () => makeAlert()))).map(({ id }) => id);
   const analysed = await Promise.all(ids.map((id) => analyst.analyse(id, "anna")));
   const errors = analysed.map((alert) => alert!.aiAnalysis!.provider_error);
-  expect(errors.filter((error) => error === "the tokens of this month are used up")).toHaveLength(2);
+  expect(errors.filter((error) => error === "the monthly token budget is used up")).toHaveLength(2);
   expect([asked.length, await store.analysis.tokensUsed("2032-01")]).toEqual([2, 4000]);
 });
 
@@ -310,11 +310,11 @@ test("a service that says nothing of tokens costs what the question may have cos
 const analysedOf = async (ids: readonly string[]) =>
   (await store.alerts.getMany(ids)).map((alert) => alert!.aiAnalysis !== null);
 
-test("alerts from a severity on are analysed by themselves, the others are not", async () => {
-  const { analyst } = await openAnalyst({ automaticFrom: "high" });
+test("alerts from a severity on are analysed automatically, others are not", async () => {
+  const { analyst } = await startAnalyst({ automaticFrom: "high" });
   const made = [];
   for (const severity of ["critical", "high", "medium"] as const) made.push(await makeAlert({ severity }));
-  for (const alert of made) analyst.hear(alert);
+  for (const alert of made) analyst.enqueue(alert);
   const ids = made.map(({ id }) => id);
   await vi.waitFor(async () => expect(await analysedOf(ids)).toEqual([true, true, false]), { timeout: 100_000 });
   expect((await store.alerts.withTimeline(ids[0]!))!.timeline[0]).toMatchObject({
@@ -329,16 +329,16 @@ test("what was not analysed when the service ended is found at the next start, u
   const lost = await makeAlert({ severity });
   const old = await makeAlert({ severity, createdAt: Date.now() - 2 * 86_400_000 });
   const resolved = await makeAlert({ severity, status: "resolved", resolution: "benign", resolvedAt: Date.now() });
-  await openAnalyst({ automaticFrom: "critical" });
+  await startAnalyst({ automaticFrom: "critical" });
   const ids = [lost.id, old.id, resolved.id];
   await vi.waitFor(async () => expect(await analysedOf(ids)).toEqual([true, false, false]), { timeout: 100_000 });
 });
 
-test("of a flood some are left out, counted, and analysed afterwards", async () => {
-  const { analyst, registry } = await openAnalyst({ automaticFrom: "critical" }, { waitingMax: 2 });
+test("in a flood, some alerts are dropped, counted and caught up later", async () => {
+  const { analyst, registry } = await startAnalyst({ automaticFrom: "critical" }, { waitingMax: 2 });
   const made: Alert[] = [];
   for (let i = 0; i < 5; i++) made.push(await makeAlert({ severity: "critical" }));
-  for (const alert of made) analyst.hear(alert);
+  for (const alert of made) analyst.enqueue(alert);
   expect(await registry.metrics()).toContain("tocsin_analysis_dropped_total 3");
   const ids = made.map(({ id }) => id);
   await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 100_000 });
@@ -348,7 +348,7 @@ test("a model that does not answer is left alone by what runs by itself, for lon
   let isThere = false;
   const { url, asked } = await startService(() => (isThere ? { body: completion(GOOD) } : { status: 500, body: "" }));
   let nowMs = Date.UTC(2032, 0, 1);
-  const { analyst } = await openAnalyst({ url }, { now: () => nowMs });
+  const { analyst } = await startAnalyst({ url }, { now: () => nowMs });
   const analyse = async (actor = "system") => {
     const { id } = await makeAlert();
     return (await analyst.analyse(id, actor))!.aiAnalysis!;
@@ -380,7 +380,7 @@ test.each([401, 403, 429])(
   async (status) => {
     const { url, asked } = await startService(() => ({ status, body: "", headers: { "retry-after": "600" } }));
     let nowMs = Date.UTC(2032, 1, 1);
-    const { analyst } = await openAnalyst({ url }, { now: () => nowMs });
+    const { analyst } = await startAnalyst({ url }, { now: () => nowMs });
     const { id } = await makeAlert();
     const errorFor = async (actor: string) => (await analyst.analyse(id, actor))!.aiAnalysis!.provider_error;
     expect(await errorFor("system")).toContain(`answered ${status}`);
@@ -394,12 +394,12 @@ test.each([401, 403, 429])(
   },
 );
 
-test("one that is silent holds up three alerts and no more", async () => {
+test("a silent model delays three alerts at most", async () => {
   const { url, asked } = await startService(() => undefined);
-  const { analyst } = await openAnalyst({ url, timeoutSeconds: 0.2, automaticFrom: "critical" });
+  const { analyst } = await startAnalyst({ url, timeoutSeconds: 0.2, automaticFrom: "critical" });
   const made: Alert[] = [];
   for (let i = 0; i < 6; i++) made.push(await makeAlert({ severity: "critical" }));
-  for (const alert of made) analyst.hear(alert);
+  for (const alert of made) analyst.enqueue(alert);
   const ids = made.map(({ id }) => id);
   await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 100_000 });
   expect(asked).toHaveLength(3);
@@ -410,7 +410,7 @@ test("one that is silent holds up three alerts and no more", async () => {
 
 test("bad answers to some alerts do not keep the model from judging the others: who sends events could arrange them", async () => {
   const { url, asked } = await startService((_, before) => ({ body: completion(before < 5 ? "I will not." : GOOD) }));
-  const { analyst } = await openAnalyst({ url });
+  const { analyst } = await startAnalyst({ url });
   const providers: string[] = [];
   for (let i = 0; i < 6; i++) {
     const { id } = await makeAlert();
@@ -426,7 +426,7 @@ test("a group that is not among the newest alerts of a noisy rule is not said to
   const nowMs = Date.now();
   await makeAlert({ rule, group: groupOf("192.0.2.1"), createdAt: nowMs - 5000 });
   for (let i = 0; i < 99; i++) await makeAlert({ rule, group: groupOf("192.0.2.2"), createdAt: nowMs - 4000 + i });
-  const { analyst } = await openAnalyst({});
+  const { analyst } = await startAnalyst({});
   const noveltyFor = async (value: string) => {
     const { id } = await makeAlert({ rule, group: groupOf(value), createdAt: nowMs });
     return (await analyst.analyse(id, "anna"))!.aiAnalysis!.reasoning[3];

@@ -1,31 +1,33 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { createLruCache } from "../lib/lru.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import { SYSTEM, type AiAnalysis, type Alert, type AlertSummary } from "../model/alert.ts";
 import { STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
-import { StoreUnavailable, type Store } from "../store/store.ts";
-import { gatherEvidence, type Evidence } from "./evidence.ts";
-import { Pause } from "./pause.ts";
+import { StoreUnavailable, type Store } from "../store/ports/store.ts";
+import { gatherEvidence, type AlertEvidence } from "./evidence.ts";
+import { ProviderBackoff } from "./provider-backoff.ts";
 import { Provider, type ProviderOutcome } from "./provider.ts";
-import { askAbout } from "./question.ts";
-import { judge } from "./scorer.ts";
+import { buildPrompt } from "./prompt.ts";
+import { scoreAlert } from "./scorer.ts";
 
-// Judges alerts: when somebody asks, and by itself from a severity on. With a model where there is one, and always with the
-// built-in scorer behind it. A judgement is words and a number beside the alert; it moves nothing.
+// Analyses alerts, on request and automatically from a severity on: with a model if one is configured, and with the built-in
+// scorer as the fallback. An analysis is a text and a score on the alert; it triggers nothing.
 
 const BUILTIN = "builtin";
-/** Alerts that wait to be analysed by themselves; more are left out, counted, and looked for once these are done. */
+/** Limit of alerts queued for automatic analysis. Further ones are dropped, counted, and found again once the queue is empty. */
 const WAITING_MAX = 1000;
-/** Questions to the model that are under way; beyond it the built-in scorer answers. */
+/** Limit of requests to the model in flight; beyond it the built-in scorer is used. */
 const QUESTIONS_MAX = 4;
-/** Attempts at an alert that the store fails to answer about, such as one whose events lie on a damaged page. */
+/** Attempts for an alert that the store cannot read, such as one with events on a damaged page. */
 const ATTEMPTS_MAX = 3;
-/** So old may an alert be that is looked for at the start. */
+/** Maximum age of alerts that are caught up at the start. */
 const LOOK_BACK_MS = DAY_MS;
-/** What is looked up in the background has this long to come; and a flood of alerts leaves time for others. */
+/** Time for background lookups to complete before the analysis. */
 const DELAY_MS = 2000;
+/** Minimum delay between two analyses, which leaves time for other work during a flood. */
 const BETWEEN_MS = 100;
 
 export interface AnalystSettings {
@@ -40,7 +42,7 @@ export interface AnalystSettings {
 export interface AnalystOptions {
   readonly settings: AnalystSettings;
   readonly store: Pick<Store, "alerts" | "events" | "analysis">;
-  /** Adds what was found to the alert. */
+  /** Adds the analysis to the alert. */
   readonly annotate: (
     id: string,
     find: () => {
@@ -59,7 +61,7 @@ export class Analyst {
   readonly #options: AnalystOptions;
   readonly #now: () => number;
   readonly #provider: Provider | undefined;
-  readonly #pause = new Pause();
+  readonly #pause = new ProviderBackoff();
   readonly #severities: readonly Severity[];
   readonly #analyses: Counter<"provider">;
   readonly #failures: Counter;
@@ -67,8 +69,8 @@ export class Analyst {
   readonly #stop = new AbortController();
   #waiting: { readonly id: string; readonly from: number }[] = [];
   #leftOut = false;
-  /** Alerts that the store failed to answer about, and how often; at most as many as may wait. */
-  readonly #failed = new Map<string, number>();
+  /** Failed attempts by alert id. */
+  readonly #failed = createLruCache<string, number>(WAITING_MAX);
   #questions = 0;
   #running: Promise<void> | undefined;
 
@@ -82,19 +84,19 @@ export class Analyst {
     this.#severities = automaticFrom === "off" ? [] : SEVERITIES.slice(0, SEVERITIES.indexOf(automaticFrom) + 1);
     this.#analyses = new Counter({
       name: "tocsin_analyses_total",
-      help: "Alerts that were analysed, by who judged them: builtin or model",
+      help: "Analysed alerts by provider: builtin or model",
       labelNames: ["provider"],
       registers: [registry],
     });
     this.#failures = new Counter({
       name: "tocsin_analysis_failures_total",
-      help: "Questions to the model that the built-in scorer answered instead",
+      help: "Analyses for which the built-in scorer replaced the model",
       registers: [registry],
     });
     const tokensUsed = () => options.store.analysis.tokensUsed(this.#month());
     new Gauge({
       name: "tocsin_analysis_month_tokens",
-      help: "Tokens that were used in this UTC month, of those that analysis.monthly_tokens_max allows",
+      help: "Tokens used in this UTC month, capped by analysis.monthly_tokens_max",
       registers: [registry],
       async collect() {
         this.set(await tokensUsed());
@@ -102,23 +104,20 @@ export class Analyst {
     });
     this.#dropped = new Counter({
       name: "tocsin_analysis_dropped_total",
-      help: "Alerts that were left out because too many waited to be analysed; they are looked for afterwards",
+      help: "Alerts dropped because the analysis queue was full; they are caught up later",
       registers: [registry],
     });
   }
 
-  /** Looks for alerts that should have been analysed before the service ended. */
-  static async open(options: AnalystOptions): Promise<Analyst> {
-    const analyst = new Analyst(options);
-    if (analyst.#severities.length > 0) {
-      await analyst.#lookBack();
-      analyst.#start();
-    }
-    return analyst;
+  /** Queues the alerts that were not analysed before the service ended. */
+  async catchUp(): Promise<void> {
+    if (this.#severities.length === 0) return;
+    await this.#lookBack();
+    this.#start();
   }
 
-  /** An alert was made, or has become worse. */
-  hear({ id, severity }: Pick<Alert, "id" | "severity">): void {
+  /** Queues a new alert, or one whose severity was raised. */
+  enqueue({ id, severity }: Pick<Alert, "id" | "severity">): void {
     if (!this.#severities.includes(severity)) return;
     if (this.#isFull) {
       this.#dropped.inc();
@@ -130,8 +129,8 @@ export class Analyst {
   }
 
   /**
-   * The alert with its analysis; undefined where there is no such alert. A model that is left alone is asked all the same when a
-   * person wants it: they wait for their own answer only, and it is how they see that what was wrong is right again.
+   * Returns the alert with its analysis; undefined if there is no such alert. A request by a person ignores the backoff: they
+   * wait only for their own answer, and see this way that the model works again.
    */
   async analyse(id: string, actor: string): Promise<AlertSummary | undefined> {
     const alert = await this.#options.store.alerts.get(id);
@@ -143,64 +142,64 @@ export class Analyst {
     return this.#options.annotate(id, () => ({ aiAnalysis, entry }));
   }
 
-  /** What waits is looked for at the next start. */
+  /** Alerts still queued are caught up at the next start. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;
   }
 
-  async #judge(evidence: Evidence, isWanted: boolean): Promise<AiAnalysis> {
-    const asked = this.#provider ? await this.#ask(this.#provider, evidence, isWanted) : undefined;
+  async #judge(evidence: AlertEvidence, isRequested: boolean): Promise<AiAnalysis> {
+    const asked = this.#provider ? await this.#ask(this.#provider, evidence, isRequested) : undefined;
     const analysed_at = formatTime(this.#now());
     if (this.#provider && asked && "judgement" in asked) {
       return { ...asked.judgement, provider: this.#provider.name, model: this.#provider.model, analysed_at };
     }
     const failure = asked && "error" in asked ? { provider_error: asked.error } : {};
-    return { ...judge(evidence), provider: BUILTIN, analysed_at, ...failure };
+    return { ...scoreAlert(evidence), provider: BUILTIN, analysed_at, ...failure };
   }
 
-  async #ask(provider: Provider, evidence: Evidence, isWanted: boolean) {
+  async #ask(provider: Provider, evidence: AlertEvidence, isRequested: boolean) {
     const { log } = this.#options;
-    const pausedFor = this.#pausedFor(isWanted);
+    const pausedFor = this.#pausedFor(isRequested);
     const outcome = pausedFor === undefined ? await this.#askWithinBudget(provider, evidence) : { error: pausedFor };
     if ("error" in outcome) {
       this.#failures.inc();
-      // What led to a pause was said when it began; a flood of alerts during it says nothing new.
+      // The cause of a backoff was logged when it began.
       const level = pausedFor === undefined ? "warn" : "debug";
       const about = { alert: evidence.alert.id, reason: outcome.error };
-      log[level](about, "the built-in scorer answers instead of the model");
+      log[level](about, "model not used; the built-in scorer replaces it");
     }
     return outcome;
   }
 
-  /** Why the model is not asked now; undefined where it is. How long it asked to be left alone counts for everybody. */
-  #pausedFor(isWanted: boolean): string | undefined {
+  /** Why the model is not used now; undefined if it is. Its own Retry-After holds even for requests by a person. */
+  #pausedFor(isRequested: boolean): string | undefined {
     const now = this.#now();
     const paused = this.#pause.at(now);
     if (!paused) return undefined;
-    const until = isWanted ? paused.askedForUntil : paused.until;
+    const until = isRequested ? paused.askedForUntil : paused.until;
     return now < until ? `not asked: ${paused.reason}; it is asked again from ${formatTime(until)} on` : undefined;
   }
 
   #learn(outcome: ProviderOutcome): void {
-    // An end of the service is no failure of the model.
+    // Stopping the service is not a failure of the model.
     if (this.#stop.signal.aborted) return;
     if ("failure" in outcome && outcome.failure) this.#pause.failed(outcome.failure, this.#now());
     else this.#pause.succeeded();
   }
 
-  /** The most that it may cost is written down before, so that a crash never leaves the budget larger than it is. */
-  async #askWithinBudget(provider: Provider, evidence: Evidence) {
+  /** Reserves the maximum cost before the request, so that a crash never leaves too much budget. */
+  async #askWithinBudget(provider: Provider, evidence: AlertEvidence) {
     const { store, settings } = this.#options;
-    if (this.#questions >= QUESTIONS_MAX) return { error: `${QUESTIONS_MAX} questions are under way already` };
+    if (this.#questions >= QUESTIONS_MAX) return { error: `${QUESTIONS_MAX} requests are already in flight` };
     this.#questions++;
     try {
-      const question = askAbout(evidence);
+      const question = buildPrompt(evidence);
       const most = provider.estimate(question);
       const month = this.#month();
-      // In one step: of several who ask at once, each must see what the others may cost.
+      // Atomic: concurrent requests must see each other's reservations.
       const isWithin = await store.analysis.reserveTokens(month, most, settings.monthlyTokensMax);
-      if (!isWithin) return { error: "the tokens of this month are used up" };
+      if (!isWithin) return { error: "the monthly token budget is used up" };
       const outcome = await provider.ask(question, this.#stop.signal);
       this.#learn(outcome);
       await store.analysis.addTokens(month, outcome.tokens - most);
@@ -231,7 +230,7 @@ export class Analyst {
     try {
       while (this.#hasWork) await this.#analyseNext();
     } finally {
-      // In the same breath as the last look at what waits: whatever comes after it starts anew.
+      // Synchronous with the last check of the queue: an alert queued later starts a new run.
       this.#running = undefined;
     }
   }
@@ -254,22 +253,19 @@ export class Analyst {
     }
   }
 
-  /** Load passes; what is damaged does not, and is left to the next start, or to a person who asks. */
+  /** Retries later. Load is temporary; a damaged alert is skipped after some attempts, until the next start or a request. */
   #putOff(id: string | undefined, error: StoreUnavailable): void {
     const { log } = this.#options;
     if (id !== undefined && error.reason === "failed") {
       const attempts = (this.#failed.get(id) ?? 0) + 1;
-      if (this.#failed.size >= WAITING_MAX) this.#failed.clear();
+
       this.#failed.set(id, attempts);
       if (attempts >= ATTEMPTS_MAX) {
-        log.error(
-          { err: error, alert: id },
-          "the store cannot say what an alert is about; it is not analysed by itself",
-        );
+        log.error({ err: error, alert: id }, "alert cannot be read; its automatic analysis is skipped");
         return;
       }
     }
-    log.warn({ err: error, alert: id }, "the store does not answer; an alert is analysed later");
+    log.warn({ err: error, alert: id }, "store unavailable; the analysis is delayed");
     this.#leftOut = true;
   }
 
@@ -277,7 +273,7 @@ export class Analyst {
     await sleep(Math.min(ms, DELAY_MS), undefined, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
-  /** Unresolved alerts of the last day that have no analysis, oldest first; those beyond the maximum are looked for after these. */
+  /** Queues unresolved alerts of the last day without an analysis, oldest first, up to the limit of the queue. */
   async #lookBack(): Promise<void> {
     const { alerts } = this.#options.store;
     const filter = {
@@ -297,4 +293,11 @@ export class Analyst {
       after = page.nextCursor ?? undefined;
     } while (after !== undefined && !this.#leftOut && !this.#stop.signal.aborted);
   }
+}
+
+/** Opens the analyst and catches up on the alerts of before. */
+export async function openAnalyst(options: AnalystOptions): Promise<Analyst> {
+  const analyst = new Analyst(options);
+  await analyst.catchUp();
+  return analyst;
 }

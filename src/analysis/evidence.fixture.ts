@@ -1,5 +1,5 @@
 import { UNTOUCHED, type Alert } from "../model/alert.ts";
-import type { Evidence } from "./evidence.ts";
+import type { AlertEvidence } from "./evidence.ts";
 
 export function someAlert(more: Partial<Alert> = {}): Alert {
   return {
@@ -22,7 +22,7 @@ export function someAlert(more: Partial<Alert> = {}): Alert {
   };
 }
 
-export function someEvidence(more: Partial<Evidence> = {}, alert: Partial<Alert> = {}): Evidence {
+export function someEvidence(more: Partial<AlertEvidence> = {}, alert: Partial<Alert> = {}): AlertEvidence {
   return {
     alert: someAlert(alert),
     events: [],

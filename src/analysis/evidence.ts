@@ -1,41 +1,41 @@
 import { parseExact } from "../lib/exact-json.ts";
 import { parseAddress } from "../lib/ip.ts";
-import { reachOf } from "../lib/reach.ts";
+import { addressScope } from "../lib/address-scope.ts";
 import { DAY_MS } from "../lib/time.ts";
 import type { Alert } from "../model/alert.ts";
 import { RESOLUTIONS } from "../model/alert-state.ts";
 import type { Event, JsonObject, JsonValue } from "../model/event.ts";
-import type { Store } from "../store/store.ts";
+import type { Store } from "../store/ports/store.ts";
 
-// What is known about an alert, gathered once for whoever judges it.
+// Evidence about an alert, gathered once for the model and the scorer.
 
-/** The newest ones are enough to see what kind of thing it is. */
+/** The newest events are enough to characterise the alert. */
 const EVENTS_MAX = 20;
 const NOVELTY_DAYS = 30;
 const EARLIER_ALERTS_MAX = 100;
 
-export interface Evidence {
+export interface AlertEvidence {
   readonly alert: Alert;
   /** Newest first. */
   readonly events: readonly Event[];
-  /** The worst that is said of an address in it; null where nothing is known. */
+  /** The highest abuse score of an address in it; null if none is known. */
   readonly abuseScore: number | null;
-  /** Names of own lists that something in it is on. */
+  /** Names of the lists that match it. */
   readonly lists: readonly string[];
-  /** How many different ones its events have. */
+  /** Distinct senders, targets and sources of its events. */
   readonly senders: number;
   readonly targets: number;
   readonly sources: number;
   readonly noveltyDays: number;
-  /** Alerts of the rule in those days before it, and how many of them were of the same group. */
+  /** Alerts of the rule in the days before it, and how many of them had the same group. */
   readonly earlierOfRule: number;
   readonly earlierOfGroup: number;
-  /** How many of those of the rule, the newest, were searched for the group. */
+  /** How many of the rule's newest alerts were searched for the group. */
   readonly earlierSearched: number;
   readonly resolutions: Readonly<Record<(typeof RESOLUTIONS)[number], number>>;
 }
 
-export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, alert: Alert): Promise<Evidence> {
+export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, alert: Alert): Promise<AlertEvidence> {
   const ids = alert.relatedEvents.slice(0, EVENTS_MAX);
   const earlier = {
     ruleName: [alert.rule.name],
@@ -48,7 +48,7 @@ export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, al
     store.alerts.list(earlier, page, "created_at", true),
     store.alerts.resolutions(alert.rule.name),
   ]);
-  // Events that retention has removed are missing.
+  // Retention may have removed some events.
   const events = texts.filter((text) => text !== undefined).map((text) => parseExact(text) as Event);
   const enrichments = [alert.enrichment, ...events.map(({ enrichment }) => enrichment)];
   const raws = events.map(({ raw }) => raw);
@@ -68,11 +68,11 @@ export async function gatherEvidence(store: Pick<Store, "alerts" | "events">, al
   };
 }
 
-/** Addresses in its group and its events that are not of the site itself. */
-export function outsideAddresses({ alert, events }: Evidence): string[] {
+/** Addresses in its group and events that are not private. */
+export function publicAddresses({ alert, events }: AlertEvidence): string[] {
   const values = [alert.group?.value, ...events.map(({ raw }) => raw["src_ip"])];
   const addresses = values.filter((value) => typeof value === "string" && parseAddress(value) !== undefined);
-  return [...new Set(addresses as string[])].filter((address) => reachOf(address) !== "private");
+  return [...new Set(addresses as string[])].filter((address) => addressScope(address) !== "private");
 }
 
 function abuseScoreOf(enrichment: JsonObject): number | null {
@@ -94,7 +94,7 @@ function worst(scores: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.max(...known);
 }
 
-/** Of the fields, the one with the most different values. */
+/** The number of distinct values of the field that has the most. */
 function differentIn(raws: readonly JsonObject[], fields: readonly string[]): number {
   return Math.max(0, ...fields.map((field) => new Set(raws.map((raw) => raw[field]).filter(isScalar)).size));
 }

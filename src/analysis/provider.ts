@@ -2,22 +2,22 @@ import { z } from "zod";
 import { readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { lines, oneLine } from "../lib/text.ts";
 import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
-import type { ServiceFailure } from "./pause.ts";
-import type { Question } from "./question.ts";
+import type { ServiceFailure } from "./provider-backoff.ts";
+import type { AnalysisPrompt } from "./prompt.ts";
 import type { Judgement } from "./scorer.ts";
 
-// A model behind an OpenAI-compatible address. What it answers is data as well: it is checked, and nothing of it is run.
+// A model behind an OpenAI-compatible API. Its answer is untrusted data: it is validated, and never executed.
 
 const ANSWER_BYTES_MAX = 256 * 1024;
 const ANSWER_TOKENS_MAX = 1500;
 const POINTS_MAX = 10;
 const POINT_CHARACTERS_MAX = 500;
-/** What a token is worth at least, in characters, where nobody says. */
+/** Lower bound of characters per token, for an estimate. */
 const CHARACTERS_PER_TOKEN = 3;
 const ERROR_CHARACTERS_MAX = 200;
-/** Answers that will be the same for the next question. */
+/** Statuses that the next request would get as well. */
 const FINAL_STATUSES = new Set([401, 403, 429]);
-/** What an operator should look at. */
+/** Advice for the operator. */
 const REMEDIES: Readonly<Record<number, string>> = {
   401: " (is analysis.key right?)",
   403: " (is analysis.key right?)",
@@ -33,8 +33,8 @@ export interface ProviderSettings {
 }
 
 /**
- * `tokens`: what it has cost, as far as is known. `failure`: it was the service that failed, whatever the question was. A model that
- * answers this one question badly is none: otherwise whoever writes the events could have it left alone.
+ * `tokens`: the cost as far as known. `failure`: the service failed, regardless of the prompt. A bad answer to one prompt is
+ * not a failure of the service: otherwise an attacker who writes events could trigger the backoff.
  */
 export type ProviderOutcome =
   | { readonly judgement: Judgement; readonly tokens: number }
@@ -59,7 +59,7 @@ const completionSchema = z.object({
   usage: z.object({ total_tokens: z.int().min(0) }).nullish(),
 });
 
-/** As the model is told it: without the limits that not every service understands. */
+/** The schema for the model, without limits, which not every service supports. */
 const ANSWER_SCHEMA = {
   type: "object",
   additionalProperties: false,
@@ -74,14 +74,14 @@ const ANSWER_SCHEMA = {
 
 export class Provider {
   readonly #settings: ProviderSettings;
-  /** Services that refuse to be told of a schema are asked without one from then on. */
+  /** False once the service has refused a request with a schema and accepted one without. */
   #takesSchema = true;
 
   constructor(settings: ProviderSettings) {
     this.#settings = settings;
   }
 
-  /** What answers are said to be from. */
+  /** The provider named in an analysis. */
   get name(): string {
     return new URL(this.#settings.url).host;
   }
@@ -90,13 +90,13 @@ export class Provider {
     return this.#settings.model;
   }
 
-  /** The most that the question may cost. */
-  estimate({ system, user }: Question): number {
+  /** The maximum cost of the prompt in tokens. */
+  estimate({ system, user }: AnalysisPrompt): number {
     return Math.ceil((system.length + user.length) / CHARACTERS_PER_TOKEN) + ANSWER_TOKENS_MAX;
   }
 
-  /** Never rejects for what the other side does. */
-  async ask(question: Question, signal: AbortSignal): Promise<ProviderOutcome> {
+  /** Never rejects because of the service: that is an outcome. */
+  async ask(question: AnalysisPrompt, signal: AbortSignal): Promise<ProviderOutcome> {
     let answer: OutgoingAnswer;
     try {
       answer = await this.#send(question, signal);
@@ -106,10 +106,10 @@ export class Provider {
         answer = plain;
       }
     } catch (error) {
-      // It may have been read, and be charged for.
+      // The service may have received and charged the request.
       return failed(oneLine((error as Error).message, ERROR_CHARACTERS_MAX), this.estimate(question));
     }
-    // Its body is not passed on: some services repeat the key in it.
+    // The body is not reported: some services repeat the key in it.
     const { status, headers } = answer;
     if (status !== 200) {
       const isFinal = FINAL_STATUSES.has(status);
@@ -120,7 +120,11 @@ export class Provider {
     return readCompletion(answer.body.toString(), this.estimate(question));
   }
 
-  #send({ system, user }: Question, signal: AbortSignal, withSchema = this.#takesSchema): Promise<OutgoingAnswer> {
+  #send(
+    { system, user }: AnalysisPrompt,
+    signal: AbortSignal,
+    withSchema = this.#takesSchema,
+  ): Promise<OutgoingAnswer> {
     const { url, model, key, timeoutMs } = this.#settings;
     const body = {
       model,
@@ -128,7 +132,7 @@ export class Provider {
         { role: "system", content: system },
         { role: "user", content: user },
       ],
-      // Some take none of these; the answer is checked all the same.
+      // Not every service supports these. The answer is validated anyway.
       ...(withSchema && {
         temperature: 0,
         max_tokens: ANSWER_TOKENS_MAX,
@@ -145,7 +149,7 @@ export class Provider {
       body: JSON.stringify(body),
       timeoutMs,
       answerBytesMax: ANSWER_BYTES_MAX,
-      // The operator named it, and models often run on the same network.
+      // The operator configured it, and models often run on the same network.
       allowsPrivate: true,
       signal,
     });
@@ -175,7 +179,7 @@ function readCompletion(text: string, estimate: number): ProviderOutcome {
     return { error: `its answer is not what was asked for${place === "" ? "" : ` (${oneLine(place, 50)})`}`, tokens };
   }
   const { summary, threat_score, reasoning, suggested_actions } = judgement.data;
-  // None is longer than it may be. Those outside of the basic plane have two units of text each, and must not be cut for it.
+  // The schema limits code points. Those outside the basic plane take two UTF-16 units and must not be cut.
   const points = (list: readonly string[]) =>
     list.map((point) => oneLine(point, 2 * POINT_CHARACTERS_MAX)).filter((point) => point !== "");
   return {
@@ -189,7 +193,7 @@ function readCompletion(text: string, estimate: number): ProviderOutcome {
   };
 }
 
-/** Models that were not given a schema like to put JSON into a fence. */
+/** Removes the Markdown fence that models put around JSON without a schema. */
 function unfenced(text: string): string {
   return /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text;
 }

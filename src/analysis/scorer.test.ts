@@ -2,11 +2,11 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { SEVERITIES } from "../model/event.ts";
 import { someEvidence } from "./evidence.fixture.ts";
-import type { Evidence } from "./evidence.ts";
-import { judge } from "./scorer.ts";
+import type { AlertEvidence } from "./evidence.ts";
+import { scoreAlert } from "./scorer.ts";
 
-const scoreOf = (more: Partial<Evidence>, alert: Partial<Evidence["alert"]> = {}) =>
-  judge(someEvidence(more, alert)).threat_score;
+const scoreOf = (more: Partial<AlertEvidence>, alert: Partial<AlertEvidence["alert"]> = {}) =>
+  scoreAlert(someEvidence(more, alert)).threat_score;
 const resolved = (right: number, wrong: number, benign = 0) => ({
   resolutions: { true_positive: right, false_positive: wrong, benign, duplicate: 0 },
 });
@@ -25,7 +25,7 @@ test("the score is the sum of the points that the reasons name, within 0 and 100
   });
   fc.assert(
     fc.property(evidence, ({ counts, severity, ...more }) => {
-      const { threat_score, reasoning, summary } = judge(
+      const { threat_score, reasoning, summary } = scoreAlert(
         someEvidence({ ...more, ...resolved(...counts) }, { severity }),
       );
       expect(reasoning).toHaveLength(5);
@@ -62,18 +62,18 @@ test("what to do comes from the rule, from the reputation and from what was deci
     description: "What it is.\n\nAsk the user,\nthen lock the account.",
     tags: [],
   };
-  expect(judge(someEvidence({}, { rule })).suggested_actions).toEqual(["Ask the user, then lock the account."]);
-  expect(judge(someEvidence({ abuseScore: 100 })).suggested_actions).toEqual([
+  expect(scoreAlert(someEvidence({}, { rule })).suggested_actions).toEqual(["Ask the user, then lock the account."]);
+  expect(scoreAlert(someEvidence({ abuseScore: 100 })).suggested_actions).toEqual([
     "Block 192.0.2.17 at the gateway unless it has business here.",
   ]);
   const group = { field: "raw.src_ip", value: "10.0.0.5" };
-  expect(judge(someEvidence({ abuseScore: 100 }, { group })).suggested_actions.join()).not.toContain("Block");
-  expect(judge(someEvidence(resolved(0, 5))).suggested_actions.join()).toContain("exception");
-  expect(judge(someEvidence({})).suggested_actions).toHaveLength(1);
+  expect(scoreAlert(someEvidence({ abuseScore: 100 }, { group })).suggested_actions.join()).not.toContain("Block");
+  expect(scoreAlert(someEvidence(resolved(0, 5))).suggested_actions.join()).toContain("exception");
+  expect(scoreAlert(someEvidence({})).suggested_actions).toHaveLength(1);
 });
 
 test("nothing is said to be new that was not searched for, and one of a thing is said as one", () => {
-  const { reasoning, threat_score } = judge(
+  const { reasoning, threat_score } = scoreAlert(
     someEvidence({ earlierOfRule: 250, earlierOfGroup: 0, earlierSearched: 100, senders: 0, targets: 2 }),
   );
   expect(reasoning.slice(2, 4)).toEqual([
@@ -81,5 +81,7 @@ test("nothing is said to be new that was not searched for, and one of a thing is
     "+0: novelty: 192.0.2.17 is not among the last 100 of 250 alerts of the rule in the 30 days before; the others were not searched",
   ]);
   expect(threat_score).toBe(scoreOf({ earlierOfRule: 250, earlierOfGroup: 3, targets: 2 }));
-  expect(judge(someEvidence({ earlierOfRule: 1, earlierOfGroup: 1 })).reasoning[3]).toContain("1 alert of the rule");
+  expect(scoreAlert(someEvidence({ earlierOfRule: 1, earlierOfGroup: 1 })).reasoning[3]).toContain(
+    "1 alert of the rule",
+  );
 });

@@ -2,9 +2,9 @@ import { cut, lines, oneLine } from "../lib/text.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { SUMMARY_CHARACTERS_MAX } from "../model/alert.ts";
 import type { Severity } from "../model/event.ts";
-import { outsideAddresses, type Evidence } from "./evidence.ts";
+import { publicAddresses, type AlertEvidence } from "./evidence.ts";
 
-// The built-in judgement: points for what can be explained, each with its reason. docs/analysis.md has the same table.
+// The built-in scorer: a sum of points, each with its reason. docs/analysis.md has the same table.
 
 export interface Judgement {
   readonly summary: string;
@@ -22,17 +22,17 @@ const NEW_RULE_POINTS = 10;
 const NEW_GROUP_POINTS = 5;
 const HISTORY_POINTS_MAX = 10;
 const HISTORY_POINTS_MIN = -20;
-/** Fewer say nothing. */
+/** Fewer resolutions are not significant. */
 const RESOLUTIONS_MIN = 3;
 const BAD_REPUTATION = 50;
 const ACTION_CHARACTERS_MAX = 500;
 
-interface Part {
+interface ScorePart {
   readonly points: number;
   readonly reason: string;
 }
 
-export function judge(evidence: Evidence): Judgement {
+export function scoreAlert(evidence: AlertEvidence): Judgement {
   const parts = [severity, reputation, spread, novelty, history].map((part) => part(evidence));
   const sum = parts.reduce((total, { points }) => total + points, 0);
   const score = Math.min(100, Math.max(0, Math.round(sum)));
@@ -44,12 +44,12 @@ export function judge(evidence: Evidence): Judgement {
   };
 }
 
-function severity({ alert }: Evidence): Part {
+function severity({ alert }: AlertEvidence): ScorePart {
   const points = SEVERITY_POINTS[alert.severity];
   return { points, reason: `severity ${alert.severity} (up to ${SEVERITY_POINTS_MAX})` };
 }
 
-function reputation({ abuseScore, lists }: Evidence): Part {
+function reputation({ abuseScore, lists }: AlertEvidence): ScorePart {
   const listed = lists.length > 0 ? LISTED_POINTS : 0;
   const reported = Math.round(((abuseScore ?? 0) / 100) * REPUTATION_POINTS_MAX);
   const points = Math.min(REPUTATION_POINTS_MAX, listed + reported);
@@ -60,7 +60,7 @@ function reputation({ abuseScore, lists }: Evidence): Part {
   return { points, reason: `reputation: ${said.join("; ")} (up to ${REPUTATION_POINTS_MAX})` };
 }
 
-function spread({ senders, targets, sources }: Evidence): Part {
+function spread({ senders, targets, sources }: AlertEvidence): ScorePart {
   const doublings = (count: number) => (count < 2 ? 0 : Math.min(4, Math.floor(Math.log2(count))));
   const points = Math.min(SPREAD_POINTS_MAX, doublings(senders) + doublings(targets) + (sources > 1 ? 2 : 0));
   const counts = [
@@ -71,7 +71,7 @@ function spread({ senders, targets, sources }: Evidence): Part {
   return { points, reason: `spread: ${counts} in the newest events (up to ${SPREAD_POINTS_MAX})` };
 }
 
-function novelty({ alert, noveltyDays, earlierOfRule, earlierOfGroup, earlierSearched }: Evidence): Part {
+function novelty({ alert, noveltyDays, earlierOfRule, earlierOfGroup, earlierSearched }: AlertEvidence): ScorePart {
   if (earlierOfRule === 0) {
     return { points: NEW_RULE_POINTS, reason: `novelty: the rule's first alert in ${noveltyDays} days` };
   }
@@ -89,7 +89,7 @@ function novelty({ alert, noveltyDays, earlierOfRule, earlierOfGroup, earlierSea
   };
 }
 
-function history({ resolutions }: Evidence): Part {
+function history({ resolutions }: AlertEvidence): ScorePart {
   const { true_positive: right, false_positive: wrong, benign, duplicate } = resolutions;
   const judged = right + wrong + benign;
   if (judged < RESOLUTIONS_MIN) {
@@ -104,25 +104,25 @@ function counted(count: number, word: string): string {
   return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
 
-function summaryOf({ alert }: Evidence, score: number): string {
+function summaryOf({ alert }: AlertEvidence, score: number): string {
   const lasted = formatDuration(alert.lastEventAt - alert.firstEventAt);
   const events = alert.eventCount === 1 ? "1 event" : `${alert.eventCount} events within ${lasted}`;
   const text = `${oneLine(alert.title, 300)}: ${events}, rule ${oneLine(alert.rule.name, 200)}. Threat score ${score} of 100.`;
   return cut(text, SUMMARY_CHARACTERS_MAX);
 }
 
-function actionsOf(evidence: Evidence): string[] {
+function actionsOf(evidence: AlertEvidence): string[] {
   const { alert, abuseScore, lists, resolutions, targets } = evidence;
   const actions: string[] = [];
-  // The second paragraph of a rule's description says what to do.
+  // The second paragraph of a rule's description is advice.
   const advice = alert.rule.description.split(/\n\s*\n/)[1];
   if (advice)
     actions.push(cut(oneLine(lines(advice, ACTION_CHARACTERS_MAX), ACTION_CHARACTERS_MAX), ACTION_CHARACTERS_MAX));
-  const [address] = outsideAddresses(evidence);
+  const [address] = publicAddresses(evidence);
   if (address && ((abuseScore ?? 0) >= BAD_REPUTATION || lists.length > 0)) {
     actions.push(`Block ${address} at the gateway unless it has business here.`);
   }
-  if (targets > 1) actions.push("Look at each of the targets: one that was reached is worse than many that were not.");
+  if (targets > 1) actions.push("Check each target: one that was reached is worse than many that were not.");
   if (resolutions.false_positive > resolutions.true_positive && resolutions.false_positive >= RESOLUTIONS_MIN) {
     actions.push("Most alerts of this rule were false: consider an exception for what keeps matching.");
   }

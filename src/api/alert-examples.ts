@@ -1,4 +1,4 @@
-// One alert, as the document of the API shows it.
+// The example alert of the OpenAPI document.
 
 const EVENT_EXAMPLE = {
   id: "evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
@@ -55,12 +55,11 @@ const REOPENED_AT = "2026-11-15T09:30:00.000Z";
 export const ACKNOWLEDGEMENT_EXAMPLE = { comment: "Looking into it", assignee: ALERT_EXAMPLE.assignee };
 export const RESOLVING_EXAMPLE = {
   resolution: "true_positive",
-  comment: "The account was locked and the user told.",
+  comment: "The account was locked and the user informed.",
   actions_taken: ["locked the account", "blocked 192.0.2.17"],
 };
 export const REOPENING_EXAMPLE = { comment: "It happened again" };
 
-/** As it is once somebody has taken it. */
 export const ACKNOWLEDGED_EXAMPLE = {
   ...ALERT_EXAMPLE,
   actions_taken: [] as string[],
@@ -82,7 +81,6 @@ export const ACKNOWLEDGED_EXAMPLE = {
   ],
 };
 
-/** With a comment beside that. */
 export const ALERT_DETAIL_EXAMPLE = {
   ...ACKNOWLEDGED_EXAMPLE,
   timeline: [...ACKNOWLEDGED_EXAMPLE.timeline, commented(COMMENT_EXAMPLE.created_at, COMMENT_EXAMPLE.body)],
@@ -102,7 +100,6 @@ export const RESOLVED_EXAMPLE = {
   ],
 };
 
-/** It stays with its assignee. */
 export const REOPENED_EXAMPLE = {
   ...RESOLVED_EXAMPLE,
   status: "open",

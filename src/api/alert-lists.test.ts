@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { alertServer, faultsOf, fieldsOf } from "../../test/alert-server.ts";
 import { DAY_MS } from "../lib/time.ts";
 
-// Many alerts: the list and the statistics.
+// The list and the statistics with many alerts.
 
 const { clock, current, raise, post, get } = alertServer();
 
@@ -32,7 +32,7 @@ describe("the list", () => {
   const list = (query: string) => current.server.call("GET", `/v1/alerts?rule_name=${names.join(",")}&${query}`);
   const idsOf = (answer: { body: any }) => answer.body.data.map(({ id }: { id: string }) => id);
 
-  test("is newest first, with the envelope and 50 on a page", async () => {
+  test("is newest first, with the envelope and 50 items per page", async () => {
     const answer = await list("");
     expect(idsOf(answer)).toEqual(ids);
     expect(answer.body.pagination).toEqual({ total: 30, page: 1, per_page: 50, total_pages: 1 });
@@ -81,17 +81,17 @@ describe("the list", () => {
     expect(walked).toEqual(wanted);
   });
 
-  test("by time of creation: from is inclusive, to exclusive", async () => {
+  test("filters by time of creation: from is inclusive, to exclusive", async () => {
     const at = (i: number) => new Date(clock.ms - i * 1000).toISOString();
     expect(idsOf(await list(`from=${at(7)}&to=${at(3)}`))).toEqual(ids.slice(4, 8));
   });
 
-  test("by one rule name, and by none that there is", async () => {
+  test("filters by rule name, existing or not", async () => {
     expect((await current.server.call("GET", "/v1/alerts?rule_name=list.b")).body.pagination.total).toBe(10);
     expect((await current.server.call("GET", "/v1/alerts?rule_name=list.z")).body.pagination.total).toBe(0);
   });
 
-  test("sorted by what one asks for, in either order", async () => {
+  test("sorts by every sort field in both orders", async () => {
     const byCount = await list("sort=event_count&order=asc");
     expect(idsOf(byCount)).toEqual([...ids].reverse());
     const severities = (await list("sort=severity")).body.data.map(({ severity }: any) => severity);
@@ -100,7 +100,7 @@ describe("the list", () => {
     );
   });
 
-  test("pages past the end are empty, with the true total", async () => {
+  test("returns an empty page past the end, with the correct total", async () => {
     const answer = await list("page=7&per_page=10");
     expect(answer.body).toMatchObject({ data: [], pagination: { total: 30, page: 7, per_page: 10, total_pages: 3 } });
     const page = Number.MAX_SAFE_INTEGER;
@@ -143,7 +143,7 @@ describe("statistics", () => {
     clock.ms = start + minutes * MINUTE_MS;
   };
 
-  test("count what was created in the range, and the means are right across reopen and re-resolve", async () => {
+  test("count the alerts created in the range, with correct means across reopening and resolving again", async () => {
     clock.ms += 100 * DAY_MS;
     start = clock.ms;
     expect(await stats()).toEqual({
@@ -172,7 +172,7 @@ describe("statistics", () => {
     expect(await stats()).toMatchObject({ mean_time_to_acknowledge: "20m", mean_time_to_resolve: null });
     later(100);
     await post(`${a}/acknowledge`);
-    // The second acknowledgement does not make the first one later.
+    // A second acknowledgement does not change the time of the first.
     expect(await stats()).toMatchObject({ mean_time_to_acknowledge: "20m", by_status: { acknowledged: 2 } });
     later(180);
     await post(`${a}/resolve`, { resolution: "true_positive" });
@@ -185,7 +185,7 @@ describe("statistics", () => {
     });
   });
 
-  test("the range is of the time of creation, by default the last 30 days", async () => {
+  test("use the time of creation, by default of the last 30 days", async () => {
     const at = (ms: number) => new Date(ms).toISOString();
     expect((await stats(`?from=${at(start)}&to=${at(start + 1)}`)).total).toBe(3);
     expect((await stats(`?from=${at(start + 1)}`)).total).toBe(0);

@@ -4,7 +4,7 @@ import { DAY_MS } from "../lib/time.ts";
 
 const { clock, current, raise, post } = alertServer();
 
-test("alerts that were resolved as long ago as retention.alerts_days says are gone after a start, from every answer; those that nobody has resolved stay", async () => {
+test("alerts resolved longer ago than retention.alerts_days are removed at start from every response; unresolved ones stay", async () => {
   const start = clock.ms;
   const [gone, open, young] = [await raise(), await raise(), await raise()];
   await post(`${gone}/comments`, { body: "seen" });
@@ -12,7 +12,7 @@ test("alerts that were resolved as long ago as retention.alerts_days says are go
   clock.ms = start + 2 * DAY_MS;
   await post(`${young}/resolve`, { resolution: "benign" });
   clock.ms = start + 731 * DAY_MS;
-  // Nobody can tell such a long stop from a wrong clock.
+  // Such a long stop cannot be told from a wrong clock.
   current.server.store.retention.save({ confirmedAt: clock.ms });
   const site = (current.server = await current.server.restart());
   const status = async (id: string) => (await site.call("GET", `/v1/alerts/${id}`)).status;

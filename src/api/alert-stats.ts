@@ -3,12 +3,13 @@ import { formatDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { boundParameter, refuseBackwards } from "../model/query.ts";
-import type { AlertTotals, Store } from "../store/store.ts";
-import { data, endpoint, type Endpoint } from "./endpoint.ts";
+import type { AlertTotals, Store } from "../store/ports/store.ts";
+import { endpoint, type Endpoint } from "./endpoint.ts";
+import { data } from "./response.ts";
 
 const STATS_MS_DEFAULT = 30 * DAY_MS;
 
-const meanSchema = z.string().nullable().describe("45s, 12m, 2h 15m or 3d 4h; null where there is none");
+const meanSchema = z.string().nullable().describe("such as 45s, 12m, 2h 15m or 3d 4h; null if no alert counts");
 const statsSchema = z
   .object({
     total: z.int(),
@@ -26,27 +27,26 @@ const STATS_EXAMPLE = {
   mean_time_to_resolve: "2h 15m",
 };
 
-/** How many alerts there were, of which kind, and how soon people were at them. */
 export function alertStatsEndpoint({ store, now }: { store: Pick<Store, "alerts">; now: () => number }): Endpoint {
   return endpoint({
     method: "GET",
     path: "/v1/alerts/stats",
     operationId: "getAlertStats",
     tag: "Alerts",
-    summary: "Totals and mean times",
-    about:
-      "Of alerts that were created in the range, by default the last 30 days. Both means run from the creation of each alert. To " +
-      "acknowledge it takes until somebody first did: a reopen does not make it unseen, and a second acknowledgement does not make the " +
-      "first one later. To resolve it takes until the resolution that stands: an alert that was reopened is not resolved, and counts " +
-      "again, up to its new resolution, once it is. Alerts that `retention.alerts_days` has removed do not count.",
+    summary: "Get alert totals and mean times",
+    description:
+      "Covers alerts created in the range, by default the last 30 days. Both means start at the creation of each alert. The mean " +
+      "time to acknowledge ends at the first acknowledgement; reopening or acknowledging again does not change it. The mean time to " +
+      "resolve ends at the current resolution: a reopened alert counts again once it is resolved. Alerts removed by " +
+      "`retention.alerts_days` do not count.",
     scopes: ["alerts:read"],
     query: z
       .strictObject({
-        from: boundParameter.optional().describe("of created_at, inclusive; default: 30 days before to"),
-        to: boundParameter.optional().describe("of created_at, exclusive; default: now"),
+        from: boundParameter.optional().describe("earliest `created_at`, inclusive; default: 30 days before `to`"),
+        to: boundParameter.optional().describe("latest `created_at`, exclusive; default: now"),
       })
       .superRefine(refuseBackwards, BESIDE_OTHERS),
-    answers: { 200: { about: "the statistics", data: statsSchema, example: STATS_EXAMPLE } },
+    responses: { 200: { description: "the statistics", data: statsSchema, example: STATS_EXAMPLE } },
     handle: async ({ query: { from, to } }) => {
       const fromMs = from ?? (to ?? now()) - STATS_MS_DEFAULT;
       return data(statsView(await store.alerts.totals({ fromMs, toMs: to })));

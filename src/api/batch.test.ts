@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHUNK_EVENTS_MAX } from "../intake/intake.ts";
-import { StoreUnavailable } from "../store/store.ts";
-import { ARRAY_AT_ONCE_BYTES_MAX, batchItems } from "./batch.ts";
+import { StoreUnavailable } from "../store/ports/store.ts";
+import { ARRAY_PARSE_BYTES_MAX, batchItems } from "./batch.ts";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 
 const item = (n: number) => ({ type: "batched", source: "custom", data: { n } });
@@ -19,7 +19,7 @@ const lines = (items: readonly unknown[]) =>
   items.map((item) => (typeof item === "string" ? item : JSON.stringify(item))).join("\n");
 
 describe("a batch", () => {
-  test("of a whole array is stored, and its ids are in its order", async () => {
+  test("as an array is stored, and the ids are in its order", async () => {
     const { status, body } = await send(Array.from({ length: 1201 }, (_, n) => item(n)));
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ accepted: 1201, rejected: [] });
@@ -31,7 +31,7 @@ describe("a batch", () => {
   });
 
   test.each(["x-ndjson", "ndjson", "jsonl", "x-jsonlines", "jsonlines"])(
-    "of lines is taken as application/%s",
+    "of lines is accepted as application/%s",
     async (name) => {
       const { status, body } = await send(lines([item(1), "not json", item(2)]), {
         "content-type": `application/${name}`,
@@ -41,7 +41,7 @@ describe("a batch", () => {
     },
   );
 
-  test("of lines keeps the good ones and says of each other one why not", async () => {
+  test("as lines stores the valid ones and reports a reason for each other one", async () => {
     const { status, body } = await send(
       lines([
         item(0),
@@ -75,7 +75,7 @@ describe("a batch", () => {
     expect((await server.call("GET", `/v1/events/${body.data.ids[1]}`)).body.data.raw).toEqual({ n: 7 });
   });
 
-  test("of an array says the same of its items as one of lines", async () => {
+  test("as an array reports the same faults as one of lines", async () => {
     const items = [
       JSON.stringify(item(0)),
       '{"type":"x","source":"custom","data":{"a":{"b":1,"b":2}}}',
@@ -92,7 +92,7 @@ describe("a batch", () => {
     expect(array.body.data.rejected.map(({ index }: any) => index)).toEqual([1, 3, 6]);
   });
 
-  test("of an array that is large is taken piece by piece and says the same of its items", async () => {
+  test("as a large array is parsed in pieces and reports the same faults", async () => {
     const good = { ...item(1), data: { text: '[{,]}\\"'.repeat(100_000) } };
     const pieces = [
       JSON.stringify(good),
@@ -107,7 +107,7 @@ describe("a batch", () => {
       JSON.stringify({ ...good, data: { ...good.data, deep: JSON.parse(`${"[".repeat(32)}${"]".repeat(32)}`) } }),
     ];
     const body = ` [${pieces.join(",")} ] `;
-    expect(body.length).toBeGreaterThan(ARRAY_AT_ONCE_BYTES_MAX);
+    expect(body.length).toBeGreaterThan(ARRAY_PARSE_BYTES_MAX);
     const array = await send(body);
     const ofLines = await send(lines(pieces.map((piece) => piece.replace(/\s+$|\n */g, ""))), NDJSON);
     expect(array.status).toBe(200);
@@ -120,11 +120,11 @@ describe("a batch", () => {
     expect((await server.call("GET", `/v1/events/${array.body.data.ids[2]}`)).body.data.raw).toEqual({ n: 5 });
   });
 
-  test("of an array that is large and no JSON somewhere is refused before anything of it is stored", async () => {
+  test("as a large array with a syntax error is refused before anything is stored", async () => {
     const { total } = (await server.call("GET", "/v1/events?limit=1")).body.pagination;
     const good = JSON.stringify({ ...item(1), data: { text: "x".repeat(1024 * 1000) } });
     const some = `${good},${good},${good},${good},${good}`;
-    expect(some.length).toBeGreaterThan(ARRAY_AT_ONCE_BYTES_MAX);
+    expect(some.length).toBeGreaterThan(ARRAY_PARSE_BYTES_MAX);
     for (const [body, code] of [
       [`[${some},nothing]`, "malformed_json"],
       [`[${some}`, "malformed_json"],
@@ -138,7 +138,7 @@ describe("a batch", () => {
     expect((await server.call("GET", "/v1/events?limit=1")).body.pagination.total).toBe(total);
   });
 
-  test("of few events with very many keys is stored, and found by what stands in them", async () => {
+  test("of few events with very many keys is stored and found by its content", async () => {
     const keys = (n: number) =>
       Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`k${i}`, i === n ? n : 0]));
     const rich = [11, 12, 19_999].map((n) => ({ ...item(n), type: "key_rich", data: keys(n) }));
@@ -150,7 +150,7 @@ describe("a batch", () => {
     }
   });
 
-  test("says of each submission how large it is, and lets others have their turn while it is parsed", async () => {
+  test("reports the size of each submission and yields to other work while it is parsed", async () => {
     const rules = { depthMax: 32, itemBytesMax: 1024 * 1024 };
     const one = JSON.stringify({ ...item(1), data: { text: "x".repeat(600_000) } });
     const spread = one.replace(":", ": ");
@@ -175,11 +175,11 @@ describe("a batch", () => {
       clearImmediate(counting);
       expect(items).toHaveLength(pieces);
       for (const { sizeBytes } of items) expect(Math.abs(sizeBytes! - 600_000)).toBeLessThan(100);
-      if (bytes.length > ARRAY_AT_ONCE_BYTES_MAX) expect(turns).toBeGreaterThanOrEqual(pieces - 1);
+      if (bytes.length > ARRAY_PARSE_BYTES_MAX) expect(turns).toBeGreaterThanOrEqual(pieces - 1);
     }
   });
 
-  test("with bytes that are not UTF-8 on one line loses that line alone", async () => {
+  test("with invalid UTF-8 on one line loses only that line", async () => {
     const body = Buffer.concat([
       Buffer.from(`${lines([item(0)])}\n"`),
       Buffer.from([0xff]),
@@ -192,7 +192,7 @@ describe("a batch", () => {
     ]);
   });
 
-  test("may be gzipped, and may hold 10,000 submissions but not one more", async () => {
+  test("can be gzipped and can contain 10,000 submissions but no more", async () => {
     const full = lines(Array.from({ length: 10_000 }, (_, n) => item(n)));
     const { data } = (await send(gzipSync(full), { ...NDJSON, "content-encoding": "gzip" })).body;
     expect(data.accepted).toBe(10_000);
@@ -204,7 +204,7 @@ describe("a batch", () => {
     expect((await server.call("GET", "/v1/events?limit=1")).body.pagination.total).toBe(pagination.total);
   });
 
-  test("that is cut short, empty or no array is refused as a whole", async () => {
+  test("that is truncated, empty or not an array is refused as a whole", async () => {
     const whole = JSON.stringify([item(0), item(1)]);
     expect((await send(whole.slice(0, -1))).body.error.code).toBe("malformed_json");
     for (const [body, headers] of [
@@ -222,7 +222,7 @@ describe("a batch", () => {
     expect((await send(whole, { "content-type": "text/csv" })).status).toBe(415);
   });
 
-  test("has the limit of a single submission for each of its items", async () => {
+  test("applies the limit of a single submission to each of its items", async () => {
     const large = { ...item(1), data: { text: "x".repeat(1024 * 1024) } };
     for (const [body, headers] of [
       [[item(0), large, item(2)], {}],
@@ -236,7 +236,7 @@ describe("a batch", () => {
     }
   });
 
-  test("of which the store takes a part names the other part; only when it takes nothing is it a 503", async () => {
+  test("that the store accepts in part reports the other part; only if it accepts nothing is the response 503", async () => {
     let refuse: (call: number) => boolean = () => false;
     let calls = 0;
     const limping = await openTestServer({
@@ -273,7 +273,7 @@ describe("a batch", () => {
     expect(metrics.text).toContain(`tocsin_intake_accepted_total ${1100 - CHUNK_EVENTS_MAX}`);
     refuse = () => false;
     expect((await limping.call("POST", "/v1/events", { body: item(1) })).status).toBe(201);
-    // The same batch once more: what was missing is stored, and nothing twice.
+    // The same batch again: the missing part is stored, and nothing twice.
     const whole = await limping.call("POST", "/v1/events/batch", { body, headers });
     expect(whole.body.data).toMatchObject({ accepted: 1100, rejected: [] });
     expect(whole.headers["idempotency-replayed"]).toBeUndefined();
@@ -285,7 +285,7 @@ describe("a batch", () => {
     await limping.close();
   });
 
-  test("with an idempotency key is stored once, sent one after the other or at once, also after a restart", async () => {
+  test("with an idempotency key is stored once, sent in sequence or concurrently, also after a restart", async () => {
     const own = await openTestServer({ settings: { rateLimits: false } });
     const day = (n: number) => new Date(Date.now() - (n % 3) * 86_400_000).toISOString();
     const batch = Array.from({ length: 250 }, (_, n) =>
@@ -304,7 +304,7 @@ describe("a batch", () => {
     const together = await Promise.all(Array.from({ length: 5 }, () => post(own, "two")));
     expect(new Set(together.map(({ body }) => JSON.stringify(body.data))).size).toBe(1);
     expect(await total(own)).toBe(2 * 249);
-    // Another client's key, and a single submission with the same one, have nothing to do with it.
+    // The key of another client, and a single submission with the same key, are independent of it.
     const others = await post(own, "one", batch.slice(0, 3), own.addKey().secret);
     const headers = { "idempotency-key": "one" };
     const single = await own.call("POST", "/v1/events", { body: item(0), headers });

@@ -1,8 +1,9 @@
 import { isUtf8 } from "node:buffer";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { BATCH_ITEMS_MAX, type Item } from "../intake/intake.ts";
+import { setImmediate as yieldToOthers } from "node:timers/promises";
+import { BATCH_ITEMS_MAX, type SubmissionItem } from "../intake/intake.ts";
 import { mayHoldLarge, parseExact, sentValue } from "../lib/exact-json.ts";
 import type { Fault } from "../lib/fault.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import {
   findFaults,
   isDeeperThan,
@@ -15,52 +16,52 @@ import {
 import { JSON_TYPE, type Body } from "./body.ts";
 import { invalid, Problem } from "./problems.ts";
 
-// A batch's submissions, each with its own faults, whichever way the batch is written.
+// The submissions of a batch, each with its own faults, for JSON arrays and for JSON lines.
 
-/** An array that is larger is parsed piece by piece: however many values it has, others get their turn in between. */
-export const ARRAY_AT_ONCE_BYTES_MAX = 4 * 1024 * 1024;
-/** So much of it is parsed in one turn. */
-const TURN_BYTES = 256 * 1024;
+/** A larger array is parsed element by element and yields to other requests in between. */
+export const ARRAY_PARSE_BYTES_MAX = 4 * 1024 * 1024;
+/** Bytes parsed between two yields. */
+const YIELD_BYTES = 256 * 1024;
 
-/** The body of a submission holds `data` one level down. */
+/** Nesting levels of a submission above its `data`. */
 export const LEVELS_AROUND_DATA = 1;
 
 export interface BatchRules {
-  /** Levels of objects and arrays in the data of one submission. */
+  /** The maximum nesting of objects and arrays in the data of one submission. */
   readonly depthMax: number;
   readonly itemBytesMax: number;
 }
 
-/** The submissions of a batch, each looked at when it is asked for; what is wrong with the whole is thrown at once. */
-export async function batchItems(body: Body, rules: BatchRules): Promise<Iterable<Item>> {
+/** The submissions of a batch, checked lazily one by one. Faults of the batch as a whole are thrown immediately. */
+export async function batchItems(body: Body, rules: BatchRules): Promise<Iterable<SubmissionItem>> {
   const bytes = withoutByteOrderMark(body.bytes);
-  if (body.type !== JSON_TYPE) return itemsOfLines(bytes, rules);
-  return bytes.length > ARRAY_AT_ONCE_BYTES_MAX ? itemsOfPieces(bytes, rules) : itemsOfArray(bytes, rules);
+  if (body.type !== JSON_TYPE) return lineItems(bytes, rules);
+  return bytes.length > ARRAY_PARSE_BYTES_MAX ? pieceItems(bytes, rules) : arrayItems(bytes, rules);
 }
 
-function itemsOfLines(bytes: Buffer, rules: BatchRules): Iterable<Item> {
+function lineItems(bytes: Buffer, rules: BatchRules): Iterable<SubmissionItem> {
   const lines = splitLines(bytes);
-  requireSize(lines.length);
+  requireItemCount(lines.length);
   return {
     *[Symbol.iterator]() {
       for (const { start, end } of lines) {
         if (end - start > rules.itemBytesMax) yield tooLarge(rules);
-        else yield itemOfLine(bytes.subarray(start, end), rules);
+        else yield lineItem(bytes.subarray(start, end), rules);
       }
     },
   };
 }
 
-interface Line {
+interface LineRange {
   readonly start: number;
   readonly end: number;
 }
 
 const NEWLINE = 0x0a;
 
-/** The lines that have something on them; one more than allowed is enough to refuse them all. */
-function splitLines(bytes: Buffer): Line[] {
-  const lines: Line[] = [];
+/** The non-blank lines. Stops at one more than allowed, which is enough to refuse the batch. */
+function splitLines(bytes: Buffer): LineRange[] {
+  const lines: LineRange[] = [];
   for (let start = 0; start < bytes.length && lines.length <= BATCH_ITEMS_MAX;) {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline < 0 ? bytes.length : newline;
@@ -78,17 +79,17 @@ function isBlank(bytes: Buffer, start: number, end: number): boolean {
   return true;
 }
 
-function itemOfLine(bytes: Buffer, rules: BatchRules): Item {
-  return wholeSubmission(bytes, rules) ?? strictItem(bytes, rules);
+function lineItem(bytes: Buffer, rules: BatchRules): SubmissionItem {
+  return verbatimSubmission(bytes, rules) ?? strictItem(bytes, rules);
 }
 
-/** A submission whose text can be kept as it is; undefined where it has to be looked at more closely. */
-export function wholeSubmission(bytes: Buffer, rules: Pick<BatchRules, "depthMax">): Item | undefined {
+/** A submission whose text can be stored verbatim; undefined if it needs the strict parser. */
+export function verbatimSubmission(bytes: Buffer, rules: Pick<BatchRules, "depthMax">): SubmissionItem | undefined {
   const text = isUtf8(bytes) ? bytes.toString("utf8") : undefined;
-  return text === undefined ? undefined : wholeItem(text, parseOrUndefined(text), rules);
+  return text === undefined ? undefined : verbatimItem(text, parseOrUndefined(text), rules);
 }
 
-function strictItem(bytes: Buffer, rules: BatchRules): Item {
+function strictItem(bytes: Buffer, rules: BatchRules): SubmissionItem {
   const sizeBytes = bytes.length;
   const result = parseJson(bytes, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA });
   switch (result.kind) {
@@ -98,18 +99,24 @@ function strictItem(bytes: Buffer, rules: BatchRules): Item {
       return { value: result.value, faults: result.faults, sizeBytes };
     case "malformed":
       return { faults: [{ field: "", message: `is not JSON: ${result.message}` }], sizeBytes };
+    default:
+      return unreachable(result);
   }
 }
 
-/** A line that is the compact JSON of what it says, as most senders write it: nothing in it can have been lost. */
-function wholeItem(line: string, value: unknown, { depthMax }: Pick<BatchRules, "depthMax">): Item | undefined {
+/** An item whose text is the compact JSON of its value, as most senders write it, so that parsing lost nothing. */
+function verbatimItem(
+  line: string,
+  value: unknown,
+  { depthMax }: Pick<BatchRules, "depthMax">,
+): SubmissionItem | undefined {
   if (value === undefined || line.includes("\\ud")) return undefined;
   if (isTextDeeperThan(line, value, depthMax + LEVELS_AROUND_DATA)) return undefined;
   const { text, memberText } = rewrite(value, "data");
   return text === line ? { value: exactValue(line, value), dataText: memberText, sizeBytes: line.length } : undefined;
 }
 
-/** A double beyond 2^53 may come back out as it was written, and is a whole number nevertheless. */
+/** Parses integers beyond 2^53 exactly, even if their double happens to print the same digits. */
 function exactValue(text: string, value: unknown): unknown {
   return mayHoldLarge(text) ? parseExact(text) : value;
 }
@@ -122,45 +129,43 @@ function parseOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The strict parser, which comes next, says what is wrong.
+    // The strict parser runs next and reports the fault.
     return undefined;
   }
 }
 
-/** What is no JSON is found before anything is stored. A piece that is too large is not even parsed. */
-async function itemsOfPieces(bytes: Buffer, rules: BatchRules): Promise<Iterable<Item>> {
+/** Parses the elements of a large array before anything is stored. An element past the size limit is not parsed. */
+async function pieceItems(bytes: Buffer, rules: BatchRules): Promise<Iterable<SubmissionItem>> {
   if (!isUtf8(bytes)) throw malformed("the text is not valid UTF-8");
   const pieces = piecesOf(bytes, BATCH_ITEMS_MAX);
-  if (!pieces) throw noArray();
+  if (!pieces) throw notAnArray();
   if ("message" in pieces) throw malformed(pieces.message);
-  requireSize(pieces.length);
-  const values: unknown[] = [];
-  let sinceTurn = 0;
+  requireItemCount(pieces.length);
+  let sinceYield = 0;
   for (const [index, piece] of pieces.entries()) {
-    values.push(piece.length > rules.itemBytesMax ? undefined : parsePiece(piece, index));
-    sinceTurn += piece.length;
-    if (sinceTurn < TURN_BYTES) continue;
-    sinceTurn = 0;
-    await nextTurn();
+    // The value is not kept: many small values take many times the memory of their text. It is parsed again in its turn.
+    if (piece.length <= rules.itemBytesMax) parsePiece(piece, index);
+    sinceYield += piece.length;
+    if (sinceYield < YIELD_BYTES) continue;
+    sinceYield = 0;
+    await yieldToOthers();
   }
   return {
     *[Symbol.iterator]() {
-      for (const [index, piece] of pieces.entries()) {
-        const value = values[index];
-        values[index] = undefined;
+      for (const piece of pieces) {
         if (piece.length > rules.itemBytesMax) yield tooLarge(rules);
-        else yield wholeItem(piece.toString("utf8"), value, rules) ?? strictItem(piece, rules);
+        else yield lineItem(piece, rules);
       }
     },
   };
 }
 
-function itemsOfArray(bytes: Buffer, rules: BatchRules): Iterable<Item> {
+function arrayItems(bytes: Buffer, rules: BatchRules): Iterable<SubmissionItem> {
   if (!isUtf8(bytes)) throw malformed("the text is not valid UTF-8");
   const text = bytes.toString("utf8");
   const elements = parseArray(text);
-  requireSize(elements.length);
-  return text.includes("\\ud") ? strictItems(bytes, elements, 0, rules) : wholeItems(bytes, text, elements, rules);
+  requireItemCount(elements.length);
+  return text.includes("\\ud") ? strictItems(bytes, elements, 0, rules) : verbatimItems(bytes, text, elements, rules);
 }
 
 function parseArray(text: string): unknown[] {
@@ -170,7 +175,7 @@ function parseArray(text: string): unknown[] {
   } catch (error) {
     throw malformed((error as SyntaxError).message);
   }
-  if (!Array.isArray(value)) throw noArray();
+  if (!Array.isArray(value)) throw notAnArray();
   return value;
 }
 
@@ -182,7 +187,7 @@ function parsePiece(piece: Buffer, index: number): unknown {
   }
 }
 
-function noArray(): Problem {
+function notAnArray(): Problem {
   return invalid([{ field: "body", message: "must be an array of submissions" }]);
 }
 
@@ -191,46 +196,52 @@ function malformed(message: string): Problem {
 }
 
 /**
- * The same for an array: each element's text must stand where it would be written. From the first that does not, the
- * strict way. Each element is given away and not kept: a batch waits for the disk, what was parsed need not.
+ * Verbatim items of an array: the text of each element must be exactly where compact JSON would put it. From the first
+ * element that differs, the strict parser takes over. Elements are released as they are yielded, because a batch may wait
+ * for the disk for a long time.
  */
-function* wholeItems(bytes: Buffer, text: string, elements: unknown[], rules: BatchRules): Generator<Item> {
+function* verbatimItems(
+  bytes: Buffer,
+  text: string,
+  elements: unknown[],
+  rules: BatchRules,
+): Generator<SubmissionItem> {
   let at = 1;
   for (let index = 0; index < elements.length; index++) {
     const value = elements[index];
-    const whole = isTooDeep(value, rules) ? undefined : rewrite(value, "data");
-    const end = at + (whole?.text.length ?? 0);
-    // One comma between elements, the closing bracket after the last: white space shifts what comes next.
+    const written = isTooDeep(value, rules) ? undefined : rewrite(value, "data");
+    const end = at + (written?.text.length ?? 0);
+    // A comma follows each element and the closing bracket the last; white space would shift the rest.
     const mark = index === elements.length - 1 ? "]" : ",";
-    if (!whole || !text.startsWith(whole.text, at) || text[end] !== mark) {
+    if (!written || !text.startsWith(written.text, at) || text[end] !== mark) {
       yield* strictItems(bytes, elements, index, rules);
       return;
     }
     at = end + 1;
     elements[index] = undefined;
-    if (isLonger(whole.text, rules.itemBytesMax)) yield tooLarge(rules);
-    else yield { value: exactValue(whole.text, value), dataText: whole.memberText, sizeBytes: whole.text.length };
+    if (isLargerThan(written.text, rules.itemBytesMax)) yield tooLarge(rules);
+    else yield { value: exactValue(written.text, value), dataText: written.memberText, sizeBytes: written.text.length };
   }
 }
 
-function* strictItems(bytes: Buffer, parsed: unknown[], from: number, rules: BatchRules): Generator<Item> {
+function* strictItems(bytes: Buffer, parsed: unknown[], from: number, rules: BatchRules): Generator<SubmissionItem> {
   const text = bytes.toString("utf8");
-  // Exact numbers take longer to read: only submissions that have some pay for it.
+  // Exact numbers take longer to parse, so only batches that contain some use that path.
   if (mayHoldLarge(text)) {
     const pieces = piecesOf(bytes, BATCH_ITEMS_MAX) as Buffer[];
     for (const piece of pieces.slice(from)) {
-      yield piece.length > rules.itemBytesMax ? tooLarge(rules) : itemOfLine(piece, rules);
+      yield piece.length > rules.itemBytesMax ? tooLarge(rules) : lineItem(piece, rules);
     }
     return;
   }
   const elements = sentValue(text, parsed) as unknown[];
   const faults = faultsByIndex(findFaults(text, { depthMax: rules.depthMax, levelsAround: LEVELS_AROUND_DATA + 1 }));
-  const mayBeTooLarge = isLonger(text, rules.itemBytesMax);
+  const mayBeTooLarge = isLargerThan(text, rules.itemBytesMax);
   for (let index = from; index < elements.length; index++) {
     const value = elements[index];
     elements[index] = undefined;
     const own = faults.get(index);
-    const sizeBytes = mayBeTooLarge ? weigh(value, rules.itemBytesMax) : 0;
+    const sizeBytes = mayBeTooLarge ? estimateBytes(value, rules.itemBytesMax) : 0;
     if (own) yield { value, faults: own, sizeBytes };
     else yield sizeBytes > rules.itemBytesMax ? tooLarge(rules) : { value, sizeBytes };
   }
@@ -238,11 +249,11 @@ function* strictItems(bytes: Buffer, parsed: unknown[], from: number, rules: Bat
 
 const UTF8_BYTES_MAX = 3;
 
-function isLonger(text: string, bytesMax: number): boolean {
+function isLargerThan(text: string, bytesMax: number): boolean {
   return text.length * UTF8_BYTES_MAX > bytesMax && Buffer.byteLength(text) > bytesMax;
 }
 
-/** `[3].data.x` is a fault of the fourth submission, at `data.x`. */
+/** `[3].data.x` is a fault of the fourth submission at `data.x`. */
 function faultsByIndex(faults: readonly Fault[]): Map<number, Fault[]> {
   const byIndex = new Map<number, Fault[]>();
   for (const { field, message } of faults) {
@@ -255,26 +266,26 @@ function faultsByIndex(faults: readonly Fault[]): Map<number, Fault[]> {
   return byIndex;
 }
 
-/** About how many bytes a value takes as JSON; stops counting once it is more than the limit. */
-function weigh(value: unknown, max: number): number {
+/** Estimates the JSON size of a value. Stops counting past the limit. */
+function estimateBytes(value: unknown, max: number): number {
   if (typeof value === "string") return value.length + 2;
   if (typeof value !== "object" || value === null) return 4;
-  let weight = 2;
+  let size = 2;
   for (const key in value) {
-    weight +=
-      (Array.isArray(value) ? 1 : key.length + 4) + weigh((value as Record<string, unknown>)[key], max - weight);
-    if (weight > max) break;
+    size +=
+      (Array.isArray(value) ? 1 : key.length + 4) + estimateBytes((value as Record<string, unknown>)[key], max - size);
+    if (size > max) break;
   }
-  return weight;
+  return size;
 }
 
-function tooLarge({ itemBytesMax }: BatchRules): Item {
+function tooLarge({ itemBytesMax }: BatchRules): SubmissionItem {
   return { faults: [{ field: "", message: `is larger than ${itemBytesMax} bytes` }] };
 }
 
-function requireSize(items: number): void {
-  if (items === 0) throw invalid([{ field: "body", message: "has no submissions" }]);
+function requireItemCount(items: number): void {
+  if (items === 0) throw invalid([{ field: "body", message: "contains no submissions" }]);
   if (items > BATCH_ITEMS_MAX) {
-    throw invalid([{ field: "body", message: `has more than ${BATCH_ITEMS_MAX} submissions` }]);
+    throw invalid([{ field: "body", message: `contains more than ${BATCH_ITEMS_MAX} submissions` }]);
   }
 }

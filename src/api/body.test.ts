@@ -3,17 +3,17 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Registry } from "prom-client";
-import { Bodies } from "./body.ts";
+import { RequestBodies } from "./body.ts";
 import { Problem } from "./problems.ts";
 
-// A server that does nothing but read bodies, with room for a thousand bytes in all.
+// A server that only reads bodies, with a budget of a thousand bytes.
 
 let server: Server;
 let port: number;
 const sockets: Socket[] = [];
 
 beforeEach(async () => {
-  const bodies = new Bodies({ bytesMax: 1000, registry: new Registry() });
+  const bodies = new RequestBodies({ bytesMax: 1000, registry: new Registry() });
   server = createServer(async (request, response) => {
     const reader = bodies.reader(request, []);
     try {
@@ -33,7 +33,7 @@ afterEach(() => {
   server.close();
 });
 
-/** Sends the head of a request and a part of its body, and keeps the line open. */
+/** Sends the head of a request and a part of its body, and keeps the connection open. */
 function begin(length: number, part: string): Socket {
   const socket = connect(port, "127.0.0.1");
   sockets.push(socket);
@@ -41,7 +41,7 @@ function begin(length: number, part: string): Socket {
   return socket;
 }
 
-/** Asks again until the answer is the expected one: when the server hears of a line is not ours to say. */
+/** Repeats the request until the response is as expected, because the server notices a disconnect asynchronously. */
 async function becomes(expected: string, ask: () => Promise<string>): Promise<void> {
   await expect.poll(ask).toBe(expected);
 }
@@ -55,7 +55,7 @@ const send = async (body: string | Buffer<ArrayBuffer>, headers = {}) => {
   return answer.text();
 };
 
-test("bodies that are under way share one room: who finds none is told to come back, and room comes back with each end", async () => {
+test("bodies in flight share one budget: a body past it is refused with Retry-After, and each end returns memory", async () => {
   expect(await send("x".repeat(900))).toBe("read 900");
   const first = begin(500, "x".repeat(499));
   const second = begin(500, "x".repeat(400));
@@ -67,9 +67,9 @@ test("bodies that are under way share one room: who finds none is told to come b
   await becomes("read 900", () => send("x".repeat(900)));
 });
 
-test("what a packed body unpacks to needs room as well", async () => {
-  const packed = (bytes: number) => gzipSync("x".repeat(bytes)) as Buffer<ArrayBuffer>;
+test("the decompressed size of a body counts too", async () => {
+  const compressed = (bytes: number) => gzipSync("x".repeat(bytes)) as Buffer<ArrayBuffer>;
   begin(900, "x".repeat(300));
-  await becomes("unavailable", () => send(packed(800), { "content-encoding": "gzip" }));
-  expect(await send(packed(500), { "content-encoding": "gzip" })).toBe("read 500");
+  await becomes("unavailable", () => send(compressed(800), { "content-encoding": "gzip" }));
+  expect(await send(compressed(500), { "content-encoding": "gzip" })).toBe("read 500");
 });

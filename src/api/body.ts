@@ -5,16 +5,16 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import type { Fault } from "../lib/fault.ts";
 import { parseJson, withoutByteOrderMark, type JsonOptions } from "../lib/json.ts";
 import { invalid, Problem } from "./problems.ts";
-import { noRoom, Room, type Share } from "./room.ts";
+import { memoryExhausted, MemoryBudget, type MemoryShare } from "./memory-budget.ts";
 
-// Bodies: read whole within a limit, unpacked within the same limit, and parsed strictly. All of them share one budget of
-// memory, which counts what has arrived and not what was announced, and none may hold its part by not going on.
+// Request bodies are read up to a limit, decompressed up to the same limit, and parsed strictly. They share one memory budget,
+// which counts received bytes, not the announced length. A stalled upload is cut off.
 
 const unzip = promisify(gunzip);
 
 export const JSON_TYPE = "application/json";
 export const NDJSON_TYPE = "application/x-ndjson";
-/** The names that go about for one value on each line: nobody has ever settled on one. */
+/** Media types in use for newline-delimited JSON; there is no standard one. */
 export const NDJSON_TYPES: readonly string[] = [
   NDJSON_TYPE,
   "application/ndjson",
@@ -22,16 +22,16 @@ export const NDJSON_TYPES: readonly string[] = [
   "application/x-jsonlines",
   "application/jsonlines",
 ];
-/** Levels of objects and arrays in a body, where nothing else is said. */
+/** The default maximum nesting of objects and arrays in a body. */
 export const BODY_DEPTH_MAX = 32;
-// What gzip adds to bytes that cannot be made smaller.
+// The overhead of gzip on incompressible bytes.
 const GZIP_OVERHEAD_BYTES_MAX = 64 * 1024;
 
-/** The client hung up before its request was complete: nobody is left to answer. */
-export class ClientGone extends Error {
+/** The client disconnected before its request was complete, so there is nobody to respond to. */
+export class ClientDisconnected extends Error {
   constructor(options?: ErrorOptions) {
-    super("the client closed the connection in the middle of its request", options);
-    this.name = "ClientGone";
+    super("the client disconnected in the middle of its request", options);
+    this.name = "ClientDisconnected";
   }
 }
 
@@ -43,47 +43,47 @@ export interface Body {
 export interface BodyRules {
   readonly bytesMax: number;
   readonly types: readonly string[];
-  /** What a body is that does not say so; left out, it is refused. */
-  readonly assumed?: string;
+  /** The type of a body without a content type. Without a default such a body is refused. */
+  readonly defaultType?: string;
 }
 
-/** The least that must arrive of a body in each window of time until it is complete. */
-export interface Pace {
+/** The bytes that must arrive in each time window until the body is complete. */
+export interface MinimumRate {
   readonly windowMs: number;
   readonly bytesMin: number;
 }
 
-/** 1 KiB/s: slower than any line on which a request timeout could be met, faster than an upload that waits on purpose. */
-const BODY_PACE: Pace = { windowMs: 10_000, bytesMin: 10 * 1024 };
+/** 1 KiB/s: below any connection that can meet the request timeout, above an upload that stalls on purpose. */
+const BODY_RATE_MIN: MinimumRate = { windowMs: 10_000, bytesMin: 10 * 1024 };
 
-/** For one request. */
+/** Reads the body of one request. */
 export interface BodyReader {
-  /** The body, unpacked; undefined when the request has none. */
+  /** The decompressed body; undefined if the request has none. */
   read(rules: BodyRules): Promise<Body | undefined>;
-  /** Once the request is answered. */
+  /** Returns the memory; called once the request is answered. */
   release(): void;
 }
 
-export interface BodiesOptions {
-  /** Of all bodies in flight. */
+export interface RequestBodiesOptions {
+  /** The limit for all bodies in flight. */
   readonly bytesMax: number;
   readonly registry: Registry;
-  readonly pace?: Pace | undefined;
+  readonly rateMin?: MinimumRate | undefined;
 }
 
-/** Every body that is being read or worked on. */
-export class Bodies {
-  readonly #room: Room;
-  readonly #pace: Pace;
+/** All request bodies in flight. */
+export class RequestBodies {
+  readonly #budget: MemoryBudget;
+  readonly #rateMin: MinimumRate;
   readonly #refused: Counter<"reason">;
 
-  constructor({ bytesMax, registry, pace = BODY_PACE }: BodiesOptions) {
-    const room = new Room(bytesMax);
-    this.#room = room;
-    this.#pace = pace;
+  constructor({ bytesMax, registry, rateMin = BODY_RATE_MIN }: RequestBodiesOptions) {
+    const budget = new MemoryBudget(bytesMax);
+    this.#budget = budget;
+    this.#rateMin = rateMin;
     this.#refused = new Counter({
       name: "tocsin_http_bodies_refused_total",
-      help: "Request bodies cut off: no_room, or too_slow",
+      help: "Request bodies cut off, by reason: no_room (memory budget exhausted) or too_slow",
       labelNames: ["reason"],
       registers: [registry],
     });
@@ -93,17 +93,17 @@ export class Bodies {
       help: "Bytes of request bodies held in memory",
       registers: [registry],
       collect() {
-        this.set(room.bytes);
+        this.set(budget.bytes);
       },
     });
   }
 
   reader(request: IncomingMessage, owners: readonly string[]): BodyReader {
-    const share = this.#room.share(owners);
+    const share = this.#budget.share(owners);
     return {
       read: async (rules) => {
         try {
-          return await readBody(request, rules, { share, pace: this.#pace });
+          return await readBody(request, rules, { share, rateMin: this.#rateMin });
         } catch (error) {
           const code = error instanceof Problem ? error.code : undefined;
           if (code === "unavailable") this.#refused.inc({ reason: "no_room" });
@@ -117,24 +117,24 @@ export class Bodies {
 }
 
 interface Allowance {
-  readonly share: Share;
-  readonly pace: Pace;
+  readonly share: MemoryShare;
+  readonly rateMin: MinimumRate;
 }
 
 async function readBody(request: IncomingMessage, rules: BodyRules, allowed: Allowance): Promise<Body | undefined> {
   if (!hasBody(request)) return undefined;
   const type = mediaType(request, rules);
-  const packed = isPacked(request);
-  const bytesMax = packed ? rules.bytesMax + GZIP_OVERHEAD_BYTES_MAX : rules.bytesMax;
-  const bytes = await readBytes(request, { bytesMax, shownMax: rules.bytesMax, ...allowed });
+  const isCompressed = isGzip(request);
+  const bytesMax = isCompressed ? rules.bytesMax + GZIP_OVERHEAD_BYTES_MAX : rules.bytesMax;
+  const bytes = await readBytes(request, { bytesMax, reportedMax: rules.bytesMax, ...allowed });
   if (bytes.length === 0) return undefined;
-  if (!packed) return { type, bytes };
-  const unpacked = await unpack(bytes, rules.bytesMax);
-  if (!allowed.share.take(unpacked.length)) throw noRoom();
-  return { type, bytes: unpacked };
+  if (!isCompressed) return { type, bytes };
+  const decompressed = await decompress(bytes, rules.bytesMax);
+  if (!allowed.share.take(decompressed.length)) throw memoryExhausted();
+  return { type, bytes: decompressed };
 }
 
-/** A body's JSON, and what is wrong with its text: that does not keep anyone from looking at the value as well. */
+/** Parses the JSON of a body. Faults of the text are returned beside the value, so that its schema can be checked too. */
 export function readJson(bytes: Buffer, options: JsonOptions): { value: unknown; faults: readonly Fault[] } {
   const result = parseJson(withoutByteOrderMark(bytes), options);
   if (result.kind === "malformed") throw new Problem("malformed_json", `the body is not JSON: ${result.message}`);
@@ -145,46 +145,50 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }
 
-function mediaType({ headers }: IncomingMessage, { types, assumed }: BodyRules): string {
-  const wanted = types.join(" or ");
-  const given = headers["content-type"] ?? assumed;
-  if (given === undefined) throw new Problem("unsupported_media_type", `no content type; send ${wanted}`);
+function mediaType({ headers }: IncomingMessage, { types, defaultType }: BodyRules): string {
+  const accepted = types.join(" or ");
+  const given = headers["content-type"] ?? defaultType;
+  if (given === undefined)
+    throw new Problem("unsupported_media_type", `the request has no content type; send ${accepted}`);
   const [type = "", ...parameters] = given.toLowerCase().split(";");
   if (!types.includes(type.trim())) {
-    throw new Problem("unsupported_media_type", `${type.trim()} is not taken here; send ${wanted}`);
+    throw new Problem("unsupported_media_type", `${type.trim()} is not supported here; send ${accepted}`);
   }
   const charset = parameters.find((parameter) => parameter.trim().startsWith("charset="));
   if (charset && !/^charset="?utf-?8"?$/.test(charset.trim())) {
-    throw new Problem("unsupported_media_type", "the only charset taken is utf-8");
+    throw new Problem("unsupported_media_type", "the charset is not supported; send utf-8");
   }
   return type.trim();
 }
 
-function isPacked({ headers }: IncomingMessage): boolean {
+function isGzip({ headers }: IncomingMessage): boolean {
   const encoding = headers["content-encoding"]?.trim().toLowerCase();
   if (encoding === undefined || encoding === "" || encoding === "identity") return false;
   if (encoding === "gzip" || encoding === "x-gzip") return true;
-  throw new Problem("unsupported_media_type", `the content encoding ${encoding} is not taken; send gzip or none`);
+  throw new Problem("unsupported_media_type", `the content encoding ${encoding} is not supported; send gzip or none`);
 }
 
 function tooLarge(bytesMax: number): Problem {
   return new Problem("payload_too_large", `the body is larger than ${bytesMax} bytes`);
 }
 
-function tooSlow({ windowMs, bytesMin }: Pace): Problem {
-  const message = `less than ${bytesMin} bytes of the body arrived in ${windowMs / 1000} s: send it again, faster`;
+function tooSlow({ windowMs, bytesMin }: MinimumRate): Problem {
+  const message = `fewer than ${bytesMin} bytes of the body arrived in ${windowMs / 1000} s; send it again over a faster connection`;
   return new Problem("request_timeout", message, { headers: { Connection: "close" } });
 }
 
-interface ReadRules extends Allowance {
+interface ReadLimits extends Allowance {
   readonly bytesMax: number;
-  /** The limit as the client is told it. */
-  readonly shownMax: number;
+  /** The limit as reported to the client. */
+  readonly reportedMax: number;
 }
 
-async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share, pace }: ReadRules): Promise<Buffer> {
-  if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(shownMax);
-  if (request.destroyed) throw new ClientGone();
+async function readBytes(
+  request: IncomingMessage,
+  { bytesMax, reportedMax, share, rateMin }: ReadLimits,
+): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw tooLarge(reportedMax);
+  if (request.destroyed) throw new ClientDisconnected();
   const chunks: Buffer[] = [];
   let length = 0;
   await new Promise<void>((resolve, reject) => {
@@ -192,37 +196,37 @@ async function readBytes(request: IncomingMessage, { bytesMax, shownMax, share, 
     const settle = (outcome: () => void) => {
       isSettled = true;
       clearInterval(watch);
-      request.off("data", take).off("end", end).off("error", fail).off("close", gone);
+      request.off("data", take).off("end", end).off("error", fail).off("close", disconnect);
       outcome();
     };
     const refuse = (problem: Problem) => {
-      // What is still to come is read and dropped by the server, so that the client gets to read the answer.
+      // The rest of the body is read and discarded, so that the client gets to read the response.
       settle(() => reject(problem));
-      request.on("error", ignoreHangUp).resume();
+      request.on("error", ignoreDisconnect).resume();
     };
     const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length > bytesMax) refuse(tooLarge(shownMax));
-      else if (!share.take(chunk.length)) refuse(noRoom());
+      if (length > bytesMax) refuse(tooLarge(reportedMax));
+      else if (!share.take(chunk.length)) refuse(memoryExhausted());
       else chunks.push(chunk);
     };
     let lengthBefore = 0;
-    const look = () => {
+    const checkRate = () => {
       if (isSettled) return;
-      if (length - lengthBefore < pace.bytesMin) refuse(tooSlow(pace));
+      if (length - lengthBefore < rateMin.bytesMin) refuse(tooSlow(rateMin));
       lengthBefore = length;
     };
-    // After the sockets have been read once more: what arrived while the process was busy counts.
-    const watch = setInterval(() => setImmediate(look), pace.windowMs);
+    // setImmediate runs after the sockets are read, so that bytes that arrived while the process was busy count.
+    const watch = setInterval(() => setImmediate(checkRate), rateMin.windowMs);
     const end = () => settle(resolve);
-    const fail = (error: Error) => settle(() => reject(new ClientGone({ cause: error })));
-    const gone = () => settle(() => reject(new ClientGone()));
-    request.on("data", take).on("end", end).on("error", fail).on("close", gone);
+    const fail = (error: Error) => settle(() => reject(new ClientDisconnected({ cause: error })));
+    const disconnect = () => settle(() => reject(new ClientDisconnected()));
+    request.on("data", take).on("end", end).on("error", fail).on("close", disconnect);
   });
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length);
 }
 
-async function unpack(bytes: Buffer, bytesMax: number): Promise<Buffer> {
+async function decompress(bytes: Buffer, bytesMax: number): Promise<Buffer> {
   try {
     return await unzip(bytes, { maxOutputLength: bytesMax });
   } catch (error) {
@@ -231,5 +235,5 @@ async function unpack(bytes: Buffer, bytesMax: number): Promise<Buffer> {
   }
 }
 
-/** Of a client that has its answer already. */
-function ignoreHangUp(): void {}
+/** The client already has its response. */
+function ignoreDisconnect(): void {}

@@ -7,7 +7,7 @@ let nowMs = Date.parse("2026-11-17T06:00:00Z");
 beforeAll(async () => void (server = await openTestServer({ now: () => nowMs })));
 afterAll(() => server.close());
 
-/** The id of the alert that a rule of this name makes of one event. */
+/** The id of the alert that a rule of this name creates from one event. */
 async function alertOf(name: string): Promise<string> {
   const rule = {
     name: `clock.${name}`,
@@ -24,7 +24,7 @@ async function alertOf(name: string): Promise<string> {
   return (await alerts())[0].id;
 }
 
-test("alerts and rules that are made after the clock went back over a restart have greater ids all the same", async () => {
+test("alerts and rules created after the clock was set back over a restart still have greater ids", async () => {
   const before = await alertOf("before");
   nowMs -= DAY_MS;
   server = await server.restart();

@@ -3,8 +3,8 @@ import { faultsOf } from "../lib/fault.ts";
 
 const LIST_ITEMS_MAX = 100;
 
-/** One value or several with commas between, each of which must be as the schema says. */
-export function commaListParameter<Item>(item: z.ZodType<Item>, about: string) {
+/** A comma-separated list of values, each checked by the schema. */
+export function commaListParameter<Item>(item: z.ZodType<Item>, description: string) {
   return z
     .string()
     .transform((text, context): Item[] => {
@@ -13,8 +13,8 @@ export function commaListParameter<Item>(item: z.ZodType<Item>, about: string) {
         return z.NEVER;
       };
       const parts = text.split(",").map((part) => part.trim());
-      if (parts.length > LIST_ITEMS_MAX) return fault(`at most ${LIST_ITEMS_MAX} values`);
-      if (parts.includes("")) return fault("has an empty value; values stand with commas between");
+      if (parts.length > LIST_ITEMS_MAX) return fault(`must have at most ${LIST_ITEMS_MAX} values`);
+      if (parts.includes("")) return fault("has an empty value; separate values by single commas");
       const items: Item[] = [];
       for (const part of new Set(parts)) {
         const parsed = item.safeParse(part);
@@ -24,5 +24,5 @@ export function commaListParameter<Item>(item: z.ZodType<Item>, about: string) {
       return items;
     })
     .optional()
-    .describe(`${about}; several with commas between, at most ${LIST_ITEMS_MAX}`);
+    .describe(`${description}; separate several values by commas, at most ${LIST_ITEMS_MAX}`);
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { connectionCap } from "./connections.ts";
+import { connectionCaps } from "./connections.ts";
 
 const MAX = 20;
 
@@ -26,7 +26,7 @@ interface Client {
   isClosed: boolean;
 }
 
-/** Each address of 127.0.0.0/8 is another client. */
+/** Each address of 127.0.0.0/8 is a separate client. */
 async function open(localAddress: string, port = server.port): Promise<Client> {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   sockets.push(socket);
@@ -48,7 +48,7 @@ async function ask(client: Client, path = "/healthz"): Promise<void> {
   await expect.poll(() => client.heard).toMatch(/^HTTP\/1.1 200 /);
 }
 
-/** By a connection of its own, which is over with its answer. */
+/** Uses its own connection, which is closed after the response. */
 async function figures(of = server) {
   const { text } = await of.call("GET", "/metrics", { key: null, headers: { connection: "close" } });
   const value = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
@@ -57,17 +57,17 @@ async function figures(of = server) {
 }
 
 describe("connections", () => {
-  test("of one client, however many it opens, leave room for others", async () => {
+  test("of one client leave room for others, regardless of how many it opens", async () => {
     const flood = await openMany(3 * MAX, "127.0.0.2");
     await expect.poll(() => flood.filter(isOpen).length).toBe(MAX / 2);
     const others = await openMany(3, "127.0.0.3");
     for (const other of others) await ask(other);
     expect((await figures()).closed("per_address")).toBeGreaterThanOrEqual(2.5 * MAX);
-    // The newest are the ones that stay: what was idle the longest makes room.
+    // The newest ones stay: the longest idle is evicted.
     expect(flood.slice(-MAX / 2).every(isOpen)).toBe(true);
   });
 
-  test("beyond as many as there may be take the place of one that never asked, then of one that is idle", async () => {
+  test("past the limit evict one without a request, then an idle one", async () => {
     const idle = await openMany(3, "127.0.0.2");
     for (const client of idle) await ask(client);
     const silent = await openMany(7, "127.0.0.3");
@@ -84,7 +84,7 @@ describe("connections", () => {
     expect((await figures()).closed("evicted")).toBeGreaterThanOrEqual(2);
   });
 
-  test("with a request in flight are never closed for another: who comes then is turned away", async () => {
+  test("with a request in flight are never evicted; a new one is refused instead", async () => {
     const streams = [...(await openMany(MAX / 2, "127.0.0.2")), ...(await openMany(MAX / 2 - 1, "127.0.0.3"))];
     for (const stream of streams) await ask(stream, "/v1/stream");
     const beyond = await open("127.0.0.2");
@@ -99,8 +99,8 @@ describe("connections", () => {
     await expect.poll(async () => (await figures().catch(() => undefined))?.closed("full")).toBeGreaterThanOrEqual(1);
   });
 
-  test("on which nothing was ever sent are closed soon, and others are not", async () => {
-    const strict = await openTestServer({ connections: { firstRequestMs: 100, lookMs: 20 } });
+  test("without any data are closed soon, others are not", async () => {
+    const strict = await openTestServer({ connections: { firstRequestMs: 100, checkMs: 20 } });
     const asking = await open("127.0.0.2", strict.port);
     asking.socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
     await expect.poll(() => asking.heard).toMatch(/^HTTP\/1.1 200 /);
@@ -114,11 +114,11 @@ describe("connections", () => {
   });
 });
 
-describe("how many connections an address may have", () => {
+describe("the connection limit of an address", () => {
   const cap = (address: string, trustedProxies: string[] = []) =>
-    connectionCap(address, { max: 1000, perAddressMax: 10, trustedProxies });
+    connectionCaps({ max: 1000, perAddressMax: 10, trustedProxies })(address);
 
-  test("is the setting; half of all for loopback, and all for a proxy that is trusted", () => {
+  test("is the setting; half of all for loopback, all for a trusted proxy", () => {
     expect(cap("192.0.2.1")).toBe(10);
     expect(cap("::ffff:192.0.2.1")).toBe(10);
     expect(cap("2001:db8::1")).toBe(10);

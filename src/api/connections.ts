@@ -5,9 +5,9 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { clientNetwork, isLoopback, parseAddress, parseCidr } from "../lib/ip.ts";
 
-// How many connections there may be, in all and from one address. One without a request in flight makes room for another.
+// Limits on HTTP connections, in total and per address. At a limit, an idle connection is evicted for a new one.
 
-/** Between two log lines about connections that were turned away. */
+/** The minimum time between two log messages about refused connections. */
 const LOG_MS = 60_000;
 
 export interface ConnectionCaps {
@@ -17,34 +17,34 @@ export interface ConnectionCaps {
 }
 
 export interface ConnectionsOptions extends ConnectionCaps {
-  /** A connection on which nothing was sent in this time is closed. */
+  /** A connection without any data for this long after opening is closed. */
   readonly firstRequestMs: number;
-  /** Between two looks for such connections. */
-  readonly lookMs: number;
+  /** The interval of the check for such connections. */
+  readonly checkMs: number;
   readonly registry: Registry;
   readonly log: Logger;
 }
 
-type Reason = "per_address" | "full" | "evicted" | "silent";
-const REASONS: readonly Reason[] = ["per_address", "full", "evicted", "silent"];
+type CloseReason = "per_address" | "full" | "evicted" | "silent";
+const CLOSE_REASONS: readonly CloseReason[] = ["per_address", "full", "evicted", "silent"];
 
-interface Connection {
+interface HttpConnection {
   readonly socket: Socket;
   readonly openedAt: number;
-  readonly from: Client;
+  readonly from: ConnectionClient;
   requestsInFlight: number;
 }
 
-/** An address, or over IPv6 a /64. Sets keep the order in which connections became idle: the first one goes first. */
-interface Client {
+/** An address, or an IPv6 /64. `idle` is ordered by the time at which connections became idle; the first is evicted first. */
+interface ConnectionClient {
   readonly network: string;
   open: number;
-  readonly idle: Set<Connection>;
+  readonly idle: Set<HttpConnection>;
 }
 
 /** Counts and limits the connections of a server. */
 export function limitConnections(app: FastifyInstance, options: ConnectionsOptions): void {
-  const connections = new Connections(options);
+  const connections = new HttpConnections(options);
   connections.watch(app.server);
   app.addHook("onRequest", (request, reply, done) => {
     const end = connections.begin(request.raw.socket);
@@ -54,21 +54,23 @@ export function limitConnections(app: FastifyInstance, options: ConnectionsOptio
   app.addHook("onClose", () => connections.close());
 }
 
-class Connections {
+class HttpConnections {
   readonly #options: ConnectionsOptions;
-  readonly #open = new Map<Socket, Connection>();
-  readonly #clients = new Map<string, Client>();
-  /** Those that have asked nothing yet, the oldest first: the first to be closed when there is no room. */
-  readonly #silent = new Set<Connection>();
-  /** Those that have been answered and are kept alive. */
-  readonly #kept = new Set<Connection>();
+  readonly #capOf: (address: string) => number;
+  readonly #open = new Map<Socket, HttpConnection>();
+  readonly #clients = new Map<string, ConnectionClient>();
+  /** Connections without a request so far, oldest first. They are evicted first. */
+  readonly #silent = new Set<HttpConnection>();
+  /** Idle keep-alive connections. */
+  readonly #keepAlive = new Set<HttpConnection>();
   readonly #closed: Counter<"reason">;
   readonly #timer: NodeJS.Timeout;
   #loggedAt = -Infinity;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    const { registry, lookMs } = options;
+    this.#capOf = connectionCaps(options);
+    const { registry, checkMs } = options;
     const open = this.#open;
     new Gauge({
       name: "tocsin_http_connections",
@@ -80,29 +82,29 @@ class Connections {
     });
     this.#closed = new Counter({
       name: "tocsin_http_connections_closed_total",
-      help: "HTTP connections that were turned away or closed to make room: per_address, full, evicted, silent",
+      help: "HTTP connections refused or closed, by reason: per_address, full, evicted, silent",
       labelNames: ["reason"],
       registers: [registry],
     });
-    for (const reason of REASONS) this.#closed.inc({ reason }, 0);
-    this.#timer = setInterval(() => this.#closeSilent(), lookMs).unref();
+    for (const reason of CLOSE_REASONS) this.#closed.inc({ reason }, 0);
+    this.#timer = setInterval(() => this.#closeSilent(), checkMs).unref();
   }
 
   watch(server: Server): void {
     server.on("connection", (socket) => this.#admit(socket));
   }
 
-  /** A request has come in on a connection; what it gives back is called when it is answered. */
+  /** Marks a connection as busy with a request. The returned function is called when the request is answered. */
   begin(socket: Socket): () => void {
     const connection = this.#open.get(socket);
     if (!connection) return () => undefined;
     connection.requestsInFlight++;
     this.#silent.delete(connection);
-    this.#kept.delete(connection);
+    this.#keepAlive.delete(connection);
     connection.from.idle.delete(connection);
     return () => {
       if (--connection.requestsInFlight > 0 || !this.#open.has(socket)) return;
-      this.#kept.add(connection);
+      this.#keepAlive.add(connection);
       connection.from.idle.add(connection);
     };
   }
@@ -112,21 +114,21 @@ class Connections {
   }
 
   #admit(socket: Socket): void {
-    // Gone before we could look.
+    // Closed already.
     if (socket.remoteAddress === undefined) return void socket.destroy();
     const { max } = this.#options;
     const network = clientNetwork(socket.remoteAddress);
     const from = this.#clients.get(network) ?? { network, open: 0, idle: new Set() };
-    if (from.open >= connectionCap(socket.remoteAddress, this.#options)) {
+    if (from.open >= this.#capOf(socket.remoteAddress)) {
       const [longestIdle] = from.idle;
       if (!longestIdle) return this.#drop(socket, "per_address");
       this.#drop(longestIdle.socket, "per_address");
     } else if (this.#open.size >= max) {
-      const [longestIdle] = this.#silent.size > 0 ? this.#silent : this.#kept;
+      const [longestIdle] = this.#silent.size > 0 ? this.#silent : this.#keepAlive;
       if (!longestIdle) return this.#drop(socket, "full");
       this.#drop(longestIdle.socket, "evicted");
     }
-    const connection: Connection = { socket, openedAt: performance.now(), from, requestsInFlight: 0 };
+    const connection: HttpConnection = { socket, openedAt: performance.now(), from, requestsInFlight: 0 };
     from.open++;
     from.idle.add(connection);
     this.#clients.set(network, from);
@@ -135,9 +137,9 @@ class Connections {
     socket.once("close", () => this.#forget(connection));
   }
 
-  #drop(socket: Socket, reason: Reason): void {
+  #drop(socket: Socket, reason: CloseReason): void {
     const connection = this.#open.get(socket);
-    // Counted as closed at once: its close event comes later.
+    // Removed now; the close event comes later.
     if (connection) this.#forget(connection);
     socket.destroy();
     this.#closed.inc({ reason });
@@ -146,20 +148,20 @@ class Connections {
     this.#loggedAt = now;
     this.#options.log.warn(
       { reason, connections: this.#open.size },
-      "there are too many HTTP connections: some are turned away, or closed while they are idle",
+      "HTTP connection limit reached; new or idle connections are closed",
     );
   }
 
-  #forget(connection: Connection): void {
+  #forget(connection: HttpConnection): void {
     if (!this.#open.delete(connection.socket)) return;
     const { from } = connection;
     this.#silent.delete(connection);
-    this.#kept.delete(connection);
+    this.#keepAlive.delete(connection);
     from.idle.delete(connection);
     if (--from.open === 0) this.#clients.delete(from.network);
   }
 
-  /** Headers that have begun have a time limit of their own, and are answered when it is over. */
+  /** Partly received headers have their own timeout, which sends a response. */
   #closeSilent(): void {
     const before = performance.now() - this.#options.firstRequestMs;
     for (const { socket, openedAt } of this.#silent) {
@@ -176,19 +178,18 @@ const PROXY_NETWORKS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * How many connections an address may have. A trusted proxy speaks for many clients, and so may whatever is on this
- * machine: a proxy that nobody has named yet is not strangled, and still leaves half for those who come directly.
+ * The connection limit of an address. A trusted proxy represents many clients and has no own limit. Loopback may be a proxy
+ * that is not configured as trusted, so it gets half of all connections.
  */
-export function connectionCap(address: string, { max, perAddressMax, trustedProxies }: ConnectionCaps): number {
-  if (isWithin(address, trustedProxies)) return max;
-  return isLoopback(address) ? Math.max(perAddressMax, Math.floor(max / 2)) : perAddressMax;
-}
-
-function isWithin(address: string, proxies: readonly string[]): boolean {
-  const value = parseAddress(address);
-  if (value === undefined) return false;
-  return proxies
+export function connectionCaps({ max, perAddressMax, trustedProxies }: ConnectionCaps): (address: string) => number {
+  const ranges = trustedProxies
     .flatMap((proxy) => PROXY_NETWORKS[proxy] ?? [proxy])
     .map(parseCidr)
-    .some((range) => range !== undefined && value >= range.from && value <= range.to);
+    .filter((range) => range !== undefined);
+  const loopbackMax = Math.max(perAddressMax, Math.floor(max / 2));
+  return (address) => {
+    const value = parseAddress(address);
+    if (value !== undefined && ranges.some(({ from, to }) => value >= from && value <= to)) return max;
+    return isLoopback(address) ? loopbackMax : perAddressMax;
+  };
 }

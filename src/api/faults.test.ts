@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
-// What a refused request is told: every fault at once, in words that help.
+// Refused requests report every fault at once, with helpful messages.
 
 let server: TestServer;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ const detailsOf = (answer: Answer): Record<string, string> => {
   expect(answer.status, answer.text).toBe(400);
   const details: { field: string; message: string }[] = answer.body.error.details;
   const byField = Object.fromEntries(details.map(({ field, message }) => [field, message]));
-  // One item for each: no place is named twice.
+  // One item for each fault: no path is named twice.
   expect(Object.keys(byField)).toHaveLength(details.length);
   return byField;
 };
@@ -23,7 +23,7 @@ const search = (body: unknown) => post("/v1/events/search", body);
 const range = { from: "2026-11-01", to: "2026-11-02" };
 
 describe("all faults of a request at once", () => {
-  test("those of a body's text and those of what it says", async () => {
+  test("syntax faults of a body and faults of its values", async () => {
     const text = '{"type":"x","source":"custom","severity":"bad","data":{"n":1,"n":2}}';
     expect(fieldsOf(await post("/v1/events", text))).toEqual(["data.n", "severity"]);
     const odd = '{"query":{"boole":{}},"limit":1e400,"agg":"\\ud800"}';
@@ -60,15 +60,12 @@ describe("all faults of a request at once", () => {
     expect(fieldsOf(await post("/v1/rules/import?x=1", { content: 1 }))).toEqual(["content", "format", "x"]);
   });
 
-  test.each(["/v1/events", "/v1/alerts"])(
-    "words that are none beside a range that runs backwards, at %s",
-    async (path) => {
-      const answer = await server.call("GET", `${path}?from=2026-11-16&to=2026-11-15&search=*`);
-      expect(detailsOf(answer)).toEqual({ from: "is after to", search: "has no word to search for" });
-    },
-  );
+  test.each(["/v1/events", "/v1/alerts"])("an invalid search beside a reversed range, at %s", async (path) => {
+    const answer = await server.call("GET", `${path}?from=2026-11-16&to=2026-11-15&search=*`);
+    expect(detailsOf(answer)).toEqual({ from: "is after to", search: "has no word to search for" });
+  });
 
-  test("filters, aggregations and ranges of a search, nested ones too", async () => {
+  test("filters, aggregations and ranges of a search, including nested ones", async () => {
     const source = { field: "source", equals: "q" };
     const pattern = { field: "raw.a", regex: "(" };
     const answer = await search({
@@ -103,7 +100,7 @@ describe("all faults of a request at once", () => {
     );
   });
 
-  test("those of the values of a list, each at its place, of whatever kind they are", async () => {
+  test("those of list values, each with its path, for every kind of value", async () => {
     const tests = [
       { field: "raw.x", contains: ["a", 5, ""] },
       { field: "raw.x", starts_with: [null, "a", []] },
@@ -138,7 +135,7 @@ describe("all faults of a request at once", () => {
     ]);
   });
 
-  test("an array where a filter or a condition must stand is one of them", async () => {
+  test("an array in place of a filter or a condition", async () => {
     expect(fieldsOf(await search({ query: { bool: { must: [[]] } }, limit: -1 }))).toEqual([
       "limit",
       "query.bool.must[0]",
@@ -147,13 +144,13 @@ describe("all faults of a request at once", () => {
     expect(fieldsOf(await post("/v1/rules", rule))).toEqual(expect.arrayContaining(["conditions[0]", "severity"]));
   });
 
-  test("an export's format and the sources in its query", async () => {
+  test("the format of an export and the sources in its query", async () => {
     const query = { bool: { must: [{ field: "source", equals: "q" }] } };
     const answer = await post("/v1/events/export", { format: "x", time_range: range, query });
     expect(fieldsOf(answer)).toEqual(["format", "query.bool.must[0].equals"]);
   });
 
-  test("a key's scopes and when it expires", async () => {
+  test("the scopes and the expiry of a key", async () => {
     const answer = await post("/v1/keys", { name: "x", scopes: ["events:all"], expires_at: "2020-01-01" });
     expect(fieldsOf(answer)).toEqual(["expires_at", "scopes[0]"]);
   });
@@ -162,13 +159,13 @@ describe("all faults of a request at once", () => {
 describe("very many faults", () => {
   const many = (count: number, item: (i: number) => string) => Array.from({ length: count }, (_, i) => item(i)).join();
   const firstOnes = (answer: Answer): string[] => {
-    expect(answer.body.error.message).toBe("more than 100 faults, of which these are the first");
+    expect(answer.body.error.message).toBe("the request has more than 100 faults; details lists the first ones");
     const details: { field: string }[] = answer.body.error.details;
     expect(details).toHaveLength(100);
     return details.map(({ field }) => field);
   };
 
-  test("are told up to a hundred, and that there are more, wherever they are found", async () => {
+  test("are reported up to a hundred, with a note that there are more, for every source of faults", async () => {
     const unknown = await search(`{"query":{},${many(80_000, (i) => `"k${i}":1`)}}`);
     expect(firstOnes(unknown).slice(0, 2)).toEqual(["k0", "k1"]);
     const proto = `{${many(41_000, (i) => `"k${i}":{"__proto__":1}`)}}`;
@@ -178,17 +175,20 @@ describe("very many faults", () => {
     const event = `{"x":1,"x":2,${many(60_000, (i) => `"k${i}":1`)}}`;
     expect(firstOnes(await post("/v1/events", event))[0]).toBe("x");
     const hundred = await search(`{"query":{},${many(100, (i) => `"k${i}":1`)}}`);
-    expect(hundred.body.error).toMatchObject({ message: "100 faults", details: { length: 100 } });
+    expect(hundred.body.error).toMatchObject({
+      message: "the request has 100 faults; see details",
+      details: { length: 100 },
+    });
   });
 
-  test("of the submissions of a batch are told up to twenty of each", async () => {
+  test("of the submissions of a batch are reported up to twenty for each", async () => {
     const bad = `{"type":"x","source":"custom","data":{},${many(500, (i) => `"k${i}":1`)}}`;
     const { body } = await post("/v1/events/batch", `[${bad},${bad}]`);
     const counts = body.data.rejected.map(({ details }: { details: unknown[] }) => details.length);
     expect(counts).toEqual([20, 20]);
   });
 
-  test("are not looked for where there is more than a request may have", async () => {
+  test("are not searched for in a request past its size limits", async () => {
     const bad = (count: number) => many(count, (i) => `"k${i}":{"a":1}`);
     expect(detailsOf(await search(`{"query":{},"sort":{${bad(30_000)}}}`))).toEqual({ sort: "at most 5 fields" });
     expect(detailsOf(await search(`{"query":{},"aggs":{${bad(30_000)}}}`))).toEqual({
@@ -211,7 +211,7 @@ describe("very many faults", () => {
     expect(detailsOf(await post("/v1/rules", tests))).toEqual({ conditions: "at most 1000 tests in all" });
   });
 
-  test("of the values of a list are one fault of the list", async () => {
+  test("of list values are one fault of the list", async () => {
     const wrong = (operator: string) => `{"field":"raw.a","${operator}":[${many(900, () => "{}")}]}`;
     const answer = await search(`{"query":{"bool":{"must":[${wrong("in")},${wrong("contains")}]}}}`);
     expect(detailsOf(answer)).toEqual({
@@ -221,11 +221,11 @@ describe("very many faults", () => {
   });
 });
 
-describe("the words of a fault", () => {
+describe("fault messages", () => {
   const submit = async (more: object) =>
     detailsOf(await post("/v1/events", { type: "x", source: "custom", data: {}, ...more }));
 
-  test("say what something must be", async () => {
+  test("state what a value must be", async () => {
     expect(await submit({ data: [] })).toEqual({ data: "must be an object" });
     expect(await submit({ type: 1 })).toEqual({ type: "must be a string" });
     expect(await submit({ type: [] })).toEqual({ type: "must be a string" });
@@ -240,7 +240,7 @@ describe("the words of a fault", () => {
     });
   });
 
-  test("say of what is missing that it is required, and what is allowed", async () => {
+  test("state that a missing value is required, and what is allowed", async () => {
     const { source } = await submit({ source: undefined });
     expect(source).toMatch(/^is required: must be custom/);
     const { format } = detailsOf(await post("/v1/events/export", { time_range: range }));
@@ -251,13 +251,13 @@ describe("the words of a fault", () => {
     expect(detailsOf(wrong)["aggs.h.histogram.interval"]).toMatch(/^a duration such as 5m/);
   });
 
-  test("say of a type which characters it has, and once when it has none", async () => {
+  test("state the characters of a type, once if it has none", async () => {
     expect(await submit({ type: "" })).toEqual({ type: "must not be empty" });
     for (const type of [" x", "x ", "x!", " "]) expect((await submit({ type })).type).toContain("spaces and _ . : / -");
     expect((await post("/v1/events", { type: "a type", source: "custom", data: {} })).status).toBe(201);
   });
 
-  test("say how deep is too deep, counted from data", async () => {
+  test("state the maximum depth, counted from data", async () => {
     const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
     const item = `{"type":"x","source":"custom","data":${deep(33)}}`;
     const message = "is nested deeper than 32 levels";
@@ -272,7 +272,7 @@ describe("the words of a fault", () => {
   });
 });
 
-test("a byte order mark in front of JSON is passed over", async () => {
+test("a byte order mark before JSON is skipped", async () => {
   const item = JSON.stringify({ type: "marked", source: "custom", data: {} });
   expect((await post("/v1/events", `\ufeff${item}`)).status).toBe(201);
   expect((await search('\ufeff{"query":{}}')).status).toBe(200);
@@ -285,7 +285,7 @@ test("a byte order mark in front of JSON is passed over", async () => {
   }
 });
 
-test("figures of the timestamp are times, and their sum is null", async () => {
+test("statistics of the timestamp are times, and their sum is null", async () => {
   for (const [timestamp, kind] of [
     ["2026-11-15T10:00:00Z", "a"],
     ["2026-11-15T12:00:00.001Z", "b"],
@@ -310,7 +310,7 @@ test("figures of the timestamp are times, and their sum is null", async () => {
   expect((await answer("never")).times).toEqual(at(null));
 });
 
-test("a name that is not known is told with the one that is near it, wherever it stands", async () => {
+test("an unknown name is reported with the nearest known one, at every level", async () => {
   const near = (name: string) => `is not known here; did you mean ${name}?`;
   const get = async (path: string) => detailsOf(await server.call("GET", path));
   expect(await get("/v1/events?severty=high&colour=red")).toEqual({

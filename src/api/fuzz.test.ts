@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OPERATOR_NAMES } from "../model/condition.ts";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
-// Whatever a client sends, it is answered: taken, or refused with the reason. Never a fault of ours.
+// Any input is accepted or refused with a reason, and never causes an internal error.
 
 let server: TestServer;
 beforeAll(async () => {
@@ -95,7 +95,7 @@ const queryText = fc.oneof(
       { maxLength: 5 },
     )
     .map((pairs) => pairs.map(([name, value]) => `${name}=${encodeURIComponent(value.toWellFormed())}`).join("&")),
-  // Anything that an HTTP client can put on the line.
+  // Anything that an HTTP client can send.
   fc.string({ unit: fc.constantFrom(..."abpage=&%?;[]+.0fF{}|~\\\"'/:@") }),
 );
 
@@ -208,7 +208,7 @@ const submission = fc.record(
   { requiredKeys: ["type", "source", "data"] },
 );
 
-describe("whatever comes", () => {
+describe("any input", () => {
   test("in the query of the list", async () => {
     await fc.assert(
       fc.asyncProperty(queryText, async (query) => {
@@ -218,7 +218,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("as a full text search that is valid as a parameter", async () => {
+  test("as a full-text search that is a valid parameter", async () => {
     await fc.assert(
       fc.asyncProperty(parameters["search"]!, async (text) => {
         const path = `/v1/events?search=${encodeURIComponent(text.toWellFormed())}`;
@@ -247,7 +247,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("as a submission, which is then stored as it came", async () => {
+  test("as a submission, which is then stored unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(submission, async (body) => {
         const answer = await server.call("POST", "/v1/events", { body });
@@ -262,7 +262,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("as bytes, to any call that takes a body", async () => {
+  test("as bytes, to any call with a body", async () => {
     const paths = fc.constantFrom(
       "/v1/events",
       "/v1/events/batch",
@@ -285,7 +285,7 @@ describe("whatever comes", () => {
     );
   });
 
-  test("as a header of authorization", async () => {
+  test("as an authorization header", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: fc.constantFrom(..."Bearer tsn_key0 _-.,:\t") }), async (authorization) => {
         expectAnswered(

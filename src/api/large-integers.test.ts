@@ -2,8 +2,8 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
-// Whole numbers beyond 2^53 keep every digit wherever an event goes. Bodies and answers are compared as text, since
-// JSON.parse would round them on the way.
+// Integers beyond 2^53 keep every digit everywhere. Bodies and responses are compared as text, because JSON.parse would
+// round them.
 
 let server: TestServer;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ const get = async (path: string) => {
 const submission = (type: string, data: string) => `{"type":"${type}","source":"custom","data":${data}}`;
 const submit = async (type: string, data: string): Promise<string> =>
   (await post("/v1/events", submission(type, data))).body.data.id as string;
-/** Of everything that an answer shows, what stands under `name`. */
+/** All values under `name` in a response. */
 const shown = ({ text }: Answer, name: string) => [
   ...text.matchAll(new RegExp(`"${name}":(-?[\\d.eE+]+|"[^"]*")`, "g")),
 ];
@@ -41,7 +41,7 @@ const until = async <Value>(ask: () => Promise<Value | undefined>): Promise<Valu
 };
 
 describe("a submitted integer", () => {
-  test("comes back digit by digit: as the answer, by its id, in the list and in a search", async () => {
+  test("is returned digit by digit: in the response, by its id, in the list and in a search", async () => {
     const data = '{"id":18446744073709551615,"at":[1763364467123456789,-9223372036854775809]}';
     const made = await post("/v1/events", submission("large.one", data));
     expect(made.text).toContain(`"raw":${data}`);
@@ -55,7 +55,7 @@ describe("a submitted integer", () => {
     ["lines", (items: string[]) => items.join("\n"), "application/x-ndjson"],
     ["an array", (items: string[]) => `[${items.join(",")}]`, "application/json"],
     ["an array with spaces", (items: string[]) => `[ ${items.join(" ,\n ")} ]`, "application/json"],
-  ])("comes back from a batch that is %s", async (kind, write, contentType) => {
+  ])("is returned from a batch that is %s", async (kind, write, contentType) => {
     const type = `large.batch ${kind}`;
     const items = ['{"n":9007199254740993}', '{ "n": 12 }', '{"n":1e22}', '{"n":-18446744073709551616}'];
     const answer = await post("/v1/events/batch", write(items.map((data) => submission(type, data))), contentType);
@@ -68,7 +68,7 @@ describe("a submitted integer", () => {
     ]);
   });
 
-  test("is filtered, sorted, counted and found by exactly what it is", async () => {
+  test("is filtered, sorted, counted and found by its exact value", async () => {
     const all = ["9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993", "1.5"];
     for (const n of all) await submit("large.asked", `{"n":${n},"list":["x",${n}]}`);
     const found = async (test: string) => values(await search("large.asked", `,${test}`), "n").sort();
@@ -95,7 +95,7 @@ describe("a submitted integer", () => {
     expect(figures.body.data.aggregations.different.value).toBe(5);
   });
 
-  test("is exported in every format, whole or by fields", async () => {
+  test("is exported in every format, as whole events or by fields", async () => {
     // The columns of well-known fields are doubles in Parquet.
     await submit("large.export", '{"id":18446744073709551615,"signature_id":123456789012345678901234567890}');
     const exported = async (format: string, more = "") => {
@@ -119,7 +119,7 @@ describe("a submitted integer", () => {
     expect(await exported("parquet")).toContain('"signature_id":123456789012345678901234567890');
   });
 
-  test("is compared, grouped by and told of by a rule, which is kept and simulated the same", async () => {
+  test("is compared, grouped and reported exactly by a rule, stored or simulated", async () => {
     const rule = (name: string) => `{"name":"${name}","description":"d","title":"id {{raw.id}}","severity":"high",
       "conditions":[{"field":"type","equals":"large.rule"},{"field":"raw.id","gt":9007199254740992}],
       "window":"10m","threshold":{"count":2,"group_by":"raw.id"},
@@ -150,7 +150,7 @@ describe("a submitted integer", () => {
     expect(simulated.text).toContain('"raw":{"id":9007199254740994}');
   });
 
-  test("goes out on the stream", async () => {
+  test("is sent on the stream", async () => {
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const headers = { authorization: `Bearer ${server.key.secret}` };
       httpRequest({ host: "127.0.0.1", port: server.port, path: "/v1/stream?kinds=events", headers }, resolve)
@@ -164,7 +164,7 @@ describe("a submitted integer", () => {
     response.destroy();
   });
 
-  test("outlasts a restart", async () => {
+  test("survives a restart", async () => {
     const id = await submit("large.kept", '{"id":9223372036854775809}');
     server = await server.restart();
     expect((await get(`/v1/events/${id}`)).text).toContain('"raw":{"id":9223372036854775809}');
@@ -172,7 +172,7 @@ describe("a submitted integer", () => {
   });
 });
 
-describe("what else JSON can say", () => {
+describe("other values of JSON", () => {
   test.each([
     ['{"n":1e400}', '{"n":"1e400"}'],
     ['{"n":-1E+400}', '{"n":"-1E+400"}'],
@@ -192,7 +192,7 @@ describe("what else JSON can say", () => {
     }
   });
 
-  test("a number that a setting of a request cannot be is refused at its place", async () => {
+  test("a number that is not valid for a request parameter is refused with its path", async () => {
     const body = '{"query":{},"limit":9007199254740993,"aggs":{"a":{"terms":{"field":"type","size":1e30}}}}';
     const answer = await server.call("POST", "/v1/events/search", { body });
     expect(answer.status).toBe(400);
@@ -203,7 +203,7 @@ describe("what else JSON can say", () => {
   });
 });
 
-describe("what devices send", () => {
+describe("collected data", () => {
   const eve = (more: string) =>
     `{"timestamp":"2026-11-15T08:29:00.000000+0000","event_type":"alert","src_ip":"192.0.2.1","dest_ip":"198.51.100.2",` +
     `"alert":{"signature":"made up","signature_id":7,"severity":1,"action":"allowed","category":"x"},${more}}`;
@@ -225,7 +225,7 @@ describe("what devices send", () => {
     }
   });
 
-  test("a webhook's body keeps its integers, also under names of ours", async () => {
+  test("the body of a webhook keeps its integers, also under well-known names", async () => {
     const body =
       '{"name":"Made Up","app":"network","parameters":{"cn1":1763364467123456789},"serial":18446744073709551615}';
     const { ids } = (await post("/v1/collect/network", body)).body.data;

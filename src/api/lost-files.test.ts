@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { DAY_MS, formatDay, startOfDay } from "../lib/time.ts";
 
-// Files of the data folder that somebody removes, renames or replaces under the running service: nothing may be acknowledged
+// Files of the data folder that are removed, renamed or replaced while the service runs: it must not acknowledge anything
 // that the next start would not find.
 
 let server: TestServer;
@@ -35,7 +35,7 @@ async function expectAlarm(path: string) {
   const ready = await server.call("GET", "/readyz");
   expect(ready.status).toBe(503);
   expect(ready.body.error.message).toMatch(/removed or replaced/);
-  // Paths of the machine are for the log alone.
+  // Paths of the machine belong in the log only.
   expect(ready.text).not.toContain(server.dataDir);
   const told = server.log.filter((line) => line["path"] === path && line["level"] === "error");
   expect(told).toHaveLength(1);
@@ -44,7 +44,7 @@ async function expectAlarm(path: string) {
 }
 
 describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
-  test("the day's file: submits are refused from then on, and nothing acknowledged is missing after a restart", async () => {
+  test("the day file: submissions are refused from then on, and nothing acknowledged is missing after a restart", async () => {
     expect((await submit()).status).toBe(201);
     harm(dayPath());
     for (let i = 0; i < 3; i++) {
@@ -57,7 +57,7 @@ describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
     await expectAlarm(dayPath());
   });
 
-  test("the file of the keys: no key is made, and readiness says so", async () => {
+  test("the file of the keys: no key is created, and readiness reports it", async () => {
     const path = join(server.dataDir, "keys.db");
     harm(path);
     const made = await server.call("POST", "/v1/keys", {
@@ -67,7 +67,7 @@ describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
     await expectAlarm(path);
   });
 
-  test("the file of the cases: no rule is made, and readiness says so", async () => {
+  test("the file of the cases: no rule is created, and readiness reports it", async () => {
     const path = join(server.dataDir, "cases.db");
     harm(path);
     const made = await server.call("POST", "/v1/rules", {
@@ -83,7 +83,7 @@ describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
     await expectAlarm(path);
   });
 
-  test("the file of the state: no export is accepted, and readiness says so", async () => {
+  test("the file of the state: no export is accepted, and readiness reports it", async () => {
     const path = join(server.dataDir, "state.db");
     harm(path);
     const asked = await server.call("POST", "/v1/events/export", { body: { format: "csv", time_range: RANGE } });
@@ -92,21 +92,21 @@ describe.each(HARM)("a file that is %s while the service runs", (_, harm) => {
   });
 });
 
-test("the write-ahead log of a day counts as the day's file: the newest commits are there and nowhere else", async () => {
+test("the write-ahead log of a day counts as the day file, because it alone holds the newest commits", async () => {
   expect((await submit()).status).toBe(201);
   rmSync(`${dayPath()}-wal`);
   expect((await submit()).status).toBe(503);
   await expectAlarm(`${dayPath()}-wal`);
 });
 
-test("a day's file that is truncated in place is noticed as well", async () => {
+test("a day file that is truncated in place is noticed as well", async () => {
   expect((await submit()).status).toBe(201);
   truncateSync(dayPath());
   expect((await submit()).status).toBe(503);
   await expectAlarm(dayPath());
 });
 
-test("a file that is moved away and back again is the same file: submits are taken again", async () => {
+test("a file that is moved away and back is the same file, and submissions are accepted again", async () => {
   expect((await submit()).status).toBe(201);
   move(dayPath());
   expect((await submit()).status).toBe(503);
@@ -117,14 +117,14 @@ test("a file that is moved away and back again is the same file: submits are tak
   expect(await total()).toBe(2);
 });
 
-test("a replay does not stand for an event whose file is gone", async () => {
+test("a replay does not stand in for an event whose file is gone", async () => {
   const headers = { "Idempotency-Key": "once" };
   expect((await submit({}, headers)).status).toBe(201);
   remove(dayPath());
   expect((await submit({}, headers)).status).toBe(503);
 });
 
-test("an old day that is removed is noticed without anybody writing to it, and submits of other days go on", async () => {
+test("the removal of an old day is noticed without a write to it, and submissions to other days continue", async () => {
   const yesterday = Date.now() - DAY_MS;
   expect((await submit({ timestamp: new Date(yesterday).toISOString() })).status).toBe(201);
   expect((await submit()).status).toBe(201);
@@ -132,11 +132,11 @@ test("an old day that is removed is noticed without anybody writing to it, and s
   remove(dayPath(yesterday));
   await expectAlarm(dayPath(yesterday));
   expect((await submit()).status).toBe(201);
-  // Nobody makes a new file in the place of the one that is gone.
+  // No new file is created in place of the missing one.
   expect((await submit({ timestamp: new Date(yesterday).toISOString() })).status).toBe(503);
 });
 
-test("the lock is watched too: without it a second service could open the folder", async () => {
+test("the lock file is watched too, because without it a second service could open the folder", async () => {
   const path = join(server.dataDir, "lock.db");
   writeFileSync(`${path}.new`, "");
   renameSync(`${path}.new`, path);

@@ -6,7 +6,7 @@ import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { DAY_MS, formatDay, formatTime, startOfDay } from "../lib/time.ts";
 import { flowRowsOf } from "../model/flow-rows.ts";
 
-// Days whose files were lost or damaged: what is missing is said at once, and answers that leave it out are marked.
+// Days whose files were lost or damaged: missing rows are reported at once, and incomplete responses are marked.
 
 const NOW = Date.now();
 const TODAY = startOfDay(NOW);
@@ -58,7 +58,7 @@ const metric = async (kind: string) => {
   return Number(new RegExp(`^tocsin_store_missing_rows\\{kind="${kind}"\\} (\\d+)`, "m").exec(text)?.[1]);
 };
 
-test("nothing is missing of a folder that nobody touched", async () => {
+test("nothing is missing from an untouched data folder", async () => {
   await submit(YESTERDAY, 5);
   await addFlows(YESTERDAY, 5);
   server = await server.restart();
@@ -71,7 +71,7 @@ for (const [name, harm] of [
   ["removed", (path: string) => rmSync(path)],
   ["emptied", (path: string) => truncateSync(path)],
 ] as const) {
-  test(`a past day of events that was ${name} while the service was stopped is missed at the start, and at every one after it`, async () => {
+  test(`a past day of events that was ${name} while the service was stopped is reported at this start and at every later one`, async () => {
     await submit(YESTERDAY, 983);
     await submit(TODAY, 10);
     const path = eventsPath(YESTERDAY);
@@ -96,7 +96,7 @@ for (const [name, harm] of [
   });
 }
 
-test("events that come after the loss are counted, and a file that is put back is believed again", async () => {
+test("events that arrive after the loss are counted, and a restored file counts again", async () => {
   await submit(YESTERDAY, 20);
   let copy: DatabaseSync | undefined;
   const path = eventsPath(YESTERDAY);
@@ -110,11 +110,11 @@ test("events that come after the loss are counted, and a file that is put back i
   expect(await metric("events")).toBe(20);
   const { renameSync } = await import("node:fs");
   server = await server.restart(() => renameSync(`${path}.copy`, path));
-  // The copy has the twenty, and not the five that came later.
+  // The copy has the first twenty events, not the five that came later.
   expect(await metric("events")).toBe(5);
 });
 
-test("columns that have events of a day that is gone are evidence, in a folder that has no counts yet", async () => {
+test("columns with events of a lost day are evidence in a folder without counts", async () => {
   await submit(YESTERDAY, 30);
   await server.call("POST", "/v1/events/search", { body: { query: {}, limit: 0 } });
   server = await server.restart(() => {
@@ -126,7 +126,7 @@ test("columns that have events of a day that is gone are evidence, in a folder t
   expect(await metric("events")).toBe(30);
 });
 
-test("days that retention removes are not missed", async () => {
+test("days removed by retention are not missing", async () => {
   await submit(YESTERDAY, 5);
   await addFlows(YESTERDAY, 5);
   await server.store.events.removeBefore(TODAY);
@@ -135,7 +135,7 @@ test("days that retention removes are not missed", async () => {
   expect(await ready()).toEqual({ status: "complete", messages: [] });
 });
 
-test("a damaged file of flows is told of by the very answer that leaves its rows out", async () => {
+test("a damaged flow file is reported by the first response that lacks its rows", async () => {
   await addFlows(YESTERDAY, 848);
   await addFlows(TODAY, 7);
   server = await server.restart(() => writeFileSync(flowsPath(YESTERDAY), Buffer.alloc(20_000, 0x5a)));
@@ -153,12 +153,12 @@ test("a damaged file of flows is told of by the very answer that leaves its rows
   expect((await ready()).status).toBe("incomplete");
   const today = await server.call("GET", `/api/v1/flows?from=${TODAY}`);
   expect([today.body.total, today.headers[INCOMPLETE]]).toEqual([7, undefined]);
-  // Set aside under another name, it is still missed after the next start.
+  // Quarantined under another name, it is still missing after the next start.
   server = await server.restart();
   expect(await metric("flows")).toBe(848);
 });
 
-test("a file of flows that is gone is missed at the start, before anybody asks for its day", async () => {
+test("a lost flow file is reported at start, before a query for its day", async () => {
   await addFlows(YESTERDAY, 9);
   server = await server.restart(() => rmSync(flowsPath(YESTERDAY)));
   expect(await metric("flows")).toBe(9);

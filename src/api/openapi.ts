@@ -3,28 +3,28 @@ import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { readVersion } from "../lib/version.ts";
-import { completeDocument, type OpenapiDocument } from "./document.ts";
+import { completeDocument, type OpenapiDocument } from "./openapi-document.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { ANSWER_HEADERS } from "./headers.ts";
+import { RESPONSE_HEADERS } from "./response-headers.ts";
 
-// The OpenAPI document, from the very schemas that check the requests, and a page to read it that asks
-// nothing of any other server.
+// The OpenAPI document, generated from the schemas that validate requests, and a documentation page that loads nothing from
+// other servers.
 
 export const DOCUMENT_PATH = "/openapi.json";
 export const DOCS_PATH = "/docs";
 
-const ABOUT = `Events of a site's network, cameras, doors and phones: submitted, kept, searched and exported; rules that run over
-them; and the alerts that rules make of them.
+const DESCRIPTION = `Submit, search and export security events of one site; manage detection rules; handle the alerts they create; query
+network flows.
 
-Every call under \`/v1\` and \`/api/v1\` needs \`Authorization: Bearer <key>\`. Answers are \`{ data, meta }\`, lists add \`pagination\`;
-errors are \`{ error: { code, message, details }, meta }\` with every fault of the request at once. Times are ISO 8601;
-\`from\` is inclusive and \`to\` exclusive. An unknown parameter or body field is an error. Bodies may be gzipped.
+Every call under \`/v1\` and \`/api/v1\` requires \`Authorization: Bearer <key>\`. Responses are \`{ data, meta }\`; lists add \`pagination\`.
+Errors are \`{ error: { code, message, details }, meta }\` and report every fault of the request at once. Times are ISO 8601;
+\`from\` is inclusive and \`to\` exclusive. Unknown parameters and body fields are refused. Bodies may be compressed with gzip.
 
-Whole numbers in events keep every digit, also beyond 2^53, and are JSON numbers: a parser that reads numbers as doubles rounds them.
+Integers in events keep every digit, even beyond 2^53, and are JSON numbers; a parser that reads numbers as doubles rounds them.
 
-Answers about flows have no envelope, and their times are milliseconds since 1970; their errors are as everywhere.`;
+Flow responses have no envelope, and their times are milliseconds since 1970. Their errors have the same form as all others.`;
 
-/** Before the routes, since it listens to their being added. */
+/** Must run before the routes are added, because it records them as they are added. */
 export async function collectOpenapi(app: FastifyInstance, endpoints: readonly Endpoint[]): Promise<void> {
   const toComponents = createJsonSchemaTransformObject({});
   await app.register(swagger, {
@@ -33,24 +33,24 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
       info: {
         title: "Tocsin",
         version: readVersion(),
-        description: ABOUT,
+        description: DESCRIPTION,
         license: { name: "Apache 2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/", description: "this server" }],
       tags: [
-        { name: "Events", description: "what happened" },
+        { name: "Events", description: "submit, list and search events" },
         { name: "Exports", description: "events as files" },
-        { name: "Alerts", description: "what a person handles" },
-        { name: "Rules", description: "what makes an alert of events" },
-        { name: "Stream", description: "what changes, as it changes" },
-        { name: "Flows", description: "who talks to whom, minute by minute" },
-        { name: "Collectors", description: "what devices send by themselves, and how that goes" },
-        { name: "Keys", description: "who may ask" },
-        { name: "Service", description: "for those who run it" },
+        { name: "Alerts", description: "list alerts and handle them" },
+        { name: "Rules", description: "detection rules" },
+        { name: "Stream", description: "live events and alerts" },
+        { name: "Flows", description: "network traffic, aggregated by minute" },
+        { name: "Collectors", description: "webhooks and the status of the collectors" },
+        { name: "Keys", description: "API keys" },
+        { name: "Service", description: "health, readiness and metrics" },
       ],
       components: {
         securitySchemes: { key: { type: "http", scheme: "bearer", description: "an API key: tsn_…" } },
-        headers: ANSWER_HEADERS,
+        headers: RESPONSE_HEADERS,
       },
     },
     transform: createJsonSchemaTransform({}),
@@ -58,7 +58,7 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
   });
 }
 
-/** After the routes. */
+/** Must run after the routes are added. */
 export async function serveDocs(app: FastifyInstance): Promise<void> {
   let text: string | undefined;
   app.get(DOCUMENT_PATH, { schema: { hide: true } }, (_request, reply) => {

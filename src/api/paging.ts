@@ -1,14 +1,15 @@
 import { z } from "zod";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
-import { QuestionRefused, type Store } from "../store/store.ts";
-import { integerParameter, list, pageParameter, paginate, perPageParameter, type Answer } from "./endpoint.ts";
+import { QuestionRefused, type Store } from "../store/ports/store.ts";
+import { listResponse, paginate, type ApiResponse } from "./response.ts";
+import { integerParameter, pageParameter, perPageParameter } from "./query-parameters.ts";
 
-// How every list is walked: by numbered pages, or by a cursor.
+// Paging of lists: by page number or by cursor.
 
 const CURSOR_CHARACTERS_MAX = 100;
 
-/** The parameters of a list, for its query; `what` is what it lists. */
-export function pagingParameters(what: string) {
+/** The paging parameters of a list; `itemName` is the singular name of its items. */
+export function pagingParameters(itemName: string) {
   return {
     page: pageParameter,
     per_page: perPageParameter,
@@ -17,15 +18,15 @@ export function pagingParameters(what: string) {
       .min(1)
       .max(CURSOR_CHARACTERS_MAX)
       .optional()
-      .describe(`cursor mode: go on below the ${what} with this id`),
-    limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items in an answer, default ${PER_PAGE_DEFAULT}`),
+      .describe(`cursor mode: continue after the ${itemName} with this id`),
+    limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items per page, default ${PER_PAGE_DEFAULT}`),
   };
 }
 
 const SEARCH_CHARACTERS_MAX = 1000;
 
-/** Words to look for; what is wrong with them is told beside what is wrong with other parameters. */
-export function searchParameter(searchFault: Store["searchFault"], about: string) {
+/** Search words. Their faults are reported together with those of other parameters. */
+export function searchParameter(searchFault: Store["searchFault"], description: string) {
   return z
     .string()
     .trim()
@@ -36,15 +37,15 @@ export function searchParameter(searchFault: Store["searchFault"], about: string
       if (message !== undefined) context.addIssue({ code: "custom", message });
     })
     .optional()
-    .describe(about);
+    .describe(description);
 }
 
-interface Range {
+interface RangeParameters {
   readonly from?: number | undefined;
   readonly to?: number | undefined;
 }
 
-interface Paging extends Range {
+interface PagingParameters extends RangeParameters {
   readonly page?: number | undefined;
   readonly per_page?: number | undefined;
   readonly after?: string | undefined;
@@ -52,58 +53,60 @@ interface Paging extends Range {
 }
 
 /**
- * Refuses both ways of walking at once, and a range that runs backwards. All faults of a request at once: what
- * parameters say together is looked at even when one of them is wrong alone.
+ * Refuses a mix of both paging modes and a reversed time range. Combinations are checked even if single parameters have
+ * faults, so that all faults are reported at once.
  */
-export function refuseMixedPaging<Schema extends z.ZodType<Paging>>(schema: Schema): Schema {
+export function refuseMixedPaging<Schema extends z.ZodType<PagingParameters>>(schema: Schema): Schema {
   return refuseReversedRange(schema)
     .refine(({ page, after, limit }) => page === undefined || (after ?? limit) === undefined, {
-      message: "cannot stand beside after or limit, which are cursor mode",
-      ...unlessWrong("page"),
+      message: "cannot be combined with after or limit, which select cursor mode",
+      ...unlessFaulty("page"),
     })
     .refine(({ per_page, after, limit }) => per_page === undefined || (after ?? limit) === undefined, {
-      message: "cannot stand beside after or limit, which are cursor mode: limit sets the size",
-      ...unlessWrong("per_page"),
+      message: "cannot be combined with after or limit, which select cursor mode; limit sets the page size",
+      ...unlessFaulty("per_page"),
     });
 }
 
-/** Refuses a range that runs backwards. */
-export function refuseReversedRange<Schema extends z.ZodType<Range>>(schema: Schema): Schema {
+export function refuseReversedRange<Schema extends z.ZodType<RangeParameters>>(schema: Schema): Schema {
   return schema.refine(({ from, to }) => from === undefined || to === undefined || from <= to, {
     message: "is after to",
-    ...unlessWrong("from"),
+    ...unlessFaulty("from"),
   });
 }
 
-/** A parameter that is wrong alone has been told of. */
-function unlessWrong(name: keyof Paging) {
+/** Skips the check if the parameter already has a fault of its own. */
+function unlessFaulty(name: keyof PagingParameters) {
   return {
     path: [name],
     when: ({ issues }: z.core.ParsePayload) => !issues.some(({ path }) => path?.[0] === name),
   };
 }
 
-export function positionOf({ page, per_page, after, limit }: Paging): Position {
+export function positionOf({ page, per_page, after, limit }: PagingParameters): Position {
   return after !== undefined || limit !== undefined
     ? { mode: "cursor", after, size: limit ?? PER_PAGE_DEFAULT }
     : { mode: "page", page: page ?? 1, size: per_page ?? PER_PAGE_DEFAULT };
 }
 
-/** What a list found; where that is too much, the fault is of the parameter that says how much. */
-export async function found<Found>(position: Position, finding: Promise<Found>): Promise<Found> {
+/** Awaits a list. If the page is too large, the fault names the parameter that set its size. */
+export async function withSizeField<Result>(position: Position, listed: Promise<Result>): Promise<Result> {
   try {
-    return await finding;
+    return await listed;
   } catch (error) {
     const isSize = error instanceof QuestionRefused && error.field === "limit" && position.mode === "page";
     throw isSize ? new QuestionRefused("per_page", error.message) : error;
   }
 }
 
-/** The answer of a list: its items as JSON texts. */
+/** The response of a list, with its items as JSON text. */
 export function listPage(
   position: Position,
   found: { readonly total: number; readonly items: readonly string[]; readonly nextCursor: string | null },
-): Answer {
+): ApiResponse {
   const pagination = paginate(found.total, position.mode === "page" ? position.page : 1, position.size);
-  return list(found.items, position.mode === "cursor" ? { ...pagination, next_cursor: found.nextCursor } : pagination);
+  return listResponse(
+    found.items,
+    position.mode === "cursor" ? { ...pagination, next_cursor: found.nextCursor } : pagination,
+  );
 }

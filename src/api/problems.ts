@@ -1,32 +1,41 @@
 import { z } from "zod";
-import { AlertRefused } from "../alerts/alerts.ts";
+import { TransitionRefused } from "../alerts/alerts.ts";
 import { FAULTS_MAX, type Fault } from "../lib/fault.ts";
-import { RuleRefused } from "../detection/rulebook.ts";
-import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/store.ts";
+import { RuleRefused } from "../detection/rules/rulebook.ts";
+import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/ports/store.ts";
 
-/** Every error there is. The answers, the OpenAPI document and the docs read this table. */
+/** All errors. The responses, the OpenAPI document and the docs are generated from this table. */
 export const PROBLEMS = {
   validation_error: {
     status: 400,
-    meaning: "something in the request is not as it must be; details names each place, up to 100 of them",
+    meaning: "the request is not valid; `details` lists each fault, up to 100",
   },
   malformed_json: { status: 400, meaning: "the body is not JSON" },
-  unauthorized: { status: 401, meaning: "no API key, or one that is not valid (any more)" },
-  forbidden: { status: 403, meaning: "the key lacks a scope or another right; the message names it" },
-  builtin_rule: { status: 403, meaning: "a built-in rule can be enabled, disabled and given exceptions, nothing else" },
-  not_found: { status: 404, meaning: "there is nothing at this path or under this id" },
-  method_not_allowed: { status: 405, meaning: "the path exists, but not for this method; Allow lists those it has" },
+  unauthorized: { status: 401, meaning: "the API key is missing, invalid, expired or revoked" },
+  forbidden: { status: 403, meaning: "the key lacks a scope or another permission; the message names it" },
+  builtin_rule: { status: 403, meaning: "a built-in rule can only be enabled, disabled and given exceptions" },
+  not_found: { status: 404, meaning: "the path or the id does not exist" },
+  method_not_allowed: {
+    status: 405,
+    meaning: "the path does not support this method; `Allow` lists the methods it supports",
+  },
   request_timeout: { status: 408, meaning: "the request arrived too slowly; the connection is closed" },
   conflict: {
     status: 409,
     meaning:
-      "the state of the resource does not allow this; the message names the state, and details the field that is taken",
+      "the state of the resource does not allow this; the message names the state, and `details` the field whose value is already taken",
   },
-  payload_too_large: { status: 413, meaning: "the body is larger than allowed, after decompression" },
-  unsupported_media_type: { status: 415, meaning: "the body's content type or encoding is not one that is taken here" },
-  rate_limited: { status: 429, meaning: "too many requests; Retry-After says in how many seconds to come back" },
-  internal_error: { status: 500, meaning: "a fault of the service; its log tells more under the request id" },
-  unavailable: { status: 503, meaning: "the store is down or overloaded; Retry-After says when to try again" },
+  payload_too_large: {
+    status: 413,
+    meaning: "the body is larger than allowed; a compressed body counts after decompression",
+  },
+  unsupported_media_type: { status: 415, meaning: "the content type or encoding of the body is not supported" },
+  rate_limited: { status: 429, meaning: "too many requests; `Retry-After` is the number of seconds to wait" },
+  internal_error: { status: 500, meaning: "internal failure; see the log of the service for the request id" },
+  unavailable: {
+    status: 503,
+    meaning: "the service is overloaded or its store is not available; `Retry-After` is the number of seconds to wait",
+  },
 } as const;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -37,7 +46,7 @@ export interface ProblemOptions {
   readonly cause?: unknown;
 }
 
-/** A refused request, thrown from wherever it is refused. */
+/** A refused request. It can be thrown anywhere in the handling of a request. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly details: readonly Fault[];
@@ -56,15 +65,18 @@ export class Problem extends Error {
   }
 }
 
-/** A request with faults, all of them at once, or as many as anyone reads. */
+/** A request with faults, which are reported all at once up to FAULTS_MAX. */
 export function invalid(faults: readonly Fault[]): Problem {
   const [first] = faults;
   const details = faults.slice(0, FAULTS_MAX);
   if (faults.length > FAULTS_MAX) {
-    const message = `more than ${FAULTS_MAX} faults, of which these are the first`;
+    const message = `the request has more than ${FAULTS_MAX} faults; details lists the first ones`;
     return new Problem("validation_error", message, { details });
   }
-  const message = faults.length === 1 && first ? `${first.field}: ${first.message}` : `${faults.length} faults`;
+  const message =
+    faults.length === 1 && first
+      ? `${first.field}: ${first.message}`
+      : `the request has ${faults.length} faults; see details`;
   return new Problem("validation_error", message, { details });
 }
 
@@ -74,12 +86,13 @@ const RULE_REFUSALS = {
   limit: "conflict",
 } as const satisfies Record<RuleRefused["kind"], ProblemCode>;
 
-/** The problem that an error amounts to; undefined for a fault of ours. */
+/** Converts an error to a problem; undefined for an internal error. */
 export function toProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error;
-  if (error instanceof AlertRefused) return new Problem(error.kind, error.message);
+  if (error instanceof TransitionRefused) return new Problem(error.kind, error.message);
   if (error instanceof RuleConflict) {
-    const details = error.kind === "name_taken" ? [{ field: "name", message: "is the name of another rule" }] : [];
+    const details =
+      error.kind === "name_taken" ? [{ field: "name", message: "is already the name of another rule" }] : [];
     return new Problem("conflict", error.message, { details });
   }
   if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
@@ -93,13 +106,13 @@ export function toProblem(error: unknown): Problem | undefined {
   return toFrameworkProblem(error);
 }
 
-/** The HTTP server's own refusals, for a request that did not get as far as our code. */
+/** Converts refusals of the HTTP framework, which happen before our handlers run. */
 function toFrameworkProblem(error: unknown): Problem | undefined {
   const status = error instanceof Error && "statusCode" in error ? error.statusCode : undefined;
   if (typeof status !== "number" || status < 400 || status > 499) return undefined;
   const known = Object.entries(PROBLEMS).find(([, entry]) => entry.status === status);
   if (status === PROBLEMS.unsupported_media_type.status) {
-    const message = "the content type is not one that can be read; send one such as application/json";
+    const message = "the content type is not valid; send one such as application/json";
     return new Problem("unsupported_media_type", message, { cause: error });
   }
   return new Problem((known?.[0] ?? "validation_error") as ProblemCode, (error as Error).message, { cause: error });
@@ -107,13 +120,13 @@ function toFrameworkProblem(error: unknown): Problem | undefined {
 
 export const metaSchema = z
   .object({
-    request_id: z.string().describe("the same as in the header X-Request-Id and in the log"),
+    request_id: z.string().describe("same as the header `X-Request-Id`; also in the log"),
     timestamp: z.string().describe("ISO 8601, UTC"),
     incomplete: z
       .array(z.object({ day: z.string().describe("UTC day: 2026-11-09"), missing: z.int() }))
       .optional()
       .describe(
-        "only where the answer leaves something out: days in its range whose file was lost or damaged, and how many of their events are missing",
+        "present only if the response is incomplete: the days in its range whose file was lost or damaged, and the number of missing events",
       ),
   })
   .meta({ id: "Meta" });
@@ -124,7 +137,10 @@ export const errorSchema = z
       code: z.enum(Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]]),
       message: z.string(),
       details: z.array(
-        z.object({ field: z.string().describe("a path: query.bool.must[0].regex"), message: z.string() }),
+        z.object({
+          field: z.string().describe("path of the faulty value, such as query.bool.must[0].regex"),
+          message: z.string(),
+        }),
       ),
     }),
     meta: metaSchema,
@@ -143,7 +159,6 @@ export const errorSchema = z
     ],
   });
 
-/** The error body. */
 export function problemBody(problem: Problem, meta: z.infer<typeof metaSchema>): z.infer<typeof errorSchema> {
   return {
     error: { code: problem.code, message: problem.message, details: problem.details.map((fault) => ({ ...fault })) },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { createRule, faults, rule } from "./rules.fixture.ts";
+import { createRule, faults, rule } from "./rule-endpoints.fixture.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ afterAll(() => server.close());
 
 const create = (more?: object) => createRule(server, more);
 
-describe("what is wrong with a rule is named by its exact place", () => {
+describe("the fault of a rule is reported with its exact path", () => {
   const test1 = (name: string, more: object, fields: string[]) =>
     test(name, async () => {
       const answer = await server.call("POST", "/v1/rules", { body: rule(more) });
@@ -47,6 +47,72 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test1("hours that are none", { conditions: [{ field: "timestamp", during: "25:00-26:00" }] }, [
     "conditions[0].during",
   ]);
+  test1("a part of a time that is none", { conditions: [{ field: "raw.at", time_part: "hour 24" }] }, [
+    "conditions[0].time_part",
+  ]);
+  const counted = (more: object = {}) => ({ conditions: [type], window: "5m", threshold: { count: 2, ...more } });
+  const inputs = (...list: object[]) => ({ ...counted({ group_by: "raw.a", inputs: list }), conditions: [] });
+  test1("an input of nothing", inputs({ group_by: "raw.b" }), ["threshold.inputs[0].conditions"]);
+  test1("an input with fewer paths", inputs({ conditions: [type], group_by: ["raw.a", "raw.b"] }), [
+    "threshold.inputs[0].group_by",
+  ]);
+  test1("an input with a value that nothing looks at", inputs({ conditions: [type], value: "raw.b" }), [
+    "threshold.inputs[0].value",
+  ]);
+  test1("an input of a source that is none", inputs({ conditions: [{ field: "source", equals: "x" }] }), [
+    "threshold.inputs[0].conditions[0].equals",
+  ]);
+  const part = { name: "many", ...counted({ group_by: "raw.a" }) };
+  const chain = (parts: object[], ...list: object[]) => ({ ...inputs(...list), parts });
+  test1("a part that there is not", chain([part], { part: "many" }, { part: "few" }), ["threshold.inputs[1].part"]);
+  test1("a part that nobody uses", chain([part, { ...part, name: "other" }], { part: "many" }), ["parts[1].name"]);
+  test1("two parts of one name", chain([part, part], { part: "many" }), ["parts[0].name", "parts[1].name"]);
+  test1("a part beside conditions", chain([part], { part: "many", conditions: [type] }), ["threshold.inputs[0].part"]);
+  test1("a part without the values that are grouped by", chain([{ ...part, ...counted() }], { part: "many" }), [
+    "threshold.inputs[0].group_by",
+  ]);
+  test1("a part that refers to itself", chain([{ ...part, ...inputs({ part: "many" }) }], { part: "many" }), [
+    "parts[0].threshold.inputs[0].part",
+  ]);
+  test1(
+    "a part that the clock decides",
+    chain([{ ...part, ...counted({ group_by: "raw.a", lt: 5 }) }], { part: "many" }),
+    ["parts[0].threshold.lt"],
+  );
+  test1("conditions where there is no event to hold for", { ...chain([part], { part: "many" }), conditions: [type] }, [
+    "conditions",
+  ]);
+  test1("a part without a window", chain([{ ...part, window: undefined }], { part: "many" }), ["parts[0].window"]);
+  test1("a part with a threshold and no condition", chain([{ ...part, conditions: [] }], { part: "many" }), [
+    "parts[0].conditions",
+  ]);
+  const steps = (...sequence: object[]) => ({
+    conditions: [],
+    window: "5m",
+    group_by: "raw.a",
+    parts: [part],
+    sequence,
+  });
+  test1(
+    "a part of which a step counts several",
+    steps({ name: "a", part: "many", count: 2 }, { name: "b", conditions: [type] }),
+    ["sequence[0].count"],
+  );
+  test1("a step of nothing", steps({ name: "a", part: "many" }, { name: "b" }), ["sequence[1].conditions"]);
+  const both = { name: "both", conditions: [], window: "5m", threshold: { count: 2, inputs: [{ part: "many" }] } };
+  test1(
+    "a part that is counted and a step",
+    { ...steps({ name: "a", part: "many" }, { name: "b", part: "both" }), group_by: null, parts: [part, both] },
+    ["sequence[0].part"],
+  );
+  test1("parts of an absence", { absence: "1h", parts: [part] }, ["parts", "parts[0].name"]);
+  const ten = Array.from({ length: 10 }, (_, i) => ({ name: `s${i}`, conditions: [type] }));
+  const long = (name: string) => ({ name, window: "5m", sequence: ten, group_by: "raw.a" });
+  test1(
+    "more steps and inputs than fit",
+    chain([long("x"), long("y"), long("z")], { part: "x" }, { part: "y" }, { part: "z" }, { conditions: [type] }),
+    ["parts"],
+  );
   test1("a duration that is none", { window: "5 minutes", threshold: { count: 2 } }, ["window"]);
   test1("a window longer than seven days", { window: "604801s", threshold: { count: 2 } }, ["window"]);
   test1("a window of no time", { window: "0s", threshold: { count: 2 } }, ["window"]);
@@ -65,7 +131,7 @@ describe("what is wrong with a rule is named by its exact place", () => {
     "description",
     "title",
   ]);
-  test("as many as are looked at are taken", async () => {
+  test("accepts the maximum number of items", async () => {
     const eight = nine.replace(" | raw.a8", "");
     expect(await create({ title: eight })).toMatchObject({ title: eight });
   });
@@ -176,18 +242,18 @@ describe("what is wrong with a rule is named by its exact place", () => {
   test.each([
     [{ conditions: [{ field: "raw.a", contains: 5 }] }, "a text, or a list of 1 to 1000 texts"],
     [{ conditions: [{ keyword: 5 }] }, "a text, or a list of 1 to 1000 texts"],
-    [{ window: "5m", threshold: { count: 2, group_by: 5 } }, "a field path, or a list of 1 to 5 of them"],
-  ])("a value of another type is told what it may be: %j", async (more, message) => {
+    [{ window: "5m", threshold: { count: 2, group_by: 5 } }, "must be a field path or a list of 1 to 5 field paths"],
+  ])("a value of another type is reported with the allowed ones: %j", async (more, message) => {
     const answer = await server.call("POST", "/v1/rules", { body: rule(more) });
     expect(answer.body.error.details).toEqual([expect.objectContaining({ message })]);
   });
 
-  test("a severity is compared without case where that is said", async () => {
+  test("a severity is compared case-insensitively if ignore_case is set", async () => {
     const conditions = [{ field: "severity", in: ["HIGH", "Low"], ignore_case: true }];
     expect((await server.call("POST", "/v1/rules", { body: rule({ conditions }) })).status).toBe(201);
   });
 
-  test.each(["1s", "7d"])("a window may be %s", async (window) => {
+  test.each(["1s", "7d"])("a window can be %s", async (window) => {
     await create({ window, threshold: { count: 2 } });
   });
 

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { StoreUnavailable } from "../store/store.ts";
+import { StoreUnavailable } from "../store/ports/store.ts";
 import { PROBLEMS } from "./problems.ts";
 import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
@@ -25,7 +25,7 @@ function expectProblem(answer: Answer, code: keyof typeof PROBLEMS): void {
   expect(Object.keys(answer.body)).toEqual(["error", "meta"]);
 }
 
-/** The names that a page has in its code: `tocsin_a_b_total`, and after it `_c_total` for one that begins alike. */
+/** The metric names in the code spans of a page: `tocsin_a_b_total`, then `_c_total` for one with the same prefix. */
 function metricsOf(page: string): string[] {
   return page.split("\n").flatMap((line) => {
     const names = [...line.matchAll(/`(tocsin_\w+|_\w+)/g)].map((match) => match[1]!);
@@ -35,7 +35,7 @@ function metricsOf(page: string): string[] {
   });
 }
 
-/** Writes bytes on a bare connection and gives back what comes until it closes. */
+/** Writes bytes to a raw connection and returns what is received until it closes. */
 function talk(text: string, { hangUpAfterMs }: { hangUpAfterMs?: number } = {}): Promise<string> {
   return new Promise((resolve) => {
     let heard = "";
@@ -47,7 +47,7 @@ function talk(text: string, { hangUpAfterMs }: { hangUpAfterMs?: number } = {}):
   });
 }
 
-/** Waits for something that happens soon after an answer. */
+/** Waits for an effect that follows a response shortly after. */
 function eventually<Value>(look: () => Value | undefined): Promise<Value> {
   return vi.waitFor(() => {
     const value = look();
@@ -56,7 +56,7 @@ function eventually<Value>(look: () => Value | undefined): Promise<Value> {
   }, 100_000);
 }
 
-describe("every answer", () => {
+describe("every response", () => {
   test("has its request id in the header, in meta and in exactly one log line, with the id of the key and never the key", async () => {
     const answer = await server.call("GET", "/v1/events?per_page=1");
     const id = answer.headers["x-request-id"];
@@ -94,14 +94,14 @@ describe("every answer", () => {
   });
 });
 
-describe("what is refused has the error body", () => {
-  test("unknown paths, wrong methods with Allow, paths that cannot be decoded", async () => {
+describe("the error body is sent for", () => {
+  test("unknown paths, unsupported methods with Allow, and paths that cannot be decoded", async () => {
     expectProblem(await server.call("GET", "/v1/nothing"), "not_found");
     expectProblem(await server.call("GET", "/v1/events/%E0%A4%A"), "not_found");
     for (const method of ["GET", "DELETE"]) {
       const above = await server.call(method, "/v1/events/exports");
       expectProblem(above, "not_found");
-      expect(above.body.error.message).toBe("there is nothing at this path");
+      expect(above.body.error.message).toBe("this path does not exist");
     }
     const wrong = await server.call("PUT", "/v1/events", { body: {} });
     expectProblem(wrong, "method_not_allowed");
@@ -112,7 +112,7 @@ describe("what is refused has the error body", () => {
     expectProblem(await server.call("QUERY", "/v1/events"), "method_not_allowed");
   });
 
-  test("a method that a path lacks, though another path with an id in that place has it", async () => {
+  test("a method that a literal path lacks, even if a path with an id in that position has it", async () => {
     for (const [method, path, allow] of [
       ["GET", "/v1/events/search", "POST"],
       ["GET", "/v1/events/export", "POST"],
@@ -134,7 +134,7 @@ describe("what is refused has the error body", () => {
     }
   });
 
-  test("content types and encodings that are not taken", async () => {
+  test("unsupported content types and encodings", async () => {
     const body = JSON.stringify(submission);
     for (const type of [
       "text/plain",
@@ -164,14 +164,14 @@ describe("what is refused has the error body", () => {
     expect(ok.status).toBe(201);
   });
 
-  test("missing bodies, where one is needed", async () => {
+  test("missing bodies, where one is required", async () => {
     expectProblem(await server.call("POST", "/v1/events"), "validation_error");
     expectProblem(await server.call("POST", "/v1/events/batch", { body: "" }), "validation_error");
     expectProblem(await server.call("POST", "/v1/events/search"), "validation_error");
     expectProblem(await server.call("POST", "/v1/keys"), "validation_error");
   });
 
-  test("a body of 1 MiB passes, one byte more does not, packed or not, its length told or not", async () => {
+  test("a body of more than 1 MiB, compressed or not, with or without its length", async () => {
     const frame = JSON.stringify({ ...submission, data: { text: "" } });
     const body = (bytes: number) => frame.replace('""', `"${"x".repeat(bytes - frame.length)}"`);
     expect((await server.call("POST", "/v1/events", { body: body(MIB) })).status).toBe(201);
@@ -189,7 +189,7 @@ describe("what is refused has the error body", () => {
     }
   });
 
-  test("broken gzip", async () => {
+  test("invalid gzip", async () => {
     const whole = gzipSync(JSON.stringify(submission));
     for (const body of [Buffer.from("plain"), whole.subarray(0, 20), Buffer.from(whole).fill(0, 12, 20)]) {
       const answer = await server.call("POST", "/v1/events", { body, headers: { "content-encoding": "gzip" } });
@@ -198,12 +198,12 @@ describe("what is refused has the error body", () => {
     }
   });
 
-  test("a request without Host, or with two; one that expects what nobody knows is just answered", async () => {
+  test("a request without Host, or with two; an unknown expectation is ignored", async () => {
     const authorization = `Authorization: Bearer ${server.key.secret}\r\nConnection: close\r\n`;
     const hostless = await talk(`GET /v1/events HTTP/1.1\r\n${authorization}\r\n`);
     expect(hostless).toMatch(/^HTTP\/1.1 400 .*x-ratelimit-limit.*"field":"Host"/is);
     const twice = await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nhost: y\r\n${authorization}\r\n`);
-    expect(twice).toMatch(/^HTTP\/1.1 400 .*"field":"Host","message":"is given twice"/is);
+    expect(twice).toMatch(/^HTTP\/1.1 400 .*"field":"Host","message":"is given more than once"/is);
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n${authorization}\r\n`)).toMatch(
       /^HTTP\/1.1 200 /,
     );
@@ -214,16 +214,16 @@ describe("what is refused has the error body", () => {
     const wrong = "authorization: Bearer tsn_wrong\r\n";
     for (const both of [ours + wrong, wrong + ours, ours + ours]) {
       const answer = await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\n${both}Connection: close\r\n\r\n`);
-      expect(answer).toMatch(/^HTTP\/1.1 400 .*"field":"Authorization","message":"is given twice"/is);
-      // Nobody has proven who it is: it counts for the address.
+      expect(answer).toMatch(/^HTTP\/1.1 400 .*"field":"Authorization","message":"is given more than once"/is);
+      // The request is not authenticated, so it counts against the address.
       expect(answer).toMatch(/\r\nx-ratelimit-limit: 60\r\n/i);
     }
     const types = "Content-Type: application/json\r\nContent-Type: application/x-ndjson\r\n";
     const posted = `POST /v1/events/batch HTTP/1.1\r\nHost: x\r\n${ours}${types}Connection: close\r\nContent-Length: 2\r\n\r\n[]`;
-    expect(await talk(posted)).toMatch(/^HTTP\/1.1 400 .*"field":"Content-Type","message":"is given twice"/is);
+    expect(await talk(posted)).toMatch(/^HTTP\/1.1 400 .*"field":"Content-Type","message":"is given more than once"/is);
   });
 
-  test("what is not HTTP at all, and headers without end", async () => {
+  test("input that is not HTTP, and endless headers", async () => {
     for (const text of ["HELLO\r\n\r\n", "FOO / HTTP/1.1\r\n\r\n", `GET /?${"x".repeat(20_000)} HTTP/1.1\r\n\r\n`]) {
       const answer = await talk(text);
       expect(answer).toMatch(/^HTTP\/1.1 400 Bad Request\r\n.*"validation_error"/s);
@@ -234,7 +234,7 @@ describe("what is refused has the error body", () => {
       );
     }
     expect(await talk(`GET /v1/events HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`)).toMatch(
-      /^HTTP\/1.1 400 .*the headers are larger/s,
+      /^HTTP\/1.1 400 .*the request headers are larger/s,
     );
   });
 });
@@ -242,25 +242,25 @@ describe("what is refused has the error body", () => {
 describe("connections", () => {
   let strict: TestServer;
   beforeAll(async () => {
-    strict = await openTestServer({ connections: { headersTimeoutMs: 300, lookMs: 50 } });
+    strict = await openTestServer({ connections: { headersTimeoutMs: 300, checkMs: 50 } });
   });
   afterAll(() => strict.close());
 
-  test("whose headers never end are answered, and let go although the client goes on", async () => {
+  test("with endless headers get a response and are closed even if the client keeps sending", async () => {
     const socket = connect({ port: strict.port, host: "127.0.0.1", allowHalfOpen: true });
     let heard = "";
     socket.on("data", (chunk) => (heard += chunk.toString()));
     socket.write("GET /v1/events HTTP/1.1\r\nHost: x\r\n");
-    // A header each time: there is never anything wrong with what comes.
+    // One header each time: nothing in the input is invalid.
     const dripping = setInterval(() => socket.write("X-Drip: 1\r\n"), 50);
     await new Promise<void>((resolve) => socket.on("error", () => undefined).on("close", () => resolve()));
     clearInterval(dripping);
-    expect(heard).toMatch(/^HTTP\/1.1 408 .*request_timeout.*the request took too long to arrive/s);
+    expect(heard).toMatch(/^HTTP\/1.1 408 .*request_timeout.*the request was not complete in time/s);
   });
 });
 
-describe("a fault of ours", () => {
-  test("shows nothing of the inside, and the log everything", async () => {
+describe("an internal error", () => {
+  test("shows no internals in the response, and all details in the log", async () => {
     const broken = await openTestServer({
       around: (store) => ({
         ...store,
@@ -287,7 +287,7 @@ describe("a fault of ours", () => {
     await broken.close();
   });
 
-  test("is not seen in a client that hangs up in the middle of its body", async () => {
+  test("is not logged for a client that disconnects in the middle of its body", async () => {
     const head = `POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.key.secret}\r\nContent-Type: application/json\r\n`;
     const before = server.log.length;
     await talk(`${head}Content-Length: 1000\r\n\r\n{"type":`, { hangUpAfterMs: 50 });
@@ -302,7 +302,7 @@ describe("a fault of ours", () => {
   });
 });
 
-describe("for those who run it", () => {
+describe("operations", () => {
   test("health, readiness and metrics need no key", async () => {
     expect((await server.call("GET", "/healthz", { key: null })).body.data).toEqual({ status: "alive" });
     expect((await server.call("GET", "/readyz", { key: null })).body.data).toEqual({
@@ -320,7 +320,7 @@ describe("for those who run it", () => {
     expect(metrics.text).toMatch(/tocsin_intake_refused_total\{reason="invalid"\} \d+/);
   });
 
-  test("every figure of the service stands in a page about running it", async () => {
+  test("every metric of the service is listed on the operations page", async () => {
     const folder = new URL("../../docs/", import.meta.url);
     const pages = readdirSync(folder).filter((name) => name.endsWith(".md"));
     const told = new Set(pages.flatMap((name) => metricsOf(readFileSync(new URL(name, folder), "utf8"))));
@@ -330,7 +330,7 @@ describe("for those who run it", () => {
     expect(given.filter((name) => !told.has(name))).toEqual([]);
   });
 
-  test("the docs page and what it loads come from this server and ask no other", async () => {
+  test("the docs page loads everything from this server", async () => {
     const page = await server.call("GET", "/docs", { key: null });
     expect(page.status).toBe(200);
     expect(page.headers["content-security-policy"]).toMatch(/default-src 'none'.*connect-src 'self'/);
@@ -345,7 +345,7 @@ describe("for those who run it", () => {
     expect(start.text).not.toMatch(/https?:\/\/(?!stackoverflow)/);
   });
 
-  test("the OpenAPI document is valid and tells of every call its statuses, its key and its error body", async () => {
+  test("the OpenAPI document is valid and describes the statuses, the key and the error body of every call", async () => {
     const { body, status } = await server.call("GET", "/openapi.json", { key: null });
     expect(status).toBe(200);
     expect(await new Validator().validate(structuredClone(body))).toEqual({ valid: true });
@@ -381,14 +381,14 @@ describe("for those who run it", () => {
         );
         expect(operation.responses["429"].content["application/json"].schema.$ref).toMatch(/Error/);
         expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
-        // A stream gives each key what its scopes allow, whichever they are; a collector takes one scope or another.
+        // The stream depends on the scopes of the key; a collector accepts one of two scopes.
         const isOpen = path === "/v1/stream" || path.startsWith("/v1/collect/");
         expect((operation.security[0]?.key.length ?? 0) > 0, path).toBe(!isOpen);
       }
     }
   });
 
-  test("a body has a schema of its own for each media type", async () => {
+  test("a body has its own schema for each media type", async () => {
     const { paths } = (await server.call("GET", "/openapi.json", { key: null })).body;
     const contentOf = (path: string) => paths[path].post.requestBody.content;
     const batch = contentOf("/v1/events/batch");
@@ -404,7 +404,7 @@ describe("for those who run it", () => {
     }
   });
 
-  /** An alert that a rule has made of an event. */
+  /** An alert that a rule created from an event. */
   const makeAlert = async (): Promise<string> => {
     const rule = {
       name: "test.one",
@@ -421,7 +421,7 @@ describe("for those who run it", () => {
     }
   };
 
-  test("every body that the OpenAPI document gives as an example is one that the service takes", async () => {
+  test("the service accepts every example body of the OpenAPI document", async () => {
     const { paths } = (await server.call("GET", "/openapi.json", { key: null })).body;
     const examples = Object.entries<any>(paths).flatMap(([path, operations]) =>
       Object.entries<any>(operations).flatMap(([method, { requestBody }]) =>

@@ -2,71 +2,72 @@ import fastify, { LogController, type FastifyInstance, type FastifyReply, type F
 import type { Logger } from "pino";
 import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
-import type { Posts } from "../collectors/posts.ts";
-import type { Settings } from "../config/config.ts";
-import type { Rulebook } from "../detection/rulebook.ts";
-import type { EnrichmentStatus } from "../enrichment/status.ts";
+import type { PostCollector } from "../collectors/http/post-collector.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Rulebook } from "../detection/rules/rulebook.ts";
+import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
-import type { Exporter } from "../exports/exporter.ts";
+import type { ExportRunner } from "../exports/export-runner.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
-import { memoryShare } from "../lib/memory.ts";
+import { responsesCharactersMax } from "../lib/memory.ts";
 import { sourceNames } from "../model/event.ts";
 import { mayStandInPath } from "../model/key.ts";
+import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
-import type { Store } from "../store/store.ts";
-import { alertEndpoints } from "./alerts.ts";
-import { analysisEndpoints, type Analyse } from "./analysis.ts";
-import { createIdentify, requireScopes } from "./auth.ts";
-import { Bodies, ClientGone, type Pace } from "./body.ts";
-import { answerBrokenRequest } from "./broken-request.ts";
-import { collectEndpoints } from "./collect.ts";
-import { collectorEndpoints, type StatusOfCollectors } from "./collectors.ts";
+import type { Store } from "../store/ports/store.ts";
+import { alertEndpoints } from "./alert-endpoints.ts";
+import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
+import { createAuthenticate, requireScopes } from "./auth.ts";
+import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
+import { respondToMalformedRequest } from "./malformed-request.ts";
+import { collectEndpoints } from "./collect-endpoints.ts";
+import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpoints.ts";
 import { limitConnections } from "./connections.ts";
-import { enrichmentEndpoints } from "./enrichment.ts";
-import { addEndpoint, metaOf, type Endpoint } from "./endpoint.ts";
-import { eventEndpoints } from "./events.ts";
-import { exportEndpoints } from "./exports.ts";
-import { OpenFiles } from "./open-files.ts";
-import { flowEndpoints } from "./flows.ts";
-import { keyEndpoints } from "./keys.ts";
-import { limitHeaders, SECURITY_HEADERS, tooMany } from "./headers.ts";
-import { Limits } from "./limits.ts";
-import { methodTable, mistakenRoutes } from "./methods.ts";
-import { notificationEndpoints } from "./notifications.ts";
+import { enrichmentEndpoints } from "./enrichment-endpoints.ts";
+import { addEndpoint, type Endpoint } from "./endpoint.ts";
+import { metaOf } from "./response.ts";
+import { eventEndpoints } from "./event-endpoints.ts";
+import { exportEndpoints } from "./export-endpoints.ts";
+import { FileDescriptorMonitor } from "./file-descriptors.ts";
+import { flowEndpoints } from "./flow-endpoints.ts";
+import { keyEndpoints } from "./key-endpoints.ts";
+import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
+import { RateLimits } from "./rate-limits.ts";
+import { methodTable, shadowedRoutes } from "./allowed-methods.ts";
+import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
-import { Room } from "./room.ts";
-import { importEndpoints } from "./rules-import.ts";
-import { ruleEndpoints } from "./rules.ts";
-import { simulateEndpoints } from "./simulate.ts";
-import { streamEndpoint, Streams } from "./stream.ts";
-import { addStatus, type DetectionStatus, type RetentionStatus } from "./status.ts";
+import { MemoryBudget } from "./memory-budget.ts";
+import { importEndpoints } from "./rule-import-endpoint.ts";
+import { ruleEndpoints } from "./rule-endpoints.ts";
+import { simulateEndpoints } from "./simulate-endpoint.ts";
+import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
+import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
 
-/** How long a connection may take until a request is there. */
-export interface ConnectionLimits {
-  /** Until anything is sent on it. */
+/** Timeouts of a connection until its request has arrived. */
+export interface ConnectionTimeouts {
+  /** Until the first byte. */
   readonly firstRequestMs: number;
-  /** Until a request's headers are complete. */
+  /** Until the headers of a request are complete. */
   readonly headersTimeoutMs: number;
-  /** Between two looks for connections that have taken too long. */
-  readonly lookMs: number;
-  readonly bodyPace?: Pace;
+  /** The interval of the check for connections past a timeout. */
+  readonly checkMs: number;
+  readonly bodyRateMin?: MinimumRate;
 }
-const CONNECTION_LIMITS: ConnectionLimits = { firstRequestMs: 5000, headersTimeoutMs: 20_000, lookMs: 1000 };
-/** For a whole request, body included: the largest batch over a slow line. */
+const CONNECTION_TIMEOUTS: ConnectionTimeouts = { firstRequestMs: 5000, headersTimeoutMs: 20_000, checkMs: 1000 };
+/** For a whole request with its body, enough for the largest batch over a slow connection. */
 const REQUEST_TIMEOUT_MS = 120_000;
-/** A socket on which nothing moves, in either direction. */
+/** For a socket without traffic in either direction. */
 const IDLE_TIMEOUT_MS = 180_000;
-/** Longer than the minute after which common proxies let go, so that it is never we who hang up on a request. */
+/** Longer than the 60 s of common proxies, so that the proxy closes an idle connection and never loses a request. */
 const KEEP_ALIVE_TIMEOUT_MS = 72_000;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Of all bodies that are being read or worked on, or four times the largest allowed where that is more: a client alone
- * gets half of it, and needs the largest body twice while it is unpacked. */
+/**
+ * The memory budget of all request bodies, or four times the largest allowed body if that is more: a single client gets
+ * half of it, and needs the largest body twice while it is decompressed.
+ */
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
-/** Of all answers that are on their way to clients; less where the process may not use much. The largest one is a quarter of the most. */
-const MEBIBYTE = 1024 * 1024;
-const ANSWERS_CHARACTERS = { min: 128 * MEBIBYTE, max: 256 * MEBIBYTE };
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -75,47 +76,47 @@ export interface ServerOptions {
   readonly settings: Settings;
   readonly store: Store;
   readonly intake: Intake;
-  readonly exporter: Exporter;
+  readonly exportRunner: ExportRunner;
   readonly alerts: Alerts;
   readonly rulebook: Rulebook;
   readonly detector: DetectionStatus & { flush(): Promise<void> };
   readonly hostnames: Pick<Hostnames, "nameOf">;
-  readonly statusOfCollectors: StatusOfCollectors;
+  readonly collectorStatus: GetCollectorStatuses;
   readonly analyse: Analyse;
-  /** Those that there are to tell people with. */
+  /** The configured notification channels. */
   readonly channels: readonly Channel[];
   readonly enrichment: { readonly status: EnrichmentStatus };
-  readonly posts: Pick<Posts, "take">;
+  readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
-  readonly connections?: Partial<ConnectionLimits> | undefined;
+  readonly connections?: Partial<ConnectionTimeouts> | undefined;
 }
 
 /** The HTTP server, ready to listen. */
-export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exporter, hostnames, statusOfCollectors, registry, log, now = Date.now } = options;
+export async function openServer(options: ServerOptions): Promise<FastifyInstance> {
+  const { settings, store, intake, exportRunner, hostnames, collectorStatus, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
-  const limits = new Limits({ settings, keys: store.keys, log, now });
-  const times = { ...CONNECTION_LIMITS, ...options.connections };
+  const limits = new RateLimits({ settings, keys: store.keys, log, now });
+  const times = { ...CONNECTION_TIMEOUTS, ...options.connections };
   const app = createApp(settings, log, limits, now, times);
-  const openFiles = new OpenFiles({ registry, log });
-  const max = openFiles.connectionsMax(settings.connections.max);
+  const fileDescriptors = new FileDescriptorMonitor({ registry, log });
+  const max = fileDescriptors.connectionsMax(settings.connections.max);
   const { perAddressMax } = settings.connections;
   limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
   app.addHook("onClose", () => {
     limits.close();
-    openFiles.close();
+    fileDescriptors.close();
   });
-  observe(app, registry);
-  admit(app, { store, limits, now });
+  addRequestMetrics(app, registry);
+  addAdmission(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
-  const streams = new Streams({ store, registry, log, now });
+  const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
-    ...exportEndpoints(exporter, store, sources),
+    ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
@@ -124,23 +125,23 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     streamEndpoint(streams, sources, (words) => store.searchFault(words)),
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
-    ...collectorEndpoints(statusOfCollectors),
+    ...collectorEndpoints(collectorStatus),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
-  // Before the routes: each keeps the handlers that are there when it is added.
-  refuse(app, endpoints, now);
+  // Before the routes: a route keeps the handlers that exist when it is added.
+  addErrorHandlers(app, endpoints, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
-  const bodies = new Bodies({ bytesMax, registry, pace: times.bodyPace });
-  const answerRoom = new Room(memoryShare(ANSWERS_CHARACTERS));
-  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, answerRoom, now });
-  for (const { method, path } of mistakenRoutes(routesOf(endpoints))) {
+  const bodies = new RequestBodies({ bytesMax, registry, rateMin: times.bodyRateMin });
+  const responseMemory = new MemoryBudget(responsesCharactersMax());
+  for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, responseMemory, now });
+  for (const { method, path } of shadowedRoutes(routesOf(endpoints))) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatus(app, { store, detection: detector, retention: options.retention, openFiles, registry, now });
+  addStatusRoutes(app, { store, detection: detector, retention: options.retention, fileDescriptors, registry, now });
   await serveDocs(app);
   return app;
 }
@@ -148,50 +149,50 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
 function createApp(
   settings: Settings,
   log: Logger,
-  limits: Limits,
+  limits: RateLimits,
   now: () => number,
-  { headersTimeoutMs, lookMs }: ConnectionLimits,
+  { headersTimeoutMs, checkMs }: ConnectionTimeouts,
 ): FastifyInstance {
   const nextId = idMaker("req_", now);
   const app = fastify({
     loggerInstance: log as never,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: nextId,
-    // A logger for each request would cost more than its one line: the lines name the request themselves.
+    // A child logger per request would cost more than its single log line, which contains the request id anyway.
     childLoggerFactory: (logger) => logger,
     trustProxy: settings.trustedProxies.length > 0 ? [...settings.trustedProxies] : false,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    // A request without Host is refused by us, in the error body, instead of by the server, without one.
+    // A missing Host header is refused by our own check, with an error body.
     http: {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: headersTimeoutMs,
-      connectionsCheckingInterval: lookMs,
+      connectionsCheckingInterval: checkMs,
       requireHostHeader: false,
     },
-    // As long as a path can be: the framework's own refusal would show the path, and a key may stand in it.
+    // No shorter than the longest path: the refusal of the framework would print the path, which may contain a key.
     routerOptions: { maxParamLength: HEADER_BYTES_MAX },
-    // Said here, the framework does not load the compilers that it has of its own.
+    // With these the framework does not load its own compilers.
     schemaController: {
       compilersFactory: {
         buildValidator: (() => () => () => true) as never,
         buildSerializer: () => () => (value) => JSON.stringify(value),
       },
     },
-    // A request that is in before the doors close is answered.
+    // Requests that arrived before the shutdown are answered.
     return503OnClosing: false,
-    // A path that cannot be decoded is one that nothing stands at.
+    // A path that cannot be decoded does not exist.
     rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
     clientErrorHandler: (error, socket) =>
-      answerBrokenRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
+      respondToMalformedRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
-  // An expectation that the server does not know is no reason to answer without a body: the request is taken as it is.
+  // By default the server refuses an unknown Expect header without an error body; here the header is ignored.
   app.server.on("checkExpectation", (request, response) => app.routing(request, response));
-  // Bodies are read and checked by the endpoints, inputs by their schemas: nothing is left for the framework to do.
+  // The endpoints read and validate bodies themselves, so the framework parses nothing.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
-  // No path takes it: that is to be said, whether or not a content type is given.
+  // No path supports QUERY; without a body parser the 405 does not depend on the content type.
   app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   return app;
 }
@@ -206,11 +207,11 @@ function isDecodable(url: string): boolean {
   }
 }
 
-/** One log line and one measurement for each request, answered or abandoned. */
-function observe(app: FastifyInstance, registry: Registry): void {
+/** Logs and measures each request, whether answered or aborted. */
+function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
   const durations = new Histogram({
     name: "http_request_duration_seconds",
-    help: "time from the arrival of a request to the end of its answer",
+    help: "Time from the arrival of a request to the end of its response",
     labelNames: ["method", "route", "status"],
     buckets: DURATION_BUCKETS,
     registers: [registry],
@@ -239,41 +240,41 @@ function observe(app: FastifyInstance, registry: Registry): void {
   });
 }
 
-const NOTHING_THERE = "there is nothing at this path";
+const PATH_NOT_FOUND = "this path does not exist";
 
 interface Admission {
   readonly store: Store;
-  readonly limits: Limits;
+  readonly limits: RateLimits;
   readonly now: () => number;
 }
 
-/** Who asks, how often, and whether they may: before anything of the request is looked at. */
-function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
-  const identify = createIdentify(store.keys);
+/** Authentication, rate limit and scopes, checked before the rest of the request. */
+function addAdmission(app: FastifyInstance, { store, limits, now }: Admission): void {
+  const authenticate = createAuthenticate(store.keys);
   app.decorateRequest("apiKey", null);
   app.addHook("onRequest", (request, reply, done) => {
     reply.headers(SECURITY_HEADERS);
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
-    // One that says nothing is none: the framework would refuse it in words of its own.
+    // An empty content type counts as none; the framework would refuse it with its own message.
     if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
-    if (isOpen(request)) return done();
+    if (isPublic(request)) return done();
     const repeated = repeatedHeaders(request);
     const authorization = authorizationOf(request);
-    // Of two, whoever stands in front may have checked the other one.
-    const known = repeated.includes("Authorization") ? undefined : identify(authorization, now());
+    // With two headers, a proxy may have checked the other one.
+    const authenticated = repeated.includes("Authorization") ? undefined : authenticate(authorization, now());
     const isInPath = tokenOf(request) !== undefined;
-    const isTooStrong = known !== undefined && isInPath && !mayStandInPath(known);
-    const key = isTooStrong ? undefined : known;
+    const isTooStrong = authenticated !== undefined && isInPath && !mayStandInPath(authenticated);
+    const key = isTooStrong ? undefined : authenticated;
     request.apiKey = key ?? null;
-    const verdict = key ? limits.takeForKey(key) : limits.takeForAddress(request.ip);
-    reply.headers(limitHeaders(verdict));
-    if (!verdict.allowed) return done(tooMany(verdict, now()));
+    const result = key ? limits.countForKey(key) : limits.countForAddress(request.ip);
+    reply.headers(limitHeaders(result));
+    if (!result.allowed) return done(rateLimited(result, now()));
     const { scopes } = request.routeOptions.config;
     try {
       refuseHeaders(request, repeated);
-      if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", NOTHING_THERE);
-      if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have collect: scopes and no other");
+      if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
+      if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have only collect: scopes");
       if (scopes) requireScopes(key, scopes, authorization);
       done();
     } catch (problem) {
@@ -282,7 +283,7 @@ function admit(app: FastifyInstance, { store, limits, now }: Admission): void {
   });
 }
 
-/** Headers that may be given once: whoever stands in front may go by one of two, and we by the other. */
+/** Headers that may occur only once, because a proxy may use one of two values and this service the other. */
 const SINGLE_HEADERS = ["Host", "Authorization", "Content-Type"];
 const SINGLE_BY_NAME = new Map(SINGLE_HEADERS.map((name) => [name.toLowerCase(), name]));
 
@@ -299,32 +300,32 @@ function repeatedHeaders({ raw: { rawHeaders } }: FastifyRequest): readonly stri
 }
 
 function refuseHeaders({ raw }: FastifyRequest, repeated: readonly string[]): void {
-  if (repeated.length > 0) throw invalid(repeated.map((field) => ({ field, message: "is given twice" })));
+  if (repeated.length > 0) throw invalid(repeated.map((field) => ({ field, message: "is given more than once" })));
   const isHostMissing = raw.headers.host === undefined && raw.httpVersion === "1.1";
   if (isHostMissing) throw invalid([{ field: "Host", message: "is required" }]);
 }
 
-/** What proves who asks: the header, or for those who cannot send one the path. */
+/** The credentials: the header or, for senders that cannot set one, the path. */
 function authorizationOf(request: FastifyRequest): string | undefined {
   const token = tokenOf(request);
   return token === undefined ? request.headers.authorization : `Bearer ${token}`;
 }
 
-/** The key that stands in the path; undefined where none does. */
+/** The key in the path; undefined if there is none. */
 function tokenOf(request: FastifyRequest): string | undefined {
   const { token } = request.params as { token?: string };
   return request.routeOptions.config.keyInPath && token !== "" ? token : undefined;
 }
 
-function isOpen(request: FastifyRequest): boolean {
+function isPublic(request: FastifyRequest): boolean {
   const route = request.routeOptions.url;
   if (route === undefined) return false;
   return STATUS_PATHS.includes(route) || route === DOCS_PATH || route.startsWith(`${DOCS_PATH}/`);
 }
 
-/** Every refusal in the error body, whether ours or the framework's. */
-function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () => number): void {
-  const answer = (request: FastifyRequest, reply: FastifyReply, problem: Problem) =>
+/** Sends every error in the error body, including those of the framework. */
+function addErrorHandlers(app: FastifyInstance, endpoints: readonly Endpoint[], now: () => number): void {
+  const respond = (request: FastifyRequest, reply: FastifyReply, problem: Problem) =>
     reply
       .code(problem.status)
       .headers(problem.headers)
@@ -332,8 +333,8 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
       .send(JSON.stringify(problemBody(problem, metaOf(request, now))));
 
   app.setErrorHandler((error, request, reply) => {
-    if (error instanceof ClientGone) {
-      // Nobody reads this answer: it only ends the request.
+    if (error instanceof ClientDisconnected) {
+      // The client is gone; this only ends the request.
       reply.raw.destroy();
       return reply.hijack();
     }
@@ -341,20 +342,24 @@ function refuse(app: FastifyInstance, endpoints: readonly Endpoint[], now: () =>
     if (problem) {
       if (problem.cause !== undefined && problem.status >= 500)
         request.log.warn({ request: request.id, err: problem.cause }, problem.message);
-      return answer(request, reply, problem);
+      return respond(request, reply, problem);
     }
     request.log.error({ request: request.id, err: error }, "request failed");
-    return answer(request, reply, new Problem("internal_error", "the service failed; its log has the request id"));
+    return respond(
+      request,
+      reply,
+      new Problem("internal_error", "internal failure; see the log of the service for this request id"),
+    );
   });
 
   const allowedAt = methodTable(routesOf(endpoints));
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split("?", 1)[0]!;
     const allowed = allowedAt(path);
-    if (allowed.length === 0) return answer(request, reply, new Problem("not_found", NOTHING_THERE));
+    if (allowed.length === 0) return respond(request, reply, new Problem("not_found", PATH_NOT_FOUND));
     const headers = { Allow: allowed.join(", ") };
-    const message = `${request.method} is not for this path; it takes ${headers.Allow}`;
-    return answer(request, reply, new Problem("method_not_allowed", message, { headers }));
+    const message = `${request.method} is not supported for this path; use ${headers.Allow}`;
+    return respond(request, reply, new Problem("method_not_allowed", message, { headers }));
   });
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A source as a filter names it: one that exists on this platform. */
+/** A source that exists on this platform. */
 export function sourceSchema(sources: readonly string[]) {
   return z.enum(sources as [string, ...string[]]);
 }
@@ -13,8 +13,8 @@ function membersOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * A test for a source that cannot be is a mistake to point out, not an empty answer. The query may have other faults, and
- * things of any type in it.
+ * Refuses a filter on a source that does not exist, instead of returning an empty result. The query may have other faults
+ * and contain values of any type.
  */
 export function sourceFaults(query: unknown, sources: readonly string[], context: z.RefinementCtx): void {
   const message = `must be one of ${sources.join(", ")}`;
@@ -24,18 +24,18 @@ export function sourceFaults(query: unknown, sources: readonly string[], context
       const filters: readonly unknown[] = Array.isArray(bool[list]) ? bool[list] : [];
       for (const [index, item] of filters.entries()) {
         const filter = membersOf(item);
-        const place = [...path, list, index];
-        visit(filter["bool"], [...place, "bool"]);
+        const itemPath = [...path, list, index];
+        visit(filter["bool"], [...itemPath, "bool"]);
         if (filter["field"] !== "source") continue;
         for (const operator of VALUE_OPERATORS) {
           const given = filter[operator];
-          const fold = (value: unknown) =>
+          const lowerCase = (value: unknown) =>
             filter["ignore_case"] === true && typeof value === "string" ? value.toLowerCase() : value;
           for (const [i, value] of [given ?? []].flat().entries()) {
-            // What is of another type has been refused for that.
-            if (typeof value === "object" || sources.some((source) => source === fold(value))) continue;
+            // Values of another type are refused by the schema.
+            if (typeof value === "object" || sources.some((source) => source === lowerCase(value))) continue;
             const within = Array.isArray(given) ? [operator, i] : [operator];
-            context.addIssue({ code: "custom", path: [...place, ...within], message });
+            context.addIssue({ code: "custom", path: [...itemPath, ...within], message });
           }
         }
       }

@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
 
-/** Text on its way to one reader, who may be slow. */
+/** The output buffer of one stream, whose client may be slow. */
 export class StreamOutput extends Readable {
-  #given = 0;
-  #takenBefore = 0;
+  #written = 0;
+  #readBefore = 0;
   #stalledTicks = 0;
   #wake: (() => void) | undefined;
 
@@ -20,9 +20,9 @@ export class StreamOutput extends Readable {
     done(error);
   }
 
-  give(text: string): void {
+  write(text: string): void {
     if (this.destroyed || this.readableEnded) return;
-    this.#given += Buffer.byteLength(text);
+    this.#written += Buffer.byteLength(text);
     this.push(text);
   }
 
@@ -34,8 +34,8 @@ export class StreamOutput extends Readable {
     return this.readableLength >= this.readableHighWaterMark;
   }
 
-  /** Resolves when there is room again, or nobody reads any more. */
-  async room(): Promise<void> {
+  /** Resolves when the buffer is no longer full, or the client is gone. */
+  async drained(): Promise<void> {
     while (this.isFull && !this.destroyed) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -44,11 +44,11 @@ export class StreamOutput extends Readable {
     this.#wake = undefined;
   }
 
-  /** Called at regular times: how many of them in a row have found text waiting, and none of it taken since the last. */
+  /** Called on every tick. Returns the number of consecutive ticks in which buffered output was not read at all. */
   stalledTicks(): number {
-    const taken = this.#given - this.readableLength;
-    this.#stalledTicks = this.readableLength > 0 && taken === this.#takenBefore ? this.#stalledTicks + 1 : 0;
-    this.#takenBefore = taken;
+    const read = this.#written - this.readableLength;
+    this.#stalledTicks = this.readableLength > 0 && read === this.#readBefore ? this.#stalledTicks + 1 : 0;
+    this.#readBefore = read;
     return this.#stalledTicks;
   }
 }

@@ -1,13 +1,13 @@
-import type { ListenerStatus } from "./status.ts";
+import type { ListenerStatus } from "./flows/flow-status.ts";
 
-/** Something that receives for the collectors. */
-export interface Listener {
+/** An open port of a collector. */
+export interface CollectorListener {
   status(): ListenerStatus;
   close(): Promise<void>;
 }
 
-/** False where it had to be dropped: over TCP the sender is then made to wait. */
-export type TakePayload = (address: string, payload: Uint8Array, port: number) => boolean;
+/** Returns false if the payload was dropped; over TCP, back-pressure then makes the sender wait. */
+export type ReceivePayload = (address: string, payload: Uint8Array, port: number) => boolean;
 
 export interface ListenOptions {
   readonly name: ListenerStatus["name"];
@@ -15,18 +15,18 @@ export interface ListenOptions {
   readonly port: number;
 }
 
-interface ListenPlace {
+interface ListenEndpoint {
   readonly name: string;
   readonly address: string;
   readonly port: number;
   readonly addresses?: string;
 }
 
-/** A collector's port cannot be opened, for a reason that a person can act on. */
+/** A collector's port cannot be opened. The message says what to do. */
 export class ListenFailure extends Error {
-  /** `addresses` is the setting that the address comes from. */
+  /** `addresses` names the setting that the address comes from. */
   constructor(
-    { name, address, port, addresses = "flows.addresses" }: ListenPlace,
+    { name, address, port, addresses = "flows.addresses" }: ListenEndpoint,
     transport: string,
     cause: NodeJS.ErrnoException,
   ) {
@@ -36,10 +36,10 @@ export class ListenFailure extends Error {
     const remedy = `choose another with ${flag}, or close the collector with ${flag} off`;
     super(
       cause.code === "EADDRINUSE"
-        ? `The ${where}, is taken.\nStop what listens there, ${remedy}.`
+        ? `The ${where}, is already in use.\nStop the program that listens there, ${remedy}.`
         : cause.code === "EACCES"
-          ? `The ${where}, may not be opened by this user.\nTake one above 1023: ${remedy}.\nOr give the service the right to: CAP_NET_BIND_SERVICE; docs/operating.md says how, and how to redirect a port.`
-          : `The ${where}, cannot be opened: ${cause.message}.\nSee the setting ${addresses}, or ${remedy}.`,
+          ? `The ${where}, needs a privilege that this user lacks.\nUse a port above 1023: ${remedy}.\nOr grant the service CAP_NET_BIND_SERVICE, or redirect the port: see docs/operating.md.`
+          : `The ${where}, cannot be opened: ${cause.message}.\nCheck the setting ${addresses}, or ${remedy}.`,
       { cause },
     );
     this.name = "ListenFailure";

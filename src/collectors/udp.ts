@@ -1,17 +1,17 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
-import { ListenFailure, type Listener, type ListenOptions, type TakePayload } from "./listener.ts";
+import { ListenFailure, type CollectorListener, type ListenOptions, type ReceivePayload } from "./listener.ts";
 import { systemDropsAt } from "./system-drops.ts";
 
 export interface UdpOptions extends ListenOptions {
-  /** What is asked of the system for datagrams that are not read yet; it may give less. */
+  /** Requested size of the kernel's buffer for unread datagrams; the system may grant less. */
   readonly receiveBufferBytes: number;
-  readonly take: TakePayload;
+  readonly take: ReceivePayload;
 }
 
 /** Receives datagrams until it is closed. */
-export async function openUdp(options: UdpOptions): Promise<Listener> {
+export async function openUdp(options: UdpOptions): Promise<CollectorListener> {
   const { name, address, port, receiveBufferBytes, take } = options;
   const v6 = isIPv6(address);
   const socket = createSocket({ type: v6 ? "udp6" : "udp4", ipv6Only: v6, recvBufferSize: receiveBufferBytes });
@@ -29,7 +29,7 @@ export async function openUdp(options: UdpOptions): Promise<Listener> {
     socket.close();
     throw new ListenFailure(options, "UDP", error as NodeJS.ErrnoException);
   }
-  // What the system says of a datagram that was sent to a closed port concerns senders, which we are not.
+  // ICMP errors about datagrams sent to a closed port; this socket sends none.
   socket.on("error", () => undefined);
   return {
     status: () => ({

@@ -4,17 +4,20 @@ import { once } from "node:events";
 import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
-import { socketPathFault } from "../collectors/inlet/unix-socket.ts";
-import { readTlsFiles, TlsFailure } from "../collectors/inlet/tls-files.ts";
-import type { Settings } from "../config/config.ts";
-import { Geo } from "../enrichment/geo.ts";
-import { Lists } from "../enrichment/lists/lists.ts";
+import { socketPathFault } from "../collectors/lines/unix-socket.ts";
+import { readTlsFiles, TlsFailure } from "../collectors/lines/tls-files.ts";
+import type { Settings } from "../config/settings.ts";
+import { openGeo } from "../enrichment/geo.ts";
+import { openLists } from "../enrichment/lists/lists.ts";
 import { createLog } from "../lib/log.ts";
 import { refusalOf } from "../lib/outgoing.ts";
+import { snakeCase } from "../lib/text.ts";
+import { CHANNELS } from "../model/rule.ts";
+import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
 import { PRIVATE_REMEDY } from "../notify/post.ts";
-import { readPlatformWord } from "../store/index.ts";
+import { readPlatformWord } from "../store/open-store.ts";
 
-// What settings name that lies outside of them: files, paths, addresses. Each is looked at by the part that will use it.
+// Checks the files, paths and addresses that settings name. Each is checked by the part that uses it.
 
 export interface PartFault {
   readonly path: string;
@@ -33,13 +36,13 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
   return faults.flat();
 }
 
-/** Which of the addresses that the service would listen on this machine has not. */
+/** Listen addresses that this machine does not have. */
 async function addressFaults(settings: Settings): Promise<PartFault[]> {
   const { host, flows, collectors, netflowPort, ipfixPort, sflowPort, syslogPort, syslogTlsPort, evePort } = settings;
   const isOpen = (...ports: (number | null)[]) => ports.some((port) => port !== null);
   const hasFlows = isOpen(netflowPort, ipfixPort, sflowPort);
   const hasLines = isOpen(syslogPort, syslogTlsPort, evePort);
-  // Every interface means every one that there is: beside others, that of IPv6 may be missing.
+  // The IPv6 wildcard may be unavailable if other addresses are configured.
   const needed = (addresses: readonly string[]) =>
     addresses.filter((address) => address !== "::" || addresses.length === 1);
   const asked = [
@@ -56,7 +59,7 @@ async function addressFaults(settings: Settings): Promise<PartFault[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** The system knows best what may be listened on: a socket on a port that nobody uses is opened there and closed again. */
+/** Opens a socket on a free port of the address and closes it again: only the system knows what it accepts. */
 async function addressFault(host: string): Promise<string | undefined> {
   try {
     const { address, family } = await lookup(host);
@@ -75,7 +78,7 @@ async function addressFault(host: string): Promise<string | undefined> {
   }
 }
 
-/** What the settings say of the folder, and the folder of them. */
+/** Checks that the data folder is usable and belongs to this platform. */
 function folderFaults({ dataDir, platform }: Settings): PartFault[] {
   const message = dataFolderFault(dataDir);
   if (message !== undefined) return [{ path: "data_dir", message }];
@@ -91,10 +94,10 @@ function folderFaults({ dataDir, platform }: Settings): PartFault[] {
   }
 }
 
-/** File systems of the kernel's own, which make no folder for anyone: those of Linux, by their numbers. */
+/** Magic numbers of Linux's virtual file systems, in which no folder can be created. */
 const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x9fa0, 0x62656572, 0x63677270]);
 
-/** Whether the folder, or the nearest one above it that exists, can be written: asked, not tried. */
+/** Checks write access to the folder or its nearest existing parent, without creating anything. */
 function dataFolderFault(dataDir: string): string | undefined {
   let folder = dataDir;
   try {
@@ -131,7 +134,7 @@ function eveFaults({ eveSocket, eveFile }: Settings): PartFault[] {
     if (message !== undefined) faults.push({ path, message });
   };
   if (eveSocket !== null) refuse("eve_socket", socketPathFault(eveSocket) ?? folderFault(dirname(resolve(eveSocket))));
-  // One that is not there yet is waited for.
+  // A missing file is valid: the service waits for it.
   const file = eveFile === null ? undefined : statSync(eveFile, { throwIfNoEntry: false });
   if (file && !file.isFile()) refuse("eve_file", `${eveFile} is not a file`);
   else if (file) refuse("eve_file", accessFault(eveFile!, constants.R_OK, "read"));
@@ -156,13 +159,13 @@ async function enrichmentFaults({ enrichment, dataDir }: Settings): Promise<Part
   const surroundings = { registry: new Registry(), log: createLog({ level: "silent" }), now: Date.now };
   const faults: PartFault[] = [];
   if (enrichment.geoFile !== null) {
-    const { fault } = (await Geo.open({ file: enrichment.geoFile, ...surroundings })).status;
+    const { fault } = (await openGeo({ file: enrichment.geoFile, ...surroundings })).status;
     if (fault) faults.push({ path: "enrichment.geo_file", message: fault.message });
   }
   // What must be fetched may be there later; a file is there or it is not.
   const items = enrichment.lists.filter((item) => !/^[^=]*=https?:\/\//i.test(item));
   const everyMs = enrichment.listsEveryMinutes * 60_000;
-  const lists = await Lists.open({ items, everyMs, dataDir, ...surroundings });
+  const lists = await openLists({ items, everyMs, dataDir, ...surroundings });
   for (const { name, fault } of lists.status) {
     if (fault) faults.push({ path: "enrichment.lists", message: `${name}: ${fault.message}` });
   }
@@ -171,17 +174,13 @@ async function enrichmentFaults({ enrichment, dataDir }: Settings): Promise<Part
 }
 
 async function channelFaults({ notifications }: Settings): Promise<PartFault[]> {
-  const { slackUrl, webhookUrl, privateAddresses } = notifications;
-  if (privateAddresses) return [];
-  const urls = [
-    { path: "notifications.slack_url", url: slackUrl },
-    { path: "notifications.webhook_url", url: webhookUrl },
-  ];
-  const asked = urls.map(async ({ path, url }) => {
-    const message = url === null ? undefined : await refusalOf(url, PRIVATE_REMEDY);
-    return message === undefined ? [] : [{ path, message }];
+  if (notifications.privateAddresses) return [];
+  const peers = CHANNELS.flatMap((name) => CHANNEL_DEFINITIONS[name].peerUrls(notifications));
+  const checks = peers.map(async ({ setting, url }) => {
+    const message = await refusalOf(url, PRIVATE_REMEDY);
+    return message === undefined ? [] : [{ path: `notifications.${snakeCase(setting)}`, message }];
   });
-  return (await Promise.all(asked)).flat();
+  return (await Promise.all(checks)).flat();
 }
 
 function firstLine(text: string): string {

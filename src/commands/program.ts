@@ -1,23 +1,25 @@
+import { enableExactJson } from "../lib/exact-json.ts";
 import { readVersion } from "../lib/version.ts";
 import { Command, CommanderError } from "commander";
-import { addCheck } from "./check.ts";
-import { addDemo } from "./demo.ts";
-import { addDocs } from "./docs.ts";
-import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./failure.ts";
-import { addKeys } from "./keys.ts";
-import { addNotify } from "./notify.ts";
-import { addParse } from "./parse.ts";
-import { addRebuild } from "./rebuild.ts";
-import { addRules } from "./rules.ts";
-import { addServe } from "./serve.ts";
-import { addStorage } from "./storage.ts";
-import { addTestEvent } from "./test-event.ts";
-import { addVersion } from "./version.ts";
+import { addCheck } from "./check-command.ts";
+import { addDemo } from "./demo-command.ts";
+import { addDocs } from "./docs-command.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./command-failure.ts";
+import { addKeys } from "./keys-command.ts";
+import { addNotify } from "./notify-command.ts";
+import { addParse } from "./parse-command.ts";
+import { addRebuild } from "./rebuild-command.ts";
+import { addRules } from "./rules-command.ts";
+import { addServe } from "./serve-command.ts";
+import { addStorage } from "./storage-command.ts";
+import { addTestEvent } from "./test-event-command.ts";
+import { addVersion } from "./version-command.ts";
 
-/** Runs one command and gives its exit code. A command imports what is heavy when it runs, so that --help is quick. */
+/** Runs one command and returns its exit code. Commands import heavy modules when they run, so that --help is fast. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
-  // What a command makes in the data folder is for the user that runs it, and nobody else on the machine.
+  // Files that a command creates in the data folder are private to its user.
   process.umask(0o077);
+  enableExactJson();
   process.stdout.on("error", onOutputError);
   try {
     await buildProgram().parseAsync(args, { from: "user" });
@@ -30,7 +32,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
   }
 }
 
-/** A reader that has seen enough (`| head`) is no failure; output that is lost otherwise is one. */
+/** A closed pipe (`| head`) is not a failure; any other loss of output is. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") return;
   process.stderr.write(`Standard output takes no more: ${error.message}\n`);
@@ -40,24 +42,24 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 function buildProgram(): Command {
   const program = new Command("tocsin")
     .description("Security monitoring for one site: events, rules and alerts behind one REST API.")
-    .version(readVersion(), "-V, --version", "say which version this is")
+    .version(readVersion(), "-V, --version", "print the version")
     .exitOverride()
-    .showHelpAfterError("Add --help to see what there is.")
+    .showHelpAfterError("Use --help for a list of commands and options.")
     .addHelpText(
       "after",
       `
 Examples:
   tocsin serve --port 8080                          run the service
   tocsin demo                                       fill it with a week of events
-  tocsin keys create --name me --scopes all         make a key
-  tocsin rules import sigma/rules                   make rules out of Sigma's
-  tocsin parse gateway.log                          see what a device's lines become
-  tocsin test-event syslog                          see whether events come through
-  tocsin check                                      see what the configuration says
+  tocsin keys create --name me --scopes all         create a key
+  tocsin rules import sigma/rules                   import Sigma rules
+  tocsin parse gateway.log                          parse the lines of a device
+  tocsin test-event syslog                          send a test event end to end
+  tocsin check                                      check the configuration
 
 Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
     );
-  // Sub-commands take over what is set above, so they are added last.
+  // Added last: subcommands inherit the settings above.
   const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addTestEvent];
   for (const add of [...work, addStorage, addRebuild, addDocs, addVersion]) add(program);
   return program;

@@ -1,14 +1,14 @@
 import { globSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { RuleFile } from "../detection/rule-file.ts";
+import type { RuleFile } from "../detection/rules/rule-file.ts";
 import type { MappingFault } from "../sigma/mapping.ts";
 import type { ImportFormat } from "../sigma/rule-import.ts";
-import { CommandFailure, EXIT_WRONG_USE } from "./failure.ts";
-import { countOf } from "./settings.ts";
+import { CommandFailure, EXIT_WRONG_USE } from "./command-failure.ts";
+import { countOf } from "./setting-flags.ts";
 
-// The files that a command about rules is given: files by name, folders with everything in them that is YAML.
+// The input of commands about rules: files, and all YAML files of folders.
 
-/** The flag and what it says, of every command that reads Sigma. */
+/** The flag of every command that reads Sigma. */
 export const MAPPING_OPTION = [
   "--mapping <file>",
   "where Sigma's log sources and fields are in your events (YAML)",
@@ -38,12 +38,12 @@ function namesAt(path: string): string[] {
   return found.map((name) => join(path, name));
 }
 
-/** Sigma rules have these at their top; ours do not. */
+/** Sigma rules have these keys at the top level; ours do not. */
 export function formatOf(content: string): ImportFormat {
   return /^(detection|correlation|logsource|filter|action):/m.test(content) ? "sigma" : "tocsin";
 }
 
-/** A mapping is of no use as long as there is a fault in it. */
+/** A mapping with any fault is not used. */
 export function mappingFailure(faults: readonly MappingFault[]): CommandFailure {
   const lines = faults.map(({ line, path, message }) => `  line ${line}: ${path === "" ? "" : `${path}: `}${message}`);
   return new CommandFailure(`The mapping has ${countOf(lines.length, "fault")}:\n${lines.join("\n")}`, EXIT_WRONG_USE);

@@ -1,15 +1,15 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 
-// What commands show to people: tables, a bar that grows.
+// Output for people: tables and progress bars.
 
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** What a terminal obeys instead of showing it: control characters, and marks that turn the order of letters around. */
+/** Characters that a terminal interprets: control characters and bidirectional marks. */
 const OBEYED = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 
-/** JSON leaves some of these as they are; escaped they say the same. */
+/** Escapes characters that a terminal interprets and JSON leaves alone. */
 export function printJson(value: unknown): void {
   const escape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
   print(JSON.stringify(value).replace(OBEYED, escape));
@@ -32,7 +32,7 @@ export function formatTable(header: readonly string[], rows: readonly (readonly 
   return [bold(line(header)), ...rows.map(line)].join("\n");
 }
 
-/** Text that came from elsewhere, made harmless to a terminal. */
+/** Untrusted text without terminal control sequences. */
 export function plain(text: string): string {
   return stripVTControlCharacters(text).replace(OBEYED, "?");
 }
@@ -42,8 +42,8 @@ const REDRAW_EVERY_MS = 100;
 const LINES_WITHOUT_TERMINAL = 10;
 
 /**
- * Shows how far a long task is, on standard error so that standard output stays for the answer: a bar on a terminal,
- * a line every tenth of the way elsewhere.
+ * Shows the progress of a long task on standard error, which leaves standard output to the result: a bar on a terminal,
+ * otherwise a line every 10 %.
  */
 export function startProgress(label: string, stream: NodeJS.WriteStream = process.stderr) {
   let drawnAt = 0;

@@ -2,7 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { z } from "zod";
+import { sampleSetting } from "../lib/setting-types.fixture.ts";
+import { snakeCase } from "../lib/text.ts";
+import { CHANNELS } from "../model/rule.ts";
+import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
 import { loadSettings, settingEntries, type LoadedSettings, type SettingFault, type SettingSources } from "./config.ts";
 
 let folder: string;
@@ -81,8 +84,6 @@ test("a file named by the flag wins over the one of the variable, and both over 
   expect(settingsOf({ yaml, environment: { TOCSIN_CONFIG: "a.yaml" }, configFile: "b.yaml" }).port).toBe(2);
 });
 
-const isText = (schema: z.ZodType) => schema.safeParse("some text").success;
-
 test("every setting can be given as a variable and as a flag, in text", () => {
   const texts: Record<string, [string, unknown]> = {
     "retention.share_max": ["40", 40],
@@ -138,21 +139,23 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     log_level: ["debug", "debug"],
     "plans.starter.per_day": ["unlimited", null],
   };
-  // Those that ask for each other.
+  const requiredByChannels = new Set(CHANNELS.flatMap((name) => CHANNEL_DEFINITIONS[name].required).map(snakeCase));
+  const entries = settingEntries();
+  // Settings that need each other.
   const companions = {
-    TOCSIN_NOTIFICATIONS_EMAIL_HOST: "mail.example.com",
-    TOCSIN_NOTIFICATIONS_EMAIL_FROM: "tocsin@example.com",
-    TOCSIN_NOTIFICATIONS_EMAIL_TO: "a@example.com",
+    ...Object.fromEntries(
+      entries
+        .filter(({ path }) => requiredByChannels.has(path.replace("notifications.", "")))
+        .map(({ variable, schema }) => [variable, sampleSetting(schema)[0]]),
+    ),
     TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
     TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
-    TOCSIN_NOTIFICATIONS_WEBHOOK_URL: "https://example.com/",
-    TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "0123456789abcdef",
     TOCSIN_ANALYSIS_MODEL: "a-model",
     TOCSIN_COLLECTORS_TLS_CERTIFICATE: "certificate.pem",
     TOCSIN_COLLECTORS_TLS_KEY: "key.pem",
   };
-  for (const { path, variable, schema } of settingEntries()) {
-    const [text, value] = texts[path] ?? (isText(schema) ? ["some text", "some text"] : ["4096", 4096]);
+  for (const { path, variable, schema } of entries) {
+    const [text, value] = texts[path] ?? sampleSetting(schema);
     for (const sources of [
       { environment: { ...companions, [variable]: text } },
       { environment: companions, flags: { [path]: text } },
@@ -216,7 +219,7 @@ test.each([
   expect(faults[0]!.message).toMatch(reason);
 });
 
-test("an empty file and an empty variable say nothing", () => {
+test("an empty file and an empty variable set nothing", () => {
   expect(settingsOf({ yaml: "# nothing\n", environment: { TOCSIN_PORT: "" } }).port).toBe(8080);
 });
 
@@ -235,7 +238,7 @@ test("a resolver is an address, with or without a port", () => {
     expect(faultOf(bad), bad).toHaveLength(1);
 });
 
-test("a secret is never shown, neither where settings are listed nor where it is wrong", () => {
+test("a secret is shown neither in the list of settings nor in errors", () => {
   const environment = {
     TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/secret",
     TOCSIN_ANALYSIS_KEY: "sk-secret",
@@ -249,7 +252,7 @@ test("a secret is never shown, neither where settings are listed nor where it is
   expect(JSON.stringify([used, faults])).not.toMatch(/sk-secret|hooks\.example|ftp:/);
 });
 
-test("of an address what may be a key is not shown, neither where settings are listed nor where one is wrong", () => {
+test("possible keys in URLs are shown neither in the list of settings nor in errors", () => {
   const environment = {
     TOCSIN_ENRICHMENT_LISTS:
       "own=/etc/own.txt,feed=https://lists.example/SECRET/list.txt?key=SECRET,all=http://SECRET@192.0.2.1",
@@ -327,9 +330,13 @@ test("a secret that is too short to be one is refused with its least length, and
     TOCSIN_ENRICHMENT_ABUSEIPDB_KEY: 4,
     TOCSIN_ANALYSIS_KEY: 4,
   };
-  const secrets = settingEntries().filter(({ isSecret, path }) => isSecret && !path.endsWith("_url"));
-  expect(secrets.map(({ variable }) => variable).sort()).toEqual(Object.keys(shortest).sort());
-  for (const [variable, least] of Object.entries(shortest)) {
+  const secrets = settingEntries().filter(({ isSecret, isUrl }) => isSecret && !isUrl);
+  const stated = secrets.map(({ variable, allowed }) => {
+    const [, least] = /^a secret of at least (\d+) characters/.exec(allowed) ?? [];
+    return [variable, Number(least)] as const;
+  });
+  expect(Object.fromEntries(stated)).toMatchObject(shortest);
+  for (const [variable, least] of stated) {
     for (const given of ["x", "q".repeat(least - 1), " ".repeat(least)]) {
       const loaded = loadSettings({ environment: { [variable]: given }, workingFolder: "/" });
       const [fault] = "faults" in loaded ? loaded.faults : [];

@@ -2,45 +2,44 @@ import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { parseDocument } from "yaml";
 import { z } from "zod";
-import { shownAddress } from "../lib/hiding.ts";
+import { shownAddress } from "../lib/redact.ts";
 import { nearestName } from "../lib/nearest.ts";
-import { facts, type Facts } from "./kinds.ts";
-import { settingsSchema } from "./settings.ts";
-import { faultsTogether } from "./together.ts";
+import { settingMeta, type SettingMeta } from "../lib/setting-types.ts";
+import { snakeCase } from "../lib/text.ts";
+import { settingsSchema, type Settings } from "./settings.ts";
+import { crossCheckFaults } from "./cross-checks.ts";
 
-// From defaults, a file, variables and flags to the settings of the service.
+// Loads the settings of the service from defaults, a file, variables and flags.
 
 const FILE_BYTES_MAX = 1024 * 1024;
 const DEFAULT_FILE = "tocsin.yaml";
 const VARIABLE_PREFIX = "TOCSIN_";
-/** Not settings of the service: where a command finds one that runs, and the key it uses there. */
+/** Variables of client commands, not settings: the URL of a running service and the API key. */
 export const CLIENT_VARIABLES = { url: "TOCSIN_URL", key: "TOCSIN_KEY" } as const;
 
-export type Settings = z.output<typeof settingsSchema>;
-
-export interface SettingEntry extends Facts {
-  /** As in the file: `retention.events_days`. */
+export interface SettingEntry extends SettingMeta {
+  /** The key in the file: `retention.events_days`. */
   readonly path: string;
   readonly variable: string;
   readonly flag: string;
   readonly schema: z.ZodType;
 }
 
-type Group = z.ZodObject<Record<string, z.ZodType>>;
+type SettingGroup = z.ZodObject<Record<string, z.ZodType>>;
 
-/** Every setting with its names, in the order of the schema. */
-export function settingEntries(group: Group = settingsSchema as Group, above = ""): SettingEntry[] {
+/** All settings with their names, in the order of the schema. */
+export function settingEntries(group: SettingGroup = settingsSchema as SettingGroup, above = ""): SettingEntry[] {
   return Object.entries(group.shape).flatMap(([name, schema]) => {
     const path = above + snakeCase(name);
-    if (schema instanceof z.ZodObject) return settingEntries(schema as Group, `${path}.`);
+    if (schema instanceof z.ZodObject) return settingEntries(schema as SettingGroup, `${path}.`);
     const word = path.replaceAll(".", "_");
     const variable = `${VARIABLE_PREFIX}${word.toUpperCase()}`;
-    return [{ path, variable, flag: `--${word.replaceAll("_", "-")}`, schema, ...facts.get(schema)! }];
+    return [{ path, variable, flag: `--${word.replaceAll("_", "-")}`, schema, ...settingMeta.get(schema)! }];
   });
 }
 
 export interface SettingSources {
-  /** Texts given as flags, by the path of the setting. */
+  /** Values of flags by the path of the setting. */
   readonly flags?: Readonly<Record<string, string>>;
   readonly configFile?: string | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -49,7 +48,7 @@ export interface SettingSources {
 
 export interface SettingFault {
   readonly path: string;
-  /** Where the value stands: `file tocsin.yaml`, `variable TOCSIN_PORT`, `flag --port`. */
+  /** The source of the value: `file tocsin.yaml`, `variable TOCSIN_PORT`, `flag --port`. */
   readonly origin: string;
   readonly message: string;
 }
@@ -62,18 +61,18 @@ export interface LoadedSettings {
 
 export type SettingsOutcome = LoadedSettings | { readonly faults: readonly SettingFault[] };
 
-interface Given {
+interface GivenSetting {
   readonly entry: SettingEntry;
   readonly value: unknown;
   readonly origin: string;
 }
 
-/** Defaults, then the file, then variables, then flags; every fault of every source at once. */
+/** Later sources win: defaults, file, variables, flags. Reports the faults of all sources at once. */
 export function loadSettings(sources: SettingSources): SettingsOutcome {
   const faults: SettingFault[] = [];
   const entries = settingEntries();
   const file = findFile(sources, faults);
-  const given: Given[] = [
+  const given: GivenSetting[] = [
     ...entries.map((entry) => ({ entry, value: entry.fallback, origin: "default" })),
     ...(file === null ? [] : readFile(file, entries, faults)),
     ...readVariables(sources.environment, entries, faults),
@@ -81,7 +80,7 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
       .filter((entry) => sources.flags?.[entry.path] !== undefined)
       .map((entry) => ({ entry, value: entry.read(sources.flags![entry.path]!), origin: `flag ${entry.flag}` })),
   ];
-  const winners = new Map<string, Given>();
+  const winners = new Map<string, GivenSetting>();
   for (const item of given) {
     if (!item.entry.schema.safeParse(item.value).success) {
       const is = item.entry.isSecret ? "something else" : shown(item.value, item.entry);
@@ -91,12 +90,12 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
     winners.set(item.entry.path, item);
   }
   if (faults.length > 0) return { faults };
-  const parsed = settingsSchema.parse(nest(settingsSchema as Group, winners));
+  const parsed = settingsSchema.parse(nest(settingsSchema as SettingGroup, winners));
   const settings = { ...parsed, dataDir: resolve(sources.workingFolder, parsed.dataDir) };
-  const together = faultsTogether(settings);
-  if (together.length > 0) {
+  const crossFaults = crossCheckFaults(settings);
+  if (crossFaults.length > 0) {
     const originOf = (path: string) => winners.get(path)!.origin;
-    return { faults: together.map(({ path, because, message }) => ({ path, origin: originOf(because), message })) };
+    return { faults: crossFaults.map(({ path, because, message }) => ({ path, origin: originOf(because), message })) };
   }
   const used = [...winners.values()].map(({ entry, value, origin }) => ({
     path: entry.path,
@@ -106,12 +105,12 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
   return { settings, file, used };
 }
 
-function nest(group: Group, values: ReadonlyMap<string, Given>, above = ""): Record<string, unknown> {
+function nest(group: SettingGroup, values: ReadonlyMap<string, GivenSetting>, above = ""): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(group.shape).map(([name, schema]) => {
       const path = above + snakeCase(name);
       const inside = schema instanceof z.ZodObject;
-      return [name, inside ? nest(schema as Group, values, `${path}.`) : values.get(path)!.value];
+      return [name, inside ? nest(schema as SettingGroup, values, `${path}.`) : values.get(path)!.value];
     }),
   );
 }
@@ -128,7 +127,7 @@ function findFile({ configFile, environment, workingFolder }: SettingSources, fa
   return null;
 }
 
-/** At most so many bytes: what is named need not be a file that ends. */
+/** Reads at most `bytesMax` bytes: the path may name an endless device. */
 function readBeginning(file: string, bytesMax: number): string {
   const bytes = Buffer.alloc(bytesMax);
   const handle = openSync(file, "r");
@@ -143,7 +142,7 @@ function readBeginning(file: string, bytesMax: number): string {
   }
 }
 
-function readFile(file: string, entries: readonly SettingEntry[], faults: SettingFault[]): Given[] {
+function readFile(file: string, entries: readonly SettingEntry[], faults: SettingFault[]): GivenSetting[] {
   const origin = `file ${file}`;
   const refuse = (path: string, message: string) => void faults.push({ path, origin, message });
   let text: string;
@@ -162,7 +161,7 @@ function readFile(file: string, entries: readonly SettingEntry[], faults: Settin
   for (const error of wrong) refuse("config", `is not YAML: ${error.message.split("\n")[0]!.replace(/:$/, "")}`);
   if (wrong.length > 0) return [];
 
-  const found: Given[] = [];
+  const found: GivenSetting[] = [];
   const visit = (value: unknown, above: string): void => {
     if (value === null && above === "") return;
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -188,14 +187,14 @@ function readVariables(
   environment: SettingSources["environment"],
   entries: readonly SettingEntry[],
   faults: SettingFault[],
-): Given[] {
+): GivenSetting[] {
   const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...entries.map(({ variable }) => variable)];
   for (const name of Object.keys(environment)) {
     if (name.startsWith(VARIABLE_PREFIX) && !known.includes(name)) {
       faults.push({ path: name, origin: `variable ${name}`, message: unknownVariable(name, known) });
     }
   }
-  // An empty variable is one that is not set: that is how compose files and unit files say so.
+  // An empty variable counts as unset: compose files and unit files write it that way.
   return entries
     .filter(({ variable }) => environment[variable])
     .map((entry) => ({
@@ -215,7 +214,7 @@ function unknownName(name: string, names: readonly string[]): string {
   return near ? `is not a setting; did you mean ${near}?` : `is not a setting; there are ${names.join(", ")}`;
 }
 
-/** They all begin alike: only what follows tells how near two names are. */
+/** Compares names without their common prefix, which would make all of them similar. */
 function unknownVariable(name: string, names: readonly string[]): string {
   const rest = (variable: string) => variable.slice(VARIABLE_PREFIX.length);
   const near = nearestName(rest(name), names.map(rest));
@@ -224,30 +223,26 @@ function unknownVariable(name: string, names: readonly string[]): string {
     : `is not a setting; there are ${names.join(", ")}`;
 }
 
-/** As `tocsin check` lists it. */
-function asListed(value: unknown, { isSecret, fallback, shownAs = shownAddress }: Facts): unknown {
+/** The value as `tocsin check` lists it. */
+function asListed(value: unknown, { isSecret, fallback, shownAs = shownAddress }: SettingMeta): unknown {
   if (isSecret && value !== fallback) return "(secret)";
   const one = (item: unknown) => (typeof item === "string" ? shownAs(item) : item);
   return Array.isArray(value) ? value.map(one) : one(value);
 }
 
-/** A wrong value, whatever its shape: also what is no address yet may have a key in it. */
-function shown(value: unknown, { shownAs = shownAddress }: Pick<Facts, "shownAs"> = {}): string {
+/** A wrong value for an error message, redacted: even a malformed URL may contain a key. */
+function shown(value: unknown, { shownAs = shownAddress }: Pick<SettingMeta, "shownAs"> = {}): string {
   const hidden = (_: string, item: unknown) => (typeof item === "string" ? shownAs(item) : item);
   const text = JSON.stringify(value, hidden) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
-function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-/** The faults as a person reads them, one line each. */
+/** The faults as text, one line each. */
 export function describeFaults(faults: readonly SettingFault[]): string {
   return faults.map(({ path, origin, message }) => `  ${path} (${origin}): ${message}`).join("\n");
 }
 
-/** Where a client on this machine reaches a server that listens there. */
+/** The URL at which a client on this machine reaches a server that listens on this host and port. */
 export function clientAddress(host: string, port: number): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;

@@ -1,22 +1,22 @@
-import { kind, type Kind } from "./kind.ts";
+import { eventKind, type EventKind } from "./event-kind.ts";
 import type { Random } from "./random.ts";
-import { CAMERAS, DOORS, troublemaker } from "./site.ts";
+import { CAMERAS, DOORS, randomOutsider } from "./site.ts";
 
 const MINUTE_MS = 60_000;
 
 const telephone = (random: Random) => `+1202555${String(random.between(100, 199)).padStart(4, "0")}`;
 
-/** Everyday events of cameras, doors, telephones and the site's own programs. A line here is one more kind. */
-export const BUILDING_KINDS: readonly Kind[] = [
-  kind("protect", "motion", "info", [160, 45], (_, random) => {
+/** Everyday events of cameras, doors, telephones and the site's own programs. A new entry is a new kind of demo event. */
+export const BUILDING_KINDS: readonly EventKind[] = [
+  eventKind("protect", "motion", "info", [160, 45], (_, random) => {
     const [camera, zone] = random.pick(CAMERAS);
     return { raw: { camera, zone, score: random.between(50, 99), duration_s: random.between(2, 60) } };
   }),
-  kind("protect", "person", "low", [70, 4], (_, random) => {
+  eventKind("protect", "person", "low", [70, 4], (_, random) => {
     const [camera, zone] = random.pick(CAMERAS);
     return { raw: { camera, zone, score: random.between(60, 99), duration_s: random.between(2, 40) } };
   }),
-  kind("protect", "vehicle", "info", [26, 4], (_, random) => {
+  eventKind("protect", "vehicle", "info", [26, 4], (_, random) => {
     const [camera, zone] = CAMERAS[random.below(4)]!;
     return {
       raw: {
@@ -27,7 +27,7 @@ export const BUILDING_KINDS: readonly Kind[] = [
       },
     };
   }),
-  kind("protect", "camera_offline", "medium", [0.3, 0.4], (_, random, atMs) => {
+  eventKind("protect", "camera_offline", "medium", [0.3, 0.4], (_, random, atMs) => {
     const [camera, zone] = random.pick(CAMERAS);
     const atLaterMs = atMs + random.between(1, 45) * MINUTE_MS;
     return {
@@ -35,31 +35,31 @@ export const BUILDING_KINDS: readonly Kind[] = [
       later: { type: "camera_online", source: "protect", severity: "info", atMs: atLaterMs, raw: { camera, zone } },
     };
   }),
-  kind("protect", "tamper", "high", [0.05, 0.1], (_, random) => {
+  eventKind("protect", "tamper", "high", [0.05, 0.1], (_, random) => {
     const [camera, zone] = random.pick(CAMERAS);
     return { raw: { camera, zone, reason: random.pick(["covered", "moved", "defocused"]) } };
   }),
-  kind("access", "access_granted", "info", [110, 3], (site, random) => {
+  eventKind("access", "access_granted", "info", [110, 3], (site, random) => {
     const { user, badge } = random.pick(site.people);
     const [door, zone] = random.pick(DOORS);
     return { raw: { user, badge, door, zone, method: random.pick(["badge", "badge", "phone", "code"]) } };
   }),
-  kind("access", "access_denied", "medium", [4, 0.6], (site, random) => {
+  eventKind("access", "access_denied", "medium", [4, 0.6], (site, random) => {
     const { user, badge } = random.pick(site.people);
     const [door, zone] = random.pick(DOORS);
     return {
       raw: { user, badge, door, zone, reason: random.pick(["not permitted", "outside hours", "badge expired"]) },
     };
   }),
-  kind("access", "door_held", "medium", [2, 0.1], (_, random) => {
+  eventKind("access", "door_held", "medium", [2, 0.1], (_, random) => {
     const [door, zone] = random.pick(DOORS);
     return { raw: { door, zone, duration_s: random.between(30, 240) } };
   }),
-  kind("access", "door_forced", "high", [0.04, 0.04], (_, random) => {
+  eventKind("access", "door_forced", "high", [0.04, 0.04], (_, random) => {
     const [door, zone] = random.pick(DOORS);
     return { raw: { door, zone } };
   }),
-  kind("access", "visitor_checked_in", "info", [5, 0], (site, random, atMs) => {
+  eventKind("access", "visitor_checked_in", "info", [5, 0], (site, random, atMs) => {
     const raw = {
       user: random.pick(site.people).user,
       door: "Main entrance",
@@ -69,7 +69,7 @@ export const BUILDING_KINDS: readonly Kind[] = [
     const atLaterMs = atMs + random.between(20, 240) * MINUTE_MS;
     return { raw, later: { type: "visitor_checked_out", source: "access", severity: "info", atMs: atLaterMs, raw } };
   }),
-  kind("talk", "call_started", "info", [22, 0.8], (site, random, atMs) => {
+  eventKind("talk", "call_started", "info", [22, 0.8], (site, random, atMs) => {
     const person = random.pick(site.people);
     const inward = random.onceIn(2);
     const other = random.onceIn(3) ? random.pick(site.people).extension : telephone(random);
@@ -86,14 +86,14 @@ export const BUILDING_KINDS: readonly Kind[] = [
       later: { type: "call_ended", source: "talk", severity: "info", atMs: atMs + seconds * 1000, raw: ended },
     };
   }),
-  kind("talk", "call_missed", "info", [5, 1], (site, random) => {
+  eventKind("talk", "call_missed", "info", [5, 1], (site, random) => {
     const person = random.pick(site.people);
     return {
       raw: { from: telephone(random), to: person.extension, user: person.user, rang_s: random.between(5, 40) },
     };
   }),
-  kind("talk", "sip_registration_failed", "medium", [2, 4], (site, random) => {
-    const from = troublemaker(site, random);
+  eventKind("talk", "sip_registration_failed", "medium", [2, 4], (site, random) => {
+    const from = randomOutsider(site, random);
     return {
       raw: {
         src_ip: from.ip,
@@ -104,27 +104,27 @@ export const BUILDING_KINDS: readonly Kind[] = [
       enrichment: from.enrichment,
     };
   }),
-  kind("talk", "sip_scan", "low", [1, 2], (site, random) => {
-    const from = troublemaker(site, random);
+  eventKind("talk", "sip_scan", "low", [1, 2], (site, random) => {
+    const from = randomOutsider(site, random);
     return {
       raw: { src_ip: from.ip, dst_port: 5060, protocol: "udp", methods: ["OPTIONS", "REGISTER"] },
       enrichment: from.enrichment,
     };
   }),
-  kind("custom", "backup_finished", "info", [1, 5], (_, random) => ({
+  eventKind("custom", "backup_finished", "info", [1, 5], (_, random) => ({
     raw: { host: "nas-1", job: random.pick(["mail", "files", "database"]), bytes: random.between(1, 90) * 1_000_000 },
   })),
-  kind("custom", "backup_failed", "high", [0.1, 0.6], (_, random) => ({
+  eventKind("custom", "backup_failed", "high", [0.1, 0.6], (_, random) => ({
     raw: {
       host: "nas-1",
       job: random.pick(["mail", "files", "database"]),
       reason: random.pick(["target full", "timeout"]),
     },
   })),
-  kind("custom", "temperature_high", "medium", [0.8, 0.2], (_, random) => ({
+  eventKind("custom", "temperature_high", "medium", [0.8, 0.2], (_, random) => ({
     raw: { zone: "server room", device: "probe-2", celsius: random.between(290, 360) / 10 },
   })),
-  kind("custom", "app_login_failure", "low", [6, 1], (site, random) => ({
+  eventKind("custom", "app_login_failure", "low", [6, 1], (site, random) => ({
     raw: { user: random.pick(site.people).user, host: "intranet", src_ip: random.pick(site.devices).ip },
   })),
 ];

@@ -3,34 +3,34 @@ import { expect, test } from "vitest";
 import { DAY_MS } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, sourceNames, type EventDraft } from "../model/event.ts";
 import { typeSchema } from "../model/event-schema.ts";
-import { demoEvents, type DemoQuestion } from "./demo.ts";
+import { demoEvents, type DemoEventsOptions } from "./demo.ts";
 
 const to = Date.UTC(2026, 10, 15, 14, 30);
-const week: DemoQuestion = { seed: 7, from: to - 7 * DAY_MS, to, count: 20_000, platform: "yard" };
+const week: DemoEventsOptions = { seed: 7, from: to - 7 * DAY_MS, to, count: 20_000, platform: "yard" };
 const events = [...demoEvents(week)];
 
 const where = (test: (event: EventDraft) => boolean) => events.filter(test);
 
-test("the same question gives the same events, another seed gives others", () => {
+test("the same options give the same events, another seed gives others", () => {
   const first = JSON.stringify([...demoEvents({ ...week, count: 2000 })]);
   expect(JSON.stringify([...demoEvents({ ...week, count: 2000 })])).toBe(first);
   expect(JSON.stringify([...demoEvents({ ...week, count: 2000, seed: 8 })])).not.toBe(first);
 });
 
-test.each([0, 1, 10, 999, 20_000])("asked for %i events it gives as many", (count) => {
+test.each([0, 1, 10, 999, 20_000])("a demo of %i events has exactly as many", (count) => {
   expect([...demoEvents({ ...week, count })]).toHaveLength(count);
 });
 
-test("events come in order of time, within the range", () => {
+test("events are in chronological order, within the range", () => {
   const times = events.map(({ timestampMs }) => timestampMs);
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(times[0]).toBeGreaterThanOrEqual(week.from);
   expect(times.at(-1)).toBeLessThan(week.to);
 });
 
-test("every event is one that the service would store", () => {
+test("every event is valid", () => {
   const sources = sourceNames("yard");
-  const unfit = where(
+  const invalid = where(
     ({ type, source, severity, class: eventClass, timestampMs, raw }) =>
       !typeSchema.safeParse(type).success ||
       !sources.includes(source) ||
@@ -39,7 +39,7 @@ test("every event is one that the service would store", () => {
       !Number.isInteger(timestampMs) ||
       !isDeepStrictEqual(JSON.parse(JSON.stringify(raw)), raw),
   );
-  expect(unfit).toEqual([]);
+  expect(invalid).toEqual([]);
 });
 
 test("all five sources, all severities and all classes occur", () => {
@@ -48,7 +48,7 @@ test("all five sources, all severities and all classes occur", () => {
   expect(new Set(events.map((event) => event.class))).toEqual(new Set(CLASSES));
 });
 
-test("there is more going on by day than by night, and on Friday than on Saturday", () => {
+test("there is more activity by day than at night, and on Friday than on Saturday", () => {
   const granted = where(({ type }) => type === "access_granted").map(({ timestampMs }) => new Date(timestampMs));
   const inHours = (from: number, to: number) =>
     granted.filter((date) => date.getUTCHours() >= from && date.getUTCHours() < to).length;
@@ -57,7 +57,7 @@ test("there is more going on by day than by night, and on Friday than on Saturda
   expect(on(5)).toBeGreaterThan(1.5 * on(6));
 });
 
-test("the stories are in it: a guessed password, a scanned port range, a stranger's device, a misused telephone", () => {
+test("the scenarios are included: a brute-forced password, a port scan, an unknown device, toll fraud", () => {
   const from = (ip: string) => where(({ raw }) => raw["src_ip"] === ip).map(({ type }) => type);
   expect(from("203.0.113.66").slice(-3)).toEqual(["admin_login", "config_changed", "config_changed"]);
   expect(from("203.0.113.66").filter((type) => type === "login_failure").length).toBeGreaterThan(100);
@@ -66,13 +66,13 @@ test("the stories are in it: a guessed password, a scanned port range, a strange
   expect(from("192.0.2.199").filter((type) => type === "call_ended")).toHaveLength(36);
 });
 
-test("every outside address is one reserved for documentation, and is enriched", () => {
+test("every public address is reserved for documentation, and is enriched", () => {
   const outside = where(({ raw }) => typeof raw["src_ip"] === "string" && !raw["src_ip"].startsWith("10."));
-  const unfit = outside.filter(
+  const invalid = outside.filter(
     ({ raw, enrichment }) =>
       !/^(192\.0\.2|198\.51\.100|203\.0\.113)\.|^2001:db8:/.test(String(raw["src_ip"])) ||
       !isDeepStrictEqual(Object.keys(enrichment), ["geo", "abuse_ipdb"]),
   );
   expect(outside.length).toBeGreaterThan(1000);
-  expect(unfit).toEqual([]);
+  expect(invalid).toEqual([]);
 });

@@ -1,17 +1,17 @@
 import { classOfType, sourceName, type EventClass, type EventDraft } from "../model/event.ts";
 import { BUILDING_KINDS } from "./building-kinds.ts";
-import type { Happening, Kind } from "./kind.ts";
+import type { DemoEvent, EventKind } from "./event-kind.ts";
 import { NETWORK_KINDS } from "./network-kinds.ts";
 import { randomFrom, type Random } from "./random.ts";
 import { makeSite } from "./site.ts";
-import { tellStories } from "./stories.ts";
+import { scenarioEvents } from "./scenarios.ts";
 
 const SLOT_MS = 600_000;
 const WEEKEND_SHARE = 0.35;
-/** A demo too small to hide a story in is an ordinary one. */
-export const EVENTS_WITH_STORIES_MIN = 1500;
+/** A smaller demo has no scenarios. */
+export const EVENTS_WITH_SCENARIOS_MIN = 1500;
 
-export interface DemoQuestion {
+export interface DemoEventsOptions {
   readonly seed: number;
   /** Milliseconds, from inclusive, to exclusive. */
   readonly from: number;
@@ -20,40 +20,40 @@ export interface DemoQuestion {
   readonly platform: string;
 }
 
-/** So many events between the two times, in order of time, the same for the same question. */
-export function* demoEvents({ seed, from, to, count, platform }: DemoQuestion): Iterable<EventDraft> {
+/** Yields `count` events between the two times, in chronological order; the same options give the same events. */
+export function* demoEvents({ seed, from, to, count, platform }: DemoEventsOptions): Iterable<EventDraft> {
   const random = randomFrom(seed);
   const site = makeSite(random);
-  const stories = count < EVENTS_WITH_STORIES_MIN ? [] : tellStories(site, random, from, to);
-  const finish = finisher(platform);
+  const scenario = count < EVENTS_WITH_SCENARIOS_MIN ? [] : scenarioEvents(site, random, from, to);
+  const toDraft = draftBuilder(platform);
   const byDay = weighted(0);
   const byNight = weighted(1);
 
-  let waiting: Happening[] = [];
-  let nextStory = 0;
+  let followUps: DemoEvent[] = [];
+  let nextScenario = 0;
   let left = count;
-  for (const atMs of ordinaryTimes(count - stories.length, from, to, random)) {
-    while (nextStory < stories.length && stories[nextStory]!.atMs <= atMs) {
-      yield finish(stories[nextStory++]!);
+  for (const atMs of ordinaryTimes(count - scenario.length, from, to, random)) {
+    while (nextScenario < scenario.length && scenario[nextScenario]!.atMs <= atMs) {
+      yield toDraft(scenario[nextScenario++]!);
       left--;
     }
-    // What an earlier event led to takes the place of a new one, so that the count stays what was asked for.
-    const due = waiting[0];
+    // A follow-up event replaces a new one, so that the count stays exact.
+    const due = followUps[0];
     if (due && due.atMs <= atMs) {
-      waiting.shift();
-      yield finish({ ...due, atMs });
+      followUps.shift();
+      yield toDraft({ ...due, atMs });
     } else {
       const kind = choose(random.next() < activity(atMs) ? byDay : byNight, random);
-      const { later, ...made } = kind.make(site, random, atMs);
-      yield finish({ type: kind.type, source: kind.source, severity: kind.severity, atMs, ...made });
-      if (later && later.atMs < to) waiting = insertByTime(waiting, later);
+      const { later, ...generated } = kind.generate(site, random, atMs);
+      yield toDraft({ type: kind.type, source: kind.source, severity: kind.severity, atMs, ...generated });
+      if (later && later.atMs < to) followUps = insertByTime(followUps, later);
     }
     left--;
   }
-  for (; left > 0 && nextStory < stories.length; left--) yield finish(stories[nextStory++]!);
+  for (; left > 0 && nextScenario < scenario.length; left--) yield toDraft(scenario[nextScenario++]!);
 }
 
-/** How awake the site is, from 0 to 1: offices by day, little by night and on Saturday and Sunday. */
+/** The activity of the site, from 0 to 1: office hours by day, little at night and at the weekend. */
 export function activity(atMs: number): number {
   const date = new Date(atMs);
   const hour = date.getUTCHours() + date.getUTCMinutes() / 60;
@@ -62,7 +62,7 @@ export function activity(atMs: number): number {
   return daylight * (weekend ? WEEKEND_SHARE : 1);
 }
 
-/** Times in order that follow the rhythm of day and week, exactly so many. */
+/** Yields `count` times in ascending order that follow the rhythm of day and week. */
 function* ordinaryTimes(count: number, fromMs: number, toMs: number, random: Random): Iterable<number> {
   const slots: { startMs: number; lengthMs: number; weight: number }[] = [];
   for (let startMs = fromMs; startMs < toMs; startMs += SLOT_MS) {
@@ -75,18 +75,18 @@ function* ordinaryTimes(count: number, fromMs: number, toMs: number, random: Ran
     const share = nth === slots.length - 1 ? left : Math.min(left, Math.round((left * weight) / weightLeft));
     weightLeft -= weight;
     left -= share;
-    // One after the other with an uneven pace, rather than sorted afterwards: memory does not grow with the count.
-    let gone = 0;
+    // Ascending random steps instead of sorting, so that memory does not grow with the count.
+    let elapsedMs = 0;
     for (let made = 0; made < share; made++) {
-      const step = ((lengthMs - gone) / (share - made)) * random.next();
-      gone += step;
-      yield Math.floor(startMs + gone);
+      const step = ((lengthMs - elapsedMs) / (share - made)) * random.next();
+      elapsedMs += step;
+      yield Math.floor(startMs + elapsedMs);
     }
   }
 }
 
 interface WeightedKinds {
-  readonly kinds: readonly Kind[];
+  readonly kinds: readonly EventKind[];
   readonly upTo: readonly number[];
 }
 
@@ -96,19 +96,19 @@ function weighted(column: 0 | 1): WeightedKinds {
   return { kinds, upTo: kinds.map(({ weights }) => (sum += weights[column])) };
 }
 
-function choose({ kinds, upTo }: WeightedKinds, random: Random): Kind {
+function choose({ kinds, upTo }: WeightedKinds, random: Random): EventKind {
   const point = random.next() * upTo.at(-1)!;
   return kinds[upTo.findIndex((limit) => point < limit)]!;
 }
 
-function insertByTime(waiting: Happening[], item: Happening): Happening[] {
-  let place = waiting.length;
-  while (place > 0 && waiting[place - 1]!.atMs > item.atMs) place--;
-  waiting.splice(place, 0, item);
-  return waiting;
+function insertByTime(events: DemoEvent[], event: DemoEvent): DemoEvent[] {
+  let index = events.length;
+  while (index > 0 && events[index - 1]!.atMs > event.atMs) index--;
+  events.splice(index, 0, event);
+  return events;
 }
 
-function finisher(platform: string): (happening: Happening) => EventDraft {
+function draftBuilder(platform: string): (event: DemoEvent) => EventDraft {
   const classes = new Map<string, EventClass>();
   return ({ type, source, severity, atMs, raw, enrichment }) => {
     let eventClass = classes.get(type);

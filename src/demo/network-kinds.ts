@@ -1,6 +1,6 @@
 import type { Severity } from "../model/event.ts";
-import { kind, type Kind } from "./kind.ts";
-import { GATEWAY, troublemaker } from "./site.ts";
+import { eventKind, type EventKind } from "./event-kind.ts";
+import { GATEWAY, randomOutsider } from "./site.ts";
 
 const DOMAINS = [
   "www.example.com",
@@ -28,9 +28,9 @@ const SIGNATURES: readonly (readonly [id: number, signature: string, category: s
 const BLOCKED_PORTS = [22, 23, 80, 443, 445, 1433, 2323, 3389, 5060, 5900, 8080, 8443];
 const MINUTE_MS = 60_000;
 
-/** Everyday events of the network. A line here is one more kind in the demo. */
-export const NETWORK_KINDS: readonly Kind[] = [
-  kind("network", "dns_query", "info", [240, 120], (site, random) => {
+/** Everyday events of the network. A new entry is a new kind of demo event. */
+export const NETWORK_KINDS: readonly EventKind[] = [
+  eventKind("network", "dns_query", "info", [240, 120], (site, random) => {
     const device = random.pick(site.devices);
     return {
       raw: {
@@ -45,7 +45,7 @@ export const NETWORK_KINDS: readonly Kind[] = [
       },
     };
   }),
-  kind("network", "client_connected", "info", [70, 8], (site, random) => {
+  eventKind("network", "client_connected", "info", [70, 8], (site, random) => {
     const device = random.pick(site.devices);
     return {
       raw: {
@@ -59,14 +59,14 @@ export const NETWORK_KINDS: readonly Kind[] = [
       },
     };
   }),
-  kind("network", "dhcp_lease", "info", [45, 25], (site, random) => {
+  eventKind("network", "dhcp_lease", "info", [45, 25], (site, random) => {
     const device = random.pick(site.devices);
     return {
       raw: { src_ip: device.ip, src_mac: device.mac, host: device.host, device: GATEWAY.device, lease_s: 43_200 },
     };
   }),
-  kind("network", "firewall_blocked", "low", [110, 130], (site, random) => {
-    const from = troublemaker(site, random);
+  eventKind("network", "firewall_blocked", "low", [110, 130], (site, random) => {
+    const from = randomOutsider(site, random);
     return {
       raw: {
         src_ip: from.ip,
@@ -81,8 +81,8 @@ export const NETWORK_KINDS: readonly Kind[] = [
       enrichment: from.enrichment,
     };
   }),
-  kind("network", "ids_alert", "medium", [26, 30], (site, random) => {
-    const from = troublemaker(site, random);
+  eventKind("network", "ids_alert", "medium", [26, 30], (site, random) => {
+    const from = randomOutsider(site, random);
     const [id, signature, category, severity] = random.pick(SIGNATURES);
     return {
       severity,
@@ -101,15 +101,15 @@ export const NETWORK_KINDS: readonly Kind[] = [
       enrichment: from.enrichment,
     };
   }),
-  kind("network", "vpn_connected", "info", [6, 2], (site, random) => {
+  eventKind("network", "vpn_connected", "info", [6, 2], (site, random) => {
     const from = site.outsiders[120 + random.below(40)]!;
     return {
       raw: { user: random.pick(site.people).user, src_ip: from.ip, device: GATEWAY.device },
       enrichment: from.enrichment,
     };
   }),
-  kind("network", "login_failure", "medium", [5, 3], (site, random) => {
-    const from = random.onceIn(2) ? troublemaker(site, random) : undefined;
+  eventKind("network", "login_failure", "medium", [5, 3], (site, random) => {
+    const from = random.onceIn(2) ? randomOutsider(site, random) : undefined;
     return {
       raw: {
         user: from ? random.pick(["admin", "root", "support"]) : random.pick(site.people).user,
@@ -120,7 +120,7 @@ export const NETWORK_KINDS: readonly Kind[] = [
       ...(from && { enrichment: from.enrichment }),
     };
   }),
-  kind("network", "admin_login", "info", [2, 0.1], (site, random) => ({
+  eventKind("network", "admin_login", "info", [2, 0.1], (site, random) => ({
     raw: {
       user: site.people[random.below(3)]!.user,
       src_ip: random.pick(site.devices).ip,
@@ -128,14 +128,14 @@ export const NETWORK_KINDS: readonly Kind[] = [
       service: "web",
     },
   })),
-  kind("network", "config_changed", "low", [1.5, 0.05], (site, random) => ({
+  eventKind("network", "config_changed", "low", [1.5, 0.05], (site, random) => ({
     raw: {
       user: site.people[random.below(3)]!.user,
       device: GATEWAY.device,
       setting: random.pick(["wifi.guest.password", "firewall.rule", "dns.servers", "switch.port.profile"]),
     },
   })),
-  kind("network", "wan_link_down", "high", [0.06, 0.08], (_, random, atMs) => {
+  eventKind("network", "wan_link_down", "high", [0.06, 0.08], (_, random, atMs) => {
     const raw = { device: GATEWAY.device, link: random.onceIn(3) ? "wan2" : "wan1" };
     return {
       raw,

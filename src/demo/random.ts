@@ -1,19 +1,19 @@
-/** Random choices that a seed decides: the same seed gives the same demo. */
+/** A seeded random number generator: the same seed gives the same demo. */
 export interface Random {
-  /** From 0 up to, but not, 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   next(): number;
-  /** A whole number from 0 up to, but not, the given one. */
+  /** An integer from 0 (inclusive) to `limit` (exclusive). */
   below(limit: number): number;
-  /** A whole number of the range, both ends included. */
+  /** An integer of the range, bounds included. */
   between(least: number, most: number): number;
   pick<Item>(items: readonly Item[]): Item;
-  /** True once in so many times. */
+  /** True with a probability of 1 / `times`. */
   onceIn(times: number): boolean;
 }
 
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
-  // mulberry32: small, fast, and even enough for a demo.
+  // mulberry32: small, fast, and uniform enough for a demo.
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);

@@ -1,8 +1,8 @@
 import type { JsonObject } from "../model/event.ts";
 import type { Random } from "./random.ts";
 
-// The imagined site: one building with offices, a yard and a loading dock. Outside addresses are those that are
-// reserved for documentation, telephone numbers those that are reserved for fiction: nobody real is in it.
+// The fictional demo site: one building with offices, a yard and a loading dock. Public addresses are reserved for documentation
+// and telephone numbers for fiction, so no real person or network appears.
 
 interface Person {
   readonly user: string;
@@ -23,10 +23,10 @@ export interface Outsider {
   readonly enrichment: JsonObject;
 }
 
-export interface Site {
+export interface DemoSite {
   readonly people: readonly Person[];
   readonly devices: readonly Device[];
-  /** Most of the trouble comes from few of these. */
+  /** Public addresses; a few of them cause most of the events. */
   readonly outsiders: readonly Outsider[];
 }
 
@@ -81,7 +81,7 @@ export const DOORS: readonly (readonly [door: string, zone: string])[] = [
 
 export const GATEWAY = { device: "gateway-1", ip: "10.20.0.1", wan: "192.0.2.1" };
 
-export function makeSite(random: Random): Site {
+export function makeSite(random: Random): DemoSite {
   const people = NAMES.map((name, index) => ({
     user: name.toLowerCase().replace(" ", "."),
     name,
@@ -113,8 +113,8 @@ export function outsider(ip: string, random: Random, score?: number): Outsider {
   return { ip, enrichment: { geo: { country, city }, abuse_ipdb: { score: abuse } } };
 }
 
-/** One of the outside addresses, the first ones far more often than the last. */
-export function troublemaker(site: Site, random: Random): Outsider {
+/** Picks a public address, the first ones far more often than the last. */
+export function randomOutsider(site: DemoSite, random: Random): Outsider {
   const skewed = random.next() ** 3;
   return site.outsiders[Math.floor(skewed * site.outsiders.length)]!;
 }

@@ -1,9 +1,9 @@
 import { formatTime } from "../lib/time.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import type { CollectName } from "../model/key.ts";
 
-// One thing of each kind that devices send, made up, to see whether the way from a device to an event is open. The marker
-// stands in it, so that the event can be found. Times have their zone with them: in which one the service reads those
-// without is not known here.
+// One fictional sample of each source, to test the path from a device to an event. Each contains a marker by which the event is
+// found. Times have a zone, since the zone that the service assumes for other times is not known here.
 
 export const TEST_SOURCES = ["network", "protect", "access", "talk", "custom", "syslog", "cef", "eve"] as const;
 export type TestSource = (typeof TEST_SOURCES)[number];
@@ -13,7 +13,7 @@ const TALKED_SECONDS = 5;
 export type TestSample =
   | { readonly way: "submit"; readonly body: object }
   | { readonly way: "post"; readonly name: CollectName; readonly body: object }
-  /** A line for a port, or where there is none for `name` by HTTP. */
+  /** A line for a collector's port; without one, it is posted to `name` over HTTP. */
   | { readonly way: "line"; readonly collector: "syslog" | "eve"; readonly name: CollectName; readonly line: string };
 
 export function testSample(source: TestSource, marker: string, nowMs: number): TestSample {
@@ -66,7 +66,7 @@ export function testSample(source: TestSource, marker: string, nowMs: number): T
           to: "101",
           direction: "out",
           status: "answered",
-          // It is told when it is over.
+          // A call is reported when it ends.
           time: seconds - TALKED_SECONDS,
           duration: TALKED_SECONDS,
         },
@@ -102,6 +102,8 @@ export function testSample(source: TestSource, marker: string, nowMs: number): T
           },
         }),
       );
+    default:
+      return unreachable(source);
   }
 }
 

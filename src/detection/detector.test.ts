@@ -35,7 +35,7 @@ const detail = async (id: string) => (await server.call("GET", `/v1/alerts/${id}
 const statsOf = async ({ id }: { id: string }) => (await server.call("GET", `/v1/rules/${id}`)).body.data.stats;
 
 describe("an event that matches", () => {
-  test("becomes an alert that is filled from it, and counts for the rule", async () => {
+  test("becomes an alert with its values and counts for the rule", async () => {
     const type = uniqueType();
     const rule = await makeRule(type, { title: "Trouble at {{raw.host}} by {{raw.user}}" });
     const before = Date.now();
@@ -60,7 +60,7 @@ describe("an event that matches", () => {
     expect(Date.parse(stats.last_match)).toBeGreaterThanOrEqual(before);
   });
 
-  test("is added to the alert that its attack has already, and not to another group's", async () => {
+  test("joins the alert of its incident, and not that of another group", async () => {
     const type = uniqueType();
     const rule = await makeRule(type, { dedup: { by: "raw.user" } });
     for (const user of ["ann", "bob", "ann", "ann"]) await submit(type, { user });
@@ -71,7 +71,7 @@ describe("an event that matches", () => {
     expect(alerts).toHaveLength(2);
   });
 
-  test("of long ago counts for seven days, not for one", async () => {
+  test("of several days ago counts in the statistics of seven days, not of one", async () => {
     const type = uniqueType();
     const rule = await makeRule(type);
     await submit(type, {}, Date.now() - 25 * 3_600_000);
@@ -84,7 +84,7 @@ describe("an event that matches", () => {
 });
 
 describe("a threshold", () => {
-  test("fires at the last of its events, in whatever order they come, and goes on counting", async () => {
+  test("fires at the last of its events, regardless of their order, and continues to count", async () => {
     const type = uniqueType();
     const rule = await makeRule(type, { window: "1m", threshold: { count: 3, group_by: "raw.ip" } });
     const at = Date.now() - 600_000;
@@ -106,7 +106,7 @@ describe("a threshold", () => {
     expect((await statsOf(rule)).matches_24h).toBe(6);
   });
 
-  test("remembers over a restart what it has counted", async () => {
+  test("keeps its counts over a restart", async () => {
     const type = uniqueType();
     const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.ip" } });
     await submit(type, { ip: "a" });
@@ -126,7 +126,7 @@ describe("a threshold", () => {
   });
 });
 
-test("an event of several groups counts once in their alert, sent alone or with others, over a restart as well", async () => {
+test("an event of several groups counts once in their alert, alone or in a batch, and over a restart", async () => {
   const type = uniqueType();
   const memory = { window: "5m", threshold: { count: 2, group_by: "raw.arr" } };
   const rule = await makeRule(type, { ...memory, dedup: { by: "raw.h" } });
@@ -179,7 +179,7 @@ test("a late event counts with its neighbours after hundreds of others, as in a 
   expect(body.data).toMatchObject({ matches: 265, alerts: 1 });
 });
 
-describe("what came late is remembered as well", () => {
+describe("late events are remembered", () => {
   const at = Date.now() - 3 * 3_600_000;
   type Rule = { id: string; name: string };
   const steps: [string, (rule: Rule) => Promise<unknown>][] = [
@@ -224,14 +224,14 @@ describe("what came late is remembered as well", () => {
   });
 });
 
-describe("what an exception has stopped stays uncounted", () => {
+describe("excepted events stay uncounted", () => {
   test.each([
     ["and a restart", async () => (server = await server.restart())],
     [
       "and a change of the severity",
       ({ id }: { id: string }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
     ],
-  ])("after its end %s", async (_, step) => {
+  ])("after the exception ends %s", async (_, step) => {
     const type = uniqueType();
     const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.g" } });
     const { body } = await server.call("POST", `/v1/rules/${rule.id}/exceptions`, {
@@ -255,7 +255,7 @@ describe("what an exception has stopped stays uncounted", () => {
   });
 });
 
-test("a sequence across kinds of events fires once, when its steps have happened in order", async () => {
+test("a sequence across event types fires once, when its steps have happened in order", async () => {
   const [door, camera] = [uniqueType(), uniqueType()];
   const rule = await makeRule(door, {
     conditions: [],
@@ -304,7 +304,7 @@ describe("a change of a rule", () => {
     expect(await counted()).toBe(2);
   });
 
-  test("begins anew: what came before an edit is not counted by what came after", async () => {
+  test("clears the memory: events from before an edit do not count with later ones", async () => {
     const type = uniqueType();
     const threshold = { window: "1h", threshold: { count: 2 } };
     const { id, ...rule } = await makeRule(type, threshold);
@@ -328,7 +328,7 @@ describe("a change of a rule", () => {
   });
 });
 
-test("a rule that is deleted while it fires leaves its alert as it is, and the others go on", async () => {
+test("deleting a rule while it fires keeps its alert, and the other rules continue", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
   const other = await makeRule(type);
@@ -351,7 +351,7 @@ test("a rule that is deleted while it fires leaves its alert as it is, and the o
   expect(left[0]).toMatchObject({ event_count: counted, status: "open" });
 });
 
-test("a clock that goes back stops nothing: every event is looked at, and each alert has an id of its own", async () => {
+test("a clock that is set back stops nothing: every event is processed, and each alert has a unique id", async () => {
   let shift = 0;
   const shifted = await openTestServer({ now: () => Date.now() + shift });
   try {
@@ -376,7 +376,7 @@ test("a clock that goes back stops nothing: every event is looked at, and each a
   }
 });
 
-test("a false positive makes an exception of its rule in the same call", async () => {
+test("resolving a false positive adds an exception to its rule in the same call", async () => {
   const type = uniqueType();
   const rule = await makeRule(type, { dedup: { by: "raw.host" } });
   await submit(type, { host: "lab" });
@@ -403,7 +403,7 @@ test("a false positive makes an exception of its rule in the same call", async (
   });
 });
 
-test("of several who resolve a false positive at once, the exception of one is left on the rule", async () => {
+test("concurrent resolutions of a false positive leave one exception on the rule", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
   await submit(type, { host: "lab" });
@@ -424,7 +424,7 @@ test("of several who resolve a false positive at once, the exception of one is l
   expect(exceptions.map(({ id }: { id: string }) => id)).toEqual([timeline.at(-1).exception.id]);
 });
 
-test("a rule that matches everything folds: every event is counted, and there is one alert", async () => {
+test("a rule that matches everything raises one alert that counts every event", async () => {
   const type = uniqueType();
   const rule = await makeRule(type);
   const event = JSON.stringify({ type, source: "custom", data: { text: "all of it" } });
@@ -443,7 +443,7 @@ test("a rule that matches everything folds: every event is counted, and there is
   expect((await statsOf(rule)).matches_24h).toBe(20_000);
 });
 
-test("the readiness call and the metrics say how far detection has come", async () => {
+test("the readiness check and the metrics show the progress of detection", async () => {
   const ready = await server.call("GET", "/readyz");
   expect(ready.body.data).toMatchObject({ status: "ready", detection: { lag_seconds: expect.any(Number) } });
   const { text } = await server.call("GET", "/metrics");

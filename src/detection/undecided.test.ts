@@ -6,7 +6,7 @@ import { UndecidedReports } from "./undecided.ts";
 const HOUR_MS = 3_600_000;
 
 describe("over the real server", () => {
-  // In the middle of an hour, so that all of a test lies in one.
+  // In the middle of an hour, so that a test does not cross the boundary.
   const now = () => Math.floor(Date.now() / HOUR_MS) * HOUR_MS + HOUR_MS / 2;
   let server: TestServer;
   beforeEach(async () => {
@@ -37,9 +37,40 @@ describe("over the real server", () => {
     expect((await server.call("POST", "/v1/rules", { body })).status).toBe(201);
   }
 
+  test.each([
+    ["contains_field", false],
+    ["starts_with_field", false],
+    // Decided by lookup.
+    ["equals_field", true],
+  ])(
+    "two long lists compared with %s do not delay other events, and are reported if undecided",
+    async (name, isDecided) => {
+      const body = {
+        name: "test.fields",
+        description: "A rule that compares two fields",
+        severity: "high",
+        conditions: [
+          { field: "type", equals: "process_creation" },
+          { field: "raw.a", [name]: "raw.b" },
+        ],
+        actions: [{ alert: { channels: [] } }],
+      };
+      expect((await server.call("POST", "/v1/rules", { body })).status).toBe(201);
+      const list = (letter: string) => Array.from({ length: 30_000 }, (_, i) => `${letter}${i}`);
+      await submit("process_creation", { a: list("a"), b: list("b") });
+      // Processed after it.
+      await submit("process_creation", { a: ["x1"], b: ["x1"] });
+      await eventually(
+        () => alertsOf(server, { name: "test.fields" }),
+        (alerts) => expect(alerts).toHaveLength(1),
+      );
+      expect((await reports()).map(({ raw }) => raw.detection_rule)).toEqual(isDecided ? [] : ["test.fields"]);
+    },
+  );
+
   const reports = async () => (await server.call("GET", "/v1/events?type=detection_rule_undecided")).body.data as any[];
 
-  test("a padded value that a rule gives up on raises one alert that names the rule and the event", async () => {
+  test("a padded value that a rule cannot decide raises one alert that names the rule and the event", async () => {
     await makeRule("test.padded");
     await submit("other", { command: padding });
     const first = await submit("process_creation", { command: padding });
@@ -77,7 +108,7 @@ describe("reports", () => {
       events: 3,
     }));
 
-  test("name a rule once in each hour", () => {
+  test("name a rule once per hour", () => {
     const reports = new UndecidedReports();
     expect(reports.reportsOf(undecided(2), 0)).toHaveLength(2);
     expect(reports.reportsOf(undecided(3), HOUR_MS - 1)).toMatchObject([
@@ -101,7 +132,7 @@ describe("reports", () => {
     expect(tokenAt(5)).not.toBe(tokenAt(HOUR_MS));
   });
 
-  test("do not become more than a hundred in an hour", () => {
+  test("are limited to a hundred per hour", () => {
     const reports = new UndecidedReports();
     expect(reports.reportsOf(undecided(150), 0)).toHaveLength(100);
     expect(reports.reportsOf(undecided(150), 1)).toEqual([]);

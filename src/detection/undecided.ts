@@ -1,19 +1,19 @@
-import type { NewEvent } from "../store/store.ts";
+import type { NewEvent } from "../store/ports/store.ts";
 
-// Reports rules that could not be decided on an event: a pattern was given up, or saw only a part of a very long value, and
-// everything else the rule asks for held; or the event had more values to count than a rule counts of one event. Whoever pads
-// an event to slip past a rule is reported instead. A report is an event of its own, which the built-in rule
-// detection.rule_undecided turns into an alert.
+// Reports rules that could not be decided on an event: a pattern was aborted or saw only a part of a very long value, or two
+// fields had too many values to compare, and all other conditions held; or the event had more values than a rule counts.
+// Padding an event to evade a rule is thus reported. A report is an event, which the built-in rule detection.rule_undecided
+// turns into an alert.
 
 export const UNDECIDED_TYPE = "detection_rule_undecided";
-/** A rule is reported once in each such period, counted from the epoch, for each reason. */
+/** A rule is reported once per period, counted from the epoch, and reason. */
 const PERIOD_MS = 3_600_000;
-/** Reports of all rules in a period; a metric counts what is beyond that. */
+/** Reports of all rules in a period. A metric counts every undecided event. */
 const REPORTS_PER_PERIOD_MAX = 100;
 
-/** What there was too much of, and how the report puts it. */
+/** The reasons and their text in reports. */
 const REASONS = {
-  patterns: "a value is too long for its patterns",
+  patterns: "a value is too long for its patterns, or its fields have too many values to compare",
   values: "it has more values than a rule groups or counts by",
 } as const;
 
@@ -21,7 +21,7 @@ export interface Undecided {
   readonly ruleId: string;
   readonly ruleName: string;
   readonly reason: keyof typeof REASONS;
-  /** The first of the events. */
+  /** The first undecided event. */
   readonly eventId: string;
   events: number;
 }
@@ -30,7 +30,7 @@ export class UndecidedReports {
   #period = -1;
   readonly #reported = new Set<string>();
 
-  /** Events for those that are to be reported now. The same rule and period have the same token, also after a restart. */
+  /** The reports that are due. A rule and period always have the same idempotency token, also after a restart. */
   reportsOf(undecided: readonly Undecided[], nowMs: number): NewEvent[] {
     const period = Math.floor(nowMs / PERIOD_MS);
     if (period !== this.#period) {

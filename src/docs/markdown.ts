@@ -1,4 +1,4 @@
-/** A Markdown table; what is in a cell cannot break out of it. */
+/** A Markdown table with escaped cells. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cell = (text: string) =>
     outsideCode(text, (part) => part.replaceAll("<", "\\<"))
@@ -12,7 +12,7 @@ export function code(text: string): string {
   return `\`${text}\``;
 }
 
-/** Changes what stands outside of code spans: there a `<platform>` would be taken for HTML and vanish. */
+/** Applies `change` outside code spans, where `<platform>` would be read as HTML and disappear. */
 function outsideCode(text: string, change: (part: string) => string): string {
   return text
     .split("`")
@@ -20,13 +20,13 @@ function outsideCode(text: string, change: (part: string) => string): string {
     .join("`");
 }
 
-/** A page that is written by hand, with what stands between its marks as it is printed now. */
+/** A hand-written page with the parts between its `generated` comments printed anew. */
 export function printParts(name: string, page: string, parts: Readonly<Record<string, () => string>>): string {
   return page.replaceAll(
-    /(<!-- printed: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,
+    /(<!-- generated: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,
     (_, start: string, part: string, end: string) => {
       const print = parts[part];
-      if (!print) throw new Error(`${name} has a mark for ${part}, which nothing prints`);
+      if (!print) throw new Error(`${name} has a generated part ${part} that nothing prints`);
       return `${start}\n${print()}\n\n${end}`;
     },
   );

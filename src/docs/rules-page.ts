@@ -1,11 +1,11 @@
-import { readBuiltinFiles } from "../detection/builtin.ts";
+import { readBuiltinFiles } from "../detection/rules/builtin.ts";
 import { OPERATOR_NAMES, OPERATORS } from "../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../model/event.ts";
 import { code, markdownTable, printParts } from "./markdown.ts";
 
-// docs/rules.md is written by hand, but for what the code knows better: that is printed between marks.
+// docs/rules.md is written by hand, except for the tables between `generated` comments, which are printed here.
 
-/** The page with its printed parts as the code has them now. */
+/** The page with its generated tables up to date. */
 export function printRuleTables(page: string): string {
   return printParts("docs/rules.md", page, {
     fields: fieldTable,
@@ -16,7 +16,7 @@ export function printRuleTables(page: string): string {
 
 function fieldTable(): string {
   return markdownTable(
-    ["field", "holds a"],
+    ["field", "type"],
     Object.entries(WELL_KNOWN_FIELDS).map(([path, type]) => [code(path), type]),
   );
 }
@@ -32,7 +32,7 @@ function operatorTable(): string {
 function builtinTable(): string {
   const rules = readBuiltinFiles({ platform: "<platform>", timezone: "UTC" }).map(({ input }) => input);
   return markdownTable(
-    ["rule", "severity", "source", "what it finds", "techniques"],
+    ["rule", "severity", "source", "finds", "techniques"],
     rules.map(({ name, severity, source, description, tags, enabled }) => [
       code(name),
       severity + (enabled ? "" : " (off)"),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askAbuseIpdb } from "./abuse-ipdb.ts";
+import { queryAbuseIpdb } from "./abuse-ipdb.ts";
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 let answer: (response: ServerResponse) => void;
@@ -19,53 +19,56 @@ afterAll(() => {
 
 const ask = (answering: typeof answer) => {
   answer = answering;
-  return askAbuseIpdb({ url, key: "secret" }, "8.8.8.8", NOW, new AbortController().signal);
+  return queryAbuseIpdb({ url, key: "secret" }, "8.8.8.8", NOW, new AbortController().signal);
 };
 const body = (data: unknown) => (to: ServerResponse) => to.end(JSON.stringify({ data }));
 
 test.each<[string, unknown, object]>([
-  ["the least there is", { ipAddress: "8.8.8.8", abuseConfidenceScore: 0 }, { score: 0, address: "8.8.8.8" }],
+  ["a minimal response", { ipAddress: "8.8.8.8", abuseConfidenceScore: 0 }, { score: 0, address: "8.8.8.8" }],
   [
-    "nothing known",
+    "a response without reports",
     { ipAddress: "8.8.8.8", abuseConfidenceScore: 0, lastReportedAt: null, usageType: null, isp: "", totalReports: 0 },
     { score: 0, address: "8.8.8.8", total_reports: 0 },
   ],
   [
-    "a good one",
+    "a whitelisted address",
     { ipAddress: "8.8.8.8", abuseConfidenceScore: 1, isWhitelisted: true, isTor: true, isp: "x".repeat(999) },
     { score: 1, address: "8.8.8.8", is_whitelisted: true, is_tor: true, isp: "x".repeat(200) },
   ],
   [
-    "a date that is none",
+    "an invalid date",
     { ipAddress: "8.8.8.8", abuseConfidenceScore: 1, lastReportedAt: "May" },
     { score: 1, address: "8.8.8.8" },
   ],
-])("%s is a report", async (_, data, report) => {
+])("%s becomes a report", async (_, data, report) => {
   expect(await ask(body(data))).toEqual({ kind: "report", report, isLast: false, untilMs: null });
 });
 
 test.each<[string, unknown]>([
   ["without data", undefined],
   ["on another address", { ipAddress: "8.8.4.4", abuseConfidenceScore: 3 }],
-  ["with a score in words", { ipAddress: "8.8.8.8", abuseConfidenceScore: "high" }],
-  ["with a score beyond all", { ipAddress: "8.8.8.8", abuseConfidenceScore: 101 }],
-  ["with half a report", { ipAddress: "8.8.8.8", abuseConfidenceScore: 0.5 }],
-  ["of a list", []],
-])("an answer %s is none", async (_, data) => {
-  expect(await ask(body(data))).toMatchObject({ kind: "failed", message: "the answer is not one of AbuseIPDB" });
+  ["with a score as text", { ipAddress: "8.8.8.8", abuseConfidenceScore: "high" }],
+  ["with a score above 100", { ipAddress: "8.8.8.8", abuseConfidenceScore: 101 }],
+  ["with a fractional score", { ipAddress: "8.8.8.8", abuseConfidenceScore: 0.5 }],
+  ["with an array", []],
+])("a response %s is refused", async (_, data) => {
+  expect(await ask(body(data))).toMatchObject({
+    kind: "failed",
+    message: "the response is not a valid AbuseIPDB report",
+  });
 });
 
 test.each<[string, Record<string, string>, number | null]>([
   ["in seconds", { "Retry-After": "90" }, NOW + 90_000],
   ["as a date", { "Retry-After": new Date(NOW + 60_000).toUTCString() }, NOW + 60_000],
   ["as the time of a reset", { "X-RateLimit-Reset": String(NOW / 1000 + 30) }, NOW + 30_000],
-  ["in no way that is known", { "Retry-After": "soon" }, null],
+  ["in an unknown format", { "Retry-After": "soon" }, null],
   ["not at all", {}, null],
-])("when to come back is told %s", async (_, headers, untilMs) => {
+])("the time of the next lookup is given %s", async (_, headers, untilMs) => {
   expect(await ask((to) => to.writeHead(429, headers).end())).toEqual({ kind: "limited", untilMs });
 });
 
-test("the last report for now says so", async () => {
+test("the last report within the quota is marked", async () => {
   const headers = { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": String(NOW / 1000 + 30) };
   const data = { ipAddress: "8.8.8.8", abuseConfidenceScore: 3 };
   const verdict = await ask((to) => to.writeHead(200, headers).end(JSON.stringify({ data })));

@@ -4,20 +4,20 @@ import { send } from "../lib/outgoing.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import type { JsonObject } from "../model/event.ts";
 
-// One question to AbuseIPDB (v2), and what its answer means. The key is in a header and nowhere else.
+// Queries AbuseIPDB (API v2) for one address. The key appears in a header and nowhere else.
 
 const AGE_DAYS_MAX = 90;
 const ANSWER_MS_MAX = 10_000;
 const ANSWER_BYTES_MAX = 256 * 1024;
 const TEXT_CHARACTERS_MAX = 200;
 
-export interface AbuseIpdb {
+export interface AbuseIpdbService {
   readonly url: string;
   readonly key: string;
 }
 
-export type Verdict =
-  /** `isLast`: no more of them until this time, where that is known. */
+export type AbuseIpdbResult =
+  /** `isLast`: the quota is used up until `untilMs`, if that is known. */
   | { readonly kind: "report"; readonly report: JsonObject; readonly isLast: boolean; readonly untilMs: number | null }
   | { readonly kind: "limited"; readonly untilMs: number | null }
   | { readonly kind: "key_refused"; readonly message: string }
@@ -39,12 +39,12 @@ const answerSchema = z.object({
   }),
 });
 
-export async function askAbuseIpdb(
-  { url, key }: AbuseIpdb,
+export async function queryAbuseIpdb(
+  { url, key }: AbuseIpdbService,
   address: string,
   nowMs: number,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<AbuseIpdbResult> {
   const query = new URLSearchParams({ ipAddress: address, maxAgeInDays: String(AGE_DAYS_MAX) });
   try {
     const answer = await send({
@@ -53,21 +53,22 @@ export async function askAbuseIpdb(
       headers: { Key: key, Accept: "application/json" },
       timeoutMs: ANSWER_MS_MAX,
       answerBytesMax: ANSWER_BYTES_MAX,
-      // The address stands in the settings: a proxy in the house is whoever runs the service's own choice.
+      // The operator configures this address and may choose an internal proxy.
       allowsPrivate: true,
       signal,
     });
     const headers = answer.headers as Readonly<Record<string, string | undefined>>;
     if (answer.status === 200) {
       const report = answer.isCut ? undefined : readReport(answer.body.toString(), address);
-      if (!report) return { kind: "failed", message: "the answer is not one of AbuseIPDB" };
+      if (!report) return { kind: "failed", message: "the response is not a valid AbuseIPDB report" };
       const isLast = headers["x-ratelimit-remaining"] === "0";
-      return { kind: "report", report, isLast, untilMs: resetIn(headers) };
+      return { kind: "report", report, isLast, untilMs: rateLimitReset(headers) };
     }
-    if (answer.status === 429) return { kind: "limited", untilMs: waitIn(headers, nowMs) ?? resetIn(headers) };
-    const message = `the answer has the status ${answer.status}`;
+    if (answer.status === 429)
+      return { kind: "limited", untilMs: retryAfter(headers, nowMs) ?? rateLimitReset(headers) };
+    const message = `the response has status ${answer.status}`;
     if (answer.status === 401 || answer.status === 403)
-      return { kind: "key_refused", message: `the key is refused: ${message}` };
+      return { kind: "key_refused", message: `AbuseIPDB refused the key: ${message}` };
     if (answer.status === 422) return { kind: "address_refused", message };
     return { kind: "failed", message };
   } catch (error) {
@@ -75,7 +76,7 @@ export async function askAbuseIpdb(
   }
 }
 
-/** What becomes of it in events; undefined where it is not a report on this address. */
+/** The report as stored in events; undefined if it is not a report on this address. */
 function readReport(body: string, address: string): JsonObject | undefined {
   let value: unknown;
   try {
@@ -99,15 +100,15 @@ function readReport(body: string, address: string): JsonObject | undefined {
   };
 }
 
-/** Seconds, or a date. */
-function waitIn(headers: Readonly<Record<string, string | undefined>>, nowMs: number): number | null {
+/** The time in Retry-After, which is in seconds or a date. */
+function retryAfter(headers: Readonly<Record<string, string | undefined>>, nowMs: number): number | null {
   const given = headers["retry-after"];
   if (given === undefined) return null;
   const ms = /^\d{1,9}$/.test(given) ? nowMs + Number(given) * 1000 : Date.parse(given);
   return Number.isFinite(ms) ? ms : null;
 }
 
-function resetIn(headers: Readonly<Record<string, string | undefined>>): number | null {
+function rateLimitReset(headers: Readonly<Record<string, string | undefined>>): number | null {
   const given = headers["x-ratelimit-reset"];
   return given !== undefined && /^\d{9,11}$/.test(given) ? Number(given) * 1000 : null;
 }

@@ -5,14 +5,14 @@ const PTR = 12;
 
 export interface DnsServer {
   readonly address: string;
-  /** The names asked for, in order. */
+  /** The queried names, in order. */
   readonly asked: string[];
-  /** What is answered: a name, null for NXDOMAIN, "fail" for SERVFAIL, undefined for silence. */
+  /** Answers: a name, null for NXDOMAIN, "fail" for SERVFAIL, undefined for none. */
   readonly names: Map<string, string | null | "fail" | undefined>;
   close(): void;
 }
 
-/** A DNS server on loopback that answers PTR questions; whatever it has no entry for does not exist. */
+/** A DNS server on loopback that answers PTR queries; names without an entry do not exist. */
 export async function startDns(): Promise<DnsServer> {
   const socket = createSocket("udp4");
   const asked: string[] = [];
@@ -24,10 +24,10 @@ export async function startDns(): Promise<DnsServer> {
       labels.push(question.toString("latin1", at + 1, at + 1 + question[at]!));
       at += 1 + question[at]!;
     }
-    const asks = labels.join(".");
-    if (question.readUInt16BE(at + 1) !== PTR) throw new Error("this server is only asked for names of addresses");
-    asked.push(asks);
-    const name = names.has(asks) ? names.get(asks) : null;
+    const queried = labels.join(".");
+    if (question.readUInt16BE(at + 1) !== PTR) throw new Error("this server answers PTR queries only");
+    asked.push(queried);
+    const name = names.has(queried) ? names.get(queried) : null;
     if (name === undefined) return;
     const code = name === "fail" ? 2 : name === null ? 3 : 0;
     const answers = code === 0 ? 1 : 0;

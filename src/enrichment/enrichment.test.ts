@@ -5,15 +5,15 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { FIELD_NAMES } from "../model/field-names.ts";
-import { Enrichment, NAME_FIELDS } from "./enrichment.ts";
+import { NAME_FIELDS, openEnrichment, type Enrichment } from "./enrichment.ts";
 import { makeMmdb } from "./mmdb.fixture.ts";
 
 const unasked = () => {
-  throw new Error("nobody should ask without a key");
+  throw new Error("no lookup should happen without a key");
 };
 
 async function openIn(folder: string, geoFile: string, lists: readonly string[]): Promise<Enrichment> {
-  const enrichment = await Enrichment.open({
+  const enrichment = await openEnrichment({
     settings: {
       geo: true,
       geoFile,
@@ -24,7 +24,7 @@ async function openIn(folder: string, geoFile: string, lists: readonly string[])
       abuseipdbUrl: "http://127.0.0.1:9",
     },
     dataDir: folder,
-    keeper: { since: unasked, put: unasked, removeBefore: unasked, lookups: unasked, saveLookups: unasked },
+    reputationStore: { since: unasked, put: unasked, removeBefore: unasked, lookups: unasked, saveLookups: unasked },
     events: { amend: unasked },
     annotate: unasked,
     registry: new Registry(),
@@ -35,7 +35,7 @@ async function openIn(folder: string, geoFile: string, lists: readonly string[])
   return enrichment;
 }
 
-test("what is remembered of addresses and names is forgotten when the file of places or a list changes", async () => {
+test("caches of addresses and names are cleared when the geolocation file or a list changes", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tocsin-enrichment-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const put = (name: string, content: string | Buffer) => {
@@ -59,7 +59,7 @@ test("what is remembered of addresses and names is forgotten when the file of pl
   );
 });
 
-test("names are looked for on lists under every name that readers give them", async () => {
+test("host names are looked up in lists from every field that readers fill", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tocsin-enrichment-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const geoFile = join(folder, "geo.mmdb");

@@ -1,26 +1,26 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import { publicAddress } from "../lib/reach.ts";
+import { publicAddress } from "../lib/address-scope.ts";
 import type { EventDraft, JsonObject, JsonValue } from "../model/event.ts";
-import { Geo } from "./geo.ts";
-import { Lists } from "./lists/lists.ts";
-import { Recent } from "./recent.ts";
+import { openGeo, type Geo } from "./geo.ts";
+import { openLists, type Lists } from "./lists/lists.ts";
+import { RecentValues } from "./recent-values.ts";
 import { Reputations, type ReputationsOptions } from "./reputations.ts";
-import type { EnrichmentStatus } from "./status.ts";
+import type { EnrichmentStatus } from "./enrichment-status.ts";
 
-// What the service adds to events: where the outside address is, who has reported it, which lists know it. Everything an
-// event gets on its way in comes from memory.
+// Enriches events: the location and reputation of their public address, and the lists that contain their addresses and names.
+// Enrichment of an incoming event uses only data in memory.
 
 const POLL_MS = 5000;
-const ADDRESSES_REMEMBERED_MAX = 50_000;
-const NAMES_REMEMBERED_MAX = 50_000;
-/** With a zone at its end. */
+const ADDRESSES_CACHED_MAX = 50_000;
+const NAMES_CACHED_MAX = 50_000;
+/** Includes an IPv6 zone. */
 const ADDRESS_CHARACTERS_MAX = 64;
 const NAME_CHARACTERS_MAX = 255;
 
-/** The outside address of an event is the first of these that is one of the internet. */
+/** The public address of an event is the first of these fields with one. */
 const ADDRESS_FIELDS = ["src_ip", "dst_ip"] as const;
-/** Where names of hosts stand that lists are asked for. */
+/** Fields with host names that are looked up in lists. */
 export const NAME_FIELDS = ["query", "host", "domain", "hostname", "server_name", "src_host", "dst_host"] as const;
 
 export interface EnrichmentOptions {
@@ -34,7 +34,7 @@ export interface EnrichmentOptions {
     readonly abuseipdbUrl: string;
   };
   readonly dataDir: string;
-  readonly keeper: ReputationsOptions["keeper"];
+  readonly reputationStore: ReputationsOptions["reputationStore"];
   readonly events: ReputationsOptions["events"];
   readonly annotate: ReputationsOptions["annotate"];
   readonly registry: Registry;
@@ -43,69 +43,73 @@ export interface EnrichmentOptions {
   readonly pollMs?: number;
 }
 
-/** What is known of the text of an address. */
-interface KnownAddress {
-  /** In its one spelling, where it is one of the internet. */
-  readonly outside: string | undefined;
+interface AddressEnrichment {
+  /** In canonical form; undefined if the address is not public. */
+  readonly publicAddress: string | undefined;
   readonly place: JsonObject | undefined;
   readonly lists: readonly string[];
 }
 
-const UNKNOWN: KnownAddress = { outside: undefined, place: undefined, lists: [] };
+const UNKNOWN: AddressEnrichment = { publicAddress: undefined, place: undefined, lists: [] };
+
+export async function openEnrichment(options: EnrichmentOptions): Promise<Enrichment> {
+  const { settings, dataDir, reputationStore, events, annotate, registry, log } = options;
+  const { now = Date.now, pollMs = POLL_MS } = options;
+  const common = { registry, log, now };
+  const geo = settings.geo ? await openGeo({ file: settings.geoFile, ...common }) : undefined;
+  const everyMs = settings.listsEveryMinutes * 60_000;
+  const lists = await openLists({ items: settings.lists, everyMs, dataDir, ...common });
+  const { abuseipdbKey: key, abuseipdbUrl: url, abuseipdbPerDay: perDay } = settings;
+  const reputations =
+    key === null
+      ? undefined
+      : new Reputations({ service: { url, key }, perDay, reputationStore, events, annotate, ...common });
+  const enrichment = new Enrichment(geo, lists, reputations, pollMs);
+  new Gauge({
+    name: "tocsin_enrichment_geo_loaded",
+    help: "1 if a geolocation file is loaded",
+    registers: [registry],
+    collect() {
+      this.set(geo && geo.status.readAtMs !== null ? 1 : 0);
+    },
+  });
+  enrichment.startPolling();
+  return enrichment;
+}
 
 export class Enrichment {
   readonly #geo: Geo | undefined;
   readonly #lists: Lists;
   readonly #reputations: Reputations | undefined;
-  readonly #addresses = new Recent<KnownAddress>(ADDRESSES_REMEMBERED_MAX);
-  readonly #names = new Recent<readonly string[]>(NAMES_REMEMBERED_MAX);
+  readonly #addresses = new RecentValues<AddressEnrichment>(ADDRESSES_CACHED_MAX);
+  readonly #names = new RecentValues<readonly string[]>(NAMES_CACHED_MAX);
   readonly #pollMs: number;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #looking = new Set<Promise<void>>();
+  readonly #polls = new Set<Promise<void>>();
   #isClosed = false;
 
-  /** Hears of what is stored, where what is found out later is to be added. */
+  /** Called with each stored event; undefined if nothing is added later. */
   readonly stored: ((id: string, draft: EventDraft) => void) | undefined;
 
-  private constructor(geo: Geo | undefined, lists: Lists, reputations: Reputations | undefined, pollMs: number) {
+  constructor(geo: Geo | undefined, lists: Lists, reputations: Reputations | undefined, pollMs: number) {
     this.#geo = geo;
     this.#lists = lists;
     this.#reputations = reputations;
     this.#pollMs = pollMs;
-    this.stored = reputations && ((id, draft) => this.#wantReputation(reputations, id, draft));
+    this.stored = reputations && ((id, draft) => this.#requestReputation(reputations, id, draft));
   }
 
-  static async open(options: EnrichmentOptions): Promise<Enrichment> {
-    const { settings, dataDir, keeper, events, annotate, registry, log, now = Date.now, pollMs = POLL_MS } = options;
-    const common = { registry, log, now };
-    const geo = settings.geo ? await Geo.open({ file: settings.geoFile, ...common }) : undefined;
-    const everyMs = settings.listsEveryMinutes * 60_000;
-    const lists = await Lists.open({ items: settings.lists, everyMs, dataDir, ...common });
-    const { abuseipdbKey: key, abuseipdbUrl: url, abuseipdbPerDay: perDay } = settings;
-    const reputations =
-      key === null
-        ? undefined
-        : new Reputations({ service: { url, key }, perDay, keeper, events, annotate, ...common });
-    const enrichment = new Enrichment(geo, lists, reputations, pollMs);
-    new Gauge({
-      name: "tocsin_enrichment_geo_loaded",
-      help: "1 where places of addresses are known",
-      registers: [registry],
-      collect() {
-        this.set(geo && geo.status.readAtMs !== null ? 1 : 0);
-      },
-    });
-    // What must be fetched is fetched now, and nobody waits for it.
-    for (const source of [...(geo ? [geo] : []), ...lists.all]) enrichment.#follow(source);
-    return enrichment;
+  /** Polls the geolocation file and the lists for changes, and fetches lists in the background. */
+  startPolling(): void {
+    for (const source of [...(this.#geo ? [this.#geo] : []), ...this.#lists.all]) this.#pollRepeatedly(source);
   }
 
-  /** What is known now of what the source said; undefined where that is nothing. */
+  /** The enrichment of an event's raw data; undefined if there is none. */
   enrich(raw: JsonObject): JsonObject | undefined {
-    const outside = this.#outsideOf(raw);
+    const address = this.#publicAddressOf(raw);
     let found: JsonObject | undefined;
-    if (outside?.place) found = { geo: outside.place };
-    const report = outside && this.#reputations?.reportOf(outside.outside!);
+    if (address?.place) found = { geo: address.place };
+    const report = address && this.#reputations?.reportOf(address.publicAddress!);
     if (report) (found ??= {})["abuse_ipdb"] = report;
     const lists = this.#lists.isEmpty ? undefined : this.#listsOf(raw);
     if (lists) (found ??= {})["lists"] = lists;
@@ -113,8 +117,8 @@ export class Enrichment {
   }
 
   /**
-   * An alert was made. Its enrichment is that of the event that completed it, and what is found out later is to be about the
-   * same address; only where that event has none, one of `eventIds` will do, the newest of the alert's events.
+   * Requests the reputation of a new alert. The alert has the enrichment of the event that completed it, so a later reputation is for
+   * the same address. Only if that event has no address, those of `eventIds`, the newest of the alert's events, are used.
    */
   alertMade(
     { id, enrichment }: { readonly id: string; readonly enrichment: JsonObject },
@@ -138,25 +142,25 @@ export class Enrichment {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#lists.close();
-    await Promise.all(this.#looking);
+    await Promise.all(this.#polls);
     await this.#reputations?.close();
   }
 
-  #outsideOf(raw: JsonObject): KnownAddress | undefined {
+  #publicAddressOf(raw: JsonObject): AddressEnrichment | undefined {
     for (const field of ADDRESS_FIELDS) {
       const known = this.#addressOf(raw[field]);
-      if (known.outside !== undefined) return known;
+      if (known.publicAddress !== undefined) return known;
     }
     return undefined;
   }
 
-  #addressOf(value: JsonValue | undefined): KnownAddress {
+  #addressOf(value: JsonValue | undefined): AddressEnrichment {
     if (typeof value !== "string" || value.length > ADDRESS_CHARACTERS_MAX || value === "") return UNKNOWN;
     let known = this.#addresses.get(value);
     if (!known) {
-      const outside = publicAddress(value);
+      const address = publicAddress(value);
       const lists = this.#lists.isEmpty ? UNKNOWN.lists : this.#lists.withAddress(value);
-      known = { outside, place: outside === undefined ? undefined : this.#geo?.placeOf(outside), lists };
+      known = { publicAddress: address, place: address === undefined ? undefined : this.#geo?.placeOf(address), lists };
       this.#addresses.set(value, known);
     }
     return known;
@@ -181,32 +185,32 @@ export class Enrichment {
     return known;
   }
 
-  #wantReputation(reputations: Reputations, id: string, { raw, enrichment }: EventDraft): void {
+  #requestReputation(reputations: Reputations, id: string, { raw, enrichment }: EventDraft): void {
     if ("abuse_ipdb" in enrichment) return;
-    const outside = this.#outsideOf(raw)?.outside;
-    if (outside !== undefined) reputations.want(outside, id);
+    const address = this.#publicAddressOf(raw)?.publicAddress;
+    if (address !== undefined) reputations.request(address, id);
   }
 
-  /** Looks again and again whether there is something new. */
-  #follow(source: { poll(): Promise<boolean> }): void {
-    const look = async () => {
-      if (await source.poll()) this.#forget();
+  /** Polls a source for changes until the close. */
+  #pollRepeatedly(source: { poll(): Promise<boolean> }): void {
+    const poll = async () => {
+      if (await source.poll()) this.#clearCaches();
       if (this.#isClosed) return;
       const timer = setTimeout(() => {
         this.#timers.delete(timer);
-        this.#track(look());
+        this.#track(poll());
       }, this.#pollMs).unref();
       this.#timers.add(timer);
     };
-    this.#track(look());
+    this.#track(poll());
   }
 
-  #track(looking: Promise<void>): void {
-    const tracked = looking.finally(() => this.#looking.delete(tracked));
-    this.#looking.add(tracked);
+  #track(polling: Promise<void>): void {
+    const tracked = polling.finally(() => this.#polls.delete(tracked));
+    this.#polls.add(tracked);
   }
 
-  #forget(): void {
+  #clearCaches(): void {
     this.#addresses.clear();
     this.#names.clear();
   }

@@ -1,9 +1,9 @@
 import { fourNumber, sixGroups } from "../lib/ip.ts";
 
-// The search tree of an MMDB file, walked without making anything on the way. It says where an address's record is, and
-// the reader of the file decodes each record once.
+// Walks the search tree of an MMDB file without allocating. It finds the record of an address; the reader of the file then decodes
+// each record once.
 
-export interface TreeShape {
+export interface GeoTreeShape {
   readonly nodeCount: number;
   /** Bits of one of a node's two records: 24, 28 or 32. */
   readonly recordSize: number;
@@ -12,19 +12,19 @@ export interface TreeShape {
 
 export class GeoTree {
   readonly #bytes: Uint8Array;
-  readonly #shape: TreeShape;
+  readonly #shape: GeoTreeShape;
   readonly #fourStart: number;
 
-  constructor(bytes: Uint8Array, shape: TreeShape) {
+  constructor(bytes: Uint8Array, shape: GeoTreeShape) {
     this.#bytes = bytes;
     this.#shape = shape;
     let node = 0;
-    // IPv4 lies at ::/96.
+    // IPv4 is at ::/96.
     if (shape.ipVersion === 6) for (let bit = 0; bit < 96 && node < shape.nodeCount; bit++) node = this.#next(node, 0);
     this.#fourStart = node;
   }
 
-  /** The number of the record for an address in its one spelling; undefined where there is none. */
+  /** The record number of a canonical address; undefined if there is none. */
   find(address: string): number | undefined {
     const four = fourNumber(address);
     const { nodeCount, ipVersion } = this.#shape;
@@ -32,7 +32,7 @@ export class GeoTree {
     if (four !== undefined) {
       for (let bit = 31; bit >= 0 && node < nodeCount; bit--) node = this.#next(node, (four >>> bit) & 1);
     } else {
-      // A file of IPv4 alone answers IPv6 with whatever lies there.
+      // A file with IPv4 only has no answer for IPv6.
       const groups = ipVersion === 6 ? sixGroups(address) : undefined;
       if (!groups) return undefined;
       for (let bit = 0; bit < 128 && node < nodeCount; bit++)

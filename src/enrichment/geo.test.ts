@@ -7,7 +7,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, describe, expect, test } from "vitest";
 import { canonicalAddress } from "../lib/ip.ts";
-import { builtinFile, Geo } from "./geo.ts";
+import { builtinFile, openGeo } from "./geo.ts";
 import { GeoTree } from "./geo-tree.ts";
 import { makeMmdb } from "./mmdb.fixture.ts";
 
@@ -21,8 +21,8 @@ const fileOf = (content: Buffer | string) => {
   return path;
 };
 const open = (file: string | null) =>
-  Geo.open({ file, registry: new Registry(), log: pino({ level: "silent" }), now: Date.now });
-/** As an operator should: the new file takes the old one's place at once. */
+  openGeo({ file, registry: new Registry(), log: pino({ level: "silent" }), now: Date.now });
+/** Replaces the file atomically, as an operator should. */
 const replace = (path: string, content: Buffer) => {
   writeFileSync(`${path}.new`, content);
   renameSync(`${path}.new`, path);
@@ -37,7 +37,7 @@ const CITIES = {
 };
 
 describe("places", () => {
-  test("come out of the box, for both families, as countries", async () => {
+  test("come from the bundled file, for both address families, as countries", async () => {
     const geo = await open(null);
     expect(geo.placeOf("8.8.8.8")).toEqual({ country: "US" });
     expect(geo.placeOf("193.0.6.139")).toEqual({ country: "NL" });
@@ -58,30 +58,27 @@ describe("places", () => {
     expect((await open(fileOf(makeMmdb(CITIES)))).placeOf(address)).toEqual(place);
   });
 
-  test.each([24, 28, 32])(
-    "are found where the reader of the file finds them, with records of %i bits",
-    async (recordSize) => {
-      const bytes = makeMmdb(CITIES, { recordSize });
-      const reader = new Reader<Response>(bytes);
-      const tree = new GeoTree(bytes, reader.metadata);
-      const near = fc
-        .tuple(fc.constantFrom("81.2.69.", "81.2.70.", "2.125.160.", "1.0.0."), fc.nat(255))
-        .map(([beginning, last]) => beginning + last);
-      fc.assert(
-        fc.property(
-          fc.oneof(near, fc.ipV4(), fc.ipV6(), fc.constantFrom("2001:218::", "2001:218:ffff::1", "2001:219::")),
-          (text) => {
-            const address = canonicalAddress(text)!;
-            expect(tree.find(address) !== undefined).toBe(reader.get(address) !== null);
-          },
-        ),
-      );
-      const geo = await open(fileOf(bytes));
-      expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
-    },
-  );
+  test.each([24, 28, 32])("are the same as those of the MMDB reader, with records of %i bits", async (recordSize) => {
+    const bytes = makeMmdb(CITIES, { recordSize });
+    const reader = new Reader<Response>(bytes);
+    const tree = new GeoTree(bytes, reader.metadata);
+    const near = fc
+      .tuple(fc.constantFrom("81.2.69.", "81.2.70.", "2.125.160.", "1.0.0."), fc.nat(255))
+      .map(([beginning, last]) => beginning + last);
+    fc.assert(
+      fc.property(
+        fc.oneof(near, fc.ipV4(), fc.ipV6(), fc.constantFrom("2001:218::", "2001:218:ffff::1", "2001:219::")),
+        (text) => {
+          const address = canonicalAddress(text)!;
+          expect(tree.find(address) !== undefined).toBe(reader.get(address) !== null);
+        },
+      ),
+    );
+    const geo = await open(fileOf(bytes));
+    expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
+  });
 
-  test("of the file that comes along are those that its reader gives", async () => {
+  test("of the bundled file are the same as those of the MMDB reader", async () => {
     const geo = await open(null);
     const reader = new Reader<Response>(builtin);
     fc.assert(
@@ -94,12 +91,12 @@ describe("places", () => {
     );
   });
 
-  test("a file of IPv4 alone says nothing of IPv6", async () => {
+  test("of IPv6 addresses are not in a file with IPv4 only", async () => {
     const geo = await open(fileOf(makeMmdb({ "0.0.0.0/1": { country_code: "AT" } }, { six: false })));
     expect([geo.placeOf("8.8.8.8"), geo.placeOf("2001:218::1")]).toEqual([{ country: "AT" }, undefined]);
   });
 
-  test("are those of the new file once it has changed", async () => {
+  test("come from the new file once it has changed", async () => {
     const path = fileOf(makeMmdb({ "8.8.8.0/24": { country_code: "US" } }, { kind: "One" }));
     const geo = await open(path);
     expect(await geo.poll()).toBe(false);
@@ -114,39 +111,39 @@ describe("places", () => {
 
 const good = makeMmdb(CITIES);
 const builtin = readFileSync(builtinFile());
-/** The tree leads out of the file, or round and round. */
+/** The tree leads out of the file, or has loops. */
 const damaged = Buffer.concat([Buffer.alloc(1000, 0xff), builtin.subarray(1000)]);
 
 describe.each([
-  ["nothing", Buffer.alloc(0)],
+  ["an empty file", Buffer.alloc(0)],
   ["text", Buffer.from("this is no file of places\n".repeat(100))],
-  ["a torn file", good.subarray(0, good.length - 40)],
+  ["a truncated file", good.subarray(0, good.length - 40)],
   ["the first half of a large file", builtin.subarray(0, builtin.length / 2)],
-  ["the description alone", builtin.subarray(-400)],
+  ["the metadata alone", builtin.subarray(-400)],
   ["a damaged tree", damaged],
   ["random bytes", Buffer.from(Array.from({ length: 5000 }, (_, i) => (i * 2_654_435_761) >>> 24))],
-])("%s instead of a file of places", (_, content) => {
-  test("is not taken at the start: there are no places, and the status says why", async () => {
+])("%s instead of a geolocation file", (_, content) => {
+  test("is refused at the start: there are no places, and the status says why", async () => {
     const geo = await open(fileOf(content));
     expect(geo.placeOf("81.2.69.142")).toBeUndefined();
     expect(geo.status).toMatchObject({ readAtMs: null, kind: null });
-    expect(geo.status.fault!.message).toMatch(/^the file of places cannot be used: /);
+    expect(geo.status.fault!.message).toMatch(/^the geolocation file cannot be used: /);
   });
 
-  test("is not taken later: the one before it stays, until a good one comes", async () => {
+  test("is refused later: the previous file stays in use until a valid one replaces it", async () => {
     const path = fileOf(good);
     const geo = await open(path);
     replace(path, content);
     expect(await geo.poll()).toBe(false);
     expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
-    expect(geo.status.fault!.message).toMatch(/the one before it still is$/);
+    expect(geo.status.fault!.message).toMatch(/the previous one stays in use$/);
     replace(path, makeMmdb({ "81.2.69.0/24": { country_code: "IE" } }));
     expect(await geo.poll()).toBe(true);
     expect([geo.placeOf("81.2.69.142"), geo.status.fault]).toEqual([{ country: "IE" }, null]);
   });
 });
 
-test("a file that is not there is told of, and taken when it comes", async () => {
+test("a missing file is reported, and loaded once it exists", async () => {
   const path = join(folder, "later.mmdb");
   const geo = await open(path);
   expect(geo.status.fault!.message).toContain("ENOENT");
@@ -156,7 +153,7 @@ test("a file that is not there is told of, and taken when it comes", async () =>
   expect(geo.placeOf("81.2.69.142")).toEqual({ country: "GB", city: "London" });
 });
 
-test("a file that was away for a while is no fault once it is back, unless it was one before", async () => {
+test("the fault of a missing file disappears once it is back, unless the file was refused before", async () => {
   for (const content of [good, Buffer.from("no places")]) {
     const path = fileOf(content);
     const geo = await open(path);
@@ -170,7 +167,7 @@ test("a file that was away for a while is no fault once it is back, unless it wa
   }
 });
 
-test("a file that may not be read is taken as soon as it may", async () => {
+test("an unreadable file is loaded once it is readable", async () => {
   const path = fileOf(good);
   chmodSync(path, 0o000);
   chmodSync(folder, 0o755);
@@ -188,7 +185,7 @@ test("a file that may not be read is taken as soon as it may", async () => {
   }
 });
 
-test("what is no file is not read: it may have no end", async () => {
+test("only a regular file is read, since others may have no end", async () => {
   const geo = await open("/dev/zero");
-  expect(geo.status.fault!.message).toBe("the file of places cannot be used: it is not a file");
+  expect(geo.status.fault!.message).toBe("the geolocation file cannot be used: it is not a regular file");
 });

@@ -29,7 +29,7 @@ function open(options: Partial<HostnamesOptions> & { resolver: string | null }) 
   return { hostnames, outcomes, settled };
 }
 
-test("the first question is answered with nothing, the next ones with the name, and DNS is asked once", async () => {
+test("the first request returns nothing, later ones the name, and DNS is queried once", async () => {
   const dns = await openDns();
   dns.names.set("7.2.0.192.in-addr.arpa", "Mail.Example.ORG");
   dns.names.set(`1${".0".repeat(23)}.8.b.d.0.1.0.0.2.ip6.arpa`, "six.example.org");
@@ -44,7 +44,7 @@ test("the first question is answered with nothing, the next ones with the name, 
   expect(await outcomes()).toEqual({ found: 2 });
 });
 
-test("that there is no name is remembered too, for less long, and a failure for shortest", async () => {
+test("a missing name is cached for less time than a name, and a failure for the least", async () => {
   const dns = await openDns();
   let clock = 1_000_000;
   dns.names.set("8.2.0.192.in-addr.arpa", "fail");
@@ -66,7 +66,7 @@ test("that there is no name is remembered too, for less long, and a failure for 
   expect(dns.asked.filter((name) => name.startsWith("7.")).length).toBe(2);
 });
 
-test("a name that has grown old is told until it is confirmed, and outlives a resolver that fails", async () => {
+test("a stale name is returned until it is confirmed, and survives a failing resolver", async () => {
   const dns = await openDns();
   let clock = 0;
   dns.names.set("7.2.0.192.in-addr.arpa", "old.example.org");
@@ -85,7 +85,7 @@ test("a name that has grown old is told until it is confirmed, and outlives a re
   expect(hostnames.nameOf("192.0.2.7")).toBe("new.example.org");
 });
 
-test("private addresses are asked of a configured resolver only, and those that nobody has of none", async () => {
+test("private addresses are looked up at a configured resolver only, and unassignable ones never", async () => {
   const dns = await openDns();
   const privates = [
     "10.1.2.3",
@@ -97,18 +97,18 @@ test("private addresses are asked of a configured resolver only, and those that 
     "::1",
     "fd00::1",
   ];
-  const nobodys = ["0.0.0.0", "224.0.0.251", "255.255.255.255", "::", "ff02::1"];
+  const unassignable = ["0.0.0.0", "224.0.0.251", "255.255.255.255", "::", "ff02::1"];
   const system = open({ resolver: null, systemServers: [dns.address] });
-  for (const address of [...privates, ...nobodys, "192.0.2.1"]) system.hostnames.nameOf(address);
+  for (const address of [...privates, ...unassignable, "192.0.2.1"]) system.hostnames.nameOf(address);
   await system.settled(1);
   expect(dns.asked).toEqual(["1.2.0.192.in-addr.arpa"]);
   const configured = open({ resolver: dns.address });
-  for (const address of [...privates, ...nobodys]) configured.hostnames.nameOf(address);
+  for (const address of [...privates, ...unassignable]) configured.hostnames.nameOf(address);
   await configured.settled(privates.length);
   expect(dns.asked.length).toBe(1 + privates.length);
 });
 
-test("switched off, nobody is asked", async () => {
+test("nothing is looked up when disabled", async () => {
   const dns = await openDns();
   const off = open({ resolver: dns.address, enabled: false });
   const on = open({ resolver: dns.address });
@@ -118,7 +118,7 @@ test("switched off, nobody is asked", async () => {
   expect(dns.asked).toEqual(["2.2.0.192.in-addr.arpa"]);
 });
 
-test("what cannot be a name is none", async () => {
+test("invalid names are ignored", async () => {
   const dns = await openDns();
   const bad = ["<script>alert(1)</script>.example", "a b.example", "é.example", "-.example", "line\nbreak.example"];
   for (const [nth, name] of bad.entries()) dns.names.set(`${nth}.2.0.192.in-addr.arpa`, name);
@@ -129,7 +129,7 @@ test("what cannot be a name is none", async () => {
   expect(ask()).toEqual(bad.map(() => null));
 });
 
-test("few are asked at once, the others wait their turn, and too many are dropped and counted", async () => {
+test("concurrent lookups are limited, others are queued, and those beyond the limit are dropped and counted", async () => {
   const dns = await openDns();
   const addresses = Array.from({ length: 10_020 }, (_, nth) => `198.51.${nth >> 8}.${nth & 255}`);
   for (const address of addresses) dns.names.set(`${address.split(".").reverse().join(".")}.in-addr.arpa`, undefined);
@@ -142,7 +142,7 @@ test("few are asked at once, the others wait their turn, and too many are droppe
   expect(dropped).toBeLessThanOrEqual(20);
 });
 
-test("what was asked for longest ago is forgotten first when there are too many names", async () => {
+test("the least recently used name is evicted first", async () => {
   const dns = await openDns();
   for (const nth of [1, 2, 3]) dns.names.set(`${nth}.2.0.192.in-addr.arpa`, `host${nth}.example.org`);
   const { hostnames, settled } = open({ resolver: dns.address, namesMax: 2 });

@@ -1,6 +1,6 @@
 import { parseCidr } from "../lib/ip.ts";
 
-// Small MMDB files for tests.
+// Builds small MMDB files.
 
 type Value = string | number | bigint | readonly Value[] | { readonly [key: string]: Value };
 
@@ -33,7 +33,7 @@ function nodeBytes(left: bigint, right: bigint, recordSize: number): number[] {
   return [...bytesOf(left & 0xffffffn, 3), middle, ...bytesOf(right & 0xffffffn, 3)];
 }
 
-/** A file that knows these networks. Without IPv6 it is one of IPv4 alone. */
+/** A file with these networks; `six: false` makes it IPv4 only. */
 export function makeMmdb(
   networks: Readonly<Record<string, Value>>,
   { six = true, kind = "Test", builtAt = 1_700_000_000, recordSize = 24 } = {},
@@ -43,7 +43,7 @@ export function makeMmdb(
   const depth = six ? 128 : 32;
   for (const [network, record] of Object.entries(networks)) {
     const { from, to } = parseCidr(network)!;
-    // IPv4 lies at ::/96 in such a file.
+    // IPv4 is at ::/96.
     const isFour = !network.includes(":");
     const start = isFour ? from & 0xffffffffn : from;
     const length = depth - ((to - from + 1n).toString(2).length - 1);

@@ -1,45 +1,46 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { recentlyUsed } from "../lib/recently-used.ts";
+import { createLruCache } from "../lib/lru.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
-import { Turns } from "../lib/turns.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import type { JsonObject } from "../model/event.ts";
-import type { EventStore, Reputation, ReputationStore } from "../store/store.ts";
-import { askAbuseIpdb, type AbuseIpdb, type Verdict } from "./abuse-ipdb.ts";
-import type { EnrichmentFault, ReputationStatus } from "./status.ts";
-import { Wanted, type DroppedKind } from "./wanted.ts";
+import type { EventStore, Reputation, ReputationStore } from "../store/ports/store.ts";
+import { queryAbuseIpdb, type AbuseIpdbService, type AbuseIpdbResult } from "./abuse-ipdb.ts";
+import type { EnrichmentFault, ReputationStatus } from "./enrichment-status.ts";
+import { LookupQueue, type DroppedKind } from "./lookup-queue.ts";
 
-// Reputations of addresses. Whoever asks is answered at once with what is known; what is not is asked for afterwards, one
-// address at a time, within a budget, and added to the events and alerts that waited for it.
+// Reputations of addresses. A request is answered at once from the cache; a missing reputation is looked up in the background, one
+// address at a time within a daily budget, and added to the events and alerts that wait for it.
 
-const KEPT_MS = DAY_MS;
-const KNOWN_MAX = 50_000;
-/** Events whose address is remembered, for alerts that are made of them. */
-const EVENTS_REMEMBERED_MAX = 50_000;
-/** Additions to events and alerts that wait for the store. */
-const ADDING_MAX = 1000;
+const CACHE_MS = DAY_MS;
+const CACHED_MAX = 50_000;
+/** Events whose address is kept, for alerts that are created from them. */
+const EVENT_ADDRESSES_MAX = 50_000;
+/** Additions to events and alerts that are pending in the store. */
+const PENDING_ADDITIONS_MAX = 1000;
 const TRIES_MAX = 5;
-/** An address that was given up is not asked for again by every event that has it: each would cost a part of the day's budget. */
-const GIVEN_UP_MAX = 10_000;
-const REFUSED_MS = DAY_MS;
-const GIVEN_UP_MS = 3_600_000;
-/** After a first failure, a second one, and so on: the last for all that follow. */
-const FAILURE_WAITS_MS = [1000, 5000, 30_000, 120_000, 600_000];
-/** Where an answer says that it is enough, and not for how long. */
-const LIMITED_MS = 3_600_000;
-const KEY_REFUSED_MS = 3_600_000;
+/** Addresses skipped after failures, so that events with them do not use up the daily budget. */
+const SKIPPED_MAX = 10_000;
+const REFUSED_SKIP_MS = DAY_MS;
+const FAILED_SKIP_MS = 3_600_000;
+/** Pauses after consecutive failures; the last one repeats. */
+const FAILURE_PAUSES_MS = [1000, 5000, 30_000, 120_000, 600_000];
+/** The pause after a rate limit without a time. */
+const LIMITED_PAUSE_MS = 3_600_000;
+const KEY_REFUSED_PAUSE_MS = 3_600_000;
 const PAUSE_MS_MAX = DAY_MS;
 const TIMER_MS_MAX = 3_600_000;
-const TIDY_MS = 3_600_000;
-const AMEND_WAITS_MS = [100, 1000, 5000];
+const REMOVE_EXPIRED_MS = 3_600_000;
+const ADDITION_RETRIES_MS = [100, 1000, 5000];
 
 export interface ReputationsOptions {
-  readonly service: AbuseIpdb;
+  readonly service: AbuseIpdbService;
   readonly perDay: number;
-  readonly keeper: ReputationStore;
+  readonly reputationStore: ReputationStore;
   readonly events: Pick<EventStore, "amend">;
-  /** Adds to an alert that has no reputation yet. */
+  /** Adds a report to an alert that has none yet. */
   readonly annotate: (alertId: string, report: JsonObject) => Promise<void>;
   readonly registry: Registry;
   readonly log: Logger;
@@ -48,11 +49,11 @@ export interface ReputationsOptions {
 
 export class Reputations {
   readonly #options: ReputationsOptions;
-  readonly #known = recentlyUsed<string, Reputation>(KNOWN_MAX);
-  readonly #addressOfEvent = recentlyUsed<string, string>(EVENTS_REMEMBERED_MAX);
-  /** Until when an address that was given up is left alone. */
-  readonly #givenUp = recentlyUsed<string, number>(GIVEN_UP_MAX);
-  readonly #wanted: Wanted;
+  readonly #cache = createLruCache<string, Reputation>(CACHED_MAX);
+  readonly #addressOfEvent = createLruCache<string, string>(EVENT_ADDRESSES_MAX);
+  /** The end of the skip of each skipped address. */
+  readonly #skippedUntilMs = createLruCache<string, number>(SKIPPED_MAX);
+  readonly #queue: LookupQueue;
   readonly #drop: (what: DroppedKind, count: number) => void;
   readonly #outcomes: Counter<"outcome">;
   readonly #amended: Counter;
@@ -64,37 +65,37 @@ export class Reputations {
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
   #lookingUp: Promise<void> = Promise.resolve();
-  readonly #additions = new Turns();
-  #tidiedAtMs: number;
+  readonly #additions = new SerialQueue();
+  #expiredRemovedAtMs: number;
 
   constructor(options: ReputationsOptions) {
-    const { keeper, registry, now } = options;
+    const { reputationStore, registry, now } = options;
     this.#options = options;
-    this.#tidiedAtMs = now();
+    this.#expiredRemovedAtMs = now();
     const day = startOfDay(now());
-    this.#budget = { day, used: keeper.lookups(day) };
-    keeper.removeBefore(now() - KEPT_MS);
-    // Oldest first, so that the newest are the last to be forgotten.
-    for (const reputation of keeper.since(now() - KEPT_MS, KNOWN_MAX).reverse())
-      this.#known.set(reputation.address, reputation);
+    this.#budget = { day, used: reputationStore.lookups(day) };
+    reputationStore.removeBefore(now() - CACHE_MS);
+    // Oldest first, so that the newest are evicted last.
+    for (const reputation of reputationStore.since(now() - CACHE_MS, CACHED_MAX).reverse())
+      this.#cache.set(reputation.address, reputation);
     const registers = [registry];
     const dropped = new Counter({
       name: "tocsin_enrichment_reputation_dropped_total",
-      help: "Addresses, events and alerts that a reputation was wanted for and that no longer wait for it, because there are too many or it cannot be had",
+      help: "Addresses, events and alerts dropped without a reputation, because there were too many or the lookup failed",
       labelNames: ["what"],
       registers,
     });
     this.#drop = (what, count) => dropped.inc({ what }, count);
-    this.#wanted = new Wanted(this.#drop);
+    this.#queue = new LookupQueue(this.#drop);
     this.#outcomes = new Counter({
       name: "tocsin_enrichment_reputation_lookups_total",
-      help: "Addresses that were asked for at AbuseIPDB, by what came of it",
+      help: "AbuseIPDB lookups, by outcome",
       labelNames: ["outcome"],
       registers,
     });
     this.#amended = new Counter({
       name: "tocsin_enrichment_amended_events_total",
-      help: "Events that something was added to after they were stored",
+      help: "Events amended after they were stored",
       registers,
     });
     const gauge = (name: string, help: string, value: () => number) =>
@@ -106,37 +107,37 @@ export class Reputations {
           this.set(value());
         },
       });
-    gauge("waiting", "Addresses whose reputation is wanted", () => this.#wanted.size);
-    gauge("used_today", "Look-ups of this UTC day", () => this.#today().used);
+    gauge("waiting", "Addresses with a pending lookup", () => this.#queue.size);
+    gauge("used_today", "Lookups of this UTC day", () => this.#today().used);
   }
 
-  /** What is known of an address, in its one spelling. */
+  /** The cached report of a canonical address. */
   reportOf(address: string): JsonObject | undefined {
-    const known = this.#known.get(address);
-    return known && known.checkedAt > this.#options.now() - KEPT_MS ? known.report : undefined;
+    const known = this.#cache.get(address);
+    return known && known.checkedAt > this.#options.now() - CACHE_MS ? known.report : undefined;
   }
 
-  /** A stored event with this address has no reputation. */
-  want(address: string, eventId: string): void {
+  /** Requests the reputation for a stored event without one. */
+  request(address: string, eventId: string): void {
     this.#addressOfEvent.set(eventId, address);
     const report = this.reportOf(address);
-    // It came between the event's enrichment and its storing.
-    if (report) void this.#add(report, [eventId], []);
-    else if ((this.#givenUp.get(address) ?? 0) > this.#options.now()) this.#drop("event", 1);
+    // The report arrived between the enrichment and the storing of the event.
+    if (report) void this.#enqueueAddition(report, [eventId], []);
+    else if ((this.#skippedUntilMs.get(address) ?? 0) > this.#options.now()) this.#drop("event", 1);
     else {
-      this.#wanted.addEvent(address, eventId);
+      this.#queue.addEvent(address, eventId);
       this.#run();
     }
   }
 
-  /** An alert without a reputation was made by this event; where that has no address, those of the others are as good. */
+  /** Requests the reputation for an alert: for the address of the completing event, or else for those of the other events. */
   alertMade(alertId: string, completedBy: string | null, others: readonly string[]): void {
     const own = completedBy === null ? undefined : this.#addressOfEvent.get(completedBy);
     const addresses = own === undefined ? new Set(others.flatMap((id) => this.#addressOfEvent.get(id) ?? [])) : [own];
     for (const address of addresses) {
       const report = this.reportOf(address);
-      if (report) void this.#add(report, [], [alertId]);
-      else this.#wanted.addAlert(address, alertId);
+      if (report) void this.#enqueueAddition(report, [], [alertId]);
+      else this.#queue.addAlert(address, alertId);
     }
   }
 
@@ -145,8 +146,8 @@ export class Reputations {
     return {
       perDay: this.#options.perDay,
       usedToday: this.#today().used,
-      waiting: this.#wanted.size,
-      known: this.#known.size,
+      waiting: this.#queue.size,
+      known: this.#cache.size,
       pausedUntilMs: this.#untilMs() > now ? this.#untilMs() : null,
       fault: this.#fault,
     };
@@ -170,10 +171,10 @@ export class Reputations {
     this.#isRunning = false;
   }
 
-  /** The address to ask for now; where there must be a wait, a timer goes on after it. */
+  /** The address to look up now; during a pause, a timer resumes the lookups. */
   #next(): string | undefined {
     if (this.#stop.signal.aborted) return undefined;
-    const address = this.#wanted.first();
+    const address = this.#queue.first();
     if (address === undefined) return undefined;
     const now = this.#options.now();
     const untilMs = this.#untilMs();
@@ -189,115 +190,118 @@ export class Reputations {
   }
 
   async #lookUp(address: string): Promise<void> {
-    const { service, keeper, now } = this.#options;
+    const { service, reputationStore, now } = this.#options;
     const known = this.reportOf(address);
     if (known) return this.#answer(address, known);
     const budget = this.#today();
     budget.used++;
-    this.#keep(() => keeper.saveLookups(budget.day, budget.used));
-    const verdict = await askAbuseIpdb(service, address, now(), this.#stop.signal);
+    this.#tryPersist(() => reputationStore.saveLookups(budget.day, budget.used));
+    const result = await queryAbuseIpdb(service, address, now(), this.#stop.signal);
     if (this.#stop.signal.aborted) return;
-    this.#outcomes.inc({ outcome: verdict.kind });
-    if (verdict.kind !== "report") return this.#fail(address, verdict);
+    this.#outcomes.inc({ outcome: result.kind });
+    if (result.kind !== "report") return this.#fail(address, result);
     this.#failures = 0;
     this.#fault = null;
-    if (verdict.isLast) this.#pause(verdict.untilMs ?? budget.day + DAY_MS);
-    const reputation = { address, checkedAt: now(), report: verdict.report };
-    this.#known.set(address, reputation);
-    this.#keep(() => keeper.put(reputation));
-    this.#tidy();
-    await this.#answer(address, verdict.report);
+    if (result.isLast) this.#pause(result.untilMs ?? budget.day + DAY_MS);
+    const reputation = { address, checkedAt: now(), report: result.report };
+    this.#cache.set(address, reputation);
+    this.#tryPersist(() => reputationStore.put(reputation));
+    this.#removeExpired();
+    await this.#answer(address, result.report);
   }
 
   async #answer(address: string, report: JsonObject): Promise<void> {
-    const waiting = this.#wanted.take(address);
-    if (waiting) await this.#add(report, [...waiting.events], [...waiting.alerts]);
+    const lookup = this.#queue.take(address);
+    if (lookup) await this.#enqueueAddition(report, [...lookup.events], [...lookup.alerts]);
   }
 
-  #fail(address: string, verdict: Exclude<Verdict, { kind: "report" }>): void {
+  #fail(address: string, result: Exclude<AbuseIpdbResult, { kind: "report" }>): void {
     const now = this.#options.now();
-    const message = verdict.kind === "limited" ? "AbuseIPDB says that it is enough for now" : verdict.message;
-    if (this.#fault?.message !== message) this.#options.log.warn({ reason: message }, "a reputation could not be had");
+    const message = result.kind === "limited" ? "AbuseIPDB rate limit reached" : result.message;
+    if (this.#fault?.message !== message) this.#options.log.warn({ reason: message }, "reputation lookup failed");
     this.#fault = { message, atMs: now };
-    switch (verdict.kind) {
+    switch (result.kind) {
       case "limited":
-        return this.#pause(verdict.untilMs ?? now + LIMITED_MS);
+        return this.#pause(result.untilMs ?? now + LIMITED_PAUSE_MS);
       case "key_refused":
-        return this.#pause(now + KEY_REFUSED_MS);
+        return this.#pause(now + KEY_REFUSED_PAUSE_MS);
       case "address_refused":
-        return this.#giveUp(address, REFUSED_MS);
+        return this.#skip(address, REFUSED_SKIP_MS);
       case "failed": {
-        const waits = FAILURE_WAITS_MS;
-        this.#pause(now + waits[Math.min(this.#failures++, waits.length - 1)]!);
-        if (this.#wanted.fail(address) >= TRIES_MAX) this.#giveUp(address, GIVEN_UP_MS);
+        const pauses = FAILURE_PAUSES_MS;
+        this.#pause(now + pauses[Math.min(this.#failures++, pauses.length - 1)]!);
+        if (this.#queue.fail(address) >= TRIES_MAX) this.#skip(address, FAILED_SKIP_MS);
+        return;
       }
+      default:
+        return unreachable(result);
     }
   }
 
-  #giveUp(address: string, forMs: number): void {
-    this.#givenUp.set(address, this.#options.now() + forMs);
-    this.#wanted.giveUp(address);
+  #skip(address: string, forMs: number): void {
+    this.#skippedUntilMs.set(address, this.#options.now() + forMs);
+    this.#queue.drop(address);
   }
 
   #pause(untilMs: number): void {
     const now = this.#options.now();
-    this.#pausedUntilMs = Math.min(Math.max(untilMs, now + FAILURE_WAITS_MS[0]!), now + PAUSE_MS_MAX);
+    this.#pausedUntilMs = Math.min(Math.max(untilMs, now + FAILURE_PAUSES_MS[0]!), now + PAUSE_MS_MAX);
   }
 
-  #add(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {
-    if (this.#additions.waiting >= ADDING_MAX) {
+  #enqueueAddition(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {
+    if (this.#additions.waiting >= PENDING_ADDITIONS_MAX) {
       this.#drop("event", eventIds.length);
       this.#drop("alert", alertIds.length);
       return this.#additions.settled();
     }
-    return this.#additions.take(() => this.#addNow(report, eventIds, alertIds));
+    return this.#additions.take(() => this.#addReport(report, eventIds, alertIds));
   }
 
-  async #addNow(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {
+  async #addReport(report: JsonObject, eventIds: readonly string[], alertIds: readonly string[]): Promise<void> {
     if (this.#stop.signal.aborted) return;
     const amendments = eventIds.map((id) => ({ id, enrichment: { abuse_ipdb: report } }));
-    if (amendments.length > 0 && (await this.#untilDone(() => this.#options.events.amend(amendments))))
+    if (amendments.length > 0 && (await this.#withRetries(() => this.#options.events.amend(amendments))))
       this.#amended.inc(amendments.length);
-    for (const id of alertIds) await this.#untilDone(() => this.#options.annotate(id, report));
+    for (const id of alertIds) await this.#withRetries(() => this.#options.annotate(id, report));
   }
 
-  /** A store that is busy is asked again, a few times. False: it was in vain. */
-  async #untilDone(work: () => Promise<void>): Promise<boolean> {
-    for (const waitMs of [...AMEND_WAITS_MS, null]) {
+  /** Retries a few times, since the store may be busy. Returns false if all attempts failed. */
+  async #withRetries(work: () => Promise<void>): Promise<boolean> {
+    for (const waitMs of [...ADDITION_RETRIES_MS, null]) {
       try {
         await work();
         return true;
       } catch (error) {
         if (waitMs === null || this.#stop.signal.aborted) {
           this.#outcomes.inc({ outcome: "not_stored" });
-          this.#options.log.warn({ err: error }, "a reputation could not be added to what waited for it");
+          this.#options.log.warn({ err: error }, "adding a reputation to events or alerts failed");
           return false;
         }
-        // A stop ends the wait, and the next try is the last.
+        // A stop ends the wait, and the next attempt is the last.
         await delay(waitMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
       }
     }
     return false;
   }
 
-  /** What cannot be kept is known all the same, until the next start. */
-  #keep(work: () => void): void {
+  /** Persists if possible; otherwise the value stays in memory until the next start. */
+  #tryPersist(work: () => void): void {
     try {
       work();
     } catch (error) {
       this.#outcomes.inc({ outcome: "not_kept" });
-      this.#options.log.warn({ err: error }, "a reputation could not be kept");
+      this.#options.log.warn({ err: error }, "persisting a reputation failed");
     }
   }
 
-  #tidy(): void {
+  #removeExpired(): void {
     const now = this.#options.now();
-    if (now - this.#tidiedAtMs < TIDY_MS) return;
-    this.#tidiedAtMs = now;
-    this.#keep(() => this.#options.keeper.removeBefore(now - KEPT_MS));
+    if (now - this.#expiredRemovedAtMs < REMOVE_EXPIRED_MS) return;
+    this.#expiredRemovedAtMs = now;
+    this.#tryPersist(() => this.#options.reputationStore.removeBefore(now - CACHE_MS));
   }
 
-  /** Nobody is asked before then: it was asked for, or the budget of the day is used up. */
+  /** The end of the current pause, which a failure, a rate limit or the daily budget causes. */
   #untilMs(): number {
     const { day, used } = this.#today();
     return used >= this.#options.perDay ? Math.max(day + DAY_MS, this.#pausedUntilMs) : this.#pausedUntilMs;

@@ -1,7 +1,7 @@
 const BARE_CELL = /[^",\r\n]*/y;
 const QUOTED_CELL = /"((?:[^"]|"")*)"/y;
 
-/** RFC 4180 to the letter: CRLF after every row, the same number of cells in each, quotes only where they belong. */
+/** A strict RFC 4180 reader: CRLF after every row, the same number of cells in each row, quotes only around whole cells. */
 export function readCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
@@ -9,14 +9,14 @@ export function readCsv(text: string): string[][] {
     const pattern = text[at] === '"' ? QUOTED_CELL : BARE_CELL;
     pattern.lastIndex = at;
     const match = pattern.exec(text);
-    if (!match) throw new Error(`the quoted cell at ${at} has no end`);
+    if (!match) throw new Error(`the quoted cell at ${at} is not closed`);
     row.push(match[1]?.replaceAll('""', '"') ?? match[0]);
     at += match[0].length;
     if (text[at] === ",") {
       at++;
       continue;
     }
-    if (text.slice(at, at + 2) !== "\r\n") throw new Error(`neither a comma nor CRLF at ${at}`);
+    if (text.slice(at, at + 2) !== "\r\n") throw new Error(`expected a comma or CRLF at ${at}`);
     at += 2;
     if (rows.length > 0 && rows[0]!.length !== row.length)
       throw new Error(`row ${rows.length} has ${row.length} cells`);

@@ -1,6 +1,6 @@
 import { FLOW_WINDOW_MS } from "../model/flow.ts";
 import { Contacts } from "./contacts.ts";
-import { grown, KeyIndex } from "./key-index.ts";
+import { freeColumns, growColumn, KeyIndex } from "./key-index.ts";
 import {
   COUNTER_WORDS,
   DST_WORD,
@@ -9,23 +9,23 @@ import {
   MINUTE_WORD,
   PORTS_WORD,
   SRC_WORD,
-  type FlowTable,
-} from "./table.ts";
+  type WindowTable,
+} from "./window-table.ts";
 
-// What each host sent in each of the last minutes, and to whom. Tables are merged in as they are closed. A late record
-// is in a later table than the rest of its minute, so minutes are kept for as long as records may be late. Merging
-// takes minima, maxima, sums and unions: the order of tables does not change the outcome.
+// The traffic and the contacts of each host in each of the last minutes. Tables are merged in when they are closed. A late record
+// is in a later table than the rest of its minute, so minutes are kept for as long as records may be late. Merging takes
+// minima, maxima, sums and unions: the order of tables does not change the result.
 
-export interface HistorySettings {
-  /** How late a record may be when its table is closed: minutes are kept for so long. */
-  readonly reachMs: number;
-  /** Hosts, peers and ports of all minutes together. */
+export interface HostHistorySettings {
+  /** How late a record may be when its table is closed, which is how long minutes are kept. */
+  readonly lookbackMs: number;
+  /** The limit of hosts, peers and ports over all minutes. */
   readonly entriesMax: number;
 }
 
-/** What an empty minute costs, in entries. */
+/** The cost of an empty minute, in entries. */
 export const MINUTE_ENTRIES = 64;
-/** Minutes kept beyond the reach: for the intervals that begin a minute earlier, and for tables closed out of order. */
+/** Minutes kept beyond the look-back, for intervals that begin a minute earlier and for tables closed out of order. */
 const SLACK_MINUTES = 4;
 const ADDRESS_WORDS = 4;
 const CAPACITY_MIN = 16;
@@ -40,15 +40,15 @@ const ACK = 16;
 const ICMP_REQUESTS = new Set([8, 13, 15, 17]);
 const ICMPV6_ECHO_REQUEST = 128;
 
-/** What the last summary of a host and minute said. */
-export interface Told {
+/** The figures of the last summary of a host and minute. */
+export interface LastSummary {
   readonly peers: number;
   readonly ports: number;
   readonly bytes: number;
   readonly revision: number;
 }
 
-/** One minute, with its hosts numbered in the order in which they were first seen. */
+/** One minute, with its hosts indexed in the order in which they were first seen. */
 export class MinuteHosts {
   readonly minute: number;
   readonly hosts: KeyIndex;
@@ -63,8 +63,8 @@ export class MinuteHosts {
   topPorts: Uint32Array;
   topKind: Uint32Array;
   readonly topExporter: Uint8Array[] = [];
-  readonly told = new Map<number, Told>();
-  /** Hosts that the last table added to. */
+  readonly lastSummaries = new Map<number, LastSummary>();
+  /** Hosts that the last table changed. */
   readonly touched: number[] = [];
   #isTouched: Uint8Array;
 
@@ -88,18 +88,18 @@ export class MinuteHosts {
     return this.hosts.count + this.peers.index.count + this.ports.index.count;
   }
 
-  /** The number of the host that another minute has; -1 where it sent nothing in this one. */
-  hostLike(other: MinuteHosts, host: number): number {
-    const { wanted } = this.hosts;
-    for (let word = 0; word < ADDRESS_WORDS; word++) wanted[word] = other.hosts.keys[host * ADDRESS_WORDS + word]!;
+  /** The index of another minute's host in this one; -1 if it sent nothing. */
+  findHost(other: MinuteHosts, host: number): number {
+    const { lookupKey } = this.hosts;
+    for (let word = 0; word < ADDRESS_WORDS; word++) lookupKey[word] = other.hosts.keys[host * ADDRESS_WORDS + word]!;
     return this.hosts.find(0);
   }
 
-  /** Adds a row that carried traffic. False where some of it found no room. */
-  add(table: FlowTable, row: number, hasRoom: boolean): boolean {
+  /** Adds a row with traffic. Returns false if it did not fit in full. */
+  add(table: WindowTable, row: number, hasRoom: boolean): boolean {
     const { keys } = table.index;
     const key = row * KEY_WORDS;
-    for (let word = 0; word < ADDRESS_WORDS; word++) this.hosts.wanted[word] = keys[key + SRC_WORD + word]!;
+    for (let word = 0; word < ADDRESS_WORDS; word++) this.hosts.lookupKey[word] = keys[key + SRC_WORD + word]!;
     const host = this.hosts.find(hasRoom ? Number.MAX_SAFE_INTEGER : 0);
     if (host < 0) return false;
     if (host >= this.bytes.length) this.#grow();
@@ -112,21 +112,21 @@ export class MinuteHosts {
     this.packets[host]! += counterAt(table, row, 2);
     this.flows[host]!++;
     this.#addTop(table, row, host, bytes);
-    if (!turnedTo(table, row)) return true;
+    if (!isInitiator(table, row)) return true;
     const startMs = this.minute * FLOW_WINDOW_MS;
     const lastMs = table.lastSeen[row]! - startMs;
     const firstMs = table.firstEnd[row] === 0 ? lastMs : table.firstEnd[row]! - 1;
-    const { wanted } = this.peers.index;
-    for (let word = 0; word < ADDRESS_WORDS; word++) wanted[1 + word] = keys[key + DST_WORD + word]!;
+    const { lookupKey } = this.peers.index;
+    for (let word = 0; word < ADDRESS_WORDS; word++) lookupKey[1 + word] = keys[key + DST_WORD + word]!;
     const peerFits = this.peers.add(host, firstMs, lastMs, hasRoom);
     const protocol = (keys[key + KIND_WORD]! >>> 8) & 0xff;
     if (protocol !== TCP && protocol !== UDP) return peerFits;
-    this.ports.index.wanted[1] = keys[key + PORTS_WORD]! & 0xffff;
+    this.ports.index.lookupKey[1] = keys[key + PORTS_WORD]! & 0xffff;
     return this.ports.add(host, firstMs, lastMs, hasRoom) && peerFits;
   }
 
-  /** Rows of one tuple that came in different tables are added up only while the tuple is the host's largest. */
-  #addTop(table: FlowTable, row: number, host: number, bytes: number): void {
+  /** Updates the host's largest tuple. Its rows from different tables are added up only while it is the largest. */
+  #addTop(table: WindowTable, row: number, host: number, bytes: number): void {
     const { keys } = table.index;
     const key = row * KEY_WORDS;
     const isFirst = this.flows[host] === 1;
@@ -136,7 +136,7 @@ export class MinuteHosts {
       return;
     }
     const most = this.topBytes[host]!;
-    // Ties go by address and ports, so that the order of rows decides nothing.
+    // Ties are broken by address and ports, so that the order of rows does not matter.
     if (!isFirst && (bytes < most || (bytes === most && order > 0))) return;
     this.topBytes[host] = bytes;
     this.topPorts[host] = keys[key + PORTS_WORD]!;
@@ -160,32 +160,41 @@ export class MinuteHosts {
     this.touched.length = 0;
   }
 
+  /** Frees the memory at once. Nothing may be used any more. */
+  free(): void {
+    this.hosts.free();
+    this.peers.free();
+    this.ports.free();
+    freeColumns(this.bytes, this.packets, this.flows, this.topBytes, this.topDst, this.topPorts, this.topKind);
+    freeColumns(this.#isTouched);
+  }
+
   #grow(): void {
     const { capacity } = this.hosts;
-    this.bytes = grown(this.bytes, capacity);
-    this.packets = grown(this.packets, capacity);
-    this.flows = grown(this.flows, capacity);
-    this.topBytes = grown(this.topBytes, capacity);
-    this.topDst = grown(this.topDst, capacity * ADDRESS_WORDS);
-    this.topPorts = grown(this.topPorts, capacity);
-    this.topKind = grown(this.topKind, capacity);
-    this.#isTouched = grown(this.#isTouched, capacity);
+    this.bytes = growColumn(this.bytes, capacity);
+    this.packets = growColumn(this.packets, capacity);
+    this.flows = growColumn(this.flows, capacity);
+    this.topBytes = growColumn(this.topBytes, capacity);
+    this.topDst = growColumn(this.topDst, capacity * ADDRESS_WORDS);
+    this.topPorts = growColumn(this.topPorts, capacity);
+    this.topKind = growColumn(this.topKind, capacity);
+    this.#isTouched = growColumn(this.#isTouched, capacity);
   }
 }
 
 export class HostHistory {
-  /** Rows that no summary counts, or not fully: their minute is no longer kept, or there was no room. */
+  /** Rows that no summary counts in full: their minute was evicted, or the limit was reached. */
   uncountedRows = 0;
-  readonly #settings: HistorySettings;
+  readonly #settings: HostHistorySettings;
   readonly #minutes = new Map<number, MinuteHosts>();
   #entries = 0;
   #newest = 0;
-  /** Minutes before this one are not kept. */
+  /** Earlier minutes are not kept. */
   #oldest = 0;
-  /** The first minute that there is. */
+  /** The earliest minute with data. */
   #first = Infinity;
 
-  constructor(settings: HistorySettings) {
+  constructor(settings: HostHistorySettings) {
     this.#settings = settings;
   }
 
@@ -193,7 +202,7 @@ export class HostHistory {
     return this.#entries;
   }
 
-  /** The first minute that is still kept. */
+  /** The earliest minute that is kept. */
   get oldest(): number {
     return this.#oldest;
   }
@@ -202,13 +211,13 @@ export class HostHistory {
     return this.#minutes.get(minute);
   }
 
-  /** Adds a closed table; gives the minutes that it added to. */
-  merge(table: FlowTable, nowMs: number): readonly MinuteHosts[] {
+  /** Merges a closed table; returns the minutes that it changed. */
+  merge(table: WindowTable, nowMs: number): readonly MinuteHosts[] {
     const { keys } = table.index;
     for (const minute of this.#minutes.values()) minute.clearTouched();
-    // A clock that is ahead must not evict what others still add to.
+    // A clock that is ahead must not evict minutes that others still add to.
     this.#newest = Math.max(this.#newest, Math.min(table.minute, Math.floor(nowMs / FLOW_WINDOW_MS)));
-    this.#evictBefore(this.#newest - Math.ceil(this.#settings.reachMs / FLOW_WINDOW_MS) - SLACK_MINUTES);
+    this.#evictBefore(this.#newest - Math.ceil(this.#settings.lookbackMs / FLOW_WINDOW_MS) - SLACK_MINUTES);
     let minute: MinuteHosts | undefined;
     for (let row = 0; row < table.count; row++) {
       if (!hasTraffic(table, row) || !hasSource(keys, row)) continue;
@@ -227,7 +236,7 @@ export class HostHistory {
     return [...this.#minutes.values()].filter(({ touched }) => touched.length > 0);
   }
 
-  #minuteFor(number: number, table: FlowTable): MinuteHosts | undefined {
+  #minuteFor(number: number, table: WindowTable): MinuteHosts | undefined {
     const known = this.#minutes.get(number);
     if (known || number < this.#oldest || !this.#makeRoom(number, MINUTE_ENTRIES)) return known;
     const made = new MinuteHosts(number, number === table.minute ? table.count : 0);
@@ -237,7 +246,7 @@ export class HostHistory {
     return made;
   }
 
-  /** Evicts the oldest minutes, but none for the sake of an older one. A row takes at most three entries. */
+  /** Evicts the oldest minutes, but none in favour of an older one. A row takes at most three entries. */
   #makeRoom(forMinute: number, entries = 3): boolean {
     while (this.#entries + entries > this.#settings.entriesMax) {
       if (this.#first >= forMinute) return false;
@@ -249,22 +258,23 @@ export class HostHistory {
   #evictBefore(oldest: number): void {
     if (oldest <= this.#oldest) return;
     this.#oldest = oldest;
-    for (const [number, { entries }] of this.#minutes) {
+    for (const [number, minute] of this.#minutes) {
       if (number >= oldest) continue;
       this.#minutes.delete(number);
-      this.#entries -= entries + MINUTE_ENTRIES;
+      this.#entries -= minute.entries + MINUTE_ENTRIES;
+      minute.free();
     }
     this.#first = Math.min(...this.#minutes.keys());
   }
 }
 
-function counterAt(table: FlowTable, row: number, word: number): number {
+function counterAt(table: WindowTable, row: number, word: number): number {
   const at = row * COUNTER_WORDS + word;
   return table.counters[at + 1]! * WORD + table.counters[at]!;
 }
 
-/** An exporter may leave out the packets or the bytes; a row with neither says that nothing was sent. */
-function hasTraffic(table: FlowTable, row: number): boolean {
+/** True if the row has packets or bytes; exporters may leave out either. */
+function hasTraffic(table: WindowTable, row: number): boolean {
   const { counters } = table;
   const at = row * COUNTER_WORDS;
   return (counters[at]! | counters[at + 1]! | counters[at + 2]! | counters[at + 3]!) !== 0;
@@ -275,8 +285,8 @@ function hasSource(keys: Uint32Array, row: number): boolean {
   return (keys[at]! | keys[at + 1]! | keys[at + 2]! | keys[at + 3]!) !== 0;
 }
 
-/** Whether the source began it: to a port that is not above its own, a request, or a connection that was never answered. */
-function turnedTo(table: FlowTable, row: number): boolean {
+/** True if the source initiated the flow: to a port not above its own, as an ICMP request, or as an unanswered SYN. */
+function isInitiator(table: WindowTable, row: number): boolean {
   const { keys } = table.index;
   const protocol = (keys[row * KEY_WORDS + KIND_WORD]! >>> 8) & 0xff;
   const ports = keys[row * KEY_WORDS + PORTS_WORD]!;

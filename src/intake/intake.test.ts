@@ -2,11 +2,18 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Registry } from "prom-client";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../lib/log.ts";
-import { openStore } from "../store/index.ts";
-import { StoreUnavailable, type Store } from "../store/store.ts";
-import { CHUNK_BYTES_MAX, CHUNK_EVENTS_MAX, openIntake, WAITING_EVENTS_MAX, type Intake } from "./intake.ts";
+import { openStore } from "../store/open-store.ts";
+import { StoreUnavailable, type Store } from "../store/ports/store.ts";
+import {
+  CHUNK_BYTES_MAX,
+  CHUNK_EVENTS_MAX,
+  openIntake,
+  PENDING_EVENTS_MAX,
+  UNSTORED_BYTES_MAX,
+  type Intake,
+} from "./intake.ts";
 
 const item = (n: number) => ({ type: "counted", source: "custom", data: { n } });
 const items = (count: number) => Array.from({ length: count }, (_, n) => ({ value: item(n) }));
@@ -15,7 +22,7 @@ let dataDir: string;
 let store: Store;
 let registry: Registry;
 let intake: Intake;
-/** While it is closed, what is appended waits. */
+/** Appends wait until it is opened. */
 let gate: { opened: Promise<void>; open: () => void };
 
 beforeEach(async () => {
@@ -47,7 +54,7 @@ const figure = async (name: string) => {
 };
 
 describe("the intake", () => {
-  test("takes what other parts make once, however often they say it", async () => {
+  test("stores internal events once, however often they are repeated", async () => {
     gate.open();
     const draft = {
       type: "flow_summary",
@@ -58,37 +65,37 @@ describe("the intake", () => {
       raw: {},
       enrichment: {},
     } as const;
-    const said = ["a", "b"].map((token) => ({ draft, idempotencyToken: token }));
-    await intake.take(said);
-    await intake.take([...said, { draft, idempotencyToken: "c" }]);
+    const events = ["a", "b"].map((token) => ({ draft, idempotencyToken: token }));
+    await intake.storeInternal(events);
+    await intake.storeInternal([...events, { draft, idempotencyToken: "c" }]);
     expect(await store.events.count()).toBe(3);
   });
 
-  test("lets in no more than it can hold, counts what it turns away, and has room again once the store has caught up", async () => {
+  test("limits pending events, counts refused ones, and accepts events again once the store has caught up", async () => {
     const full = Promise.all(
-      Array.from({ length: WAITING_EVENTS_MAX / (10 * CHUNK_EVENTS_MAX) }, () =>
+      Array.from({ length: PENDING_EVENTS_MAX / (10 * CHUNK_EVENTS_MAX) }, () =>
         intake.submitMany(items(10 * CHUNK_EVENTS_MAX)),
       ),
     );
-    // The chunks are handed over turn by turn.
-    while ((await figure("tocsin_intake_waiting"))[0] !== `tocsin_intake_waiting ${WAITING_EVENTS_MAX}`) {
+    // Chunks are stored turn by turn.
+    while ((await figure("tocsin_intake_waiting"))[0] !== `tocsin_intake_waiting ${PENDING_EVENTS_MAX}`) {
       await new Promise(setImmediate);
     }
     await expect(intake.submit({ value: item(0) })).rejects.toThrow(StoreUnavailable);
-    const turnedAway = await intake.submitMany(items(3));
-    expect(turnedAway).toMatchObject({ ids: [], refusal: { reason: "queue_full" } });
-    expect(turnedAway.rejected.map(({ index }) => index)).toEqual([0, 1, 2]);
+    const refused = await intake.submitMany(items(3));
+    expect(refused).toMatchObject({ ids: [], refusal: { reason: "queue_full" } });
+    expect(refused.rejected.map(({ index }) => index)).toEqual([0, 1, 2]);
     expect(await figure("tocsin_intake_refused_total")).toEqual(['tocsin_intake_refused_total{reason="queue_full"} 4']);
     gate.open();
     const outcomes = await full;
     const stored = outcomes.reduce((sum, { ids }) => sum + ids.length, 0);
-    expect(stored + outcomes.reduce((sum, { rejected }) => sum + rejected.length, 0)).toBe(WAITING_EVENTS_MAX);
+    expect(stored + outcomes.reduce((sum, { rejected }) => sum + rejected.length, 0)).toBe(PENDING_EVENTS_MAX);
     expect(await store.events.count()).toBe(stored);
     expect((await intake.submit({ value: item(1) })).kind).toBe("stored");
     expect(await figure("tocsin_intake_waiting")).toEqual(["tocsin_intake_waiting 0"]);
   });
 
-  test("lets others have their turn between large submissions of one batch, and stores none of them with others", async () => {
+  test("yields to other requests between large submissions of one batch, and stores each in its own chunk", async () => {
     gate.open();
     let turns = 0;
     const count = () => {
@@ -96,7 +103,7 @@ describe("the intake", () => {
       counting = setImmediate(count);
     };
     let counting = setImmediate(count);
-    /** The turn of the loop in which each submission was asked for. */
+    /** The turn of the event loop in which each submission was read. */
     const asked: number[] = [];
     function* given(sizeBytes: number) {
       asked.length = 0;
@@ -106,7 +113,7 @@ describe("the intake", () => {
       }
     }
     expect((await intake.submitMany(given(CHUNK_BYTES_MAX))).ids).toHaveLength(12);
-    // Two turns for each: one after it was read, one after it was handed over.
+    // Two turns each: one after reading, one after storing.
     for (const [n, turn] of asked.entries()) expect(turn - asked[0]!).toBeGreaterThanOrEqual(2 * n);
     expect((await intake.submitMany(given(CHUNK_BYTES_MAX / 3))).ids).toHaveLength(12);
     expect(new Set(asked).size).toBe(4);
@@ -115,7 +122,24 @@ describe("the intake", () => {
     clearImmediate(counting);
   });
 
-  test("closes once everything that it let in is stored", async () => {
+  test("reads no more of a large batch than some megabytes ahead of the store, and lets other batches in meanwhile", async () => {
+    let asked = 0;
+    function* large() {
+      for (let n = 0; n < 100; n++, asked++) yield { value: item(n), sizeBytes: CHUNK_BYTES_MAX };
+    }
+    const aheadMax = UNSTORED_BYTES_MAX / CHUNK_BYTES_MAX;
+    const batch = intake.submitMany(large());
+    const other = intake.submitMany(items(3));
+    await vi.waitFor(() => expect(asked).toBe(aheadMax - 1));
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    expect(asked).toBe(aheadMax - 1);
+    gate.open();
+    expect((await other).ids).toHaveLength(3);
+    const { ids, rejected } = await batch;
+    expect([ids.length, rejected]).toEqual([100, []]);
+  });
+
+  test("closes once all accepted events are stored", async () => {
     const submitted = intake.submit({ value: item(1) }, "token");
     const batch = intake.submitMany(items(2));
     let closed = false;
@@ -131,7 +155,7 @@ describe("the intake", () => {
     expect([(await submitted).kind, (await batch).ids.length]).toEqual(["stored", 2]);
   });
 
-  test("forgets a token whose submission failed: the next one with it is the first", async () => {
+  test("does not keep the token of a failed submission", async () => {
     const broken = openIntake({
       store: {
         ...store,

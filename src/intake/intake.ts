@@ -4,73 +4,74 @@ import { joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime, startOfDay } from "../lib/time.ts";
 import { clockBounds, type ClockBounds } from "../model/clock.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
-import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/store.ts";
+import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/ports/store.ts";
 import { checkSubmission, type CheckedSubmission } from "./submission.ts";
 
-// The one door for events: everything that becomes an event passes here and is bounded, checked and counted.
+// The single entry point for events: every event passes through here and is limited, validated and counted.
 
 export const BATCH_ITEMS_MAX = 10_000;
-/** Told of one submission of a batch: with all of theirs the answer would be larger than the batch. */
+/** Faults reported for one submission of a batch; with all of them the response could be larger than the batch. */
 const ITEM_FAULTS_MAX = 20;
-/** So few that whoever else has a request waits a few milliseconds at the most. */
+/** Small enough that other requests wait a few milliseconds at most. */
 export const CHUNK_EVENTS_MAX = 100;
-/** The same for large ones, whose size says how long they take. */
+/** The same limit for large submissions. */
 export const CHUNK_BYTES_MAX = 256 * 1024;
-/** So many of one batch are taken in before the next batch has its turn. */
-const TURN_CHUNKS_MAX = 10;
-/** Events that were let in and are not yet stored. More than this and senders are told to come back. */
-export const WAITING_EVENTS_MAX = 50_000;
+/** Chunks of one batch that are read before the next batch gets a turn. */
+const CHUNKS_PER_TURN_MAX = 10;
+/** Bytes of one batch that are accepted and not yet stored. The rest of the batch waits as text. */
+export const UNSTORED_BYTES_MAX = 4 * 1024 * 1024;
+/** Accepted events that are not stored yet. Beyond the limit, senders have to retry later. */
+export const PENDING_EVENTS_MAX = 50_000;
 
-/** One submission: a value and what is wrong with its text, or without a value why it could not be read. */
-export interface Item {
+/** One submission: a value and the faults of its text, or only the faults of a text that could not be parsed. */
+export interface SubmissionItem {
   readonly value?: unknown;
   /** The JSON text of its data, if the caller has it. */
   readonly dataText?: string | undefined;
   readonly faults?: readonly Fault[];
-  /** About how large its text is, where it is one of many. */
+  /** The approximate size of its text, if it is part of a batch. */
   readonly sizeBytes?: number;
 }
 
 interface BatchOutcome {
   readonly ids: string[];
   readonly rejected: { index: number; details: readonly Fault[] }[];
-  /** Why the store refused some, when it did. */
+  /** The store's reason for refusing some of them, if it did. */
   readonly refusal: StoreUnavailable | undefined;
-  /** All that it could store was stored before. */
+  /** True if everything valid had been stored before. */
   readonly replayed: boolean;
 }
 
-type Submitted =
+type SubmitOutcome =
   | { readonly kind: "stored"; readonly event: StoredEvent; readonly replayed: boolean }
   | { readonly kind: "refused"; readonly faults: readonly Fault[] };
 
 export interface Intake {
-  /** A submission with the same token within a day is the same submission and gets the first one's answer. */
-  submit(item: Item, token?: string): Promise<Submitted>;
-  /** Everything that is wrong with a submission; nothing is stored or counted. */
-  faultsOf(item: Item): readonly Fault[];
+  /** Stores a submission. A repeated token within a day returns the first result. */
+  submit(item: SubmissionItem, token?: string): Promise<SubmitOutcome>;
+  /** Validates a submission without storing or counting it. */
+  faultsOf(item: SubmissionItem): readonly Fault[];
   /**
-   * Stores what is good, chunk by chunk, and says of the rest why not. The items are read as they are needed. A batch with
-   * the same token within a day is the same batch: what is stored of it is not stored again and has the ids it had.
+   * Stores valid submissions chunk by chunk and returns the faults of the others. Items are read on demand. For a repeated token
+   * within a day, submissions that are already stored keep their ids and are not stored again.
    */
-  submitMany(items: Iterable<Item>, token?: string): Promise<BatchOutcome>;
-  /** Stores events that other parts of the service make. One whose token is known from the last day is there already. */
-  take(events: readonly NewEvent[]): Promise<void>;
+  submitMany(items: Iterable<SubmissionItem>, token?: string): Promise<BatchOutcome>;
+  /** Stores events that other parts of the service create; a token of the last day deduplicates them. */
+  storeInternal(events: readonly NewEvent[]): Promise<void>;
   /**
-   * Stores events that a collector has read, all of them: a time that cannot be right becomes the time of arrival. With a
-   * token, what is stored of the same batch from before is not stored again; the token must stand for the same events, and
-   * `atMs`, when they were read, be the same too. Gives the ids of those that were stored now.
+   * Stores all events of a collector; an implausible time is replaced by the time of arrival. With a token, events of the batch that
+   * are already stored are not stored again; a token must always come with the same events and the same `atMs`, the time when
+   * they were read. Returns the ids of newly stored events.
    */
   collect(drafts: readonly EventDraft[], token?: string, atMs?: number): Promise<readonly string[]>;
-  /** Resolves once everything that was let in is stored or refused. */
+  /** Resolves once all accepted events are stored or refused. */
   close(): Promise<void>;
 }
 
-/** Adds what the service knows about an event. */
 export interface Enricher {
-  /** What is known now, from memory; undefined: nothing. */
+  /** Returns the enrichment available in memory, if any. */
   enrich(raw: JsonObject): JsonObject | undefined;
-  /** Hears of what is stored, so that what is found out later can still be added. */
+  /** Called with each stored event, so that later findings can be added. */
   readonly stored?: ((id: string, draft: EventDraft) => void) | undefined;
 }
 
@@ -83,23 +84,23 @@ export interface IntakeOptions {
 }
 
 export function openIntake(options: IntakeOptions): Intake {
-  return new Door(options);
+  return new StoreIntake(options);
 }
 
-type Refusal = "invalid" | StoreUnavailable["reason"];
+type NotStoredReason = "invalid" | StoreUnavailable["reason"];
 
-class Door implements Intake {
+class StoreIntake implements Intake {
   readonly #store: Store;
   readonly #retentionDays: number;
   readonly #now: () => number;
   readonly #enricher: Enricher | undefined;
   readonly #accepted: Counter;
   readonly #refused: Counter<"reason">;
-  readonly #sameToken = new Map<string, Promise<Submitted>>();
-  readonly #sameBatch = new Map<string, Promise<unknown>>();
+  readonly #submissionsInFlight = new Map<string, Promise<SubmitOutcome>>();
+  readonly #batchesInFlight = new Map<string, Promise<unknown>>();
   readonly #appends = new Set<Promise<unknown>>();
-  #waiting = 0;
-  #turns: Promise<void> = Promise.resolve();
+  #pending = 0;
+  #batchQueue: Promise<void> = Promise.resolve();
 
   constructor({ store, enricher, registry, retentionDays, now = Date.now }: IntakeOptions) {
     this.#store = store;
@@ -108,20 +109,20 @@ class Door implements Intake {
     this.#now = now;
     this.#accepted = new Counter({
       name: "tocsin_intake_accepted_total",
-      help: "events that were stored",
+      help: "events stored",
       registers: [registry],
     });
     this.#refused = new Counter({
       name: "tocsin_intake_refused_total",
-      help: "submissions that were not stored, by reason",
+      help: "submissions not stored, by reason",
       labelNames: ["reason"],
       registers: [registry],
     });
-    const waiting = () => this.#waiting;
+    const waiting = () => this.#pending;
     registry.registerMetric(
       new Gauge({
         name: "tocsin_intake_waiting",
-        help: "events that were let in and are not yet stored",
+        help: "events accepted and not stored yet",
         registers: [],
         collect() {
           this.set(waiting());
@@ -130,11 +131,11 @@ class Door implements Intake {
     );
   }
 
-  faultsOf(item: Item): readonly Fault[] {
+  faultsOf(item: SubmissionItem): readonly Fault[] {
     return checkItem(item, clockBounds(this.#now(), this.#retentionDays)).faults ?? [];
   }
 
-  async submit(item: Item, token?: string): Promise<Submitted> {
+  async submit(item: SubmissionItem, token?: string): Promise<SubmitOutcome> {
     const checked = checkItem(item, clockBounds(this.#now(), this.#retentionDays));
     if (checked.faults) {
       this.#count("invalid", 1);
@@ -142,22 +143,22 @@ class Door implements Intake {
     }
     const { draft } = checked;
     if (token === undefined) return this.#storeOne(draft, undefined);
-    // Two at once with one token: the second waits for what becomes of the first.
-    const underWay = this.#sameToken.get(token);
-    if (underWay) return asReplay(await underWay);
+    // Of two concurrent submissions with one token, the second gets the result of the first.
+    const inFlight = this.#submissionsInFlight.get(token);
+    if (inFlight) return asReplay(await inFlight);
     const storing = this.#storeOnce(draft, token);
-    this.#sameToken.set(token, storing);
+    this.#submissionsInFlight.set(token, storing);
     try {
       return await storing;
     } finally {
-      this.#sameToken.delete(token);
+      this.#submissionsInFlight.delete(token);
     }
   }
 
-  async submitMany(items: Iterable<Item>, token?: string): Promise<BatchOutcome> {
-    if (token === undefined) return this.#storeMany(items, { token, known: NOTHING_KNOWN });
-    // Two at once with one token: the second looks at what the first has stored.
-    const before = this.#sameBatch.get(token) ?? Promise.resolve();
+  async submitMany(items: Iterable<SubmissionItem>, token?: string): Promise<BatchOutcome> {
+    if (token === undefined) return this.#storeMany(items, { token, known: NONE_STORED });
+    // Of two concurrent batches with one token, the second starts after the first and finds its stored events.
+    const before = this.#batchesInFlight.get(token) ?? Promise.resolve();
     const storing = before.then(async () =>
       this.#storeMany(items, { token, known: await this.#store.events.findByTokens(token) }),
     );
@@ -165,26 +166,26 @@ class Door implements Intake {
       () => undefined,
       () => undefined,
     );
-    this.#sameBatch.set(token, settled);
+    this.#batchesInFlight.set(token, settled);
     try {
       return await storing;
     } finally {
-      if (this.#sameBatch.get(token) === settled) this.#sameBatch.delete(token);
+      if (this.#batchesInFlight.get(token) === settled) this.#batchesInFlight.delete(token);
     }
   }
 
-  async #storeMany(items: Iterable<Item>, batch: Batch): Promise<BatchOutcome> {
+  async #storeMany(items: Iterable<SubmissionItem>, batch: IdempotentBatch): Promise<BatchOutcome> {
     const rejected: BatchOutcome["rejected"] = [];
     const chunks: Promise<ChunkOutcome>[] = [];
-    /** By place in the batch. */
+    /** By position in the batch. */
     const stored: string[] = [];
     for (const [index, id] of batch.known) stored[index] = id;
-    await this.#takeIn(items, batch, chunks, rejected);
+    await this.#readChunks(items, batch, chunks, rejected);
     this.#count("invalid", rejected.length);
     let refusal: StoreUnavailable | undefined;
     for (const outcome of await Promise.all(chunks)) {
       if (outcome.stored) {
-        for (const [i, { id }] of outcome.stored.entries()) stored[outcome.indexes[i]!] = id;
+        for (const [i, id] of outcome.stored.entries()) stored[outcome.indexes[i]!] = id;
         continue;
       }
       if (!(outcome.error instanceof StoreUnavailable)) throw outcome.error;
@@ -198,20 +199,21 @@ class Door implements Intake {
   }
 
   /**
-   * Others have requests too: in each turn of the loop one chunk is taken in, and whoever only reads gets in between.
-   * Batches come one after the other, so that each is committed at once, and a large one lets others pass now and then.
+   * Reads one chunk per turn of the event loop, so that other requests are served in between. Batches take turns: a small batch is
+   * committed as a whole, and a large one lets others pass every few chunks.
    */
-  async #takeIn(
-    items: Iterable<Item>,
-    { token, known }: Batch,
+  async #readChunks(
+    items: Iterable<SubmissionItem>,
+    { token, known }: IdempotentBatch,
     chunks: Promise<ChunkOutcome>[],
     rejected: BatchOutcome["rejected"],
   ): Promise<void> {
-    let leave = await this.#enter();
+    let endTurn = await this.#awaitTurn();
     try {
       const bounds = clockBounds(this.#now(), this.#retentionDays);
       let chunk = newChunk();
       let chunksOfTurn = 0;
+      let unstoredBytes = 0;
       let index = 0;
       for (const item of items) {
         const checked = known.has(index) ? undefined : checkItem(item, bounds);
@@ -226,23 +228,29 @@ class Door implements Intake {
         chunk.bytes += item.sizeBytes ?? 0;
         const isLarge = chunk.bytes >= CHUNK_BYTES_MAX;
         if (chunk.items < CHUNK_EVENTS_MAX && !isLarge) continue;
-        // Reading what is large took long enough for one turn of the loop.
+        // Parsing a large chunk takes a whole turn of the event loop.
         if (isLarge) await nextTurn();
+        unstoredBytes += chunk.bytes;
         if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk, token));
         chunk = newChunk();
-        if (++chunksOfTurn === TURN_CHUNKS_MAX) {
+        const isAhead = unstoredBytes >= UNSTORED_BYTES_MAX;
+        if (++chunksOfTurn === CHUNKS_PER_TURN_MAX || isAhead) {
           chunksOfTurn = 0;
-          leave();
-          leave = await this.#enter();
+          endTurn();
+          if (isAhead) {
+            unstoredBytes = 0;
+            await chunks.at(-1);
+          }
+          endTurn = await this.#awaitTurn();
         } else await nextTurn();
       }
       if (chunk.drafts.length > 0) chunks.push(this.#storeChunk(chunk, token));
     } finally {
-      leave();
+      endTurn();
     }
   }
 
-  async take(events: readonly NewEvent[]): Promise<void> {
+  async storeInternal(events: readonly NewEvent[]): Promise<void> {
     const isKnown = await Promise.all(
       events.map(async ({ idempotencyToken: token }) =>
         token === undefined ? false : (await this.#store.events.findByToken(token)) !== undefined,
@@ -255,8 +263,8 @@ class Door implements Intake {
   collect(drafts: readonly EventDraft[], token?: string, atMs = this.#now()): Promise<readonly string[]> {
     const { earliest, latest, now } = clockBounds(atMs, this.#retentionDays);
     const isTimely = ({ timestampMs }: EventDraft) => timestampMs >= earliest && timestampMs <= latest;
-    const timely = (draft: EventDraft) => (isTimely(draft) ? draft : asOf(now, draft));
-    // Not awaited here: that would hold the drafts until they are stored.
+    const timely = (draft: EventDraft) => (isTimely(draft) ? draft : withArrivalTime(now, draft));
+    // Not awaited here, since that would keep the drafts in memory until they are stored.
     if (token === undefined) return this.#append(drafts.map((draft) => ({ draft: timely(draft) }))).then(idsOf);
     return this.#collectOnce(drafts, token, { isTimely, timely });
   }
@@ -266,7 +274,7 @@ class Door implements Intake {
     token: string,
     { isTimely, timely }: { isTimely: (draft: EventDraft) => boolean; timely: (draft: EventDraft) => EventDraft },
   ): Promise<readonly string[]> {
-    // A day's events of one append are committed together: a token on the first of them tells of them all.
+    // Events of one day and one append are committed together: a token on the first of them covers all.
     const parts = Map.groupBy(drafts, (draft) => (isTimely(draft) ? startOfDay(draft.timestampMs) : "untimely"));
     const ids: string[] = [];
     for (const [part, events] of parts) {
@@ -279,25 +287,25 @@ class Door implements Intake {
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#sameToken.values(), ...this.#appends]);
+    await Promise.allSettled([...this.#submissionsInFlight.values(), ...this.#appends]);
   }
 
-  /** Resolves when it is this batch's turn, with what ends it. */
-  async #enter(): Promise<() => void> {
+  /** Resolves when it is this batch's turn, with the function that ends the turn. */
+  async #awaitTurn(): Promise<() => void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const before = this.#turns;
-    this.#turns = before.then(() => promise);
+    const before = this.#batchQueue;
+    this.#batchQueue = before.then(() => promise);
     await before;
     await nextTurn();
     return resolve;
   }
 
-  async #storeOnce(draft: EventDraft, token: string): Promise<Submitted> {
+  async #storeOnce(draft: EventDraft, token: string): Promise<SubmitOutcome> {
     const first = await this.#store.events.findByToken(token);
     return first ? { kind: "stored", event: first, replayed: true } : this.#storeOne(draft, token);
   }
 
-  async #storeOne(draft: EventDraft, idempotencyToken: string | undefined): Promise<Submitted> {
+  async #storeOne(draft: EventDraft, idempotencyToken: string | undefined): Promise<SubmitOutcome> {
     const [event] = await this.#append([{ draft, idempotencyToken }]);
     return { kind: "stored", event: event!, replayed: false };
   }
@@ -306,9 +314,9 @@ class Door implements Intake {
     try {
       const asNew = (draft: EventDraft, i: number) =>
         token === undefined ? { draft } : { draft, idempotencyToken: `${token} ${indexes[i]}` };
-      // What was parsed is not needed while the store works: letting go of it spares the collector from copying it.
+      // Parsed drafts are released while the store works, which spares the garbage collector from copying them.
       const appending = this.#append(drafts.splice(0).map(asNew));
-      return { stored: await appending, indexes };
+      return { stored: idsOf(await appending), indexes };
     } catch (error) {
       return { error, indexes };
     }
@@ -316,22 +324,22 @@ class Door implements Intake {
 
   #append(given: readonly NewEvent[]): Promise<StoredEvent[]> {
     const events = this.#enricher ? given.map((event) => enriched(event, this.#enricher!)) : given;
-    if (this.#waiting + events.length > WAITING_EVENTS_MAX) {
+    if (this.#pending + events.length > PENDING_EVENTS_MAX) {
       this.#count("queue_full", events.length);
       return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
     }
-    const appending = this.#follow(this.#store.events.append(events), events.length);
-    return this.#enricher?.stored ? this.#tellStored(appending, events) : appending;
+    const appending = this.#trackAppend(this.#store.events.append(events), events.length);
+    return this.#enricher?.stored ? this.#notifyEnricher(appending, events) : appending;
   }
 
-  async #tellStored(appending: Promise<StoredEvent[]>, events: readonly NewEvent[]): Promise<StoredEvent[]> {
+  async #notifyEnricher(appending: Promise<StoredEvent[]>, events: readonly NewEvent[]): Promise<StoredEvent[]> {
     const stored = await appending;
     for (const [i, { id }] of stored.entries()) this.#enricher!.stored!(id, events[i]!.draft);
     return stored;
   }
 
-  async #follow(appending: Promise<StoredEvent[]>, count: number): Promise<StoredEvent[]> {
-    this.#waiting += count;
+  async #trackAppend(appending: Promise<StoredEvent[]>, count: number): Promise<StoredEvent[]> {
+    this.#pending += count;
     this.#appends.add(appending);
     try {
       const stored = await appending;
@@ -342,33 +350,33 @@ class Door implements Intake {
       throw error;
     } finally {
       this.#appends.delete(appending);
-      this.#waiting -= count;
+      this.#pending -= count;
     }
   }
 
-  #count(reason: Refusal, events: number): void {
+  #count(reason: NotStoredReason, events: number): void {
     if (events > 0) this.#refused.inc({ reason }, events);
   }
 }
 
-function checkItem({ value, dataText, faults }: Item, bounds: ClockBounds): CheckedSubmission {
+function checkItem({ value, dataText, faults }: SubmissionItem, bounds: ClockBounds): CheckedSubmission {
   if (faults === undefined || faults.length === 0) return checkSubmission(value, bounds, dataText);
-  // A text with faults can have a value with others: all are told at once.
+  // Faults of the text and of the value are reported together.
   return { faults: value === undefined ? faults : joinFaults(faults, checkSubmission(value, bounds).faults ?? []) };
 }
 
-/** What a batch is known by, and the ids of what is stored of it already, by place. */
-interface Batch {
+/** The token of a batch, and the ids of its events that are already stored, by position. */
+interface IdempotentBatch {
   readonly token: string | undefined;
   readonly known: ReadonlyMap<number, string>;
 }
-const NOTHING_KNOWN: Batch["known"] = new Map();
+const NONE_STORED: IdempotentBatch["known"] = new Map();
 
-/** Good submissions and their places in the batch. */
+/** Valid submissions and their positions in the batch. */
 interface Chunk {
   readonly drafts: EventDraft[];
   readonly indexes: number[];
-  /** Good and bad, and how large they are. */
+  /** The number and the size of all submissions, valid and invalid. */
   items: number;
   bytes: number;
 }
@@ -378,7 +386,7 @@ function newChunk(): Chunk {
 }
 
 type ChunkOutcome =
-  | { readonly stored: readonly StoredEvent[]; readonly indexes: readonly number[] }
+  | { readonly stored: readonly string[]; readonly indexes: readonly number[] }
   | { readonly stored?: undefined; readonly error: unknown; readonly indexes: readonly number[] };
 
 function enriched(event: NewEvent, enricher: Enricher): NewEvent {
@@ -388,8 +396,8 @@ function enriched(event: NewEvent, enricher: Enricher): NewEvent {
   return { draft: { ...draft, enrichment: { ...found, ...draft.enrichment } }, idempotencyToken };
 }
 
-/** A device whose clock is far off still has something to say: its own idea of the time is kept beside the right one. */
-function asOf(now: number, draft: EventDraft): EventDraft {
+/** Replaces an implausible time by the time of arrival; the device's own time is kept in `reported_at`. */
+function withArrivalTime(now: number, draft: EventDraft): EventDraft {
   const raw = { ...draft.raw, reported_at: formatTime(draft.timestampMs) };
   return { ...draft, timestampMs: now, raw, rawText: undefined };
 }
@@ -398,6 +406,6 @@ function idsOf(stored: readonly StoredEvent[]): string[] {
   return stored.map(({ id }) => id);
 }
 
-function asReplay(submitted: Submitted): Submitted {
+function asReplay(submitted: SubmitOutcome): SubmitOutcome {
   return submitted.kind === "stored" ? { ...submitted, replayed: true } : submitted;
 }

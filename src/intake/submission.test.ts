@@ -8,7 +8,7 @@ const bounds = clockBounds(now, 7);
 const good = { type: "login_failure", source: "custom", data: { user: "alice" } };
 const faultsOf = (value: unknown) => checkSubmission(value, bounds).faults?.map(({ field }) => field);
 
-/** Submissions and what is almost one: every field right, wrong or missing, and fields that do not belong. */
+/** Valid and nearly valid submissions: every field valid, invalid or missing, and unknown fields. */
 const almostSubmission = fc
   .record(
     {
@@ -56,7 +56,7 @@ const almostSubmission = fc
   .map((text) => JSON.parse(text) as unknown);
 
 describe("a submission", () => {
-  test("is taken by the quick check exactly when the schema takes it", () => {
+  test("passes the fast check exactly if it passes the schema", () => {
     fc.assert(
       fc.property(almostSubmission, (value) => {
         expect(isSubmission(value)).toBe(submissionSchema.safeParse(value).success);
@@ -65,7 +65,7 @@ describe("a submission", () => {
     );
   });
 
-  test("is either a draft or has faults that say why not", () => {
+  test("becomes either a draft or a list of faults", () => {
     fc.assert(
       fc.property(almostSubmission, (value) => {
         const { draft, faults } = checkSubmission(value, bounds);
@@ -75,7 +75,7 @@ describe("a submission", () => {
     );
   });
 
-  test("that says only what it must is of severity info, class security, and happens now", () => {
+  test("with only the required fields gets severity info, class security and the current time", () => {
     expect(checkSubmission(good, bounds).draft).toEqual({
       type: "login_failure",
       source: "custom",
@@ -87,19 +87,19 @@ describe("a submission", () => {
     });
   });
 
-  test("keeps its data as it came, __proto__ included", () => {
+  test("keeps its data unchanged, __proto__ included", () => {
     const value = JSON.parse('{"type":"x","source":"custom","data":{"__proto__":{"admin":true}}}') as { data: object };
     expect(checkSubmission(value, bounds).draft?.raw).toBe(value.data);
   });
 
-  test("has all its faults named at once", () => {
+  test("has all its faults reported at once", () => {
     const value = { type: " x", source: "platform_network", severity: "bad", class: 1, timestamp: "soon", extra: 1 };
     expect(faultsOf(value)?.sort()).toEqual(["class", "data", "extra", "severity", "source", "timestamp", "type"]);
     expect(faultsOf([])).toEqual([""]);
     expect(faultsOf({ ...good, severity: "bad", timestamp: "2100-01-01" })).toEqual(["severity", "timestamp"]);
   });
 
-  test("may lie 5 minutes ahead and as far back as events are kept, and no further", () => {
+  test("may be at most 5 minutes ahead, and not before the retention period", () => {
     const at = (ms: number) => ({ ...good, timestamp: new Date(ms).toISOString() });
     expect(faultsOf(at(now + 300_000))).toBeUndefined();
     expect(faultsOf(at(now + 300_001))).toEqual(["timestamp"]);

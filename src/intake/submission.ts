@@ -14,8 +14,8 @@ import {
 import { classSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import { timeSchema } from "../model/query.ts";
 
-// An event as a client submits it, and what becomes of it. The schema is the law and words the faults; the
-// quick check says the same without allocating, since a batch asks it ten thousand times.
+// Validates an event as submitted by a client. The schema is authoritative and words the faults; the fast check gives the same
+// answer without allocating, since a batch needs it ten thousand times.
 
 /** Levels of objects and arrays in `data`, itself included. */
 export const DATA_DEPTH_MAX = 32;
@@ -30,11 +30,11 @@ export const submissionSchema = z
     class: classSchema.default("security"),
     timestamp: timeSchema
       .optional()
-      .describe("when it happened; default: now; at most 5 minutes ahead, and not older than what is kept"),
+      .describe("time of the event; default: now; at most 5 minutes ahead, and within the retention period"),
     data: z
       .record(z.string(), z.unknown())
       .describe(
-        `any JSON object, at most ${DATA_DEPTH_MAX} levels deep, itself the first; becomes raw; whole numbers keep every digit`,
+        `any JSON object, at most ${DATA_DEPTH_MAX} levels deep including itself; becomes raw; integers keep every digit`,
       ),
   })
   .meta({ id: "Submission" });
@@ -72,7 +72,7 @@ function clockFaults(value: unknown, { earliest, latest }: ClockBounds): Fault[]
   if (ms === undefined) return [];
   if (ms > latest) return [{ field: "timestamp", message: "is more than 5 minutes ahead of the server's clock" }];
   if (ms >= earliest) return [];
-  return [{ field: "timestamp", message: `is older than what is kept, which begins at ${formatTime(earliest)}` }];
+  return [{ field: "timestamp", message: `is before the retention period, which begins at ${formatTime(earliest)}` }];
 }
 
 interface Submission {
@@ -86,11 +86,11 @@ interface Submission {
 
 const severities: ReadonlySet<unknown> = new Set(SEVERITIES);
 const classes: ReadonlySet<unknown> = new Set(CLASSES);
-// Few types make up most events, and a look-up costs less than a pattern over Unicode classes.
-const TYPES_REMEMBERED_MAX = 1000;
+// A few types make up most events, and a set lookup is cheaper than a pattern with Unicode classes.
+const TYPES_CACHED_MAX = 1000;
 const knownTypes = new Set<string>();
 
-/** The same answer as the schema's, for anything that JSON can say. */
+/** Gives the same answer as the schema, for every JSON value. */
 export function isSubmission(value: unknown): value is Submission {
   if (!isObject(value)) return false;
   for (const key in value) {
@@ -119,7 +119,7 @@ function isType(value: unknown): boolean {
   if (typeof value !== "string") return false;
   if (knownTypes.has(value)) return true;
   if (!typeSchema.safeParse(value).success) return false;
-  if (knownTypes.size < TYPES_REMEMBERED_MAX) knownTypes.add(value);
+  if (knownTypes.size < TYPES_CACHED_MAX) knownTypes.add(value);
   return true;
 }
 

@@ -8,7 +8,7 @@ export function parseDuration(text: string): number | undefined {
   return match ? Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS] : undefined;
 }
 
-/** Rounded to what a person wants to know: `45s`, `12m`, `2h 15m`, `3d 4h`. */
+/** A duration rounded for display: `45s`, `12m`, `2h 15m`, `3d 4h`. */
 export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / UNIT_MS.s);
   if (seconds < 60) return `${seconds}s`;

@@ -4,17 +4,20 @@
 // numbers on its side of zero.
 
 /**
- * JSON.stringify throws at a bigint that cannot write itself. Teaching it to do so once is safer than a writer of our own:
- * event data is written in dozens of places (answers, exports, rules, messages, logs), and any that was missed would throw.
+ * Makes JSON.stringify write bigints as numbers, in the thread that calls it; without this it throws. Doing so once per thread
+ * is safer than a writer of our own: event data is serialised in dozens of places (answers, exports, rules, messages, logs),
+ * and any call that was missed would throw.
  */
-// oxlint-disable-next-line no-extend-native
-Object.defineProperty(BigInt.prototype, "toJSON", {
-  value(this: bigint) {
-    return JSON.rawJSON(this.toString());
-  },
-  writable: true,
-  configurable: true,
-});
+export function enableExactJson(): void {
+  // oxlint-disable-next-line no-extend-native
+  Object.defineProperty(BigInt.prototype, "toJSON", {
+    value(this: bigint) {
+      return JSON.rawJSON(this.toString());
+    },
+    writable: true,
+    configurable: true,
+  });
+}
 
 /** 2^53 has this many digits: no shorter run of digits can be too large for a double. */
 const LARGE_DIGITS_MIN = 16;

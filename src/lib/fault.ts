@@ -1,14 +1,14 @@
 import type { z } from "zod";
 import { nearestName } from "./nearest.ts";
 
-/** What is wrong with one place of an input. */
+/** One fault of an input. */
 export interface Fault {
-  /** `query.bool.must[0].regex`; empty for the whole. */
+  /** `query.bool.must[0].regex`; empty for the whole input. */
   readonly field: string;
   readonly message: string;
 }
 
-/** `a.b[0]` from its segments. */
+/** Joins segments to a path: `a.b[0]`. */
 export function formatPath(segments: readonly PropertyKey[]): string {
   let path = "";
   for (const segment of segments) {
@@ -18,12 +18,12 @@ export function formatPath(segments: readonly PropertyKey[]): string {
   return path;
 }
 
-/** Of one request: nobody reads more, and who sends a megabyte of them gets no answer many times as large. */
+/** Limit of reported faults per request, so that a megabyte of faults does not produce an answer many times as large. */
 export const FAULTS_MAX = 100;
 
 /**
- * Faults of one input that were found by two ways of looking: where the first has one, the second adds nothing. One more
- * than are told, at most: that there are more is all that is said of the others.
+ * Merges the faults that two checks found in one input. The second adds nothing at or below a path where the first has a
+ * fault. The result holds at most one more than the limit, which tells that there are more.
  */
 export function joinFaults(first: readonly Fault[], second: readonly Fault[]): Fault[] {
   const isWithin = (field: string, place: string) =>
@@ -38,8 +38,8 @@ export function joinFaults(first: readonly Fault[], second: readonly Fault[]): F
 }
 
 /**
- * For a refinement that looks at an object although something in it is wrong already, so that all is told at once. It
- * meets fields of any type.
+ * Runs a refinement even if the object already has faults, so that all of them are reported at once. The refinement
+ * must accept fields of any type.
  */
 export const BESIDE_OTHERS = {
   when: ({ value }: z.core.ParsePayload): boolean =>
@@ -51,7 +51,7 @@ type Issue = z.core.$ZodIssue;
 const SUGGESTIONS_MAX = 10;
 const SUGGESTED_CHARACTERS_MAX = 64;
 
-/** For a parse: an object that has names it does not know is told in their place which ones it does. */
+/** Parse option: an issue about unknown keys carries the known ones as its message. */
 export const WITH_NAMES = {
   error: ({ code, inst }: z.core.$ZodRawIssue): string | undefined => {
     const def = code === "unrecognized_keys" ? (inst as z.core.$ZodType | undefined)?._zod.def : undefined;
@@ -60,28 +60,28 @@ export const WITH_NAMES = {
   },
 };
 
-/** Whoever sends thousands of names does not mean others. */
+/** Suggests a known name, unless the input has too many unknown ones to be a typing error. */
 function unknownName(key: string, { keys, message }: z.core.$ZodIssueUnrecognizedKeys): string {
   const isTried = keys.length <= SUGGESTIONS_MAX && key.length <= SUGGESTED_CHARACTERS_MAX;
   const near = isTried && !message.startsWith("Unrecognized ") ? nearestName(key, message.split(" ")) : undefined;
   return near === undefined ? "is not known here" : `is not known here; did you mean ${near}?`;
 }
 
-/** Of one item of a list that may have very many. */
+/** Limit of issues per list item. */
 const ITEM_ISSUES_MAX = 20;
 
-/** What is wrong with an item, for one who tells it as the item's own. */
+/** Passes the issues of an item on to the schema that contains it. */
 export function passIssues({ issues }: z.ZodError, context: z.RefinementCtx): void {
   for (const issue of issues.slice(0, ITEM_ISSUES_MAX)) {
     context.addIssue({ ...issue } as Parameters<typeof context.addIssue>[0]);
   }
 }
 
-/** The faults that a schema found, one for each place, worded for the one who wrote the input. */
+/** The faults that a schema found, one per path, worded for the author of the input. */
 export function faultsOf(error: z.ZodError, above: readonly PropertyKey[] = []): Fault[] {
   const mistyped = new Set<string>();
   for (const { code, path } of error.issues) if (code === "invalid_type") mistyped.add(formatPath(path));
-  // An empty list in the place of a text is told that it must be a text, not also that a text must not be empty.
+  // A value of the wrong type is reported once, without a second fault about its length.
   const isIdle = ({ code, path }: Issue) =>
     (code === "too_small" || code === "too_big") && mistyped.has(formatPath(path));
   return error.issues.flatMap((issue) => (isIdle(issue) ? [] : faultsOfIssue(issue, above)));
@@ -100,7 +100,7 @@ function faultsOfIssue(issue: Issue, above: readonly PropertyKey[]): Fault[] {
   }
 }
 
-/** The schemas' own wording, which a schema that has better words replaces. */
+/** True for zod's default wording, which a schema may replace. */
 function isDefault({ message }: Issue): boolean {
   return message.startsWith("Invalid ");
 }

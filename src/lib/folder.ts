@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes a folder and those above it that are missing. Node's own way of doing so tries for ever where nothing can be
- * made although everything above is there, as under /proc.
+ * Creates a folder and its missing parents. Node's recursive mkdir loops forever where the parent exists but accepts no
+ * folder, as in /proc.
  */
 export function makeFolder(path: string): void {
   const missing: string[] = [];
@@ -16,7 +16,7 @@ export function makeFolder(path: string): void {
     try {
       mkdirSync(next);
     } catch (error) {
-      // Somebody else may have made it meanwhile. A link that leads nowhere is there as well, and no folder.
+      // Another process may have created it meanwhile. A dangling link also exists, but is not a folder.
       if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !isThere(next)) throw error;
     }
   }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { canonicalAddress, clientNetwork, formatAddress, isLoopback, parseAddress } from "./ip.ts";
 
-test("an address that is a number is written in the one spelling", () => {
+test("an address has one canonical spelling", () => {
   const spelled = (text: string) => formatAddress(parseAddress(text)!);
   expect(spelled("10.0.0.1")).toBe("10.0.0.1");
   expect(spelled("255.255.255.255")).toBe("255.255.255.255");
@@ -23,6 +23,14 @@ test("number and spelling are the same address, whichever it is", () => {
       expect(formatAddress(parseAddress(text)!)).toBe(canonicalAddress(text));
     }),
   );
+  // The URL parser of the platform is an independent implementation, but leaves mapped IPv4 addresses in hexadecimal.
+  fc.assert(
+    fc.property(fc.ipV6(), (text) => {
+      const { hostname } = new URL(`http://[${text}]/`);
+      const expected = hostname.slice(1, -1);
+      if (!expected.startsWith("::ffff:")) expect(canonicalAddress(text)).toBe(expected);
+    }),
+  );
   const group = fc.oneof(fc.constant(0n), fc.bigInt(0n, 0xffffn));
   fc.assert(
     fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
@@ -30,6 +38,28 @@ test("number and spelling are the same address, whichever it is", () => {
       expect(parseAddress(formatAddress(value))).toBe(value);
     }),
   );
+});
+
+test("zones are dropped, and other texts are not addresses", () => {
+  expect(canonicalAddress("fe80::1%eth0")).toBe("fe80::1");
+  expect(canonicalAddress("::ffff:192.0.2.7%1")).toBe("192.0.2.7");
+  expect(canonicalAddress("64:ff9b::192.0.2.7")).toBe("64:ff9b::c000:207");
+  const others = [
+    "",
+    "%",
+    "1.2.3",
+    "1.2.3.4%eth0",
+    "01.2.3.4",
+    "0x7f.0.0.1",
+    "1.2.3.256",
+    "::1%",
+    "::192.0.2",
+    "1:2:3:4:5:6:7:8:9",
+    "::g",
+  ];
+  for (const text of others) {
+    expect([parseAddress(text), canonicalAddress(text)], text).toEqual([undefined, undefined]);
+  }
 });
 
 test("a client is an IPv4 address, however it is spelled, or an IPv6 /64", () => {

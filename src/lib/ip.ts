@@ -1,16 +1,13 @@
 import { isIP } from "node:net";
-import ipaddr from "ipaddr.js";
 
-/** An address as 128 bits, IPv4 in its mapped place, so that two spellings of one address are one number. */
+// Parsing and formatting of IP addresses. Octal, hexadecimal and short forms are not addresses: logs do not use them.
+
+/** An address as 128 bits, IPv4 as mapped IPv6, so that all spellings of an address give one number. */
 export function parseAddress(text: string): bigint | undefined {
   const four = fourNumber(text);
   if (four !== undefined) return FIRST_MAPPED + BigInt(four);
-  const groups = sixGroups(text);
-  if (groups) return groupsNumber(groups);
-  // isIP first: ipaddr.js also takes octal, hexadecimal and short forms that no log means as an address.
-  if (isIP(text) === 0) return undefined;
-  const parsed = parse(text);
-  return (parsed.kind() === "ipv4" ? FIRST_MAPPED : 0n) + toNumber(parsed.toByteArray());
+  const groups = parseSix(text);
+  return groups && groupsNumber(groups);
 }
 const FIRST_MAPPED = 0xffff00000000n;
 
@@ -20,23 +17,31 @@ function groupsNumber(groups: Uint16Array): bigint {
   return value;
 }
 
-/** The one spelling of an address: dotted IPv4 (mapped IPv4 included), RFC 5952 for IPv6. */
+/** The canonical spelling of an address: dotted for IPv4, also where it is mapped; RFC 5952 for IPv6. */
 export function canonicalAddress(text: string): string | undefined {
-  if (isIP(text) === 0) return undefined;
-  const parsed = parse(text);
-  return parsed.kind() === "ipv4" ? parsed.toString() : (parsed as ipaddr.IPv6).toRFC5952String();
+  if (fourNumber(text) !== undefined) return text;
+  const groups = parseSix(text);
+  if (groups === undefined) return undefined;
+  return isMapped(groups) ? formatFour(groups[6]! * 0x10000 + groups[7]!) : formatGroups(groups);
 }
 
-/** ipaddr.js takes `::8.8.8.8` for `::ffff:8.8.8.8`, although it is `::808:808` everywhere else. */
-const COMPATIBLE = /^::\d+\./;
-
-function parse(text: string): ipaddr.IPv4 | ipaddr.IPv6 {
-  const zone = text.indexOf("%");
-  const address = zone < 0 ? text : text.slice(0, zone);
-  return ipaddr.process(COMPATIBLE.test(address) ? `0${address}` : address);
+function isMapped(groups: Uint16Array): boolean {
+  return groups[5] === 0xffff && groups.subarray(0, 5).every((group) => group === 0);
 }
 
-/** A dotted IPv4 address as a number; undefined for anything else. Quick: it makes nothing on the way. */
+/** The groups of an IPv6 address in any spelling: with a zone, or with a dotted IPv4 address at its end. */
+function parseSix(text: string): Uint16Array | undefined {
+  const zoneAt = text.indexOf("%");
+  if (zoneAt >= 0 && isIP(text) === 0) return undefined;
+  const address = zoneAt < 0 ? text : text.slice(0, zoneAt);
+  if (!address.includes(".")) return sixGroups(address);
+  const tailAt = address.lastIndexOf(":") + 1;
+  const four = fourNumber(address.slice(tailAt));
+  if (tailAt === 0 || four === undefined) return undefined;
+  return sixGroups(`${address.slice(0, tailAt)}${(four >>> 16).toString(16)}:${(four & 0xffff).toString(16)}`);
+}
+
+/** A dotted IPv4 address as a number; undefined for anything else. It allocates nothing. */
 export function fourNumber(text: string): number | undefined {
   let value = 0;
   let part = 0;
@@ -51,7 +56,7 @@ export function fourNumber(text: string): number | undefined {
       dots++;
       continue;
     }
-    // A leading zero is octal to some and decimal to others: no address.
+    // A leading zero is ambiguous, octal or decimal: not an address.
     if (code < ZERO || code > NINE || (digits > 0 && part === 0) || digits === 3) return undefined;
     part = part * 10 + code - ZERO;
     digits++;
@@ -60,7 +65,7 @@ export function fourNumber(text: string): number | undefined {
 }
 const [DOT, ZERO, NINE] = [46, 48, 57];
 
-/** The eight groups of an IPv6 address in hexadecimal alone; undefined for other spellings, and for anything else. */
+/** The eight groups of an IPv6 address in plain hexadecimal; undefined for any other text. */
 export function sixGroups(text: string): Uint16Array | undefined {
   if (isIP(text) !== 6) return undefined;
   const groups = new Uint16Array(8);
@@ -89,17 +94,17 @@ export function sixGroups(text: string): Uint16Array | undefined {
 }
 const [COLON, LETTER_A] = [58, 97];
 
-/** Groups of an IPv6 address, of 16 bits each, that are the network: a house has one, and its owner all that is in it. */
+/** The /64 network in groups of 16 bits: one site has it, and may use every address in it. */
 const NETWORK_GROUPS = 4;
 
-/** The network of an IPv6 address, by which those are told apart who have as many addresses as they like; undefined for any other. */
+/** The /64 network of an IPv6 address, which identifies a host that may use any address in it; undefined for other texts. */
 export function sixNetwork(text: string): string | undefined {
   return sixGroups(text.split("%", 1)[0]!)?.subarray(0, NETWORK_GROUPS).join(":");
 }
 
 const MAPPED = 0xffffn;
 
-/** What limits count as one client: an IPv4 address, or an IPv6 /64, since one host may use any address of its own. */
+/** The unit that limits count as one client: an IPv4 address, or an IPv6 /64. */
 export function clientNetwork(address: string): string {
   if (fourNumber(address) !== undefined) return address;
   const canonical = canonicalAddress(address) ?? address;
@@ -107,25 +112,28 @@ export function clientNetwork(address: string): string {
   return network === undefined ? canonical : `${network}::/64`;
 }
 
-/** An address of this machine: a local program, or a local proxy that speaks for many clients. */
+/** Loopback: a local program, or a local proxy that serves many clients. */
 export function isLoopback(address: string): boolean {
   const value = parseAddress(address);
   if (value === undefined) return false;
   return value === 1n || (value >> 32n === MAPPED && ((value >> 24n) & 0xffn) === 127n);
 }
 
-/** The one spelling of an address that is a number, as parseAddress makes them. */
+/** The canonical spelling of a number from parseAddress. */
 export function formatAddress(value: bigint): string {
   if (value >> 32n === MAPPED) {
-    const four = Number(value & 0xffffffffn);
-    return `${four >>> 24}.${(four >>> 16) & 255}.${(four >>> 8) & 255}.${four & 255}`;
+    return formatFour(Number(value & 0xffffffffn));
   }
   const groups = new Uint16Array(8);
   for (let i = 0; i < 8; i++) groups[i] = Number((value >> BigInt(112 - 16 * i)) & 0xffffn);
   return formatGroups(groups);
 }
 
-/** The one spelling of an IPv6 address that is no IPv4 address in disguise. */
+function formatFour(value: number): string {
+  return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
+}
+
+/** The canonical spelling of an IPv6 address that is not a mapped IPv4 address. */
 export function formatGroups(numbers: Uint16Array): string {
   const groups = Array.from(numbers, (group) => group.toString(16));
   const zeros = longestZeros(groups);
@@ -133,7 +141,7 @@ export function formatGroups(numbers: Uint16Array): string {
   return `${groups.slice(0, zeros.start).join(":")}::${groups.slice(zeros.start + zeros.length).join(":")}`;
 }
 
-/** RFC 5952 shortens the longest run of zero groups, the first of equally long ones. */
+/** RFC 5952 shortens the longest run of zero groups, or the first of several. */
 function longestZeros(groups: readonly string[]): { start: number; length: number } {
   let longest = { start: 0, length: 0 };
   let length = 0;
@@ -149,7 +157,7 @@ export interface AddressRange {
   readonly to: bigint;
 }
 
-/** An address as 16 bytes, IPv4 in its mapped place. The text must be one. */
+/** An address as 16 bytes, IPv4 as mapped IPv6. The text must be an address. */
 export function addressBytes(text: string): Uint8Array {
   let value = parseAddress(text)!;
   const bytes = new Uint8Array(16);
@@ -174,19 +182,13 @@ export function parseCidr(text: string): AddressRange | undefined {
   return { from, to: from + (1n << free) - 1n };
 }
 
-/** Whether the text is an address in one of these. */
+/** True for an address in one of the ranges; false for any other text. */
 export function isInRanges(ranges: readonly AddressRange[], text: string): boolean {
   const address = parseAddress(text);
   return address !== undefined && ranges.some((range) => rangeHolds(range, address));
 }
 
-/** IPv4 has its place within IPv6, but a network that is wider than this place is one of IPv6: ::/0 holds no IPv4. */
+/** IPv4 addresses are mapped into IPv6, but a network wider than that mapping is IPv6 only: ::/0 holds no IPv4. */
 export function rangeHolds({ from, to }: AddressRange, address: bigint): boolean {
   return address >= from && address <= to && (address >> 32n !== MAPPED || from >> 32n === MAPPED);
-}
-
-function toNumber(bytes: number[]): bigint {
-  let value = 0n;
-  for (const byte of bytes) value = (value << 8n) | BigInt(byte);
-  return value;
 }

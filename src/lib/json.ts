@@ -2,23 +2,23 @@ import { isUtf8 } from "node:buffer";
 import { isRounded, parseExact, sentValue, wellFormedJson } from "./exact-json.ts";
 import { formatPath, type Fault } from "./fault.ts";
 
-// The JSON of requests. Whole numbers keep every digit, and what JSON.parse would drop without a word is a fault with its
-// place: the first of two equal keys where their values differ, and what is nested too deep.
+// Strict JSON for requests. Integers keep every digit. Input that JSON.parse would silently accept is a fault with its
+// path: duplicate keys with different values, and values nested too deep.
 
 export type JsonResult =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "malformed"; readonly message: string }
-  /** The value is what can be looked at further: without what is nested too deep, which is null there. */
+  /** The value is usable for further checks: parts nested too deep are null. */
   | { readonly kind: "faults"; readonly value: unknown; readonly faults: readonly Fault[] };
 
 export interface JsonOptions {
-  /** How many objects and arrays may stand inside each other, the outermost included. */
+  /** Nesting limit of objects and arrays, including the outermost. */
   readonly depthMax: number;
-  /** Levels around the value that the limit is about, which do not count. */
+  /** Enclosing levels that do not count towards the limit. */
   readonly levelsAround?: number;
 }
 
-/** Of the faults of one value; of each element apart, where the value is an array. */
+/** Limit of faults per value, or per element if the value is an array. */
 const JSON_FAULTS_MAX = 20;
 
 export function parseJson(bytes: Buffer, options: JsonOptions): JsonResult {
@@ -28,7 +28,7 @@ export function parseJson(bytes: Buffer, options: JsonOptions): JsonResult {
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** The bytes of a text without the mark that some editors put in front of it. */
+/** Removes the byte order mark that some editors write. */
 export function withoutByteOrderMark(bytes: Buffer): Buffer {
   const { length } = BYTE_ORDER_MARK;
   return bytes[0] === BYTE_ORDER_MARK[0] && bytes.subarray(0, length).equals(BYTE_ORDER_MARK)
@@ -44,8 +44,8 @@ export function parseJsonText(text: string, options: JsonOptions): JsonResult {
   } catch (error) {
     return { kind: "malformed", message: (error as SyntaxError).message };
   }
-  // What comes back out as the very same text has lost nothing: no key was dropped, no number rounded.
-  // Half a surrogate pair also comes back the same, as its escape.
+  // A text that round-trips has lost nothing: no key was dropped, no number rounded. A lone surrogate round-trips as its
+  // escape, so it is excluded.
   const isTooDeep = isTextDeeperThan(text, value, levelsMax);
   if (!isTooDeep && !text.includes("\\ud") && JSON.stringify(value) === text) return { kind: "value", value };
   value = sentValue(text, value);
@@ -58,7 +58,7 @@ function levelsOf({ depthMax, levelsAround = 0 }: JsonOptions): number {
   return depthMax + levelsAround;
 }
 
-/** The same value with null for every object and array below so many levels. */
+/** Replaces objects and arrays below this many levels with null. */
 function cutAt(value: unknown, levels: number): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (levels === 0) return null;
@@ -66,7 +66,7 @@ function cutAt(value: unknown, levels: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, cutAt(inner, levels - 1)]));
 }
 
-/** As JSON.stringify, and the text of one member besides: cut out where it stands last, as most senders write it. */
+/** JSON.stringify that also returns the text of one member, sliced out if it is the last one, as most senders write it. */
 export function rewrite(value: unknown, member: string): { text: string; memberText: string | undefined } {
   const text = JSON.stringify(value);
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, member))
@@ -77,13 +77,13 @@ export function rewrite(value: unknown, member: string): { text: string; memberT
     last = key;
     isFlat &&= key === member || typeof (value as Record<string, unknown>)[key] !== "object";
   }
-  // Within strings a quote is escaped, so that the name in quotes and a colon is found as a key only.
+  // Quotes inside strings are escaped, so the quoted name with a colon can only be a key.
   const name = `"${member}":`;
   if (last === member && isFlat) return { text, memberText: text.slice(text.indexOf(name) + name.length, -1) };
   return { text, memberText: JSON.stringify((value as Record<string, unknown>)[member]) };
 }
 
-/** The same for a value whose text is at hand: where few brackets open, what may be thousands of values need no look. */
+/** A faster isDeeperThan if the text is available: a text with few opening brackets needs no traversal. */
 export function isTextDeeperThan(text: string, value: unknown, depthMax: number): boolean {
   return opensMoreThan(text, depthMax) && isDeeperThan(value, depthMax);
 }
@@ -96,7 +96,7 @@ function opensMoreThan(text: string, max: number): boolean {
   return false;
 }
 
-/** One look at everything that JSON.parse made: what is too deep is found, and whether a number had to be rounded. */
+/** Traverses a parsed value once and reports excessive nesting or a possibly rounded number. */
 export function flawOf(value: unknown, depthMax: number): "too deep" | "rounded" | undefined {
   if (typeof value === "number") return isRounded(value) ? "rounded" : undefined;
   if (typeof value !== "object" || value === null) return undefined;
@@ -120,7 +120,6 @@ export function isDeeperThan(value: unknown, depthMax: number): boolean {
   return false;
 }
 
-/** The characters that structure is made of. */
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const OPEN_ARRAY = 0x5b;
@@ -129,9 +128,9 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What JSON.parse drops or must not hold. The text is known to be JSON, so that only faults of meaning are left to find. */
+/** Finds duplicate keys and excessive nesting. The text must be valid JSON. */
 export function findFaults(sent: string, options: JsonOptions): Fault[] {
-  // Two keys with half a surrogate pair each may be one once the halves are replaced.
+  // Two keys with different lone surrogates may be equal once those are replaced.
   const text = wellFormedJson(sent);
   const levelsMax = levelsOf(options);
   const faults: Fault[] = [];
@@ -145,7 +144,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
   const skipSpace = (): void => {
     while (text.charCodeAt(at) <= 0x20) at++;
   };
-  /** From an opening quote to after the closing one; gives what stands between, escapes as they are. */
+  /** Moves past a string and returns its content with escapes unresolved. */
   const readString = (): string => {
     const start = at + 1;
     let end = text.indexOf('"', start);
@@ -156,7 +155,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
 
   const scanObject = (depth: number): void => {
     at++;
-    /** Where the value of each key begins. */
+    /** The position of each key's value. */
     const members = new Map<string, number>();
     for (skipSpace(); text.charCodeAt(at) !== CLOSE_OBJECT; skipSpace()) {
       if (text.charCodeAt(at) === COMMA) {
@@ -172,7 +171,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
       const start = at;
       scanValue(depth);
       const before = members.get(key);
-      // The same value twice says nothing else than once.
+      // A duplicate key with the same value is harmless.
       if (before === undefined) members.set(key, start);
       else if (!text.startsWith(text.slice(start, at), before) || !isEnd(text.charCodeAt(before + at - start))) {
         report("the key stands twice in its object, with different values");
@@ -196,7 +195,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
     at++;
   };
 
-  /** Passes over an object or array that is too deep to look into, however deep it goes. */
+  /** Skips an object or array that is nested too deep, without recursion. */
   const skipContainer = (): void => {
     let open = 0;
     do {
@@ -235,7 +234,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
   return faults;
 }
 
-/** What may stand after a value. */
+/** True for a character that may follow a value. */
 function isEnd(code: number): boolean {
   return code === COMMA || code === CLOSE_OBJECT || code === CLOSE_ARRAY || code <= 0x20;
 }
@@ -247,8 +246,8 @@ function isEscaped(text: string, quote: number): boolean {
 }
 
 /**
- * The elements of an array as they stand, so that they can be parsed one by one; one more than `max` is enough. Only where
- * they end is looked for: whether each is JSON says whoever parses it. Undefined where the text is of no array.
+ * Splits an array into the texts of its elements, at most one more than `max`, so that they can be parsed one by one. The
+ * elements are not validated. Undefined if the text is not an array.
  */
 export function piecesOf(whole: Buffer, max: number): Buffer[] | { readonly message: string } | undefined {
   const bytes = trimmed(whole);

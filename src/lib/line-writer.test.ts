@@ -37,7 +37,7 @@ test("a last line can be written at once", () => {
   expect(readFileSync(path, "utf8")).toBe(lines(0, 3000).join(""));
 });
 
-test("a full disk costs the lines, and they are counted", async () => {
+test("lines dropped on a full disk are counted", async () => {
   const full = openSync("/dev/full", "w");
   const writer = new LineWriter(full);
   for (const line of lines(0, 10)) writer.write(line);
@@ -49,7 +49,7 @@ test("a full disk costs the lines, and they are counted", async () => {
   closeSync(full);
 });
 
-test("what waits is bounded", async () => {
+test("the buffer is bounded", async () => {
   const writer = new LineWriter(fd);
   const line = `${"x".repeat(1023)}\n`;
   for (let n = 0; n < 2000; n++) writer.write(line);
@@ -58,7 +58,7 @@ test("what waits is bounded", async () => {
   expect(readFileSync(path).length).toBe(1024 * 1024);
 });
 
-test("what is left when the process exits is written then", async () => {
+test("buffered lines are written when the process exits", async () => {
   const program = `
     import { LineWriter } from ${JSON.stringify(new URL("./line-writer.ts", import.meta.url).href)};
     const writer = new LineWriter(1);

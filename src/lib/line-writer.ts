@@ -7,15 +7,15 @@ const BUSY_RETRY_MS = 20;
 const BUSY_RETRIES_MAX = 100;
 
 /**
- * Writes lines to a file descriptor without holding up whoever writes them: gathered, written in the background, and
- * what is left when the process exits is written then. A descriptor that does not take them (a full disk, a reader
- * that is gone or slow) costs lines, which are counted, and nothing else.
+ * Writes lines to a file descriptor without blocking the caller: buffers them, writes in the background and flushes when
+ * the process exits. If the descriptor does not accept them (a full disk, a slow or closed reader), lines are dropped
+ * and counted.
  */
 export class LineWriter {
   readonly #fd: number;
   #waiting: string[] = [];
   #waitingCharacters = 0;
-  /** The bytes that are on their way, and how many of them have arrived. */
+  /** The bytes in flight, and how many of them are written. */
   #chunk: Buffer = Buffer.alloc(0);
   #written = 0;
   #isWriting = false;
@@ -29,7 +29,7 @@ export class LineWriter {
     this.#fd = fd;
   }
 
-  /** Lines that were given up. */
+  /** Dropped lines. */
   get lost(): number {
     return this.#lost;
   }
@@ -44,19 +44,19 @@ export class LineWriter {
     if (this.#isWriting || this.#isScheduled) return;
     this.#isScheduled = true;
     process.on("exit", this.#onExit);
-    // Never within this call: whoever writes a last line and flushes must find it still waiting.
+    // Never within this call: a caller that writes a last line and then flushes must find it still buffered.
     if (this.#waitingCharacters >= GATHER_CHARACTERS) setImmediate(() => this.#writeWaiting());
     else setTimeout(() => this.#writeWaiting(), GATHER_MS).unref();
   }
 
-  /** Calls back once everything that was written before is out, or given up. */
+  /** Calls back once all earlier lines are written or dropped. */
   flush(done: () => void = () => undefined): void {
     this.#onFlushed.push(done);
     if (!this.#isWriting) this.#writeWaiting();
   }
 
   flushSync(): void {
-    // What the background has under way, it finishes or not: only it knows how far it is.
+    // Leaves the chunk in flight to the background write, which alone knows its progress.
     const chunk = this.#take();
     let written = 0;
     for (let retries = 0; written < chunk.length && retries < BUSY_RETRIES_MAX; retries++) {

@@ -12,7 +12,7 @@ const SECRET_PATHS = SECRET_HEADERS.flatMap((name) => [
   `res.headers["${name}"]`,
 ]);
 
-/** One JSON object per line. A key of ours is taken out of whatever text it stands in, an error's message included. */
+/** Writes one JSON object per line. API keys are redacted everywhere, including error messages. */
 export function createLog({ level, destination }: { level: LogLevel; destination?: DestinationStream }): Logger {
   return pino(
     {
@@ -23,7 +23,7 @@ export function createLog({ level, destination }: { level: LogLevel; destination
       redact: { paths: SECRET_PATHS, censor: "[redacted]" },
       hooks: { streamWrite: hideSecrets },
     },
-    // Not pino's own destination: with a full disk behind it, that one never lets the process exit.
+    // Not pino's own destination: with a full disk, it prevents the process from exiting.
     destination ?? new LineWriter(STANDARD_OUTPUT),
   );
 }

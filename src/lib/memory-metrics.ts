@@ -1,12 +1,12 @@
 import { Gauge, type Registry } from "prom-client";
 import { threadHeaps } from "./thread.ts";
 
-// The process reports its memory as one figure. These say which thread holds it.
+// Memory per thread: the process metrics report only the total.
 
 export function registerThreadMetrics(registry: Registry): void {
   new Gauge({
     name: "tocsin_thread_heap_bytes",
-    help: "JavaScript heap of each thread but the main one: in use, reserved for it, and external memory that it keeps alive",
+    help: "JavaScript heap of each thread except the main one: used, total and external bytes",
     labelNames: ["thread", "kind"],
     registers: [registry],
     async collect() {

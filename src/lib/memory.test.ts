@@ -1,6 +1,6 @@
 import { totalmem } from "node:os";
 import { expect, test } from "vitest";
-import { allowedMemory, memoryShare } from "./memory.ts";
+import { allowedMemory, responseCharactersMax, responsesCharactersMax, memoryShare } from "./memory.ts";
 
 const MIB = 2 ** 20;
 const bounds = { min: 64 * MIB, max: 1024 * MIB };
@@ -17,6 +17,17 @@ test("a share is a quarter of what the service leaves, within its bounds", () =>
   expect(memoryShare(bounds, 256 * MIB)).toBe(64 * MIB);
 });
 
-test("three shares and the service fit into a gibibyte", () => {
-  expect(512 * MIB + 3 * memoryShare(bounds, 1024 * MIB)).toBeLessThan(1024 * MIB);
+test("two engines, the answers and the service fit into a gibibyte", () => {
+  const allowed = 1024 * MIB;
+  expect(512 * MIB + 2 * memoryShare(bounds, allowed) + 2 * responsesCharactersMax(allowed)).toBeLessThanOrEqual(
+    allowed,
+  );
+});
+
+test("an answer takes less than the half of all answers that one client may have, and 64 MiB where there is memory", () => {
+  for (const allowed of [512, 1024, 2048, 24 * 1024].map((mib) => mib * MIB)) {
+    expect(responseCharactersMax(allowed)).toBeLessThan(responsesCharactersMax(allowed) / 2);
+  }
+  expect(responseCharactersMax(1024 * MIB)).toBeGreaterThan(20 * MIB);
+  expect(responseCharactersMax(2048 * MIB)).toBe(64 * MIB);
 });

@@ -1,4 +1,4 @@
-/** The name that a person most likely meant, or undefined when none is near. */
+/** The name most similar to the word; undefined if none is similar enough. */
 export function nearestName(word: string, names: readonly string[]): string | undefined {
   let best: string | undefined;
   let least = Math.max(1, Math.floor(word.length / 3)) + 1;
@@ -12,7 +12,7 @@ export function nearestName(word: string, names: readonly string[]): string | un
   return best;
 }
 
-/** How many letters must be added, dropped, changed or swapped with their neighbour to get from one word to the other. */
+/** The Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
 function editDistance(from: string, to: string): number {
   const rows: number[][] = [Array.from({ length: to.length + 1 }, (_, column) => column)];
   for (let row = 1; row <= from.length; row++) {

@@ -1,4 +1,4 @@
-/** A file of the data folder that a newer version has written. Its message is for whoever started this one. */
+/** A file of the data folder was written by a newer version. The message is for the operator. */
 export class NewerFile extends Error {
   constructor(path: string, found: number, known: number) {
     super(

@@ -100,7 +100,7 @@ test("the address that was checked is the one that is connected to: a name that 
   expect([allowed.body.toString(), reached]).toEqual(["inside", 1]);
 });
 
-test("an answer without end is cut, one that does not come is given up", async () => {
+test("an endless answer is truncated, a missing one times out", async () => {
   const port = await serve((request, response) => {
     if (request.url === "/long") setInterval(() => response.write("x".repeat(400)), 1).unref();
   });

@@ -3,10 +3,10 @@ import { lookup as lookupNow } from "node:dns/promises";
 import { request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
-import { reachOf } from "./reach.ts";
+import { addressScope } from "./address-scope.ts";
 
-// Requests to addresses that somebody has given us. The address that is connected to is the one that was checked, so
-// that a name cannot point elsewhere in between; redirects are not followed; everything has an end.
+// Requests to configured URLs, guarded against SSRF. The request connects to the address that was checked, so that a name
+// cannot be rebound in between. Redirects are not followed; time and size are limited.
 
 export const RETRY_AFTER_MS_MAX = 3_600_000;
 
@@ -15,16 +15,16 @@ export interface OutgoingRequest {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** For all of it: finding the address, connecting, sending and reading. */
+  /** Limit for the whole request: name resolution, connecting, sending and reading. */
   readonly timeoutMs: number;
-  /** What is longer is cut off there. */
+  /** A longer answer is truncated. */
   readonly answerBytesMax: number;
-  /** Whether it may lead to a private, link-local or reserved address. */
+  /** Allows private, link-local and reserved addresses. */
   readonly allowsPrivate: boolean;
-  /** What an operator can do where that is refused, to end the message with. */
+  /** Advice for the operator, appended to the message of a refusal. */
   readonly remedy?: string | undefined;
   readonly signal?: AbortSignal;
-  /** How names become addresses, where it is not the system's way. */
+  /** Replaces the system's name resolution. */
   readonly lookup?: typeof systemLookup;
 }
 
@@ -35,7 +35,7 @@ export interface OutgoingAnswer {
   readonly isCut: boolean;
 }
 
-/** Nothing was sent: it would have gone to where it may not. */
+/** The request was not sent: its address is not allowed. */
 export class AddressRefused extends Error {
   constructor(host: string, address: string, remedy?: string) {
     const where = host === address ? address : `${host} is at ${address}, which`;
@@ -44,14 +44,15 @@ export class AddressRefused extends Error {
   }
 }
 
-/** Rejects when there is no answer: with AddressRefused, or with what went wrong on the way. */
+/** Rejects if there is no answer: with AddressRefused or the error of the connection. */
 export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   const { method, headers, body, timeoutMs, allowsPrivate, remedy, lookup = systemLookup } = request;
   const url = new URL(request.url);
   const host = hostOf(url);
-  // The system is not asked for the address of an address.
-  if (!allowsPrivate && isIP(host) !== 0 && reachOf(host) !== "public") throw new AddressRefused(host, host, remedy);
-  // Taken down with the answer: a signal of the system's would be held, with all that hangs on it, until it is due.
+  // Literal addresses skip name resolution, and with it the guarded lookup.
+  if (!allowsPrivate && isIP(host) !== 0 && addressScope(host) !== "public")
+    throw new AddressRefused(host, host, remedy);
+  // Cleared with the answer: AbortSignal.timeout would retain everything that listens to it until it fires.
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timeoutMs);
   const signal = request.signal ? AbortSignal.any([deadline.signal, request.signal]) : deadline.signal;
@@ -64,7 +65,7 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
           method,
           headers: { ...headers, ...(body !== undefined && { "Content-Length": Buffer.byteLength(body) }) },
           lookup: allowsPrivate ? lookup : guarded(lookup, remedy),
-          // A connection that is kept was checked for another name, perhaps.
+          // No reuse: a kept connection may have been checked for another name.
           agent: false,
           signal,
         },
@@ -86,11 +87,11 @@ export async function send(request: OutgoingRequest): Promise<OutgoingAnswer> {
   }
 }
 
-/** Why nothing would be sent there; undefined where it would, and where nobody knows the name now. */
+/** Why a request to the URL would be refused; undefined if it is allowed or the name cannot be resolved now. */
 export async function refusalOf(url: string, remedy: string): Promise<string | undefined> {
   const host = hostOf(new URL(url));
   const found = await lookupNow(host, { all: true }).catch((): LookupAddress[] => []);
-  const wrong = found.find(({ address }) => reachOf(address) !== "public");
+  const wrong = found.find(({ address }) => addressScope(address) !== "public");
   return wrong && new AddressRefused(host, wrong.address, remedy).message;
 }
 
@@ -98,7 +99,7 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, "");
 }
 
-/** How long the other side asks to be left alone, up to an hour: seconds or a date. What cannot be read is as if it were not there. */
+/** The delay of a Retry-After header, in seconds or as a date, up to an hour; undefined if absent or malformed. */
 export function readRetryAfter(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const text = headers["retry-after"];
   if (text === undefined) return undefined;
@@ -111,7 +112,7 @@ function guarded(lookup: typeof systemLookup, remedy: string | undefined): Looku
     lookup(host, { ...options, all: true }, (error, found) => {
       const addresses = found as LookupAddress[] | undefined;
       if (error || !addresses) return done(error, []);
-      const wrong = addresses.find(({ address }) => reachOf(address) !== "public");
+      const wrong = addresses.find(({ address }) => addressScope(address) !== "public");
       if (wrong) return done(new AddressRefused(host, wrong.address, remedy), []);
       if (options.all) return done(null, addresses);
       const [first] = addresses;
@@ -126,7 +127,7 @@ async function read(response: IncomingMessage, bytesMax: number): Promise<Pick<O
   for await (const chunk of response as AsyncIterable<Buffer>) {
     chunks.push(chunk);
     bytes += chunk.length;
-    // Leaving the loop hangs up.
+    // Leaving the loop closes the connection.
     if (bytes > bytesMax) break;
   }
   return { body: Buffer.concat(chunks).subarray(0, bytesMax), isCut: bytes > bytesMax };

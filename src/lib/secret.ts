@@ -11,7 +11,7 @@ export function hashSecret(secret: string): Uint8Array {
   return hash("sha256", secret, "buffer");
 }
 
-/** Compares in a time that does not tell how much of the two is the same. */
+/** Compares in constant time. */
 export function hashesEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -1,12 +1,12 @@
 import { createHmac } from "node:crypto";
 
-/** `t=<unix seconds>,v1=<hex>`: the HMAC-SHA256 of `<t>.<body>`, by which a receiver knows who has sent a body, and when. */
+/** `t=<unix seconds>,v1=<hex>`: the HMAC-SHA256 of `<t>.<body>`, which authenticates the sender and the time. */
 export function signBody(secret: string, body: Uint8Array | string, atMs: number): string {
   const seconds = Math.floor(atMs / 1000);
   return `t=${seconds},v1=${bodyHash(secret, body, String(seconds)).toString("hex")}`;
 }
 
-/** The hash in such a signature. */
+/** The HMAC of such a signature. */
 export function bodyHash(secret: string, body: Uint8Array | string, seconds: string): Buffer {
   return createHmac("sha256", secret).update(`${seconds}.`).update(body).digest();
 }

@@ -3,9 +3,8 @@ export const FINAL_SIGMA = "ς";
 const ASCII = /^[\0-\x7f]*$/;
 
 /**
- * Lower case, code point by code point, without regard to the letters around: one meaning wherever text is
- * compared without case, in this process and in a store's engine. The sigma that ends a word is the same letter as any
- * other: in upper case nobody can tell them apart.
+ * Lower case by code point, independent of context, so that case-insensitive comparisons agree in this process and in the
+ * engine of a store. A final sigma equals any other sigma: their upper case is the same.
  */
 export function foldCase(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase();
@@ -18,15 +17,15 @@ export function foldCase(text: string): string {
   return folded;
 }
 
-// Besides control characters, those that turn the direction of text or cannot be seen: text must look like what it is.
+// Control characters, and characters that are invisible or change the direction of text.
 const UNSEEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
-/** Text that may be anybody's: on one line, without what cannot be seen, and not longer than it may be. */
+/** Untrusted text on one line, without invisible characters, within the limit. */
 export function oneLine(text: string, charactersMax: number): string {
   return cut(beginning(text, charactersMax).replace(/\s+/g, " ").replace(UNSEEN, "").trim(), charactersMax);
 }
 
-/** The same for text that may have several lines. */
+/** Untrusted text with its line breaks, without invisible characters, within the limit. */
 export function lines(text: string, charactersMax: number): string {
   const kept = beginning(text, charactersMax)
     .split(/\r\n|\r|\n/)
@@ -34,15 +33,20 @@ export function lines(text: string, charactersMax: number): string {
   return cut(kept.join("\n").trim(), charactersMax);
 }
 
-/** As much as is worth looking at: a megabyte is not cleaned to show a line of it. */
+/** Limits the work: a megabyte is not cleaned to show one line of it. */
 function beginning(text: string, charactersMax: number): string {
   return text.slice(0, charactersMax * 4);
 }
 
-/** Ends with an ellipsis where something is missing, and never in the middle of a character. */
+/** Truncates with an ellipsis, never within a character. */
 export function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   const end = charactersMax - 1;
   const splits = /[\uD800-\uDBFF]/.test(text[end - 1] ?? "");
   return `${text.slice(0, splits ? end - 1 : end)}…`;
+}
+
+/** `eventsDays` becomes `events_days`. */
+export function snakeCase(camelCase: string): string {
+  return camelCase.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -1,20 +1,22 @@
+import { basename } from "node:path";
 import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
+import { enableExactJson } from "./exact-json.ts";
 
-// Work that would hold the JS thread runs in another one, called like a function.
+// Runs blocking work in a worker thread, called like a function.
 
 type Api = { [method: string]: (...args: never[]) => unknown };
-type Call = { readonly call: number; readonly method: string; readonly args: unknown[] };
-type Answer = { readonly call: number; readonly value?: unknown; readonly failure?: Failure };
-/** What a thread is told that is to end by itself. */
+type ThreadCall = { readonly call: number; readonly method: string; readonly args: unknown[] };
+type ThreadReply = { readonly call: number; readonly value?: unknown; readonly failure?: ThreadFailure };
+/** The message that asks a thread to exit by itself. */
 const LEAVE = "leave";
-/** What a thread says once its code is loaded: a call of nobody. */
-const LOADED = { call: -1 } satisfies Answer;
-type Failure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
+/** The message of a thread whose code is loaded: a reply to no call. */
+const LOADED = { call: -1 } satisfies ThreadReply;
+type ThreadFailure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
 
-/** An error that was thrown in a thread; `details` are the plain fields that it had there. */
+/** An error that was thrown in a thread, with its plain fields in `details`. */
 export class ThreadError extends Error {
   readonly details: Record<string, unknown>;
-  constructor(failure: Failure) {
+  constructor(failure: ThreadFailure) {
     super(failure.message);
     this.name = failure.name;
     if (failure.stack) this.stack = failure.stack;
@@ -22,7 +24,7 @@ export class ThreadError extends Error {
   }
 }
 
-/** For a thread whose death is a bug: the process ends loudly, with what is durable on the disk. */
+/** For a thread whose death is a bug: crashes the process. Committed data is on the disk. */
 export function endingProcess(what: string): (error: Error) => void {
   return (error) =>
     queueMicrotask(() => {
@@ -44,13 +46,13 @@ const YOUNG_GENERATION_MB_MAX = 24;
 const running = new Set<Worker>();
 const SOURCE_FOLDER = new URL("..", import.meta.url).href;
 
-/** `store/embedded/columns` for the worker of that folder: names a thread in metrics and in the system's tools. */
+/** The name of a thread in metrics and system tools: `columns` for columns-thread.ts. */
 function threadName(file: URL): string {
   if (!file.href.startsWith(SOURCE_FOLDER)) return "other";
-  return file.href.slice(SOURCE_FOLDER.length).replace(/(\/worker)?\.ts$/, "");
+  return basename(file.pathname).replace(/-thread\.ts$/, "");
 }
 
-/** Heaps of all running threads but the calling one. V8 answers between two calls of a thread, or in the middle of its JavaScript. */
+/** The heaps of all worker threads. V8 answers between two calls of a thread, or during its JavaScript. */
 export async function threadHeaps(): Promise<ThreadHeap[]> {
   const heaps = await Promise.allSettled(
     Array.from(running, async (worker) => {
@@ -71,7 +73,7 @@ export class Thread<T extends Api> {
   #next = 0;
   #dead: Error | undefined;
 
-  /** `onDeath` hears of a thread that ended without being asked to. */
+  /** `onDeath` is called if the thread ends unasked. */
   constructor(file: URL, workerData: unknown, onDeath: (error: Error) => void, resourceLimits: ResourceLimits = {}) {
     this.#worker = new Worker(file, {
       workerData,
@@ -79,7 +81,7 @@ export class Thread<T extends Api> {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB_MAX, ...resourceLimits },
     });
     running.add(this.#worker);
-    this.#worker.on("message", (answer: Answer) => {
+    this.#worker.on("message", (answer: ThreadReply) => {
       if (answer.call === LOADED.call) return this.#loaded.resolve();
       const waiting = this.#waiting.get(answer.call);
       if (!waiting) return;
@@ -108,7 +110,7 @@ export class Thread<T extends Api> {
     return this.callWith([], method, ...args);
   }
 
-  /** These buffers among the arguments go over to the thread, instead of copies of them. */
+  /** Transfers these buffers of the arguments to the thread instead of copying them. */
   callWith<M extends keyof T & string>(
     buffers: readonly ArrayBuffer[],
     method: M,
@@ -118,13 +120,13 @@ export class Thread<T extends Api> {
     return new Promise((resolve, reject) => {
       const call = this.#next++;
       this.#waiting.set(call, { resolve, reject });
-      this.#worker.postMessage({ call, method, args } satisfies Call, buffers);
+      this.#worker.postMessage({ call, method, args } satisfies ThreadCall, buffers);
     });
   }
 
   /**
-   * Has the thread end by itself, as soon as it has nothing more to do. An engine in native code that was used a moment ago
-   * may abort the whole process when its thread is terminated.
+   * Lets the thread exit by itself once it has nothing left to do. A native engine that was just in use may abort the
+   * process if its thread is terminated.
    */
   async leave(): Promise<void> {
     if (this.#dead) return this.#gone;
@@ -133,21 +135,22 @@ export class Thread<T extends Api> {
     await this.#gone;
   }
 
-  /** Ends the thread. What it is doing should have been awaited before. */
+  /** Terminates the thread. Await its calls first. */
   async end(): Promise<void> {
     this.#dead ??= new Error("the thread has been ended");
-    // In the middle of loading native code it would take the process with it.
+    // Termination while native code loads would crash the process.
     await Promise.race([this.#loaded.promise, this.#gone]);
     await this.#worker.terminate();
     await this.#gone;
   }
 }
 
-/** Called once in the thread's own file: answers calls until the thread is ended. */
+/** Called once in the thread's file: serves calls until the thread ends. */
 export function serveThread(api: Api): void {
+  enableExactJson();
   const port = parentPort!;
-  const reply = (answer: Answer) => port.postMessage(answer);
-  port.on("message", (message: Call | typeof LEAVE) => {
+  const reply = (answer: ThreadReply) => port.postMessage(answer);
+  port.on("message", (message: ThreadCall | typeof LEAVE) => {
     if (message === LEAVE) return port.close();
     const { call, method, args } = message;
     try {
@@ -165,7 +168,7 @@ export function serveThread(api: Api): void {
   reply(LOADED);
 }
 
-function describe(error: unknown): Failure {
+function describe(error: unknown): ThreadFailure {
   if (!(error instanceof Error)) return { name: "Error", message: String(error), details: {} };
   const details: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(error)) {

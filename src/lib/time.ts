@@ -1,4 +1,4 @@
-// Times as people write them. Inside the service a time is a number: milliseconds since 1970, UTC.
+// Parsing and formatting of times. Within the service a time is a number: milliseconds since 1970, UTC.
 
 export const DAY_MS = 86_400_000;
 
@@ -13,7 +13,7 @@ export function parseTime(text: string): number | undefined {
   return midnight === undefined ? undefined : timeOn(midnight, { hour, minute, second, fraction, offset });
 }
 
-// The forms that few write: without dashes and colons, by the day of the year, by the week, by the hour alone.
+// Rare forms of ISO 8601: basic format, ordinal dates, week dates, hours without minutes.
 const RARE =
   /^(?<year>\d{4})(?<dash>-?)(?:(?<month>\d\d)\k<dash>(?<day>\d\d)|(?<dayOfYear>\d{3})|[Ww](?<week>\d\d)\k<dash>(?<weekday>[1-7]))(?:[Tt ](?<hour>\d\d)(?:(?<colon>:?)(?<minute>\d\d)(?:\k<colon>(?<second>\d\d)(?:[.,](?<fraction>\d{1,9}))?)?)?\s?(?<offset>[Zz]|[+-]\d\d(?::?\d\d)?))?$/;
 
@@ -37,7 +37,7 @@ function rareDayOf({ year, month, day, dayOfYear, week, weekday }: Record<string
   return Number(week) > 0 && firstMonday(y) <= ms && ms < firstMonday(y + 1) ? ms : undefined;
 }
 
-/** Of week 1, the one that has 4 January in it. */
+/** The Monday of week 1, which contains 4 January. */
 function firstMonday(year: number): number {
   const fourth = Date.UTC(year, 0, 4);
   return fourth - ((new Date(fourth).getUTCDay() + 6) % 7) * DAY_MS;
@@ -64,7 +64,7 @@ interface Clock {
 function timeOn(midnight: number, { hour, minute, second, fraction, offset }: Clock): number | undefined {
   const [h, mi, s] = [Number(hour), Number(minute), Number(second)];
   if (h > 23 || mi > 59 || s > 59) {
-    // The midnight at which a day ends has a name of its own.
+    // 24:00 is midnight at the end of the day.
     if (h !== 24 || mi !== 0 || s !== 0 || Number(fraction) !== 0) return undefined;
   }
   const ms = Number(fraction.padEnd(3, "0").slice(0, 3));
@@ -73,8 +73,8 @@ function timeOn(midnight: number, { hour, minute, second, fraction, offset }: Cl
 }
 
 /**
- * The same, a part of a millisecond counted as a whole one. Stored times are whole: one that is not before
- * 10:00:00.0009 is not before 10:00:00.001, and one that is before the one is before the other.
+ * parseTime rounded up to whole milliseconds, for the bound of a range. Stored times are whole milliseconds: those before
+ * 10:00:00.0009 are exactly those before 10:00:00.001.
  */
 export function parseTimeUp(text: string): number | undefined {
   const ms = parseTime(text);
@@ -97,7 +97,7 @@ export function startOfDay(ms: number): number {
   return ms - (((ms % DAY_MS) + DAY_MS) % DAY_MS);
 }
 
-/** The UTC day as units of storage are named: 2026.11.15 */
+/** The UTC day in the names of storage units: 2026.11.15 */
 export function formatDay(ms: number): string {
   return formatTime(ms).slice(0, 10).replaceAll("-", ".");
 }

@@ -1,13 +1,13 @@
 import { isScalar, LineCounter, parseAllDocuments, visit, type Document, type Scalar } from "yaml";
 import { canonicalNumber, isRounded, parseSent } from "./exact-json.ts";
 
-// YAML that people write by hand: a fault names the line it stands in, and one bad document does not hide the others. Its
-// numbers are those of exact-json.ts: whole ones beyond 2^53 are bigints.
+// Hand-written YAML: a fault names its line, and a bad document does not hide the others. Numbers are those of
+// exact-json.ts: integers beyond 2^53 are bigints.
 
 const ALIASES_MAX = 100;
-/** What a parser makes of a document takes a hundred times its size. */
+/** The syntax tree of a document takes a hundred times its size. */
 const DOCUMENT_CHARACTERS_MAX = 1024 * 1024;
-/** What might be a whole number beyond 2^53, however it is written. */
+/** Matches texts that may contain an integer beyond 2^53, in any notation. */
 const MIGHT_BE_LARGE = /[\d_]{16}|0x[\da-f_]{14}|0o[0-7_]{18}|\d\.?e\+?\d/i;
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -16,12 +16,12 @@ export type YamlDocument =
   | {
       readonly line: number;
       readonly value: unknown;
-      /** The line of the value at a path, or of the nearest thing above it that is there. */
+      /** The line of the value at a path, or of its nearest existing ancestor. */
       lineOf(path: readonly PropertyKey[]): number;
     }
   | { readonly line: number; readonly fault: string };
 
-/** Every document of a text that is not empty. */
+/** All documents of a text, without empty ones. */
 export function parseYaml(text: string, documentsMax: number): YamlDocument[] {
   const found: YamlDocument[] = [];
   const readAgain = oneKept(readPart);
@@ -35,8 +35,8 @@ export function parseYaml(text: string, documentsMax: number): YamlDocument[] {
 }
 
 /**
- * The text cut before each `---`: what a parser makes of a document is many times its size, and of thousands of
- * documents only one has to be in memory at a time. Directives and ends of documents stay with what they belong to.
+ * Splits the text before each `---`, so that the syntax tree of only one document is in memory at a time. A text with
+ * directives or document end marks is not split.
  */
 function* cutDocuments(text: string): Iterable<{ part: string; line: number }> {
   if (/^(%|\.\.\.)/m.test(text)) {
@@ -65,22 +65,22 @@ function parsePart(part: string, firstLine: number, readAgain: typeof readPart):
       if (repeated) return [{ line: lineAt(repeated.range![0]), fault: "the key stands twice in its map" }];
       if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdExactly(scalar) });
       const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
-      // Where a value stands is asked for when it is wrong, which is seldom enough to read it once more.
+      // Lines are needed for faults only, which are rare enough to parse the document again.
       const lineOf = (path: readonly PropertyKey[]) => lineOfValue(readAgain(part, firstLine), index, path);
       return value === null ? [] : [{ line, value, lineOf }];
     } catch (error) {
-      // Aliases that multiply into more than anyone wrote, or more levels than the stack has room for.
+      // Exponential aliases, or nesting beyond the stack.
       return [{ line, fault: firstLineOf((error as Error).message) }];
     }
   });
 }
 
-interface Part {
+interface YamlPart {
   readonly documents: readonly Document.Parsed[];
   lineAt(offset: number): number;
 }
 
-function readPart(part: string, firstLine: number, intAsBigInt = false): Part {
+function readPart(part: string, firstLine: number, intAsBigInt = false): YamlPart {
   const lines = new LineCounter();
   const documents = parseAllDocuments(part, { lineCounter: lines, intAsBigInt, uniqueKeys: false });
   return {
@@ -89,16 +89,16 @@ function readPart(part: string, firstLine: number, intAsBigInt = false): Part {
   };
 }
 
-/** The same question about the same part, as many times as it is asked in a row, is answered once. */
+/** Caches the last result. */
 function oneKept(read: typeof readPart): typeof readPart {
-  let kept: { readonly part: string; readonly firstLine: number; readonly read: Part } | undefined;
+  let kept: { readonly part: string; readonly firstLine: number; readonly read: YamlPart } | undefined;
   return (part, firstLine) => {
     if (kept?.part !== part || kept.firstLine !== firstLine) kept = { part, firstLine, read: read(part, firstLine) };
     return kept.read;
   };
 }
 
-/** The first key that its map has already. The parser looks for them too, but compares each key with each. */
+/** The first duplicate key. The parser's own check takes quadratic time. */
 function repeatedKey(document: Document.Parsed): Scalar.Parsed | undefined {
   let repeated: Scalar.Parsed | undefined;
   visit(document, {
@@ -126,7 +126,7 @@ function holdExactly(scalar: Scalar): void {
   }
 }
 
-function lineOfValue({ documents, lineAt }: Part, index: number, path: readonly PropertyKey[]): number {
+function lineOfValue({ documents, lineAt }: YamlPart, index: number, path: readonly PropertyKey[]): number {
   const document = documents[index]!;
   for (let length = path.length; length > 0; length--) {
     const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined;

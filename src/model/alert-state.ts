@@ -1,4 +1,4 @@
-// How far a person is with an alert, and what came of it.
+// Status and resolution of an alert.
 
 export const STATUSES = ["open", "acknowledged", "resolved"] as const;
 export type Status = (typeof STATUSES)[number];

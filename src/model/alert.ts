@@ -7,7 +7,7 @@ import type { EventMark, Group } from "./finding.ts";
 import { NOTIFICATION_REASONS, type NotificationReason } from "./notification.ts";
 import type { Channel } from "./rule.ts";
 
-// What a person handles: findings of one attack, from the moment a rule matched until somebody closes the case.
+// An alert collects the deduplicated findings of a rule, from the first match until somebody resolves it.
 
 export const COMMENT_BYTES_MAX = 64 * 1024;
 export const COMMENTS_MAX = 1000;
@@ -17,13 +17,13 @@ export const BULK_ALERTS_MAX = 500;
 export interface AiAnalysis {
   readonly summary: string;
   readonly threat_score: number;
-  /** `builtin`, or where the model is. */
+  /** `builtin`, or the host of the model. */
   readonly provider: string;
   readonly model?: string | undefined;
   readonly reasoning: readonly string[];
   readonly suggested_actions: readonly string[];
   readonly analysed_at: string;
-  /** Why the built-in scorer answered although a model should have. */
+  /** Why the built-in scorer replaced the model. */
   readonly provider_error?: string | undefined;
 }
 
@@ -31,23 +31,20 @@ export const SUMMARY_CHARACTERS_MAX = 1000;
 
 const aiAnalysisSchema = z
   .object({
-    summary: z
-      .string()
-      .max(SUMMARY_CHARACTERS_MAX)
-      .describe("plain text; whoever shows it must not take it for markup"),
+    summary: z.string().max(SUMMARY_CHARACTERS_MAX).describe("plain text; do not render it as markup"),
     threat_score: z.int().min(0).max(100),
-    provider: z.string().describe("builtin, or the host of the service that was asked"),
+    provider: z.string().describe("builtin, or the host of the model's service"),
     model: z.string().optional(),
     reasoning: z.array(z.string()).describe("plain text"),
-    suggested_actions: z.array(z.string()).describe("plain text, for a person to judge"),
+    suggested_actions: z.array(z.string()).describe("plain text, for a person to review"),
     analysed_at: z.string(),
-    provider_error: z.string().optional().describe("why the built-in scorer answered although a model should have"),
+    provider_error: z.string().optional().describe("why the built-in scorer replaced the model"),
   })
   .meta({ id: "AiAnalysis" });
 
 export interface Alert {
   readonly id: string;
-  /** As the rule was when it matched: a rule may be edited or deleted, its alerts stay. */
+  /** The rule as it was when it matched: alerts outlive edits and deletion of the rule. */
   readonly rule: {
     readonly id: string;
     readonly name: string;
@@ -70,21 +67,21 @@ export interface Alert {
   readonly assignee: string | null;
   readonly resolution: Resolution | null;
   readonly actionsTaken: readonly string[];
-  /** Of the current round: null again after a reopen. */
+  /** Reset to null when the alert is reopened. */
   readonly acknowledgedAt: number | null;
   readonly resolvedAt: number | null;
-  /** The first time ever: what the mean time to acknowledge is about. */
+  /** The first acknowledgement ever, for the mean time to acknowledge. */
   readonly firstAcknowledgedAt: number | null;
   readonly commentCount: number;
-  /** Of its rule, when that last matched: who hears of it. Alerts of before there were notifications have none. */
+  /** Channels of the rule at its last match. Absent in older records. */
   readonly channels?: readonly Channel[] | undefined;
-  /** The newest ones, newest first. */
+  /** Newest first. */
   readonly relatedEvents: readonly EventMark[];
-  /** Goes up with every change: of two moves at once, one finds another version than it expected. */
+  /** Increases with every change, to detect concurrent transitions. */
   readonly version: number;
 }
 
-/** An alert that nobody has touched. */
+/** Initial state of an alert. */
 export const UNTOUCHED = {
   status: "open",
   aiAnalysis: null,
@@ -98,7 +95,7 @@ export const UNTOUCHED = {
   version: 1,
 } as const satisfies Partial<Alert>;
 
-/** All that a list or a move needs to know of it. */
+/** The fields that a list or a transition needs. */
 export type AlertSummary = Omit<Alert, "relatedEvents">;
 
 export interface Comment {
@@ -108,7 +105,7 @@ export interface Comment {
   readonly createdAt: number;
 }
 
-/** The exception of the rule that a false positive left behind. */
+/** The exception that was created when the alert was resolved as a false positive. */
 export interface MadeException {
   readonly id: string;
   readonly reason: string;
@@ -124,7 +121,7 @@ interface Happened {
 }
 
 /**
- * `repeated`: sent, and perhaps not for the first time. `delayed`: it will be tried again. `failed`: it was given up.
+ * `repeated`: sent, possibly not for the first time. `delayed`: will be retried. `failed`: given up.
  * `not_configured`: the rule names a channel that this service does not have.
  */
 export const NOTIFIED_OUTCOMES = ["sent", "repeated", "delayed", "failed", "not_configured"] as const;
@@ -134,14 +131,14 @@ export type TimelineEntry = Happened &
   (
     | {
         readonly kind: "created";
-        /** The events that it was made of; unknown of old alerts. */
+        /** Number of events at creation; absent in older records. */
         readonly count?: number | undefined;
       }
     | {
         readonly kind: "events_added";
         readonly count: number;
         readonly severity?: Severity | undefined;
-        /** Of an absence, which adds no event: the last one before what is missed fell silent again. */
+        /** For an absence, which adds no event: time of the last event before the new silence. */
         readonly silentSince?: number | undefined;
       }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
@@ -159,7 +156,7 @@ export type TimelineEntry = Happened &
         readonly channel: string;
         readonly outcome: NotifiedOutcome;
         readonly reason: NotificationReason;
-        /** Why it was not delivered, or not to everybody. */
+        /** Why it was not delivered, or not to all recipients. */
         readonly error?: string | undefined;
       }
     | { readonly kind: "analysed"; readonly provider: string }
@@ -169,7 +166,7 @@ export type TimelineKind = TimelineEntry["kind"];
 const commentSchema = z
   .object({
     id: z.string(),
-    body: z.string().describe("Markdown, as it was sent"),
+    body: z.string().describe("Markdown as it was sent"),
     author: z.string(),
     created_at: z.string(),
   })
@@ -194,12 +191,12 @@ const timelineEntrySchema = z
     at: z.string(),
     kind: z.enum(KINDS),
     actor: z.string().describe("the name of the key, or system"),
-    count: z.int().optional().describe("created, events_added: how many events; 0 for an absence"),
+    count: z.int().optional().describe("created, events_added: number of events; 0 for an absence"),
     silent_since: z
       .string()
       .optional()
-      .describe("events_added: what was missed came back and has been silent again since this time"),
-    severity: severitySchema.optional().describe("events_added: what the alert's severity was raised to by them"),
+      .describe("events_added: the missing events came back and have been absent again since this time"),
+    severity: severitySchema.optional().describe("events_added: the severity that the alert was raised to"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
@@ -207,19 +204,16 @@ const timelineEntrySchema = z
     exception: z
       .object({ id: z.string(), reason: z.string() })
       .optional()
-      .describe("resolved: the exception of the rule that was made with it"),
+      .describe("resolved: the exception that was added to the rule"),
     channel: z.string().optional().describe("notified"),
-    outcome: z
-      .enum(NOTIFIED_OUTCOMES)
-      .optional()
-      .describe("notified; delayed: it will be tried again, failed: it was given up"),
-    reason: z.enum(NOTIFICATION_REASONS).optional().describe("notified: what about"),
+    outcome: z.enum(NOTIFIED_OUTCOMES).optional().describe("notified; delayed: will be retried, failed: given up"),
+    reason: z.enum(NOTIFICATION_REASONS).optional().describe("notified: change of the alert"),
     error: z.string().optional().describe("notified: why it was not delivered"),
     provider: z.string().optional().describe("analysed"),
   })
   .meta({ id: "TimelineEntry" });
 
-/** An alert as a list gives it. */
+/** An alert in a list. */
 export const alertSchema = z
   .object({
     id: z.string().describe("alt_ and a time-ordered id"),
@@ -240,7 +234,7 @@ export const alertSchema = z
   })
   .meta({ id: "Alert" });
 
-/** One alert with everything about it. */
+/** One alert in full. */
 export const alertDetailSchema = alertSchema
   .extend({
     actions_taken: z.array(z.string()),
@@ -278,7 +272,7 @@ function analysisView({ reasoning, suggested_actions, ...rest }: AiAnalysis): z.
   return { ...rest, reasoning: [...reasoning], suggested_actions: [...suggested_actions] };
 }
 
-/** `related` are the events' JSON texts, so the view is a text too. */
+/** The view as JSON text, since `related` are the JSON texts of the events. */
 export function alertDetailText(alert: Alert, timeline: readonly TimelineEntry[], related: readonly string[]): string {
   const head = JSON.stringify({
     ...alertView(alert),

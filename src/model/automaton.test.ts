@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { Automaton, CacheRoom } from "./automaton.ts";
+import { Automaton, CacheMemoryLimit } from "./automaton.ts";
 
 const AMPLE = 1e9;
-const room = new CacheRoom();
+const cacheLimit = new CacheMemoryLimit();
 
 function searchAll(automaton: Automaton, patterns: number, text: string): boolean[] {
   const found = new Uint8Array(patterns);
@@ -62,24 +62,24 @@ function compiled(source: string, ignoreCase: boolean): RE2JS | undefined {
   }
 }
 
-test("finds what the library finds, with and without case", () => {
+test("an automaton finds what re2js finds, with and without case", () => {
   fc.assert(
     fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 5 }), fc.boolean(), (source, texts, ignoreCase) => {
       const own = compiled(source, ignoreCase);
       if (!own) return fc.pre(false);
-      const automaton = new Automaton([own], room);
+      const automaton = new Automaton([own], cacheLimit);
       for (const subject of texts) expect(searchAll(automaton, 1, subject)).toEqual([own.test(subject)]);
     }),
     { numRuns: 1500 },
   );
 });
 
-test("finds of several patterns together what the library finds of each", () => {
+test("an automaton of several patterns finds what re2js finds for each", () => {
   const sources = fc.array(fc.tuple(pattern, fc.boolean()), { minLength: 2, maxLength: 8 });
   fc.assert(
     fc.property(sources, fc.array(text, { minLength: 1, maxLength: 5 }), (list, texts) => {
       const patterns = list.flatMap(([source, ignoreCase]) => compiled(source, ignoreCase) ?? []);
-      const automaton = new Automaton(patterns, room);
+      const automaton = new Automaton(patterns, cacheLimit);
       for (const subject of texts)
         expect(searchAll(automaton, patterns.length, subject)).toEqual(patterns.map((each) => each.test(subject)));
     }),
@@ -87,10 +87,10 @@ test("finds of several patterns together what the library finds of each", () => 
   );
 });
 
-test("finds the same where a text leads to more states than are cached, and goes on after that", () => {
+test("an automaton finds the same when a text needs more states than the cache holds, and afterwards", () => {
   const sources = ["(?:a|b)*a(?:a|b){12}c", "b(?:a|b){11}d$", "e\\b", "é"];
   const patterns = sources.map((source) => RE2JS.compile(source));
-  const automaton = new Automaton(patterns, room);
+  const automaton = new Automaton(patterns, cacheLimit);
   let seed = 1;
   const letters = Array.from({ length: 20_000 }, () => "ab"[(seed = (seed * 48_271) % 2_147_483_647) & 1]).join("");
   for (const end of ["c", "d", "e", "é", "ee", `${"a".repeat(13)}c e é ${"b".repeat(12)}d`]) {
@@ -99,10 +99,10 @@ test("finds the same where a text leads to more states than are cached, and goes
   }
 });
 
-test("finds the same with more classes of characters than a cache begins with", () => {
+test("an automaton finds the same with more character classes than the initial capacity", () => {
   const signs = Array.from({ length: 120 }, (_, i) => String.fromCodePoint(0x4e00 + 3 * i));
   const patterns = signs.map((sign) => RE2JS.compile(`${sign}x`));
-  const automaton = new Automaton(patterns, room);
+  const automaton = new Automaton(patterns, cacheLimit);
   const subject = signs.map((sign, i) => (i % 3 === 0 ? `${sign}x` : sign)).join("");
   expect(searchAll(automaton, 120, subject)).toEqual(signs.map((_, i) => i % 3 === 0));
 });
@@ -113,14 +113,14 @@ test.each([
   ["^$", "", true],
   ["(?:^a|b$)\\b", "ab", true],
   ["", "anything", true],
-])("%s in a text of its own", (source, subject, expected) => {
-  expect(searchAll(new Automaton([RE2JS.compile(source)], room), 1, subject)).toEqual([expected]);
+])("an automaton searches for %s in a matching edge case", (source, subject, expected) => {
+  expect(searchAll(new Automaton([RE2JS.compile(source)], cacheLimit), 1, subject)).toEqual([expected]);
 });
 
-test("stops when what may be spent is spent, wherever that is", () => {
-  const automaton = new Automaton([RE2JS.compile("a.{400}x$")], room);
-  const purse = { steps: 100_000 };
-  expect(automaton.search("ab".repeat(30_000), purse, new Uint8Array(1))).toBe(false);
-  expect(purse.steps).toBeGreaterThan(-100_000);
+test("a search stops when its budget runs out, and the automaton stays usable", () => {
+  const automaton = new Automaton([RE2JS.compile("a.{400}x$")], cacheLimit);
+  const budget = { steps: 100_000 };
+  expect(automaton.search("ab".repeat(30_000), budget, new Uint8Array(1))).toBe(false);
+  expect(budget.steps).toBeGreaterThan(-100_000);
   expect(searchAll(automaton, 1, `a${"b".repeat(400)}x`)).toEqual([true]);
 });

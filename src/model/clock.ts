@@ -1,8 +1,8 @@
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 
-// Between which times something can have happened, as far as anyone is believed.
+// Bounds of plausible event times.
 
-/** A sender's clock may be ahead of ours by so much. */
+/** Tolerance for a sender's clock that runs ahead of ours. */
 export const AHEAD_MS_MAX = 5 * 60_000;
 
 export interface ClockBounds {
@@ -11,7 +11,7 @@ export interface ClockBounds {
   readonly latest: number;
 }
 
-/** What is kept goes back whole UTC days, so that is how far back an event may lie. */
+/** The earliest time is the start of a UTC day, like the limit of retention. */
 export function clockBounds(now: number, retentionDays: number): ClockBounds {
   return { now, earliest: startOfDay(now - retentionDays * DAY_MS), latest: now + AHEAD_MS_MAX };
 }

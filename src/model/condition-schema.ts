@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BESIDE_OTHERS, formatPath, passIssues } from "../lib/fault.ts";
-import { unlessTooMuch } from "../lib/unless-too-much.ts";
+import { withSizeGuard } from "../lib/size-guard.ts";
 import {
   OPERATOR_NAMES,
   OPERATORS,
@@ -11,18 +11,21 @@ import {
   type ValueKind,
 } from "./condition.ts";
 import { isAnyField, pathFault } from "./field.ts";
+import { patternWeight } from "./pattern.ts";
 
-// How conditions are checked and described.
+// Schemas of conditions, for validation and for the OpenAPI document.
 
 const LIST_VALUES_MAX = 1000;
 const TEXT_VALUE_CHARACTERS_MAX = 8192;
 const PATTERN_CHARACTERS_MAX = 2048;
 const PATTERNS_MAX = 100;
+const TIME_PARTS_MAX = 100;
 const GLOB_CHARACTERS_MAX = 1024;
 const HOURS_CHARACTERS_MAX = 100;
+const TIME_PART_CHARACTERS_MAX = 20;
 
 const SCALAR_WORDS = "a string, a number or a boolean";
-/** Any of JSON's numbers: whole ones beyond 2^53 are bigint. */
+/** Any JSON number; integers beyond 2^53 are bigint. */
 const number = z.custom<number | bigint>(isNumber).meta({ type: "number" });
 export const positiveNumber = z
   .custom<number | bigint>((value) => isNumber(value) && value > 0)
@@ -35,9 +38,9 @@ function isNumber(value: unknown): value is number | bigint {
 const scalar = z.union([z.string().max(TEXT_VALUE_CHARACTERS_MAX), number, z.boolean()], {
   error: SCALAR_WORDS,
 });
-/** Values of the wrong type that a list is told one by one, as many as any item is told; with more, the list is. */
+/** Up to this many values of the wrong type in a list are reported one by one; beyond it, the list as a whole. */
 const WRONG_VALUES_MAX = 20;
-const scalars = unlessTooMuch(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
+const scalars = withSizeGuard(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list) => {
   const wrong = Array.isArray(list) ? list.filter((item) => typeof item === "object").length : 0;
   return wrong > WRONG_VALUES_MAX ? `each must be ${SCALAR_WORDS}` : undefined;
 });
@@ -49,13 +52,13 @@ const otherField = z.string().superRefine((path, context) => {
 });
 const bound = z.union([number, z.string()], { error: "a number, or a time for the field timestamp" });
 
-/** One text, or a list of which any may hold. */
+/** One text, or a list of alternatives. */
 function textOrTexts(item: z.ZodString, itemsMax: number) {
   const error = `a text, or a list of 1 to ${itemsMax} texts`;
   return oneOrSeveral(item, z.array(item).min(1).max(itemsMax), { itemsMax, error });
 }
 
-/** One text or a list of them. Told apart by hand, so that a fault names its place in the list. */
+/** One text or a list of texts. Dispatches by hand instead of a union, so that a fault names its position in the list. */
 export function oneOrSeveral<Item extends z.ZodType, List extends z.ZodType>(
   item: Item,
   list: List,
@@ -71,14 +74,14 @@ export function oneOrSeveral<Item extends z.ZodType, List extends z.ZodType>(
       }
       const parsed = list.safeParse(input);
       if (!parsed.success) passIssues(parsed.error, context);
-      // What is refused can still be looked at for more.
+      // Later checks still look at the refused input for more faults.
       return input;
     },
     z.union([item, list], { error }),
   );
 }
 
-/** For each kind of value what it may be. */
+/** The schema of each kind of value. */
 const VALUES = {
   scalar,
   scalars,
@@ -88,11 +91,35 @@ const VALUES = {
   networks: textOrTexts(z.string(), LIST_VALUES_MAX),
   bound,
   hours: z.string().max(HOURS_CHARACTERS_MAX),
+  timeParts: textOrTexts(z.string().min(1).max(TIME_PART_CHARACTERS_MAX), TIME_PARTS_MAX),
   otherField,
   flag: z.boolean(),
 } satisfies Record<ValueKind, z.ZodType>;
 
-/** The operators that make sense of a value without knowing where it stands. */
+/** Limit of the summed weight of all patterns in one query or rule: each must be compiled before the first test. */
+const PATTERNS_WEIGHT_MAX = 5000;
+const PATTERN_OPERATORS: ReadonlySet<string> = new Set(
+  OPERATOR_NAMES.filter((name) => OPERATORS[name].value === "patterns"),
+);
+
+/** The summed weight of the patterns in filters or conditions, which need not have been checked. */
+function patternsWeight(input: unknown): number {
+  if (typeof input !== "object" || input === null) return 0;
+  let weight = 0;
+  for (const [key, value] of Object.entries(input)) {
+    if (!PATTERN_OPERATORS.has(key)) weight += patternsWeight(value);
+    else for (const pattern of [value].flat()) if (typeof pattern === "string") weight += patternWeight(pattern);
+    if (weight > PATTERNS_WEIGHT_MAX) return weight;
+  }
+  return weight;
+}
+
+export function patternsFault(input: unknown): string | undefined {
+  if (patternsWeight(input) <= PATTERNS_WEIGHT_MAX) return undefined;
+  return `patterns are too large together: their length with repetitions expanded must not exceed ${PATTERNS_WEIGHT_MAX}`;
+}
+
+/** Operators that need not know which field a value belongs to. */
 const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
   "equals",
   "in",
@@ -104,21 +131,21 @@ const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
   "cidr",
 ];
 
-/** Ids are compared as wholes: a store finds events by them without looking at each. */
+/** Operators on whole ids: a store looks events up by id instead of scanning. */
 const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];
 
 const operatorFields = Object.fromEntries(
   OPERATOR_NAMES.map((name) => [name, VALUES[OPERATORS[name].value].describe(OPERATORS[name].about).optional()]),
 ) as { [Name in OperatorName]: z.ZodOptional<(typeof VALUES)[(typeof OPERATORS)[Name]["value"]]> };
 
-/** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
+/** `{ field, <one operator>: value, ignore_case? }` in a request. */
 const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
 
 export const fieldTestSchema = fieldTestShape
   .superRefine(refuseTest, BESIDE_OTHERS)
   .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
 
-/** All faults at once, one for each place: also what is wrong beside something of the wrong type. */
+/** Reports all faults at once, one per path, also next to values of the wrong type. */
 function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
   const refused = new Set(context.issues.map(({ path }) => formatPath(path ?? [])));
   const refuse = (path: PropertyKey[], message: string) => {
@@ -153,4 +180,4 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
 
 export const keywordSchema = z
   .strictObject({ keyword: texts, ignore_case: z.boolean().default(true) })
-  .meta({ id: "Keyword", description: "this text, or one of these, stands in any field" });
+  .meta({ id: "Keyword", description: "any field contains this text, or one of these" });

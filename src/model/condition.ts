@@ -1,4 +1,5 @@
 import { RE2JS } from "re2js";
+import { includesText } from "../lib/find-text.ts";
 import { isInRanges, parseCidr } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
@@ -6,29 +7,30 @@ import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
 import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
+import { hasTimePart, parseTimePart } from "./time-part.ts";
 import { ANY_FIELD, fieldReader, type FieldValue } from "./field.ts";
 
-// The condition language: what a filter of a search and a condition of a rule say about one event.
-// This file is the meaning; a store that evaluates conditions in its own engine must agree with it. How they are checked
-// stands in condition-schema.ts, which threads that never check one need not load.
+// The condition language of search filters and rule conditions, each a test on one event. This file defines the meaning; a
+// store that evaluates conditions in its own engine must agree with it. The schemas are in condition-schema.ts, so that
+// threads that never validate conditions need not load zod.
 
 export type Scalar = string | number | bigint | boolean;
 
 /**
- * A pattern looks at this much of a text, so that no text can hold anyone up: of a longer one at its beginning and its end, half
- * of it each, as if nothing stood between them.
+ * A pattern searches at most this much of a text, which bounds its cost. Of a longer text it searches the first and the last
+ * half of this length, joined.
  */
 export const PATTERN_TEXT_CHARACTERS_MAX = 65_536;
 export const CONDITION_DEPTH_MAX = 8;
 export const CONDITIONS_MAX = 256;
 
-const TIME_WORDS = "an ISO 8601 time with an offset or Z";
+const TIME_WORDS = "must be an ISO 8601 time with an offset or Z";
 
 function listed<Item>(value: Item | readonly Item[]): readonly Item[] {
   return Array.isArray(value) ? (value as readonly Item[]) : [value as Item];
 }
 
-/** The kinds of value that operators are given. */
+/** The kinds of value that operators take. */
 interface ValueKinds {
   scalar: Scalar;
   scalars: readonly Scalar[];
@@ -38,6 +40,7 @@ interface ValueKinds {
   networks: string | readonly string[];
   bound: number | bigint | string;
   hours: string;
+  timeParts: string | readonly string[];
   otherField: string;
   flag: boolean;
 }
@@ -51,25 +54,25 @@ interface TestOptions {
   readonly field: string;
 }
 
-/** A comparison of two fields: true for a value of the one and a value of the other. */
+/** Compares a value of one field with a value of another. */
 type Relation = (value: FieldValue, other: FieldValue, fold: (text: string) => string) => boolean;
 
 export interface Operator<Kind extends ValueKind = ValueKind> {
-  /** What it is compared with: condition-schema.ts says what that may be. */
+  /** The kind of value that the operator takes; condition-schema.ts has its schema. */
   readonly value: Kind;
   readonly about: string;
-  /** What is wrong with a value of the right type, or with one of a list of them, in words. */
+  /** The fault of a value of the right type, or of one item of a list. */
   fault?(value: Scalar, field: string, ignoreCase: boolean): string | undefined;
-  /** True for one value that the path reached; the condition holds when it is true for any. */
+  /** Tests one value of the field; the condition holds when any value passes. */
   test(value: ValueKinds[Kind], options: TestOptions): Test;
-  /** The condition holds when the path reaches something and the test is true for none of it. */
-  readonly negated?: true;
+  /** The operator that this one negates: the condition holds when the field has a value and none passes its test. */
+  readonly negationOf?: string;
   readonly ignoresCase?: true;
-  /** The value is the path of another field of the event, and this is how the two must stand. */
+  /** Compares two fields; the operator's value is the path of the other field. */
   readonly relation?: Relation;
 }
 
-/** Only here so that `test` gets the type of its value from its kind. */
+/** Infers the type of the value that `test` takes from the kind. */
 const operator = <Kind extends ValueKind>(spec: Operator<Kind>): Operator<Kind> => spec;
 
 type CompareTexts = (value: string, wanted: string) => boolean;
@@ -83,14 +86,10 @@ const onText = (wanted: string | readonly string[], fold: (text: string) => stri
   };
 };
 
-const relates = (about: string, relation: Relation) =>
-  operator({
-    value: "otherField",
-    about,
-    ignoresCase: true,
-    relation,
-    test: () => () => false,
-  });
+const relates = (about: string, relation: Relation) => ({
+  ...operator({ value: "otherField", about, ignoresCase: true, test: () => () => false }),
+  relation,
+});
 
 const relatesTexts = (about: string, compare: CompareTexts) =>
   relates(
@@ -115,7 +114,7 @@ const compares = (
     about,
     fault: (value, field) => {
       if (field === "timestamp") return timeBound(name, value) === undefined ? TIME_WORDS : undefined;
-      return typeof value === "string" ? "a number (only timestamp is compared with a time)" : undefined;
+      return typeof value === "string" ? "must be a number; only timestamp takes a time" : undefined;
     },
     test: (value, { field }) => {
       if (field === "timestamp") {
@@ -128,49 +127,43 @@ const compares = (
     },
   });
 
-/** What a stored time, which is of whole milliseconds, is compared with for a time that need not be. */
+/** The bound in whole milliseconds, like stored times, that is equivalent to a time with finer digits. */
 export function timeBound(comparison: Comparison, value: Scalar): number | undefined {
   if (typeof value !== "string") return undefined;
   return comparison === "gte" || comparison === "lt" ? parseTimeUp(value) : parseTime(value);
 }
 
-const equals = operator({
-  value: "scalar",
-  about: "the value is this one; numbers never equal strings",
-  ignoresCase: true,
-  fault: topFieldFault,
-  test: (value, { fold }) => isAnyOf([value], fold),
-});
-
-const among = operator({
-  value: "scalars",
-  about: "the value is one of these",
-  ignoresCase: true,
-  fault: topFieldFault,
-  test: (value, { fold }) => isAnyOf(value, fold),
-});
-
 const startsWith = operator({
   value: "texts",
-  about: "the value begins with this text, or with one of these",
+  about: "the value starts with this text, or with one of these",
   ignoresCase: true,
   test: (value, { fold }) => onText(value, fold, (a, b) => a.startsWith(b)),
 });
 
-/** Every operator there is. One entry here makes it a filter, a condition and a line in the docs. */
-export const OPERATORS = {
-  equals,
-  not_equals: { ...equals, about: "there is a value, and none is this one", negated: true },
-  in: among,
-  not_in: { ...among, about: "there is a value, and none is one of these", negated: true },
+/** Operators that test each value by itself. The condition holds when any value passes. */
+const VALUE_OPERATORS = {
+  equals: operator({
+    value: "scalar",
+    about: "the value equals this one; a number never equals a string",
+    ignoresCase: true,
+    fault: topFieldFault,
+    test: (value, { fold }) => isAnyOf([value], fold),
+  }),
+  in: operator({
+    value: "scalars",
+    about: "the value equals one of these",
+    ignoresCase: true,
+    fault: topFieldFault,
+    test: (value, { fold }) => isAnyOf(value, fold),
+  }),
   contains: operator({
     value: "texts",
-    about: "the value has this text in it, or one of these",
+    about: "the value contains this text, or one of these",
     ignoresCase: true,
-    test: (value, { fold }) => onText(value, fold, (a, b) => a.includes(b)),
+    test: (value, { fold }) => onText(value, fold, includesText),
   }),
   starts_with: startsWith,
-  prefix: { ...startsWith, about: "the same as starts_with" },
+  prefix: { ...startsWith, about: "alias of starts_with" },
   ends_with: operator({
     value: "texts",
     about: "the value ends with this text, or with one of these",
@@ -179,7 +172,8 @@ export const OPERATORS = {
   }),
   glob: operator({
     value: "globs",
-    about: "the whole value is like this: * stands for any text, ? for one character, \\ before either for itself",
+    about:
+      "the whole value matches this pattern, or one of these: * is any text, ? is any one character, \\ escapes either",
     ignoresCase: true,
     test: (value, { fold }) => {
       const globs = listed(value).map((glob) => compileGlob(fold(glob)));
@@ -192,7 +186,7 @@ export const OPERATORS = {
   }),
   regex: operator({
     value: "patterns",
-    about: `the pattern (RE2 syntax: no look-around, no back-references), or one of these, is found in the value; of one longer than ${PATTERN_TEXT_CHARACTERS_MAX} characters the first and the last ${PATTERN_TEXT_CHARACTERS_MAX / 2} count, put together`,
+    about: `this RE2 pattern, or one of these, is found in the value; RE2 has no look-around and no back-references; of a value longer than ${PATTERN_TEXT_CHARACTERS_MAX} characters only the first and last ${PATTERN_TEXT_CHARACTERS_MAX / 2} are searched, joined`,
     ignoresCase: true,
     fault: (pattern) => patternFault(String(pattern)),
     test: (value, { ignoreCase }) => {
@@ -203,23 +197,25 @@ export const OPERATORS = {
   cidr: operator({
     value: "networks",
     about:
-      "the value is an address in this network, or in one of these; a network of IPv6 such as ::/0 has no IPv4 in it",
+      "the value is an IP address in this network, or in one of these; an IPv6 network such as ::/0 contains no IPv4 address",
     fault: (network) =>
-      parseCidr(String(network)) ? undefined : "a network such as 10.0.0.0/8 or 2001:db8::/32, or one address",
+      parseCidr(String(network))
+        ? undefined
+        : "must be a network such as 10.0.0.0/8 or 2001:db8::/32, or a single address",
     test: (value) => {
       const ranges = listed(value).map((network) => parseCidr(network)!);
       return (address) => typeof address === "string" && isInRanges(ranges, address);
     },
   }),
-  gt: compares("gt", "the number (or the timestamp) is greater", (a, b) => a > b),
-  gte: compares("gte", "the number (or the timestamp) is greater or the same", (a, b) => a >= b),
-  lt: compares("lt", "the number (or the timestamp) is less", (a, b) => a < b),
-  lte: compares("lte", "the number (or the timestamp) is less or the same", (a, b) => a <= b),
+  gt: compares("gt", "the number (or timestamp) is greater", (a, b) => a > b),
+  gte: compares("gte", "the number (or timestamp) is greater or equal", (a, b) => a >= b),
+  lt: compares("lt", "the number (or timestamp) is less", (a, b) => a < b),
+  lte: compares("lte", "the number (or timestamp) is less or equal", (a, b) => a <= b),
   during: operator({
     value: "hours",
-    about: "the timestamp lies in these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
+    about: "the timestamp is within these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
     fault: (value, field) => {
-      if (field !== "timestamp") return "compares timestamp only";
+      if (field !== "timestamp") return "only works on timestamp";
       const hours = parseHours(String(value));
       return "fault" in hours ? hours.fault : undefined;
     },
@@ -229,27 +225,83 @@ export const OPERATORS = {
       return (at) => withinHours(hours, parseTime(at as string)!);
     },
   }),
-  equals_field: relates("the value is also a value of that other field", (a, b, fold) =>
+  time_part: operator({
+    value: "timeParts",
+    about:
+      "the value is a date-time and this part of it, in UTC, is in range, or one of these is: hour 3, hour 22-5, month 1-3, week 52, year 2025-; also minute and day",
+    fault: (value) => {
+      const part = parseTimePart(String(value));
+      return "fault" in part ? part.fault : undefined;
+    },
+    test: (value) => {
+      const wanted = listed(value).map((text) => {
+        const part = parseTimePart(text);
+        if ("fault" in part) throw new Error(part.fault);
+        return part;
+      });
+      return (tested) => typeof tested === "string" && hasTimePart(wanted, tested);
+    },
+  }),
+} as const;
+
+/** Operators that hold when the field has a value and no value passes the operator they negate. */
+const NEGATIONS = {
+  not_equals: negation("equals", "the field has a value, and no value equals this one"),
+  not_in: negation("in", "the field has a value, and no value equals one of these"),
+} as const;
+
+function negation<Name extends keyof typeof VALUE_OPERATORS>(negationOf: Name, about: string) {
+  return { ...VALUE_OPERATORS[negationOf], about, negationOf };
+}
+
+/** Operators that compare the values of two fields. */
+const RELATIONS = {
+  equals_field: relates("a value of the field equals a value of this other field", (a, b, fold) =>
     typeof a === "string" && typeof b === "string" ? fold(a) === fold(b) : a === b && typeof a !== "symbol",
   ),
-  contains_field: relatesTexts("the value has a value of that other field in it", (a, b) => a.includes(b)),
-  starts_with_field: relatesTexts("the value begins with a value of that other field", (a, b) => a.startsWith(b)),
-  ends_with_field: relatesTexts("the value ends with a value of that other field", (a, b) => a.endsWith(b)),
+  contains_field: relatesTexts("a value of the field contains a value of this other field", includesText),
+  starts_with_field: relatesTexts("a value of the field starts with a value of this other field", (a, b) =>
+    a.startsWith(b),
+  ),
+  ends_with_field: relatesTexts("a value of the field ends with a value of this other field", (a, b) => a.endsWith(b)),
+} as const;
+
+/** Every operator. An entry makes it a filter, a condition and a line in the docs. */
+export const OPERATORS = {
+  ...VALUE_OPERATORS,
+  ...NEGATIONS,
+  ...RELATIONS,
   exists: operator({
     value: "flag",
-    about: "true: the path reaches a value other than null; false: it does not",
+    about: "true: the field has a value other than null; false: it has none",
     test: () => () => true,
   }),
 } as const;
 
+export type ValueOperator = keyof typeof VALUE_OPERATORS;
+export type NegationOperator = keyof typeof NEGATIONS;
+export type RelationOperator = keyof typeof RELATIONS;
 export type OperatorName = keyof typeof OPERATORS;
 export const OPERATOR_NAMES = Object.keys(OPERATORS) as OperatorName[];
+
+export function isNegation(name: OperatorName): name is NegationOperator {
+  return Object.hasOwn(NEGATIONS, name);
+}
+
+export function isRelation(name: OperatorName): name is RelationOperator {
+  return Object.hasOwn(RELATIONS, name);
+}
+
+/** The operator that this one negates, or else the operator itself. */
+export function positiveOperator(name: OperatorName): Exclude<OperatorName, NegationOperator> {
+  return isNegation(name) ? NEGATIONS[name].negationOf : name;
+}
 
 export interface FieldTest {
   readonly kind: "test";
   readonly field: string;
   readonly operator: OperatorName;
-  /** Of the kind that the operator says. */
+  /** Of the operator's kind. */
   readonly value: Scalar | readonly Scalar[];
   readonly ignoreCase: boolean;
 }
@@ -262,7 +314,7 @@ export type Condition =
 
 export const ALWAYS: Condition = { kind: "all", of: [] };
 
-/** `{ field, <one operator>: value, ignore_case? }` as it stands in a request. */
+/** `{ field, <one operator>: value, ignore_case? }` in a request. */
 export type FieldTestInput = {
   [Name in OperatorName]?: ValueKinds[(typeof OPERATORS)[Name]["value"]] | undefined;
 } & { field: string; ignore_case?: boolean | undefined };
@@ -281,14 +333,14 @@ export function toFieldTest(input: FieldTestInput): FieldTest {
   };
 }
 
-/** `{ keyword }`: a text that stands in any field, upper or lower case. */
+/** `{ keyword }`: a text that any field contains, in upper or lower case. */
 export type KeywordInput = { keyword: ValueKinds["texts"]; ignore_case: boolean };
 
 export function toKeywordTest({ keyword, ignore_case }: KeywordInput): FieldTest {
   return { kind: "test", field: ANY_FIELD, operator: "contains", value: keyword, ignoreCase: ignore_case };
 }
 
-/** Compiles a condition to the plain function that says what it means. */
+/** Compiles a condition to a predicate: the reference implementation of its meaning. */
 export function compileCondition(condition: Condition): (event: Event) => boolean {
   switch (condition.kind) {
     case "all": {
@@ -311,18 +363,18 @@ export function compileCondition(condition: Condition): (event: Event) => boolea
 function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTest): (event: Event) => boolean {
   const read = fieldReader(field);
   if (name === "exists") return (event) => read(event).length > 0 === value;
-  const operator = OPERATORS[name] as Operator;
   const fold = ignoreCase ? foldCase : (text: string) => text;
-  if (operator.relation) {
-    const { relation } = operator;
+  if (isRelation(name)) {
+    const { relation } = RELATIONS[name];
     const readOther = fieldReader(value as string);
     return (event) => {
       const others = readOther(event);
       return others.length > 0 && read(event).some((a) => others.some((b) => relation(a, b, fold)));
     };
   }
+  const operator = OPERATORS[name] as Operator;
   const test = operator.test(value, { fold, ignoreCase, field });
-  if (operator.negated) {
+  if (isNegation(name)) {
     return (event) => {
       const values = read(event);
       return values.length > 0 && !values.some(test);
@@ -331,17 +383,17 @@ function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTes
   return (event) => read(event).some(test);
 }
 
-/** How deep a condition is nested. */
+/** Nesting depth of a condition. */
 export function conditionDepth(condition: Condition): number {
   if (condition.kind === "test") return 0;
   const parts = condition.kind === "not" ? [condition.of] : condition.of;
   return 1 + parts.reduce((deepest, part) => Math.max(deepest, conditionDepth(part)), 0);
 }
 
-/** A time compared with `timestamp` is brought into the spelling that events are stored in. */
+/** Converts a time that is compared with `timestamp` to the form in which events store it. */
 function onField(field: string, value: Scalar, operator: OperatorName = "equals"): Scalar {
   if (field !== "timestamp" || typeof value !== "string") return value;
-  if (!["equals", "not_equals", "in", "not_in"].includes(operator)) return value;
+  if (!["equals", "in"].includes(positiveOperator(operator))) return value;
   const ms = parseTime(value);
   return ms === undefined ? value : new Date(ms).toISOString();
 }
@@ -351,17 +403,17 @@ const CLOSED_FIELDS = new Map<string, readonly string[]>([
   ["class", CLASSES],
 ]);
 
-/** A value that a field of a closed set can never have is a mistake to point out, not an empty answer. */
+/** Reports a value that the field can never have: such a filter would silently match nothing. */
 function topFieldFault(value: Scalar, field: string, ignoreCase: boolean): string | undefined {
   const allowed = CLOSED_FIELDS.get(field);
   const word = ignoreCase ? foldCase(String(value)) : value;
-  if (allowed && !allowed.some((each) => each === word)) return `one of ${allowed.join(", ")}`;
+  if (allowed && !allowed.some((each) => each === word)) return `must be one of ${allowed.join(", ")}`;
   return field === "timestamp" && (typeof value !== "string" || parseTime(value) === undefined)
     ? TIME_WORDS
     : undefined;
 }
 
-/** Patterns come from users: nothing that backtracks may run them. */
+/** Compiles a user's pattern. RE2 never backtracks, so that no pattern can hang the service. */
 export function compilePattern(pattern: string, ignoreCase: boolean): RE2JS {
   return RE2JS.compile(pattern, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0);
 }
@@ -375,7 +427,7 @@ export function patternSubject(text: string): string {
 function patternFault(pattern: string): string | undefined {
   const weight = patternWeight(pattern);
   if (weight > PATTERN_WEIGHT_MAX) {
-    return `too large: with its repetitions written out it is ${weight} long, and ${PATTERN_WEIGHT_MAX} is the most`;
+    return `too large: ${weight} characters with repetitions expanded; the limit is ${PATTERN_WEIGHT_MAX}`;
   }
   try {
     RE2JS.compile(pattern);
@@ -383,12 +435,12 @@ function patternFault(pattern: string): string | undefined {
   } catch (error) {
     const told = error instanceof Error ? error.message : String(error);
     const missing = NOT_IN_RE2.find(([sign]) => sign.test(told))?.[1];
-    if (missing === undefined) return `not a pattern that RE2 takes: ${told}`;
+    if (missing === undefined) return `not a valid RE2 pattern: ${told}`;
     return `RE2 has no ${missing}: ${told.slice(told.indexOf("`"))}`;
   }
 }
 
-/** What other engines have, by what RE2 says when it meets it: a look-behind is to it a group with an odd name. */
+/** Features that RE2 lacks, by its error message; RE2 takes a look-behind for a group with an invalid name. */
 const NOT_IN_RE2: readonly (readonly [sign: RegExp, name: string])[] = [
   [/`\(\?<[=!]/, "look-behind, (?<=...) and (?<!...)"],
   [/`\(\?[=!]/, "look-ahead, (?=...) and (?!...)"],

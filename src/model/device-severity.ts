@@ -1,17 +1,17 @@
 import type { Severity } from "./event.ts";
 
-// How bad a device says it is, in our words. One table for each scale; the docs are printed from them.
+// Maps severities reported by devices to ours. One table per scale; the docs are generated from them.
 
 interface Scale {
   readonly name: string;
   readonly about: string;
-  /** From the least to the worst of the device's values. */
+  /** The device's values, from the least to the most severe. */
   readonly values: Readonly<Record<string, Severity>>;
 }
 
 const CEF: Scale = {
   name: "CEF",
-  about: "0 to 10, of 7.5 the 7, and above 10 as 10; also in the bodies of the network's alarms",
+  about: "0 to 10, fractions rounded down, above 10 as 10; also in the bodies of network alarms",
   values: {
     0: "info",
     1: "info",
@@ -29,7 +29,7 @@ const CEF: Scale = {
 
 const NAMES: Scale = {
   name: "names",
-  about: "where a word stands in place of a number, in any case",
+  about: "words instead of numbers, in upper or lower case",
   values: {
     informational: "info",
     info: "info",
@@ -48,13 +48,13 @@ const NAMES: Scale = {
 const EVE: Scale = {
   name: "EVE",
   about:
-    "an IDS counts from 1, the worst, down to 4; what the signature's class, the action, the direction and the signature's author say may lower it",
+    "1, the most severe, to 4; the class of the signature, the action, the direction and the author of the signature may lower it",
   values: { 4: "low", 3: "medium", 2: "high", 1: "critical" },
 };
 
 const SYSLOG: Scale = {
   name: "syslog",
-  about: "0, the worst, to 7; only for lines that say nothing else about it",
+  about: "0, the most severe, to 7; only for lines that state no other severity",
   values: { 7: "info", 6: "info", 5: "info", 4: "low", 3: "medium", 2: "high", 1: "critical", 0: "critical" },
 };
 
@@ -62,7 +62,7 @@ export const SEVERITY_SCALES: readonly Scale[] = [CEF, NAMES, EVE, SYSLOG];
 
 const CEF_WORST = 10;
 
-/** A number or a word; undefined where it is neither. */
+/** Severity of a CEF number or word; undefined if it is neither. */
 export function severityOfCef(value: string | number): Severity | undefined {
   const text = String(value).trim();
   const isNumber = /^\d{1,4}(?:\.\d{1,4})?$/.test(text);
@@ -70,7 +70,7 @@ export function severityOfCef(value: string | number): Severity | undefined {
   return onScale(NAMES, text.toLowerCase().replace(" ", "-"));
 }
 
-/** Some shippers make a text of the number. */
+/** Severity of an EVE number, which some shippers send as a string. */
 export function severityOfEve(value: unknown): Severity {
   const isNumber = typeof value === "number" || (typeof value === "string" && /^\d{1,3}$/.test(value));
   return isNumber ? (onScale(EVE, String(Number(value))) ?? "low") : "medium";
@@ -80,7 +80,7 @@ export function severityOfSyslog(value: number | null): Severity {
   return (value === null ? undefined : onScale(SYSLOG, String(value))) ?? "info";
 }
 
-/** What stands in the table, and not what every object has: devices send any word. */
+/** Looks up own entries only: a device may send any word, such as the name of an inherited property. */
 function onScale({ values }: Scale, value: string): Severity | undefined {
   return Object.hasOwn(values, value) ? values[value] : undefined;
 }

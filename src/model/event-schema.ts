@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CLASSES, SEVERITIES } from "./event.ts";
 
-// How events are checked and described. Apart from what they are, since threads that never check one need not load it.
+// Schemas of events. Separate from event.ts, so that threads that never validate events need not load zod.
 
 const EVENT_TYPE_CHARACTERS_MAX = 128;
 
@@ -13,7 +13,7 @@ export const typeSchema = z
   .max(EVENT_TYPE_CHARACTERS_MAX)
   .regex(
     /^[\p{L}\p{N}](?:[\p{L}\p{N}_.:/ -]*[\p{L}\p{N}_.:/-])?$/u,
-    "letters, digits, spaces and _ . : / - only, beginning with a letter or digit and not ending with a space",
+    "must be letters, digits, spaces and _ . : / - only, start with a letter or digit and not end with a space",
   );
 
 export const eventSchema = z
@@ -24,13 +24,16 @@ export const eventSchema = z
     class: classSchema,
     severity: severitySchema,
     timestamp: z.string().describe("ISO 8601, UTC"),
-    raw: z.record(z.string(), z.unknown()).describe("what the source said"),
+    raw: z.record(z.string(), z.unknown()).describe("fields reported by the source"),
     enrichment: z
       .looseObject({
         geo: z.looseObject({ country: z.string().optional(), city: z.string().optional() }).optional(),
         abuse_ipdb: z.looseObject({ score: z.number().int().optional() }).optional(),
-        lists: z.array(z.string()).optional().describe("names of the lists that have an address or a domain of it"),
+        lists: z
+          .array(z.string())
+          .optional()
+          .describe("names of the lists that contain an address or domain of the event"),
       })
-      .describe("what the service added"),
+      .describe("fields added by the service"),
   })
   .meta({ id: "Event" });

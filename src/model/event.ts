@@ -1,8 +1,8 @@
-// What happened. The shape here is the shape in the API, in the store and in rules.
+// Events. The API, the store and rules use this shape.
 
 export const SEVERITIES = ["critical", "high", "medium", "low", "info"] as const;
 export const CLASSES = ["security", "network", "audit"] as const;
-/** What stands behind the platform word in a source, and `custom` alone. */
+/** The part of a source after the platform prefix; `custom` has no prefix. */
 export const SOURCE_KINDS = ["network", "protect", "access", "talk", "custom"] as const;
 
 export type Severity = (typeof SEVERITIES)[number];
@@ -19,17 +19,17 @@ export function sourceName(platform: string, kind: SourceKind): string {
   return kind === CUSTOM_SOURCE ? CUSTOM_SOURCE : `${platform}_${kind}`;
 }
 
-/** The kind of a source, whatever the platform word was when the event was stored. */
+/** The kind of a source, regardless of the platform prefix at the time the event was stored. */
 export function sourceKind(source: string): SourceKind {
   const kind = source.slice(source.lastIndexOf("_") + 1);
   return (SOURCE_KINDS as readonly string[]).includes(kind) ? (kind as SourceKind) : CUSTOM_SOURCE;
 }
 
 export type JsonObject = { [key: string]: JsonValue };
-/** Whole numbers beyond 2^53 are bigint, all others number: lib/exact-json.ts reads and writes them. */
+/** Integers beyond 2^53 are bigint, all others number; lib/exact-json.ts reads and writes them. */
 export type JsonValue = string | number | bigint | boolean | null | JsonValue[] | JsonObject;
 
-/** An event before it is stored: the store gives it its id. */
+/** An event before it is stored; the store assigns the id. */
 export interface EventDraft {
   readonly type: string;
   readonly source: string;
@@ -37,7 +37,7 @@ export interface EventDraft {
   readonly class: EventClass;
   readonly timestampMs: number;
   readonly raw: JsonObject;
-  /** `raw` as compact JSON, where it is at hand: a batch has it anyway, and making it again is half the work of storing. */
+  /** `raw` as compact JSON, if available: serialising it again is half the cost of storing an event. */
   readonly rawText?: string | undefined;
   readonly enrichment: JsonObject;
 }
@@ -53,7 +53,7 @@ export interface Event {
   readonly enrichment: JsonObject;
 }
 
-/** The types that readers give, whichever way something came: a door bell is the same thing in a CEF line and in a webhook. */
+/** Event types that parsers assign, regardless of transport: a doorbell is the same type in a CEF line and in a webhook. */
 const TYPES_OF_CLASS: Readonly<Record<EventClass, string>> = {
   security: `
     access_denied admin_login animal anomaly backup_failed burglar_alarm camera_offline camera_online carbon_monoxide_alarm
@@ -79,9 +79,9 @@ const CLASS_OF_TYPE: ReadonlyMap<string, EventClass> = new Map(
   CLASSES.flatMap((name) => TYPES_OF_CLASS[name].match(/\w+/g)!.map((type) => [type, name] as const)),
 );
 
-/** Of a type that is in no table. The first entry whose words occur in it decides; a word counts at a word's beginning. */
+/** Classes of types outside the table: the first entry with a stem that starts a word of the type decides. */
 const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
-  // An uplink that takes over has failed in nothing.
+  // Not a failure, although it starts with "fail".
   ["network", ["failover"]],
   [
     "security",
@@ -115,13 +115,13 @@ const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
   ["network", ["flow", "dns", "link", "dhcp", "client", "device", "wan", "vpn", "http", "tls", "call", "network"]],
 ];
 
-/** The class of events of this type. `told`: what the device says of a type that is its own. */
+/** The class of events of this type. `told`: the class that the device states for a type of its own. */
 export function classOfType(type: string, told?: EventClass): EventClass {
   return CLASS_OF_TYPE.get(type) ?? told ?? classOfWords(type);
 }
 
 function classOfWords(type: string): EventClass {
-  // An access point has nothing to do with doors.
+  // An access point is not access control.
   const words = type
     .toLowerCase()
     .replace(/access_?points?/, "device")
@@ -131,8 +131,8 @@ function classOfWords(type: string): EventClass {
 }
 
 /**
- * The names under which collectors and built-in rules keep the fields that people filter and group by.
- * A store may keep these apart so that they answer faster; exports give each a column of its own.
+ * Paths of the fields that collectors fill and that people filter and group by.
+ * A store may keep them in separate columns for speed; exports give each its own column.
  */
 export const WELL_KNOWN_FIELDS = {
   "raw.src_ip": "string",

@@ -26,12 +26,12 @@ export const exportRequestSchema = z
       .max(EXPORT_FIELDS_MAX)
       .refine((fields) => new Set(fields).size === fields.length, "names a field twice")
       .optional()
-      .describe("the fields to give, in this order; default: all"),
+      .describe("fields to export, in this order; default: all"),
   })
   .meta({ id: "ExportRequest" });
 
-/** What is to be exported. Plain data: it is kept with the export, which may start again after a restart. */
-export interface ExportQuestion extends TimeRange {
+/** The events to export. Plain data: it is stored with the export, which may resume after a restart. */
+export interface ExportQuery extends TimeRange {
   readonly condition: Condition;
   readonly fields: readonly string[] | null;
 }
@@ -40,14 +40,14 @@ export interface ExportJob {
   readonly id: string;
   readonly status: ExportStatus;
   readonly format: ExportFormat;
-  readonly question: ExportQuestion;
+  readonly question: ExportQuery;
   readonly rowCount: number | null;
   readonly sizeBytes: number | null;
   readonly createdAt: number;
   readonly completedAt: number | null;
   readonly expiresAt: number;
   readonly error: string | null;
-  /** The id of the key that asked for it; null where it was made before that was recorded. */
+  /** Id of the key that requested it; null in older records. */
   readonly owner: string | null;
 }
 
@@ -61,7 +61,7 @@ export const exportSchema = z
     created_at: z.string(),
     completed_at: z.string().nullable(),
     expires_at: z.string(),
-    download_url: z.string().describe("relative to the base address; usable once status is completed"),
+    download_url: z.string().describe("relative to the base URL; available once the status is completed"),
     error: z.string().nullable(),
   })
   .meta({ id: "Export" });

@@ -1,14 +1,14 @@
 import type { Event, JsonValue } from "./event.ts";
 
-// Field paths: `type`, `raw.src_ip`, `enrichment.geo.country`. Dots separate; an array on the way is looked
-// through, every element of it; a key that has a dot in it is found by the same path as the nested form.
+// Field paths: `type`, `raw.src_ip`, `enrichment.geo.country`, separated by dots. A path reaches into every element of an
+// array. A key that contains a dot has the same path as the nested form.
 
 const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
 export type TopField = (typeof TOP_FIELDS)[number];
 
-/** Stands for every field at once: what any value of the event may be. */
+/** Stands for every field at once. */
 export const ANY_FIELD = "*";
-/** Stands for every field of `raw`: any value that the source sent, and nothing that the service added. */
+/** Stands for every field of `raw`: values that the source sent, not those that the service added. */
 export const ANY_RAW_FIELD = "raw.*";
 
 export function isAnyField(path: string): boolean {
@@ -22,10 +22,10 @@ export function isTopField(path: string): path is TopField {
   return (TOP_FIELDS as readonly string[]).includes(path);
 }
 
-/** Why a path cannot be used, in words, or undefined when it can. */
+/** The fault of a path, or undefined if it is valid. */
 export function pathFault(path: string): string | undefined {
   if (isTopField(path)) return undefined;
-  if (path === ANY_RAW_FIELD) return "stands for every field of raw: only conditions take it";
+  if (path === ANY_RAW_FIELD) return "is allowed in conditions only: it stands for every field of raw";
   if (path.length > PATH_CHARACTERS_MAX) return `at most ${PATH_CHARACTERS_MAX} characters`;
   const segments = path.split(".");
   if (segments.length > PATH_SEGMENTS_MAX) return `at most ${PATH_SEGMENTS_MAX} segments`;
@@ -35,19 +35,19 @@ export function pathFault(path: string): string | undefined {
   return undefined;
 }
 
-/** A value that a path reaches. Null is no value; an object is one, without content. */
+/** A value at a path. Null is not a value; an object is one, without content. */
 export type FieldValue = string | number | bigint | boolean | typeof OBJECT;
 export const OBJECT = Symbol("object");
 
 export type FieldReader = (event: Event) => FieldValue[];
 
-/** Compiles a path to a function that gives every value it reaches in an event. */
+/** Compiles a path to a function that returns all values at it in an event. */
 export function fieldReader(path: string): FieldReader {
   if (isTopField(path)) return (event) => [event[path]];
   if (path === ANY_FIELD) return readEverything;
   if (path === ANY_RAW_FIELD) return readRaw;
   const segments = path.split(".");
-  // keys[i][n]: the key made of n + 1 segments from segment i on.
+  // keys[i][n]: the key of n + 1 segments from segment i on.
   const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));
   const walk = (value: JsonValue | undefined, at: number, found: FieldValue[]): void => {
     if (Array.isArray(value)) {
@@ -68,7 +68,7 @@ export function fieldReader(path: string): FieldReader {
   };
 }
 
-/** The values of `raw` and `enrichment`, and what the event is called; not what has few values and a field of its own. */
+/** The type and all values of `raw` and `enrichment`, without the other top-level fields. */
 function readEverything(event: Event): FieldValue[] {
   const found: FieldValue[] = [event.type];
   visitFields(event, (_path, value) => {
@@ -77,7 +77,7 @@ function readEverything(event: Event): FieldValue[] {
   return found;
 }
 
-/** The values of `raw`, without what the service says about the event. */
+/** All values of `raw`. */
 function readRaw({ raw }: Event): FieldValue[] {
   const found: FieldValue[] = [];
   visitFields({ raw, enrichment: {} }, (_path, value) => {
@@ -87,8 +87,8 @@ function readRaw({ raw }: Event): FieldValue[] {
 }
 
 /**
- * Visits every value of an event's `raw` and `enrichment` with its path: the other way round from a reader. A path that is
- * too long to be asked for is not made longer still: a name of a megabyte may have thousands of values below it.
+ * Visits every value of an event's `raw` and `enrichment` with its path. A path that is
+ * too long to be queried is not extended further: a key of a megabyte may have thousands of values below it.
  */
 export function visitFields(
   event: Pick<Event, "raw" | "enrichment">,

@@ -1,9 +1,9 @@
 import type { Event, JsonObject, Severity } from "./event.ts";
 import type { Channel } from "./rule.ts";
 
-// What detection says: a rule matched. Alerts are made of it.
+// A finding is one match of a rule, reported by detection. Alerts are made from findings.
 
-/** Related events that an alert remembers, the newest ones. */
+/** Limit of the related events that an alert keeps; the newest stay. */
 export const RELATED_EVENTS_MAX = 50;
 
 export interface EventMark {
@@ -11,11 +11,11 @@ export interface EventMark {
   readonly timestampMs: number;
 }
 
-/** What is kept of the last event of something that an absence rule waits for. */
+/** The fields kept of the last event that an absence rule has seen. */
 export type SeenEvent = Pick<Event, "type" | "source" | "class" | "severity" | "timestamp">;
 
 export interface Group {
-  /** The path, or several with a comma between. */
+  /** The path, or several separated by commas. */
   readonly field: string;
   readonly value: string;
 }
@@ -29,7 +29,7 @@ export interface Finding {
     readonly channels: readonly Channel[];
   };
   readonly severity: Severity;
-  /** Findings of one rule with the same key are of one attack, as long as they lie close enough in time. */
+  /** Deduplication key: findings of one rule with the same key join one alert if they are close enough in time. */
   readonly foldKey: string;
   readonly foldMs: number;
   readonly group: Group | null;
@@ -37,35 +37,35 @@ export interface Finding {
   readonly eventId: string | null;
   /** The source of that event. */
   readonly source: string;
-  /** Filled from that event. */
+  /** Filled in from that event. */
   readonly title: string;
   readonly description: string;
   readonly enrichment: JsonObject;
-  /** Events that no earlier finding of the rule with this key counted. Zero only for an absence. */
+  /** Number of events that no earlier finding of the rule with this key counted. Zero only for an absence. */
   readonly eventCount: number;
-  /** Between these lies all that fired, also what was counted before in another group. */
+  /** Time span of all events that fired, including those already counted in another group. */
   readonly firstEventMs: number;
   readonly lastEventMs: number;
-  /** The newest of those that are counted, newest first, at most RELATED_EVENTS_MAX. */
+  /** The newest counted events, newest first, at most RELATED_EVENTS_MAX. */
   readonly events: readonly EventMark[];
 }
 
-interface Span {
+interface EventSpan {
   readonly firstEventMs: number;
   readonly lastEventMs: number;
 }
 
-/** Whether a finding belongs to the attack that these events are of: it lies less than the period away from them. */
-export function isSameAttack(known: Span, next: Span, periodMs: number): boolean {
+/** True if the two spans lie less than the deduplication period apart. */
+export function isSameIncident(known: EventSpan, next: EventSpan, periodMs: number): boolean {
   return next.firstEventMs - known.lastEventMs < periodMs && known.firstEventMs - next.lastEventMs < periodMs;
 }
 
-/** The newest of both, newest first. */
+/** Merges two lists, newest first, up to RELATED_EVENTS_MAX. */
 export function newestEvents<Mark extends AnyMark>(a: readonly Mark[], b: readonly Mark[]): Mark[] {
   return [...a, ...b].sort(newestFirst).slice(0, RELATED_EVENTS_MAX);
 }
 
-/** A simulation knows events by their numbers. */
+/** Simulations identify events by number. */
 interface AnyMark {
   readonly id: string | number;
   readonly timestampMs: number;

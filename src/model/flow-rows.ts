@@ -1,11 +1,11 @@
 import { parseAddress } from "../lib/ip.ts";
 import { ADDRESS_BYTES, type FlowRows, type NatColumns } from "./flow.ts";
-import type { Flow } from "./flow-question.ts";
+import type { Flow } from "./flow-query.ts";
 
-type Nat = "natSrc" | "natDst" | "natSrcPort" | "natDstPort";
-export type FlowRow = Omit<Flow, "id" | Nat> & Partial<Pick<Flow, Nat>>;
+type NatField = "natSrc" | "natDst" | "natSrcPort" | "natDstPort";
+export type FlowRow = Omit<Flow, "id" | NatField> & Partial<Pick<Flow, NatField>>;
 
-/** Room for so many rows. */
+/** Allocates columns for this many rows. */
 export function emptyFlowRows(count: number): FlowRows {
   return {
     count,
@@ -35,7 +35,7 @@ export function emptyNatColumns(count: number): NatColumns {
   };
 }
 
-/** Rows as columns, for those who make few of them and one by one. Addresses must be such. */
+/** Converts rows to columns, for callers with few rows. Addresses must be valid. */
 export function flowRowsOf(rows: readonly FlowRow[]): FlowRows {
   const addresses = (pick: (row: FlowRow) => string | null | undefined) => {
     const bytes = new Uint8Array(rows.length * ADDRESS_BYTES);

@@ -1,11 +1,11 @@
-// Aggregated network traffic: what one exporter saw between two ends within one window of 60 seconds.
+// Aggregated network traffic: what one exporter saw between two endpoints within a window of 60 seconds.
 
 export const FLOW_WINDOW_MS = 60_000;
 export const ADDRESS_BYTES = 16;
 
 /**
- * Rows of closed windows, column by column: a minute may have hundreds of thousands. Addresses are 16 bytes each, IPv4
- * in its mapped place (::ffff:a.b.c.d), so that both kinds compare and group alike.
+ * Rows of closed windows, column by column: a minute may have hundreds of thousands. Addresses have 16 bytes each, IPv4
+ * in mapped form (::ffff:a.b.c.d), so that both kinds compare and group alike.
  */
 export interface FlowRows {
   readonly count: number;
@@ -22,13 +22,13 @@ export interface FlowRows {
   readonly packets: BigUint64Array;
   readonly firstSeen: Float64Array;
   readonly lastSeen: Float64Array;
-  /** Of the export: 5, 9, 10 (IPFIX); sFlow v5 is told as 105 so that it cannot be taken for NetFlow v5, EVE as 106. */
+  /** Export version: 5, 9 or 10 (IPFIX); sFlow v5 is 105, to distinguish it from NetFlow v5, and EVE is 106. */
   readonly version: Uint8Array;
-  /** Null where no row is translated. */
+  /** Null if no row is translated. */
   readonly nat: NatColumns | null;
 }
 
-/** Ends on the far side of a gateway that translates. A side that is not translated is zeros; a port is 0 where it is not told. */
+/** Endpoints after translation by a gateway. An endpoint that is not translated is all zeros; an unknown port is 0. */
 export interface NatColumns {
   readonly src: Uint8Array;
   readonly dst: Uint8Array;

@@ -1,10 +1,10 @@
-// A text with `*` and `?` in it. Pieces between stars are looked for from left to right, the first place of each: no
-// other choice could succeed where this one fails, so there is nothing to go back to.
+// Glob matching without backtracking. Pieces between stars are matched left to right, each at its first position: if that
+// fails, no later position could succeed.
 
-/** The literal pieces between the stars, by code point; `undefined` within a piece stands for any one of them. */
+/** A piece between stars, by code point; `undefined` matches any one code point. */
 type Piece = readonly (string | undefined)[];
 
-/** Cuts a glob at its stars: `a*b?` gives `a` and `b?`. A backslash makes a star, a question mark or a backslash plain. */
+/** Splits a glob at its stars: `a*b?` gives `a` and `b?`. A backslash escapes a star, a question mark or a backslash. */
 export function globPieces(glob: string): Piece[] {
   const pieces: (string | undefined)[][] = [[]];
   const chars = [...glob];
@@ -26,14 +26,14 @@ export function compileGlob(glob: string): (text: string) => boolean {
   const pieces = globPieces(glob);
   if (!pieces.some((piece) => piece.includes(undefined))) return matcher(pieces.map(plainPiece));
   const matches = matcher(pieces.map(openPiece));
-  // A question mark is one character, also where the text needs two units for it.
+  // A question mark matches one code point, which may take two UTF-16 units.
   return (text) => matches(SURROGATE.test(text) ? [...text] : text);
 }
 
 interface PlacedPiece<Text> {
   readonly length: number;
   fits(text: Text, at: number): boolean;
-  /** The first place from here on where it fits, or -1. */
+  /** The first position from here where the piece fits, or -1. */
   find(text: Text, from: number): number;
 }
 

@@ -1,24 +1,24 @@
 import { DAY_MS } from "../lib/time.ts";
 
-// Hours of a week as people say them: `22:00-06:00`, `sat-sun`, `mon-fri 08:00-18:00 Europe/Berlin`.
+// Weekly hours: `22:00-06:00`, `sat-sun`, `mon-fri 08:00-18:00 Europe/Berlin`.
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** Clocks are moved at whole quarters of an hour. */
+/** Clock changes happen at full quarters of an hour. */
 const QUARTER_MS = 15 * MINUTE_MS;
 const OFFSETS_REMEMBERED_MAX = 4096;
 const ZONE_NAMES_REMEMBERED_MAX = 1024;
-/** Each takes tens of kilobytes. */
+/** A format takes tens of kilobytes. */
 const ZONE_FORMATS_REMEMBERED_MAX = 64;
 
 export interface Hours {
-  /** Monday first: whether the day is meant. Hours that run past midnight belong to the day on which they began. */
+  /** Included days, Monday first. Hours that run past midnight belong to the day on which they start. */
   readonly days: readonly boolean[];
   /** Minutes of the day, `to` exclusive; `from` after `to` runs past midnight. */
   readonly from: number;
   readonly to: number;
-  /** As the platform spells it. */
+  /** Canonical name of the time zone. */
   readonly zone: string;
 }
 
@@ -42,7 +42,7 @@ export function parseHours(text: string): Hours | { readonly fault: string } {
     return { fault: "hours are 00:00 to 24:00" };
   }
   const zone = canonicalZone(zoneText);
-  if (zone === undefined) return { fault: `${zoneText} is not a time zone: such as UTC or Europe/Berlin` };
+  if (zone === undefined) return { fault: `${zoneText} is not a time zone; use one such as UTC or Europe/Berlin` };
   const days = DAYS.map((_, day) => (first <= last ? day >= first && day <= last : day >= first || day <= last));
   return { days, from, to, zone };
 }
@@ -60,14 +60,14 @@ export function isZone(zone: string): boolean {
   return canonicalZone(zone) !== undefined;
 }
 
-/** Names of zones in small letters: whoever asks may mix the case in thousands of ways, all of which are one zone. */
+/** Canonical zone names by lower-case spelling: a name can be written in thousands of mixed-case variants. */
 const names = new Map<string, string>();
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The one name of a zone, however it is spelled; undefined where there is no such zone. */
+/** The canonical name of a zone, regardless of case; undefined if there is no such zone. */
 function canonicalZone(zone: string): string | undefined {
   if (zone === "UTC") return zone;
-  // Asking the platform takes a millisecond, and thousands of rules speak of few zones.
+  // Intl takes a millisecond, and thousands of rules share few zones.
   const key = zone.toLowerCase();
   let name = names.get(key);
   if (name === undefined) {
@@ -84,7 +84,7 @@ function canonicalZone(zone: string): string | undefined {
 
 const offsets = new Map<string, number>();
 
-/** What a zone's clocks are ahead of UTC. Asking the platform takes microseconds, so quarters of an hour are remembered. */
+/** Offset of a zone from UTC. Intl takes microseconds, so offsets are cached by quarter of an hour. */
 export function zoneOffset(zone: string, ms: number): number {
   if (zone === "UTC") return 0;
   const quarter = Math.floor(ms / QUARTER_MS);

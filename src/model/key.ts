@@ -4,7 +4,7 @@ import { hashesEqual, hashSecret, makeSecret } from "../lib/secret.ts";
 import { formatTime } from "../lib/time.ts";
 import { SYSTEM } from "./alert.ts";
 
-/** Whose bodies and lines are taken by HTTP, each with a scope of its own. */
+/** Collectors that accept data over HTTP, each with its own scope. */
 export const COLLECT_NAMES = ["network", "protect", "access", "talk", "eve", "syslog"] as const;
 export type CollectName = (typeof COLLECT_NAMES)[number];
 
@@ -29,7 +29,7 @@ export function collectScope(name: CollectName): Scope {
   return `collect:${name}`;
 }
 
-/** Whether a key may stand in an address, where others may read it: one that can do nothing but send to collectors. */
+/** True if a key may be part of a URL, which others may read: it can only send to collectors. */
 export function mayStandInPath({ scopes }: Pick<ApiKey, "scopes">): boolean {
   return scopes.length > 0 && scopes.every((scope) => scope.startsWith("collect:"));
 }
@@ -40,7 +40,7 @@ export type Plan = (typeof PLANS)[number];
 export const scopeSchema = z.enum(SCOPES);
 export const planSchema = z.enum(PLANS);
 
-// Names stand on timelines and terminals, where they must look like what they are.
+// Names appear on timelines and terminals, where invisible characters would make them look like another name.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const UNTOLD = /[\s\p{Default_Ignorable_Code_Point}]/gu;
 
@@ -53,15 +53,15 @@ export const keyNameSchema = z
     const message = nameFault(name);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   })
-  .describe(`no control or format characters, and not ${SYSTEM}: that is how timelines call the service itself`);
+  .describe(`no control or format characters; ${SYSTEM} is reserved for the service itself`);
 
 function nameFault(name: string): string | undefined {
-  if (UNSEEN.test(name)) return "must have no control or format characters";
+  if (UNSEEN.test(name)) return "must not contain control or format characters";
   const isSystem = name.normalize("NFKC").replaceAll(UNTOLD, "").toLowerCase() === SYSTEM;
-  return isSystem ? `must not be ${SYSTEM}: that is how timelines call the service itself` : undefined;
+  return isSystem ? `must not be ${SYSTEM}, which is reserved for the service itself` : undefined;
 }
 
-/** A key as it is kept: of its secret only a hash. */
+/** A stored key, with a hash of its secret. */
 export interface ApiKey {
   readonly id: string;
   readonly name: string;
@@ -72,7 +72,7 @@ export interface ApiKey {
   readonly revokedAt: number | null;
   /** SHA-256 of the secret. */
   readonly secretHash: Uint8Array;
-  /** Secrets from before rotations, each as long as its grace lasts. */
+  /** Secrets replaced by rotations, each valid until its grace period ends. */
   readonly previous: readonly PreviousSecret[];
 }
 
@@ -94,26 +94,26 @@ export const keySchema = z
     previous_until: z
       .string()
       .nullable()
-      .describe("until when a secret from before a rotation goes on working; null: none does"),
+      .describe("end of the last grace period of a rotated secret; null: no old secret is valid"),
   })
   .meta({ id: "Key" });
 
 export type KeyView = z.infer<typeof keySchema>;
 
-/** The longest time for which the secret before a rotation may go on working. */
+/** Longest grace period of a rotated secret. */
 export const GRACE_SECONDS_MAX = 30 * 86_400;
-/** Secrets of one key from before rotations that may work at once. */
+/** Rotated secrets of one key that may be valid at once. */
 const PREVIOUS_SECRETS_MAX = 5;
 
-/** Keys that work, beyond which none is made over HTTP: each has a rate limit of its own. */
+/** Limit of usable keys created over HTTP: each has its own rate limit. */
 export const KEYS_MAX = 500;
-/** Revoked and expired keys that are kept to look at; the one that ended first goes first. */
+/** Limit of revoked and expired keys that are kept; those that ended first are removed first. */
 export const ENDED_KEYS_MAX = 500;
 
-// tsn_key_<32 hex>_<64 hex>: the id names the key, so that finding it is one look-up; the secret proves it.
+// tsn_key_<32 hex>_<64 hex>: the id makes finding the key one look-up; the secret authenticates it.
 const KEY_TEXT = /^tsn_(key_[0-9a-f]{32})_([0-9a-f]{64})$/;
 
-/** The two parts of a key as a client sends it; undefined when it cannot be one of ours. */
+/** Id and secret of a key as a client sends it; undefined if it is malformed. */
 export function parseKey(text: string): { id: string; secret: string } | undefined {
   const match = KEY_TEXT.exec(text);
   return match ? { id: match[1]!, secret: match[2]! } : undefined;
@@ -127,13 +127,13 @@ export interface NewKey {
   readonly now: number;
 }
 
-/** A key to keep, and its full text, which is shown once and kept nowhere. */
-export interface MadeKey {
+/** A key to store, and its full text, which is shown once and never stored. */
+export interface CreatedKey {
   readonly key: ApiKey;
   readonly secret: string;
 }
 
-export function createKey({ name, scopes, plan, expiresAt, now }: NewKey): MadeKey {
+export function createKey({ name, scopes, plan, expiresAt, now }: NewKey): CreatedKey {
   const id = idMaker("key_", () => now)();
   const secret = makeSecret();
   const key: ApiKey = {
@@ -150,20 +150,20 @@ export function createKey({ name, scopes, plan, expiresAt, now }: NewKey): MadeK
   return { key, secret: keyText(id, secret) };
 }
 
-/** Those that still work, the one that ends first in front. */
+/** Rotated secrets that are still valid, in the order of their ends. */
 function livePrevious({ previous }: ApiKey, now: number): PreviousSecret[] {
   return previous.filter(({ until }) => now < until).sort((a, b) => a.until - b.until);
 }
 
-/** Why a key cannot be rotated with a grace now: a grace that was promised is kept, and there are only so many. */
+/** Why a key cannot be rotated with a grace period: too many earlier grace periods still run, and none is cut short. */
 export function rotationFault(key: ApiKey, { graceMs, now }: { graceMs: number; now: number }): string | undefined {
   const live = livePrevious(key, now);
   if (graceMs === 0 || live.length < PREVIOUS_SECRETS_MAX) return undefined;
-  return `${live.length} secrets of the key ${key.id} from before rotations still work: rotate it without a grace, or after ${formatTime(live[0]!.until)}`;
+  return `${live.length} rotated secrets of the key ${key.id} are still valid: rotate it without a grace period, or after ${formatTime(live[0]!.until)}`;
 }
 
-/** Gives a key a new secret; the old one goes on working for the grace, and older ones for theirs. */
-export function rotateKey(key: ApiKey, { graceMs, now }: { graceMs: number; now: number }): MadeKey {
+/** Gives a key a new secret. Old secrets stay valid until their grace periods end. */
+export function rotateKey(key: ApiKey, { graceMs, now }: { graceMs: number; now: number }): CreatedKey {
   const secret = makeSecret();
   const live = livePrevious(key, now);
   const rotated: ApiKey = {
@@ -184,8 +184,8 @@ export function isUsable(key: ApiKey, now: number): boolean {
 }
 
 /**
- * The key that this secret opens now; undefined when it opens none. A secret from before a rotation opens one that
- * expires with its grace: what it makes must not outlast it either.
+ * The key if this secret is valid for it now, otherwise undefined. With a rotated secret, the key
+ * expires with the grace period, so that keys created with it cannot outlast it.
  */
 export function openKey(key: ApiKey, secret: string, now: number): ApiKey | undefined {
   const hash = hashSecret(secret);
@@ -199,10 +199,10 @@ export function openKey(key: ApiKey, secret: string, now: number): ApiKey | unde
 
 type Strength = Pick<ApiKey, "scopes" | "plan" | "expiresAt">;
 
-/** In which ways another key is stronger than this one, in words; empty when it is not. */
+/** The ways in which another key is stronger than this one; empty if it is not. */
 export function strongerWays(own: Strength, other: Strength): string[] {
   const ways: string[] = [];
-  // To submit any event is more than to send to one collector.
+  // events:write includes sending to collectors.
   const covers = (scope: Scope) =>
     own.scopes.includes(scope) || (scope.startsWith("collect:") && own.scopes.includes("events:write"));
   const missing = other.scopes.filter((scope) => !covers(scope));
@@ -214,14 +214,14 @@ export function strongerWays(own: Strength, other: Strength): string[] {
   return ways;
 }
 
-/** Those that ended longest ago, beyond as many as are kept. */
+/** Ids of ended keys beyond ENDED_KEYS_MAX, the oldest. */
 export function endedKeysToRemove(keys: readonly ApiKey[], now: number): string[] {
   const endedAt = ({ revokedAt, expiresAt }: ApiKey) => Math.min(revokedAt ?? Infinity, expiresAt ?? Infinity);
   const ended = keys.filter((key) => !isUsable(key, now)).sort((a, b) => endedAt(a) - endedAt(b));
   return ended.slice(0, Math.max(0, ended.length - ENDED_KEYS_MAX)).map(({ id }) => id);
 }
 
-/** A key as people see it. */
+/** A key as the API returns it. */
 export function keyView(key: ApiKey, usage: { readonly lastUsedAt: number } | undefined, now: number): KeyView {
   const last = livePrevious(key, now).at(-1);
   return {

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { CHANNELS, type Channel } from "./rule.ts";
 
-// What one channel is to be told about one alert, from the change that causes it until it is delivered or given up.
+// A notification of one change of an alert on one channel, until it is delivered or given up.
 
 export const NOTIFICATION_REASONS = ["created", "reopened", "severity_raised", "resolved"] as const;
 export type NotificationReason = (typeof NOTIFICATION_REASONS)[number];
 
-/** `sending`: an attempt is under way, or was when the process ended. `dead`: given up, until somebody sends it again. */
+/** `sending`: an attempt is in flight, or was when the process ended. `dead`: given up, until it is resent. */
 export const NOTIFICATION_STATUSES = ["waiting", "sending", "sent", "dead"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
@@ -21,20 +21,20 @@ export interface NewNotification {
 
 export interface Notification extends NewNotification {
   readonly status: NotificationStatus;
-  /** The message that it is part of: several may be told in one. Null until there is one. */
+  /** The message that contains it; one message may contain several notifications. Null until a message exists. */
   readonly deliveryId: string | null;
   readonly attempts: number;
-  /** Whether the channel may have got the message before. */
+  /** True if the channel may have received the message before. */
   readonly isRepeat: boolean;
-  /** Those of the channel's recipients who are still to get the message, where others have it; null: all of them. */
+  /** Recipients of the channel who have not received the message yet; null: all of them. */
   readonly untold: readonly string[] | null;
-  /** When it was put in line: later than its creation where somebody sent it again. */
+  /** Time of queueing: later than the creation if the notification was resent. */
   readonly queuedAt: number;
-  /** When it is tried next; null where it is not. */
+  /** Time of the next attempt; null if none is due. */
   readonly dueAt: number | null;
-  /** When it was delivered or given up. */
+  /** Time of delivery or of giving up. */
   readonly settledAt: number | null;
-  /** What went wrong the last time. */
+  /** Error of the last attempt. */
   readonly error: string | null;
 }
 
@@ -43,15 +43,18 @@ export const notificationSchema = z
     id: z.string().describe("ntf_ and a time-ordered id"),
     alert_id: z.string(),
     channel: z.enum(CHANNELS),
-    reason: z.enum(NOTIFICATION_REASONS).describe("what happened to the alert"),
-    status: z.enum(NOTIFICATION_STATUSES).describe("dead: given up; it stays here for a while and can be sent again"),
-    delivery_id: z.string().nullable().describe("the message that it is part of; several may be told in one"),
+    reason: z.enum(NOTIFICATION_REASONS).describe("change of the alert"),
+    status: z.enum(NOTIFICATION_STATUSES).describe("dead: given up; kept for a while and can be resent"),
+    delivery_id: z
+      .string()
+      .nullable()
+      .describe("the message that contains it; one message may contain several notifications"),
     attempts: z.int(),
-    repeat: z.boolean().describe("whether the channel may have got it before"),
+    repeat: z.boolean().describe("true: the channel may have received it before"),
     created_at: z.string(),
     next_attempt_at: z.string().nullable(),
-    settled_at: z.string().nullable().describe("when it was delivered or given up"),
-    error: z.string().nullable().describe("what went wrong the last time"),
+    settled_at: z.string().nullable().describe("time of delivery or of giving up"),
+    error: z.string().nullable().describe("error of the last attempt"),
   })
   .meta({ id: "Notification" });
 

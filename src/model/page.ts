@@ -1,4 +1,4 @@
-// How a list is walked: by numbered pages, or from an item on.
+// Pagination: by page number or by cursor.
 
 export const PER_PAGE_DEFAULT = 50;
 export const PER_PAGE_MAX = 100;
@@ -7,10 +7,10 @@ export type Position =
   | { readonly mode: "page"; readonly page: number; readonly size: number }
   | { readonly mode: "cursor"; readonly after: string | undefined; readonly size: number };
 
-/** A page of items as their JSON texts: what is stored is what is sent. */
+/** A page of items as JSON texts, which are stored and sent without parsing. */
 export interface TextPage {
   readonly total: number;
   readonly items: readonly string[];
-  /** In cursor mode, the id to go on from; null where the list ends. */
+  /** In cursor mode, the id to continue from; null at the end of the list. */
   readonly nextCursor: string | null;
 }

@@ -1,17 +1,15 @@
-// How large a pattern becomes when it is compiled, told from its text: compiling it to find out would take the time that
-// is to be saved.
+// Estimates the compiled size of a pattern from its text. Compiling a pattern to measure it would cost the time that the
+// limit is there to save.
 
-/** Characters that the compiled pattern compares, repetitions written out. */
+/** Limit of one pattern's weight: the characters that it compares once its repetitions are expanded. */
 export const PATTERN_WEIGHT_MAX = 2000;
-/** The same for all patterns of a question or a rule: each takes time to compile before anything else happens. */
-const PATTERNS_WEIGHT_MAX = 5000;
-/** A class of Unicode is some hundred ranges. */
+/** A Unicode class has hundreds of ranges. */
 const UNICODE_CLASS_WEIGHT = 20;
 const REPETITION = /^\{(\d{1,4})(?:,(\d{0,4}))?\}/;
 
-/** At least as much as the pattern weighs; for one that RE2 does not take, whatever. */
+/** Upper bound of the pattern's weight; meaningless for a pattern that RE2 rejects. */
 export function patternWeight(pattern: string): number {
-  // The weight of each group that is open, and of the last thing in it.
+  // For each open group, the weight of its items so far and of the last item.
   const open: { sum: number; last: number }[] = [{ sum: 0, last: 0 }];
   const put = (weight: number) => {
     const group = open.at(-1)!;
@@ -45,21 +43,4 @@ export function patternWeight(pattern: string): number {
     } else if (!"?*+|^$".includes(char)) put(1);
   }
   return open.reduce((weight, { sum, last }) => weight + sum + last, 0);
-}
-
-/** What the patterns in a filter, or in a list of conditions, weigh in all. It meets things of any type. */
-function patternsWeight(input: unknown): number {
-  if (typeof input !== "object" || input === null) return 0;
-  let weight = 0;
-  for (const [key, value] of Object.entries(input)) {
-    if (key !== "regex") weight += patternsWeight(value);
-    else for (const pattern of [value].flat()) if (typeof pattern === "string") weight += patternWeight(pattern);
-    if (weight > PATTERNS_WEIGHT_MAX) return weight;
-  }
-  return weight;
-}
-
-export function patternsFault(input: unknown): string | undefined {
-  if (patternsWeight(input) <= PATTERNS_WEIGHT_MAX) return undefined;
-  return `has patterns that are too large together: with their repetitions written out, ${PATTERNS_WEIGHT_MAX} characters are the most`;
 }

@@ -1,5 +1,4 @@
-// The names of the protocols that stand in an IP header, from IANA's table of assigned numbers, in the order of their
-// numbers. A gap is a number that has no name there.
+// Names of IP protocols from IANA's table of assigned numbers, in numeric order. A dash marks a number without a name.
 
 const NAMES = `
 HOPOPT ICMP IGMP GGP IPv4 ST TCP CBT EGP IGP
@@ -21,7 +20,7 @@ WESP ROHC Ethernet AGGFRAG NSH Homa BIT-EMU
   .trim()
   .split(/\s+/);
 
-/** A number without a name is named by the number. */
+/** The protocol's name, or the number itself if it has none. */
 export function protocolName(number: number): string {
   const name = NAMES[number];
   return name === undefined || name === "-" ? String(number) : name;

@@ -4,10 +4,12 @@ import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
 import { originSchema, pathsSchema } from "./rule-schema.ts";
 
-// A rule as the API gives it.
+// Rules as the API returns them.
 
-/** What is given back is what was sent, and has been checked then. */
-const conditionViewSchema = z.looseObject({}).meta({ id: "RuleCondition", description: "a condition as it was sent" });
+/** Conditions are returned as they were sent; they were validated on input. */
+const conditionViewSchema = z
+  .looseObject({})
+  .meta({ id: "RuleCondition", description: "the condition as it was sent" });
 
 export const exceptionSchema = z
   .object({
@@ -20,7 +22,32 @@ export const exceptionSchema = z
   })
   .meta({ id: "RuleException" });
 
-/** A rule as the API gives it. */
+const inputViewFields = {
+  conditions: z.array(conditionViewSchema).optional(),
+  part: z.string().optional(),
+  group_by: pathsSchema.optional(),
+};
+const thresholdViewSchema = z.object({
+  count: z.int().optional(),
+  group_by: pathsSchema.optional(),
+  distinct: pathsSchema.optional(),
+  sum: z.string().optional(),
+  avg: z.string().optional(),
+  percentile: z.object({ of: z.string(), rank: z.number() }).optional(),
+  gte: z.number().optional(),
+  gt: z.number().optional(),
+  lte: z.number().optional(),
+  lt: z.number().optional(),
+  inputs: z.array(z.object({ ...inputViewFields, value: pathsSchema.optional() })).optional(),
+});
+const stepViewSchema = z.object({
+  name: z.string(),
+  ...inputViewFields,
+  count: z.int(),
+  absent: z.boolean().optional(),
+});
+
+/** A rule as the API returns it. */
 export const ruleSchema = z
   .object({
     id: z.string(),
@@ -34,35 +61,24 @@ export const ruleSchema = z
     references: z.array(z.string()),
     conditions: z.array(conditionViewSchema),
     window: z.string().nullable(),
-    threshold: z
-      .object({
-        count: z.int().optional(),
-        group_by: pathsSchema.optional(),
-        distinct: pathsSchema.optional(),
-        sum: z.string().optional(),
-        avg: z.string().optional(),
-        percentile: z.object({ of: z.string(), rank: z.number() }).optional(),
-        gte: z.number().optional(),
-        gt: z.number().optional(),
-        lte: z.number().optional(),
-        lt: z.number().optional(),
-      })
-      .nullable(),
-    sequence: z
-      .array(
-        z.object({
-          name: z.string(),
-          conditions: z.array(conditionViewSchema),
-          count: z.int(),
-          group_by: pathsSchema.optional(),
-          absent: z.boolean().optional(),
-        }),
-      )
-      .nullable(),
+    threshold: thresholdViewSchema.nullable(),
+    sequence: z.array(stepViewSchema).nullable(),
     sequence_order: z.enum(["in_order", "any"]),
     sequence_min: z.int().nullable(),
     group_by: pathsSchema.nullable(),
     absence: z.string().nullable(),
+    parts: z.array(
+      z.object({
+        name: z.string(),
+        conditions: z.array(conditionViewSchema),
+        window: z.string(),
+        threshold: thresholdViewSchema.nullable().optional(),
+        sequence: z.array(stepViewSchema).nullable().optional(),
+        sequence_order: z.enum(["in_order", "any"]),
+        sequence_min: z.int().nullable().optional(),
+        group_by: pathsSchema.nullable().optional(),
+      }),
+    ),
     dedup: z.object({ period: z.string(), by: pathsSchema.nullable() }),
     exceptions: z.array(exceptionSchema),
     actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
@@ -71,8 +87,8 @@ export const ruleSchema = z
     created_at: z.string(),
     updated_at: z.string(),
     stats: z.object({
-      matches_24h: z.int().describe("matching events of the last 24 hours by their times"),
-      matches_7d: z.int().describe("the same of the last 7 days"),
+      matches_24h: z.int().describe("matching events of the last 24 hours, by event time"),
+      matches_7d: z.int().describe("matching events of the last 7 days, by event time"),
       last_match: z.string().nullable(),
     }),
   })
@@ -98,6 +114,7 @@ export function ruleView(rule: Rule, stats: RuleStats): object {
     sequence_min: rule.sequenceMin ?? null,
     group_by: rule.groupBy,
     absence: rule.absence,
+    parts: rule.parts ?? [],
     dedup: rule.dedup,
     exceptions: rule.exceptions.map(exceptionView),
     actions: rule.actions,

@@ -1,6 +1,6 @@
 import type { Rule } from "./rule.ts";
 
-/** A rule with nothing special about it, for whoever needs one and says only what matters. */
+/** A minimal rule; a test overrides the fields that matter. */
 export function plainRule(more: Partial<Rule> = {}): Rule {
   return {
     id: "rule_1",

@@ -8,13 +8,9 @@ import {
   type KeywordInput,
 } from "./condition.ts";
 import type { Severity } from "./event.ts";
-import type { RuleInput } from "./rule-schema.ts";
 
-export type { ExceptionInput, RuleInput, RuleReplacement } from "./rule-schema.ts";
-
-// What a rule is: conditions on one event and, over several, a threshold, a sequence or a silence. The shape here is
-// the shape in the API, in the store and in rule files. How it is checked stands in rule-schema.ts, which threads that
-// never check one need not load.
+// Rules: conditions on one event and, over several events, a threshold, a sequence or an absence. The API, the store and
+// rule files use this shape. The schemas are in rule-schema.ts, so that threads that never validate rules need not load zod.
 
 export const ANY_SOURCE = "any";
 export const CHANNELS = ["slack", "email", "webhook"] as const;
@@ -23,7 +19,7 @@ export const WINDOW_MS_MAX = 7 * DAY_MS;
 export const EXCEPTIONS_MAX = 100;
 export const ENDED_EXCEPTIONS_MAX = 100;
 
-/** An item of `conditions`: a test, or some of them under any, all or not. */
+/** An item of `conditions`: a test, or tests combined with any, all or not. */
 export type ConditionInput =
   | FieldTestInput
   | KeywordInput
@@ -31,7 +27,7 @@ export type ConditionInput =
   | { all: ConditionInput[] }
   | { not: ConditionInput };
 
-/** The list is AND. */
+/** Converts a list of conditions, all of which must hold. */
 export function toConditions(items: readonly ConditionInput[]): Condition {
   return items.length === 0 ? ALWAYS : { kind: "all", of: items.map(toItem) };
 }
@@ -54,17 +50,17 @@ export interface RuleException {
   readonly author: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
-  /** It stops events that came after this one; null, and left out by what was stored before this was known: all of them. */
+  /** The exception applies to events after this one. Null, or absent in older records: to all events. */
   readonly activeAfter?: string | null | undefined;
 }
 
-/** An exception that was taken away: what it stopped while it was there stays uncounted. */
+/** A deleted exception: events that it excluded while it existed stay uncounted. */
 export interface EndedException extends Pick<RuleException, "conditions" | "expiresAt" | "activeAfter"> {
-  /** The last event that it was there for. */
+  /** The last event that it applied to. */
   readonly upTo: string;
 }
 
-/** Where a rule was imported from: what filters that come later know it by. */
+/** The origin of an imported rule, by which later filters refer to it. */
 export interface RuleOrigin {
   readonly sigma: {
     readonly id: string | null;
@@ -77,7 +73,57 @@ export interface RuleOrigin {
   };
 }
 
-/** A rule as it is kept. */
+type Paths = string | readonly string[];
+
+/** What a step or a threshold counts: events, or occurrences of a part. */
+interface Input {
+  readonly conditions?: readonly ConditionInput[] | undefined;
+  /** The name of the part, instead of conditions. */
+  readonly part?: string | undefined;
+  /** Paths of the group values, where they differ from the rule's. */
+  readonly group_by?: Paths | undefined;
+}
+
+export interface ThresholdInput extends Input {
+  /** Paths of the counted or measured values, where they differ from the threshold's. */
+  readonly value?: Paths | undefined;
+}
+
+export interface Threshold {
+  readonly count?: number | undefined;
+  readonly group_by?: Paths | undefined;
+  readonly distinct?: Paths | undefined;
+  readonly sum?: string | undefined;
+  readonly avg?: string | undefined;
+  readonly percentile?: { readonly of: string; readonly rank: number } | undefined;
+  readonly gte?: number | undefined;
+  readonly gt?: number | undefined;
+  readonly lte?: number | undefined;
+  readonly lt?: number | undefined;
+  /** Events or parts that count; default: every event that meets the conditions. */
+  readonly inputs?: readonly ThresholdInput[] | undefined;
+}
+
+export interface Step extends Input {
+  readonly name: string;
+  readonly count: number;
+  /** The step must not happen. */
+  readonly absent?: boolean | undefined;
+}
+
+/** A correlation within a rule. It raises no alerts: each time it fires is an occurrence that the rule counts. */
+export interface Part {
+  readonly name: string;
+  readonly conditions: readonly ConditionInput[];
+  readonly window: string;
+  readonly threshold?: Threshold | null | undefined;
+  readonly sequence?: readonly Step[] | null | undefined;
+  readonly sequence_order: "in_order" | "any";
+  readonly sequence_min?: number | null | undefined;
+  readonly group_by?: Paths | null | undefined;
+}
+
+/** A stored rule. */
 export interface Rule {
   readonly id: string;
   readonly name: string;
@@ -90,46 +136,28 @@ export interface Rule {
   readonly references: readonly string[];
   readonly conditions: readonly ConditionInput[];
   readonly window: string | null;
-  readonly threshold: {
-    readonly count?: number | undefined;
-    readonly group_by?: string | readonly string[] | undefined;
-    readonly distinct?: string | readonly string[] | undefined;
-    readonly sum?: string | undefined;
-    readonly avg?: string | undefined;
-    readonly percentile?: { readonly of: string; readonly rank: number } | undefined;
-    readonly gte?: number | undefined;
-    readonly gt?: number | undefined;
-    readonly lte?: number | undefined;
-    readonly lt?: number | undefined;
-  } | null;
-  readonly sequence:
-    | readonly {
-        readonly name: string;
-        readonly conditions: readonly ConditionInput[];
-        readonly count: number;
-        readonly group_by?: string | readonly string[] | undefined;
-        /** The step must not happen. */
-        readonly absent?: boolean | undefined;
-      }[]
-    | null;
+  readonly threshold: Threshold | null;
+  readonly sequence: readonly Step[] | null;
   readonly sequenceOrder: "in_order" | "any";
-  /** So many of the steps are enough; null, and left out by what was stored before this was known: all of them. */
+  /** Minimum number of steps. Null, or absent in older records: all steps. */
   readonly sequenceMin?: number | null | undefined;
-  readonly groupBy: string | readonly string[] | null;
+  readonly groupBy: Paths | null;
+  /** Correlations that the threshold or the sequence counts. Absent in older records: none. */
+  readonly parts?: readonly Part[] | undefined;
   readonly absence: string | null;
-  readonly dedup: { readonly period: string; readonly by: string | readonly string[] | null };
+  readonly dedup: { readonly period: string; readonly by: Paths | null };
   readonly exceptions: readonly RuleException[];
-  /** Those that matches which the rule may still remember came under. */
+  /** Deleted exceptions that applied to matches which the rule may still remember. */
   readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
-  /** Null, and left out by what was stored before this was known: made here. */
+  /** Null, or absent in older records: created here. */
   readonly origin?: RuleOrigin | null | undefined;
   readonly builtin: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
-  /** Goes up with every change: two edits at once never mix. */
+  /** Increases with every change, to detect concurrent edits. */
   readonly revision: number;
-  /** The rule looks at events that came after this one; null: at all of them. */
+  /** The rule evaluates events after this one; null: all events. */
   readonly activeAfter: string | null;
 }
 
@@ -139,65 +167,85 @@ export interface RuleStats {
   readonly lastMatchAt: number | null;
 }
 
-/** What a person says of a rule, in the form in which it is kept; exceptions are given an id and an author by whoever keeps it. */
+/** The user-defined fields of a rule in stored form. The rulebook adds exceptions, with their ids and authors. */
 export type RuleBody = Omit<
   Rule,
   "id" | "builtin" | "createdAt" | "updatedAt" | "revision" | "activeAfter" | "exceptions" | "endedExceptions"
 >;
 
-export function toRuleBody(input: RuleInput): RuleBody {
-  return {
-    name: input.name,
-    description: input.description,
-    severity: input.severity,
-    enabled: input.enabled,
-    source: input.source,
-    tags: input.tags,
-    title: input.title ?? null,
-    references: input.references,
-    conditions: input.conditions,
-    window: input.window ?? null,
-    threshold: input.threshold ?? null,
-    sequence: input.sequence ?? null,
-    sequenceOrder: input.sequence_order,
-    sequenceMin: input.sequence_min ?? null,
-    groupBy: input.group_by ?? null,
-    absence: input.absence ?? null,
-    dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
-    actions: input.actions,
-    origin: input.origin ?? null,
-  };
-}
-
-/** What an event must be to count for the rule at this time: of the source, as the conditions say, and no exception. */
-export function ruleCondition(
-  rule: Pick<Rule, "source" | "conditions" | "sequence" | "exceptions">,
-  nowMs: number,
-): Condition {
+/** The condition of an event that counts for the rule at this time: source, conditions, and no active exception. */
+export function ruleCondition(rule: Pick<Rule, "source" | "exceptions"> & Correlated, nowMs: number): Condition {
   const parts: Condition[] = [];
   if (rule.source !== ANY_SOURCE) {
     parts.push({ kind: "test", field: "source", operator: "equals", value: rule.source, ignoreCase: false });
   }
-  if (rule.conditions.length > 0) parts.push(toConditions(rule.conditions));
-  if (rule.sequence) parts.push({ kind: "any", of: rule.sequence.map((step) => toConditions(step.conditions)) });
+  if ((rule.parts ?? []).length > 0) parts.push({ kind: "any", of: inputConditions(rule) });
+  else {
+    if (rule.conditions.length > 0) parts.push(toConditions(rule.conditions));
+    if (inputsOf(rule)) parts.push({ kind: "any", of: inputConditions(rule) });
+  }
   for (const { conditions, expiresAt } of rule.exceptions) {
     if (expiresAt === null || expiresAt > nowMs) parts.push({ kind: "not", of: toConditions(conditions) });
   }
   return { kind: "all", of: parts };
 }
 
-/** Whether the sequence ends with a step that must not happen: only the clock can complete it. */
+/** The correlation of a rule or of a part. */
+export type Correlated = Pick<Rule, "conditions" | "threshold" | "sequence" | "parts">;
+
+/** The inputs of the sequence or the threshold; undefined if every match counts. */
+export function inputsOf({
+  sequence,
+  threshold,
+}: Pick<Rule, "sequence" | "threshold">): readonly (ThresholdInput | Step)[] | undefined {
+  return sequence ?? threshold?.inputs;
+}
+
+/**
+ * The condition of each input that counts events, in the order of the parts and then of the rule itself. Without parts, the
+ * rule's conditions hold for every match and are left out; with parts, they apply to the rule's own inputs alone.
+ */
+export function inputConditions(rule: Correlated): Condition[] {
+  const parts = (rule.parts ?? []).map(toCorrelated);
+  if (parts.length === 0) return (inputsOf(rule) ?? []).map(({ conditions = [] }) => toConditions(conditions));
+  return [...parts, rule].flatMap((stage) => {
+    const inputs = inputsOf(stage)?.filter(({ part }) => part === undefined) ?? [{ conditions: [] }];
+    return inputs.map(({ conditions = [] }) => toConditions([...stage.conditions, ...conditions]));
+  });
+}
+
+/** True if occurrences of the part are counted one by one: then no two of them may share an event. */
+export function countsPart({ threshold }: Pick<Rule, "threshold">, name: string): boolean {
+  return threshold?.distinct === undefined && (threshold?.inputs ?? []).some(({ part }) => part === name);
+}
+
+/** Converts a part to the form of a rule. */
+export function toCorrelated(
+  part: Part,
+): Correlated & Pick<Rule, "window" | "sequenceOrder" | "sequenceMin" | "groupBy"> {
+  return {
+    conditions: part.conditions,
+    window: part.window,
+    threshold: part.threshold ?? null,
+    sequence: part.sequence ?? null,
+    sequenceOrder: part.sequence_order,
+    sequenceMin: part.sequence_min ?? null,
+    groupBy: part.group_by ?? null,
+  };
+}
+
+/** True if the sequence ends with an absent step: only the clock can complete it. */
 export function isOpenEnded({ sequence }: Pick<Rule, "sequence">): boolean {
   return sequence?.at(-1)?.absent === true;
 }
 
-/** Whether the rule fires when some time is over, and not when an event comes. */
+/** True if the rule fires when a period ends rather than when an event arrives. */
 export function isDecidedByClock({ sequence, threshold }: Pick<Rule, "sequence" | "threshold">): boolean {
   return isOpenEnded({ sequence }) || threshold?.lte !== undefined || threshold?.lt !== undefined;
 }
 
-/** The paths whose values keep alerts of the rule apart. */
-export function foldPaths(rule: Pick<Rule, "dedup" | "threshold" | "groupBy">): readonly string[] {
+/** The paths whose values separate the rule's alerts in deduplication. */
+export function dedupPaths(rule: Pick<Rule, "dedup" | "threshold" | "groupBy">): readonly string[] {
   return rule.dedup.by === null ? groupPaths(rule) : pathList(rule.dedup.by);
 }
 

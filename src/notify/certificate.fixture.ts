@@ -8,7 +8,7 @@ const OID = {
   basicConstraints: "0603551d13",
 };
 
-/** A certificate for 127.0.0.1 and localhost that has signed itself, made anew: none that is kept could expire or leak. */
+/** A fresh self-signed certificate for 127.0.0.1 and localhost: a stored one could expire or leak. */
 export function makeCertificate(): { readonly key: string; readonly certificate: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const algorithm = der(0x30, hex(OID.ecdsaWithSha256));
@@ -34,7 +34,7 @@ export function makeCertificate(): { readonly key: string; readonly certificate:
     der(0xa3, extensions),
   );
   const signature = der(0x03, Buffer.from([0]), sign("sha256", body, privateKey));
-  // Signatures are not all of one length, and a last line without anything on it is not taken.
+  // Signatures vary in length, and an empty last line is rejected.
   const lines = der(0x30, body, algorithm, signature)
     .toString("base64")
     .match(/.{1,64}/g)!;

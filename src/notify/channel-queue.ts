@@ -2,46 +2,46 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { SYSTEM, type NotifiedOutcome, type TimelineEntry } from "../model/alert.ts";
 import type { Notification } from "../model/notification.ts";
-import type { Channel as ChannelName } from "../model/rule.ts";
-import { StoreUnavailable, type NewTimelineEntry, type Settlement, type Store } from "../store/store.ts";
-import type { Channel, Outcome } from "./channel.ts";
+import type { Channel } from "../model/rule.ts";
+import { StoreUnavailable, type NewTimelineEntry, type Settlement, type Store } from "../store/ports/store.ts";
+import type { ChannelSender, SendOutcome } from "./channel.ts";
 import { closingAt, digestOf, type MessageItem } from "./message.ts";
-import { nextStep, waitAfter, type Pace, type Past } from "./schedule.ts";
+import { nextQueueStep, backoffMs, type DeliveryPace, type ChannelHistory } from "./schedule.ts";
 
-/** How long an attempt may go on once the service is told to stop. */
+/** Limit for the attempt in flight once the service stops. */
 const CLOSE_MS_MAX = 4000;
-/** For one attempt, whatever limits the channel has of its own: one that is spoken to slowly must not hold up the rest for ever. */
+/** Limit for one attempt, besides the channel's own timeouts: a slow peer must not block the queue. */
 const ATTEMPT_MS_MAX = 60_000;
 const STORE_WAIT_MS = 1000;
-/** Alerts of one message whose timelines are read, to tell how they were resolved: no channel shows more of them. */
+/** Alerts of one message whose timelines are read for their resolution. No channel shows more. */
 const CLOSINGS_MAX = 100;
-/** A clock that is set back must not make a channel sleep for as long. */
+/** Limits a sleep, which a clock set back would prolong. */
 const SLEEP_MS_MAX = 60_000;
 
 export interface QueueOptions {
-  readonly name: ChannelName;
-  readonly channel: Channel;
+  readonly name: Channel;
+  readonly channel: ChannelSender;
   readonly store: Pick<Store, "notifications" | "alerts">;
-  readonly pace: Pace;
-  /** How long a message is tried. */
+  readonly pace: DeliveryPace;
+  /** How long a message is retried. */
   readonly retryMs: number;
   readonly urlOf: (alertId: string) => string;
   readonly newDeliveryId: () => string;
   readonly newEntryId: () => string;
-  readonly count: (name: ChannelName, outcome: NotifiedOutcome, count: number) => void;
+  readonly count: (name: Channel, outcome: NotifiedOutcome, count: number) => void;
   readonly log: Logger;
   readonly now: () => number;
-  /** A clock that nobody sets: what is not stored is timed by it. */
+  /** A monotonic clock, for times that are not stored. */
   readonly steadyNow: () => number;
   readonly random: () => number;
 }
 
-/** What is in line for one channel, delivered one message after the other. */
+/** Delivers the queued notifications of one channel, one message at a time. */
 export class ChannelQueue {
   readonly #options: QueueOptions;
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
-  #past: Past = { attemptsAt: [], pausedUntil: 0, lastWasNew: false };
+  #past: ChannelHistory = { attemptsAt: [], pausedUntil: 0, lastWasNew: false };
   #failuresInARow = 0;
   #woken = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
@@ -54,7 +54,7 @@ export class ChannelQueue {
     this.#running = this.#run();
   }
 
-  /** Something was put in line. */
+  /** A notification was queued. */
   wake(): void {
     this.#woken.resolve();
   }
@@ -67,7 +67,7 @@ export class ChannelQueue {
     clearTimeout(timer);
   }
 
-  /** Ends everything that is in line. */
+  /** Attempts everything that is queued once, due or not. */
   async giveUp(): Promise<void> {
     const { store, name, now } = this.#options;
     for (;;) {
@@ -86,7 +86,7 @@ export class ChannelQueue {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
         if (this.#stop.signal.aborted) return;
-        log.warn({ err: error, channel: name }, "the store does not answer; notifications wait");
+        log.warn({ err: error, channel: name }, "store unavailable; notifications are delayed");
         await this.#rest(STORE_WAIT_MS);
       }
     }
@@ -94,11 +94,11 @@ export class ChannelQueue {
 
   async #step(): Promise<void> {
     const { store, name, pace, now, steadyNow } = this.#options;
-    // Before the question, so that what comes after it is not slept through.
+    // Before the query, so that a notification queued after it still wakes the sleep.
     this.#woken = Promise.withResolvers<void>();
     const at = now();
     const backlog = await store.notifications.backlog(name, at - pace.digestMs, at);
-    const step = nextStep(backlog, this.#past, pace, at, steadyNow());
+    const step = nextQueueStep(backlog, this.#past, pace, at, steadyNow());
     if (step.kind === "begin") return this.#begin();
     if (step.kind === "again") return this.#again(step.deliveryId);
     await this.#rest(step.until === null ? SLEEP_MS_MAX : Math.max(1, step.until - at));
@@ -133,16 +133,16 @@ export class ChannelQueue {
     const settlement = this.#settlementOf(outcome, notifications);
     if (settlement.error !== null) {
       const line = { channel: name, deliveryId, alerts: notifications.length, reason: settlement.error };
-      log.warn(line, settlement.status === "dead" ? "a message was given up" : "a message was not delivered");
+      log.warn(line, settlement.status === "dead" ? "message given up" : "message not delivered");
     }
     await this.#settle(deliveryId, settlement, notifications);
   }
 
-  async #send(deliveryId: string, notifications: readonly Notification[]): Promise<Outcome> {
+  async #send(deliveryId: string, notifications: readonly Notification[]): Promise<SendOutcome> {
     const { channel, now, log, name } = this.#options;
     const read = () => this.#itemsOf(notifications);
-    const items = await this.#untilDone(read, deliveryId, "the alerts of a message cannot be read yet", this.#stop);
-    if (!items) return { kind: "failed", error: "the service was stopped before it", mayHaveArrived: false };
+    const items = await this.#untilDone(read, deliveryId, "alerts of a message cannot be read yet", this.#stop);
+    if (!items) return { kind: "failed", error: "the service stopped before the attempt", mayHaveArrived: false };
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     const untold = notifications[0]!.untold;
     try {
@@ -150,9 +150,9 @@ export class ChannelQueue {
         channel.send({ deliveryId, isRepeat, at: now(), items, ...(untold && { untold }) }, signal),
       );
     } catch (error) {
-      // A fault of ours in one message must not keep the others from being told.
-      log.error({ err: error, channel: name, deliveryId }, "a message could not be made");
-      return { kind: "failed", error: "a fault of the service; its log tells more", mayHaveArrived: true };
+      // A bug that one message triggers must not block the others.
+      log.error({ err: error, channel: name, deliveryId }, "message could not be built");
+      return { kind: "failed", error: "internal error; see the log of the service", mayHaveArrived: true };
     }
   }
 
@@ -161,26 +161,26 @@ export class ChannelQueue {
     const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
     return this.#withClosings(
       notifications.map(({ reason, alertId, createdAt }, i) => {
-        // An alert that somebody is yet to be told of is not removed.
+        // Retention keeps alerts with queued notifications.
         return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
       }),
     );
   }
 
-  /** What a person did at that moment stands on the timeline. */
+  /** Adds the resolution at the time of the notification, from the timeline. */
   async #withClosings(items: readonly (MessageItem & { readonly createdAt: number })[]): Promise<MessageItem[]> {
     const { alerts } = this.#options.store;
     const shown = new Set<MessageItem>(digestOf(items, CLOSINGS_MAX).shown);
-    const told: MessageItem[] = [];
+    const completed: MessageItem[] = [];
     for (const item of items) {
       const { reason, alert, createdAt } = item;
       const found = reason === "resolved" && shown.has(item) ? await alerts.withTimeline(alert.id) : undefined;
-      told.push({ ...item, closing: found && closingAt(found.timeline, createdAt) });
+      completed.push({ ...item, closing: found && closingAt(found.timeline, createdAt) });
     }
-    return told;
+    return completed;
   }
 
-  #settlementOf(outcome: Outcome, notifications: readonly Notification[]): Settlement {
+  #settlementOf(outcome: SendOutcome, notifications: readonly Notification[]): Settlement {
     const { now, steadyNow, random, retryMs } = this.#options;
     const { error = null } = outcome;
     if (outcome.kind === "sent") {
@@ -192,15 +192,15 @@ export class ChannelQueue {
     const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
     if (outcome.kind === "failed") {
       this.#failuresInARow++;
-      const pausedUntil = steadyNow() + Math.max(asked, waitAfter(this.#failuresInARow, random()));
+      const pausedUntil = steadyNow() + Math.max(asked, backoffMs(this.#failuresInARow, random()));
       this.#past = { ...this.#past, pausedUntil };
     } else {
-      // The channel takes messages: one recipient must not hold up the others.
+      // The channel works: one recipient must not delay the others.
       this.#failuresInARow = 0;
     }
     const attempts = Math.max(...notifications.map((notification) => notification.attempts));
     const queuedAt = Math.min(...notifications.map((notification) => notification.queuedAt));
-    const dueAt = at + Math.max(asked, waitAfter(attempts, random()));
+    const dueAt = at + Math.max(asked, backoffMs(attempts, random()));
     if (dueAt - queuedAt > retryMs) {
       return { status: "dead", error: `given up after ${attempts} attempts: ${outcome.error}` };
     }
@@ -209,7 +209,7 @@ export class ChannelQueue {
     return { ...waiting, isRepeat: outcome.mayHaveArrived };
   }
 
-  /** What was delivered must be known as delivered, however long the store takes. */
+  /** Records the outcome, however long the store takes: a delivered message must not be sent again. */
   async #settle(deliveryId: string, settlement: Settlement, notifications: readonly Notification[]): Promise<void> {
     const { store, now, name, count } = this.#options;
     const timeline = notifications.flatMap((notification) => this.#entryOf(notification, settlement));
@@ -217,12 +217,12 @@ export class ChannelQueue {
       await store.notifications.settle(deliveryId, settlement, now(), timeline);
       return true;
     };
-    const trouble = "what has become of a message cannot be stored yet";
+    const trouble = "outcome of a message cannot be stored yet";
     if (!(await this.#untilDone(settle, deliveryId, trouble, this.#abort))) return;
     for (const notification of notifications) count(name, outcomeOf(notification, settlement), 1);
   }
 
-  /** Asks the store until it answers: what is being sent must not stay so. Undefined where that was not waited for. */
+  /** Retries until the store answers, so that no message stays in `sending`. Undefined if aborted. */
   async #untilDone<Value>(
     ask: () => Promise<Value>,
     deliveryId: string,
@@ -242,7 +242,7 @@ export class ChannelQueue {
     }
   }
 
-  /** Of a message that waits, only the first failure: the rest stands on the notification. */
+  /** A retried message gets a timeline entry for its first failure only. The notification has the later ones. */
   #entryOf(notification: Notification, settlement: Settlement): NewTimelineEntry[] {
     if (settlement.status === "waiting" && notification.attempts > 1) return [];
     const { now, newEntryId, name } = this.#options;
@@ -260,20 +260,20 @@ export class ChannelQueue {
   }
 }
 
-/** What the attempt comes to, or that it was not waited for: not every connection ends when it is told to. */
+/** The outcome of the attempt, or a failure at the timeout: not every connection honours its signal. */
 async function within(
   ms: number,
   stop: AbortSignal,
-  attempt: (signal: AbortSignal) => Promise<Outcome>,
-): Promise<Outcome> {
-  // Of its own, so that nothing of an attempt outlives it: a timeout signal would stay until its time has come.
+  attempt: (signal: AbortSignal) => Promise<SendOutcome>,
+): Promise<SendOutcome> {
+  // Not AbortSignal.timeout, which would outlive the attempt until its time is up.
   const controller = new AbortController();
-  const { promise: over, resolve } = Promise.withResolvers<Outcome>();
+  const { promise: over, resolve } = Promise.withResolvers<SendOutcome>();
   const end = (error: string) => {
     controller.abort();
     resolve({ kind: "failed", error, mayHaveArrived: true });
   };
-  const onStop = () => end("the service was stopped in the middle of it");
+  const onStop = () => end("the service stopped during the attempt");
   const timer = setTimeout(() => end(`not done within ${ms / 1000} s`), ms);
   stop.addEventListener("abort", onStop);
   if (stop.aborted) onStop();

@@ -1,64 +1,126 @@
-import type { lookup as systemLookup } from "node:dns";
-import type { Channel as ChannelName } from "../model/rule.ts";
+import type { z } from "zod";
+import { settingMeta } from "../lib/setting-types.ts";
+import type { Channel } from "../model/rule.ts";
 import type { Message } from "./message.ts";
 
-// What a way to tell people is to the rest of the service.
+// The interface of a notification channel. A channel's file in channels/ holds everything about it: its settings, the
+// checks between them, its documentation and how it sends.
 
-export interface Channel {
-  /** Never rejects for what the other side does: that is an outcome. The signal asks to hurry up; not every channel can. */
-  send(message: Message, signal: AbortSignal): Promise<Outcome>;
+/** Sends messages on a configured channel. */
+export interface ChannelSender {
+  /** Never rejects because of the peer: that is an outcome. Not every channel can honour the signal. */
+  send(message: Message, signal: AbortSignal): Promise<SendOutcome>;
 }
 
-/** What has become of one attempt. Texts never hold an address that is a secret, nor a key. */
-export type Outcome =
-  /** `error`: not everybody got it. */
+export type ConfiguredChannels = ReadonlyMap<Channel, ChannelSender>;
+
+/** The result of one attempt. Its texts never contain a secret URL or a key. */
+export type SendOutcome =
+  /** `error`: some recipients were refused for good. */
   | { readonly kind: "sent"; readonly error?: string }
-  /** Some have it; these are to be tried again, and nobody else. */
+  /** Some recipients have the message. Only those in `untold` are tried again. */
   | { readonly kind: "partly"; readonly error: string; readonly untold: readonly string[] }
-  /** The same message has no hope: it was understood and refused. */
+  /** The peer refused the message for good: a retry cannot succeed. */
   | { readonly kind: "refused"; readonly error: string }
   | {
       readonly kind: "failed";
       readonly error: string;
-      /** How long the other side asks to be left alone. */
+      /** The delay that the peer asked for. */
       readonly retryAfterMs?: number;
-      /** Whether it may have got the message all the same. */
+      /** The peer may have received the message despite the failure. */
       readonly mayHaveArrived: boolean;
     };
 
-/** All that channels are made of: the settings under `notifications`. */
-export interface ChannelSettings {
-  readonly privateAddresses: boolean;
-  readonly slackUrl: string | null;
-  readonly emailHost: string | null;
-  readonly emailPort: number;
-  readonly emailSecurity: "starttls" | "tls" | "none";
-  readonly emailUser: string | null;
-  readonly emailPassword: string | null;
-  readonly emailFrom: string | null;
-  readonly emailTo: readonly string[];
-  readonly webhookUrl: string | null;
-  readonly webhookSecret: string | null;
+export interface ChannelPost {
+  readonly url: string;
+  /** JSON. */
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Secrets besides the URL, which are redacted from the peer's answer. */
+  readonly secrets?: readonly string[];
 }
 
-/** What stands between us and the world, where it is not the system's. */
-export interface Surroundings {
-  readonly lookup?: typeof systemLookup;
-  /** Certificates, in PEM, that mail servers' own may be signed by, besides those that the system trusts. */
-  readonly certificates?: string;
+/** The connections that a channel sends through. */
+export interface ChannelTransport {
+  /** Posts to a peer. Unless the settings allow private addresses, the peer must be at a public one. */
+  readonly post: (post: ChannelPost, signal: AbortSignal) => Promise<SendOutcome>;
+  /** Additional trusted certificate authorities for mail servers, in PEM. */
+  readonly certificates?: string | undefined;
 }
 
-/** Gives the channel, or undefined where the settings have none. */
-const NODE_ADVICE = /; if the root CA is installed locally, try running Node\.js with --use-system-ca/;
+type SettingShape = Readonly<Record<string, z.ZodType>>;
+type SettingsOf<Shape extends SettingShape> = { readonly [Key in keyof Shape]: z.output<Shape[Key]> };
+type SettingName<Shape> = keyof Shape & string;
 
-/** What Node says of a certificate, with the remedy that docs/notifications.md has in place of its own. */
-export function withOurAdvice(message: string): string {
-  return message.replace(
-    NODE_ADVICE,
-    "; for one of your own authority start the service with NODE_EXTRA_CA_CERTS=/path/to/authority.pem",
-  );
+/** The settings of a configured channel: the required ones are set. */
+type ConfiguredSettings<Shape extends SettingShape, Required> = {
+  readonly [Key in keyof Shape]: Key extends Required ? NonNullable<z.output<Shape[Key]>> : z.output<Shape[Key]>;
+};
+
+/** `setting` must be set when `because` is. */
+interface SettingNeed<Name extends string> {
+  readonly setting: Name;
+  readonly because: Name;
+  readonly why: string;
 }
 
-export type OpenChannel = (settings: ChannelSettings, surroundings: Surroundings) => Channel | undefined;
+/** A value that is wrong in combination with others. */
+interface SettingConflict<Name extends string> {
+  readonly setting: Name;
+  readonly message: string;
+}
 
-export type Channels = ReadonlyMap<ChannelName, Channel>;
+interface ChannelSpec<Shape extends SettingShape, Required extends SettingName<Shape>> {
+  /** The format of a delivered message, for docs/notifications.md. */
+  readonly delivers: string;
+  /** The channel's keys under `notifications`. Each begins with the channel's name. */
+  readonly settings: Shape;
+  /** The channel is configured when all of these are set. */
+  readonly required: readonly Required[];
+  readonly needs?: readonly SettingNeed<SettingName<Shape>>[];
+  readonly findConflicts?: (settings: SettingsOf<Shape>) => readonly SettingConflict<SettingName<Shape>>[];
+  readonly open: (settings: ConfiguredSettings<Shape, Required>, transport: ChannelTransport) => ChannelSender;
+}
+
+interface ChannelDefinition<Shape extends SettingShape> {
+  readonly delivers: string;
+  readonly settings: Shape;
+  readonly required: readonly string[];
+  /** The settings that hold the URL of a peer. */
+  readonly urlSettings: readonly string[];
+  isConfigured(settings: SettingsOf<Shape>): boolean;
+  findUnmetNeeds(settings: SettingsOf<Shape>): readonly SettingNeed<string>[];
+  findConflicts(settings: SettingsOf<Shape>): readonly SettingConflict<string>[];
+  /** The URLs of peers that are set. Each must be public unless private addresses are allowed. */
+  peerUrls(settings: SettingsOf<Shape>): readonly { readonly setting: string; readonly url: string }[];
+  /** Undefined if the channel is not configured. */
+  open(settings: SettingsOf<Shape>, transport: ChannelTransport): ChannelSender | undefined;
+}
+
+export function defineChannel<const Shape extends SettingShape, const Required extends SettingName<Shape>>(
+  spec: ChannelSpec<Shape, Required>,
+): ChannelDefinition<Shape> {
+  const { delivers, settings: shape, required, needs = [], findConflicts = () => [], open } = spec;
+  const isConfigured = (settings: SettingsOf<Shape>) => required.every((name) => isSet(settings[name]));
+  const urlSettings = Object.keys(shape).filter((name) => settingMeta.get(shape[name]!)?.isUrl === true);
+  return {
+    delivers,
+    settings: shape,
+    required,
+    urlSettings,
+    isConfigured,
+    findUnmetNeeds: (settings) =>
+      needs.filter(({ setting, because }) => isSet(settings[because]) && !isSet(settings[setting])),
+    findConflicts,
+    peerUrls: (settings) =>
+      urlSettings
+        .map((setting) => ({ setting, url: settings[setting] as string | null }))
+        .filter((each): each is { setting: string; url: string } => each.url !== null),
+    open: (settings, transport) =>
+      isConfigured(settings) ? open(settings as ConfiguredSettings<Shape, Required>, transport) : undefined,
+  };
+}
+
+function isSet(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : value !== null;
+}

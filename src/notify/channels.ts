@@ -1,21 +1,31 @@
-import { CHANNELS, type Channel as ChannelName } from "../model/rule.ts";
-import type { Channel, Channels, ChannelSettings, OpenChannel, Surroundings } from "./channel.ts";
-import { openEmail } from "./channels/email.ts";
-import { openSlack } from "./channels/slack.ts";
-import { openWebhook } from "./channels/webhook.ts";
+import type { z } from "zod";
+import { CHANNELS, type Channel } from "../model/rule.ts";
+import { email } from "./channels/email.ts";
+import { slack } from "./channels/slack.ts";
+import { webhook } from "./channels/webhook.ts";
 
-const OPENERS: Readonly<Record<ChannelName, OpenChannel>> = {
-  slack: openSlack,
-  email: openEmail,
-  webhook: openWebhook,
+// The table of channels. Configuration, its checks, `tocsin check` and docs/notifications.md iterate over it. Every
+// command loads it, so it imports nothing that connects.
+
+export const CHANNEL_DEFINITIONS = { slack, email, webhook } as const satisfies Readonly<Record<Channel, unknown>>;
+
+type Shapes = (typeof CHANNEL_DEFINITIONS)[Channel]["settings"];
+type Intersection<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never;
+type ChannelShape = Intersection<Shapes>;
+
+/** The settings of all channels, under `notifications`. */
+export type ChannelSettings = {
+  readonly [Key in keyof ChannelShape]: z.output<ChannelShape[Key]>;
 };
 
-/** Those that the settings have. */
-export function openChannels(settings: ChannelSettings, surroundings: Surroundings = {}): Channels {
-  const opened = new Map<ChannelName, Channel>();
-  for (const name of CHANNELS) {
-    const channel = OPENERS[name](settings, surroundings);
-    if (channel) opened.set(name, channel);
-  }
-  return opened;
+/** The schemas of the settings of all channels. */
+export function channelSettingShape(): ChannelShape {
+  return Object.assign({}, ...CHANNELS.map((name) => CHANNEL_DEFINITIONS[name].settings)) as ChannelShape;
+}
+
+/** The channels that send to a URL. */
+export function urlChannels(): Channel[] {
+  return CHANNELS.filter((name) => CHANNEL_DEFINITIONS[name].urlSettings.length > 0);
 }

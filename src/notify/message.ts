@@ -4,18 +4,18 @@ import type { Resolution } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import type { NotificationReason } from "../model/notification.ts";
 
-// What people are told, before a channel gives it its form: one alert, or a digest of many.
+// The content of a message, independent of the channel: one alert, or a digest of many.
 
 export interface MessageItem {
   readonly reason: NotificationReason;
   readonly alert: AlertSummary;
-  /** Where to read more. */
+  /** A link to the alert. */
   readonly url: string;
-  /** Of one that was resolved: how. */
+  /** The resolution, if the alert was resolved. */
   readonly closing?: Closing | undefined;
 }
 
-/** How somebody closed an alert. */
+/** The resolution of an alert. */
 export interface Closing {
   readonly resolution: Resolution;
   readonly by: string;
@@ -23,35 +23,35 @@ export interface Closing {
   readonly actionsTaken: readonly string[];
 }
 
-/** What was done to the alert at that moment: it may have been opened and closed again since. */
+/** The resolution at that time: the alert may have been reopened and resolved again since. */
 export function closingAt(timeline: readonly TimelineEntry[], at: number): Closing | undefined {
   const resolved = timeline.find((entry) => entry.kind === "resolved" && entry.at === at);
   if (resolved?.kind !== "resolved") return undefined;
   const { resolution, actor: by, actionsTaken } = resolved;
-  const said = timeline.find((entry) => entry.kind === "commented" && entry.at === at && entry.actor === by);
-  return { resolution, by, comment: said?.kind === "commented" ? said.comment.body : null, actionsTaken };
+  const comment = timeline.find((entry) => entry.kind === "commented" && entry.at === at && entry.actor === by);
+  return { resolution, by, comment: comment?.kind === "commented" ? comment.comment.body : null, actionsTaken };
 }
 
 export interface Message {
-  /** The same for every attempt, so that whoever gets it twice can tell. */
+  /** The same for every attempt, so that a receiver can detect duplicates. */
   readonly deliveryId: string;
-  /** Whether it may have arrived before. */
+  /** True if an earlier attempt may have arrived. */
   readonly isRepeat: boolean;
   readonly at: number;
   /** At least one. */
   readonly items: readonly MessageItem[];
-  /** The only recipients who are to get it; others have it already. */
+  /** The remaining recipients, if others already have the message. */
   readonly untold?: readonly string[];
 }
 
-/** The worst first; without those of which there are none. */
+/** Most severe first, without zero counts. */
 type SeverityCounts = readonly { readonly severity: Severity; readonly count: number }[];
 
-/** Counts are of different alerts: one that was resolved and reopened is told of twice, and is one. */
+/** Counts distinct alerts: one that was resolved and reopened is listed twice and counted once. */
 export interface Digest {
   readonly bySeverity: SeverityCounts;
   readonly topRules: readonly { readonly name: string; readonly count: number }[];
-  /** The worst, and of those the first. */
+  /** Most severe first, then oldest first. */
   readonly shown: readonly MessageItem[];
   readonly omitted: number;
 }
@@ -72,7 +72,7 @@ const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
   duplicate: "duplicate",
 };
 
-/** What stands beside the other facts of an alert. */
+/** The resolution as additional facts of an alert. */
 export function closingFacts({ closing }: MessageItem): [string, string][] {
   if (!closing) return [];
   return [
@@ -81,7 +81,7 @@ export function closingFacts({ closing }: MessageItem): [string, string][] {
   ];
 }
 
-/** What is told below them. */
+/** The comment and the actions taken, for below the facts. */
 export function closingTexts({ closing }: MessageItem): [string, string][] {
   const texts: [string, string][] = [];
   if (closing && closing.comment !== null) texts.push(["Comment", closing.comment]);
@@ -89,7 +89,7 @@ export function closingTexts({ closing }: MessageItem): [string, string][] {
   return texts;
 }
 
-/** `Resolved (benign, by ann): Failed logins`, and of what was not resolved the same without. */
+/** `Resolved (benign, by ann): Failed logins`, or `New alert: Failed logins`. */
 export function lineOf({ reason, alert, closing }: MessageItem): string {
   const how = closing ? ` (${RESOLUTION_WORDS[closing.resolution]}, by ${closing.by})` : "";
   return `${REASON_WORDS[reason]}${how}: ${alert.title}`;
@@ -114,7 +114,7 @@ export function digestOf(items: readonly MessageItem[], shownMax: number): Diges
   };
 }
 
-/** One item for each different alert. */
+/** One item per distinct alert. */
 function alertsOf(items: readonly MessageItem[]): MessageItem[] {
   return [...new Map(items.map((item) => [item.alert.id, item])).values()];
 }
@@ -133,7 +133,7 @@ export function countsOf(items: readonly MessageItem[]): string {
   return `${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}: ${counts.join(", ")}`;
 }
 
-/** One line for the whole message. */
+/** A one-line summary of the message. */
 export function headlineOf({ items }: Message, charactersMax: number): string {
   const [first] = items;
   if (items.length === 1) {

@@ -8,12 +8,12 @@ import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Alert, AlertSummary } from "../model/alert.ts";
 import type { NewNotification, Notification } from "../model/notification.ts";
-import type { Channel as ChannelName } from "../model/rule.ts";
+import type { Channel } from "../model/rule.ts";
 import { idMaker } from "../lib/id.ts";
-import { openStore } from "../store/index.ts";
-import { StoreUnavailable, type Store } from "../store/store.ts";
+import { openStore } from "../store/open-store.ts";
+import { StoreUnavailable, type Store } from "../store/ports/store.ts";
 import { changed } from "../../test/api-server.ts";
-import { openChannels } from "./channels.ts";
+import { openChannels } from "./open-channels.ts";
 import { alertUrl, openNotifier, type Notifier, type NotifierOptions } from "./notifier.ts";
 import { PACE } from "./schedule.ts";
 import { NO_CHANNELS, someAlert, startHttpPeer, startMailPeer, type HttpPeer } from "./peers.fixture.ts";
@@ -88,7 +88,7 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
 
 async function raise(
   count: number,
-  channel: ChannelName = "webhook",
+  channel: Channel = "webhook",
   more: Partial<Alert> = {},
   reason: NewNotification["reason"] = "created",
 ): Promise<string[]> {
@@ -125,7 +125,7 @@ const outcomesOf = async (alertId: string) =>
     entry.kind === "notified" ? [entry.channel, entry.outcome] : [],
   );
 
-test("an alert is told once, with a link, and its timeline says so", async () => {
+test("an alert notifies once, with a link and a timeline entry", async () => {
   const peer = await startPeer();
   const { registry } = await start(peer);
   const [id] = await raise(1);
@@ -143,7 +143,7 @@ test("an alert is told once, with a link, and its timeline says so", async () =>
   expect(metrics).toContain('tocsin_notifications{channel="webhook",status="sent"} 1');
 });
 
-test("a hundred alerts in a minute are one message, and each alert knows", async () => {
+test("a hundred alerts in a minute are one message, recorded on each timeline", async () => {
   let nowMs = Date.now();
   clock = () => nowMs;
   const peer = await startPeer();
@@ -161,7 +161,7 @@ test("a hundred alerts in a minute are one message, and each alert knows", async
   for (const id of [ids[0]!, ids[99]!]) expect(await outcomesOf(id)).toEqual([["webhook", "sent"]]);
 });
 
-test("a clock that is set back holds up neither an alert that waits nor the one after it", async () => {
+test("a clock set back delays neither a queued alert nor the next one", async () => {
   let setBackMs = 0;
   clock = () => Date.now() - setBackMs;
   const peer = await startPeer((before) => ({ status: before < 1 ? 503 : 200 }));
@@ -175,7 +175,7 @@ test("a clock that is set back holds up neither an alert that waits nor the one 
   await waitFor("sent", 2);
 });
 
-test("a channel gets no more messages in a minute than it may", async () => {
+test("a channel stays within its messages per minute", async () => {
   let nowMs = Date.now();
   clock = () => nowMs;
   const peer = await startPeer();
@@ -193,7 +193,7 @@ test("a channel gets no more messages in a minute than it may", async () => {
   expect(peer.received.map(({ body }) => body.total)).toEqual([1, 1, 3]);
 });
 
-test("a peer that fails is tried again with the same delivery id until it takes the message", async () => {
+test("a failing peer is retried with the same delivery id until it accepts the message", async () => {
   const peer = await startPeer((before) => ({ status: before < 3 ? 503 : 200 }));
   let nowMs = Date.now();
   await start(peer, { now: () => (nowMs += 20_000), random: () => 0 });
@@ -208,7 +208,7 @@ test("a peer that fails is tried again with the same delivery id until it takes 
   ]);
 });
 
-test("Retry-After is honoured, and the others wait as well", async () => {
+test("Retry-After is honoured and pauses the whole channel", async () => {
   let nowMs = Date.now();
   clock = () => nowMs;
   const peer = await startPeer((before) =>
@@ -230,7 +230,7 @@ test("Retry-After is honoured, and the others wait as well", async () => {
   await waitFor("sent", 3);
 });
 
-test("a refusal for good is dead at once with its reason, and can be sent again", async () => {
+test("a permanent refusal is dead at once with its reason, and can be resent", async () => {
   let status = 404;
   const peer = await startPeer(() => ({ status, text: "no_service" }));
   await start(peer);
@@ -247,7 +247,7 @@ test("a refusal for good is dead at once with its reason, and can be sent again"
   ]);
 });
 
-test("what cannot be delivered for as long as it is tried is dead", async () => {
+test("a message that is not delivered within the retry period is dead", async () => {
   let nowMs = Date.now();
   const peer = await startPeer(() => ({ status: 500 }));
   await start(peer, { now: () => (nowMs += 300_000), retryMs: 3_600_000 });
@@ -257,7 +257,7 @@ test("what cannot be delivered for as long as it is tried is dead", async () => 
   expect(dead!.attempts).toBeGreaterThan(1);
 });
 
-test("a message that was being sent when the service ended is sent once more, marked, and nothing else is", async () => {
+test("only the message in flight at a crash is repeated, and it is marked", async () => {
   const peer = await startPeer();
   const [, inLine] = await raise(2);
   const begun = await store.notifications.begin("webhook", "dlv_interrupted", 1);
@@ -277,7 +277,7 @@ test("a message that was being sent when the service ended is sent once more, ma
   expect(await outcomesOf(begun[0]!.alertId)).toEqual([["webhook", "repeated"]]);
 });
 
-test("a message whose answer never came is marked when it is tried again", async () => {
+test("a message without an answer is marked when it is retried", async () => {
   let nowMs = Date.now();
   const peer = await startPeer((before, { headers }) => {
     if (before > 0) return { status: 200 };
@@ -291,7 +291,7 @@ test("a message whose answer never came is marked when it is tried again", async
   expect(peer.received.map(({ headers }) => headers["x-tocsin-repeat"])).toEqual([undefined, "true"]);
 });
 
-test("what was in line for a channel that is not configured any more is dead, and says why", async () => {
+test("notifications queued for a channel that is no longer configured are dead with the reason", async () => {
   const [id] = await raise(3, "slack");
   await store.notifications.begin("slack", "dlv_old", 1);
   await start(undefined);
@@ -300,7 +300,7 @@ test("what was in line for a channel that is not configured any more is dead, an
   expect(await outcomesOf(id!)).toEqual([["slack", "failed"]]);
 });
 
-test("a store that does not answer for a moment loses nothing and repeats nothing", async () => {
+test("a short outage of the store loses nothing and repeats nothing", async () => {
   const peer = await startPeer();
   let failures = 0;
   const notifications = changed(store.notifications, {
@@ -352,7 +352,7 @@ test("a message whose alert cannot be read when the service ends waits for the n
   expect(peer.received).toEqual([]);
 });
 
-test("closing waits for the attempt that is under way", async () => {
+test("closing waits for the attempt in flight", async () => {
   const { promise: arrived, resolve } = Promise.withResolvers<void>();
   const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
   const peer = await startPeer(async () => {
@@ -369,7 +369,7 @@ test("closing waits for the attempt that is under way", async () => {
   expect((await listed()).map(({ status }) => status)).toEqual(["sent"]);
 });
 
-test("a recipient who is refused for now holds up nobody, and gets each mail once, after a restart too", async () => {
+test("a temporarily refused recipient delays nobody and gets each mail once, also after a restart", async () => {
   let isBenTaken = false;
   const peer = await startMailPeer({
     authOptional: true,
@@ -422,7 +422,7 @@ test("a recipient who is refused for now holds up nobody, and gets each mail onc
   }
 });
 
-test("closing does not wait for a mail server that never speaks, and the mail is sent as a repeat later", async () => {
+test("closing does not wait for a silent mail server, and the mail is repeated later", async () => {
   const { promise: connected, resolve } = Promise.withResolvers<void>();
   const silent = createServer(() => resolve()).listen(0, "127.0.0.1");
   await once(silent, "listening");

@@ -1,36 +1,36 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
-import { CHANNELS, type Channel as ChannelName } from "../model/rule.ts";
-import type { Store } from "../store/store.ts";
+import { CHANNELS, type Channel } from "../model/rule.ts";
+import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
-import type { Channels } from "./channel.ts";
-import { PACE, type Pace } from "./schedule.ts";
+import type { ConfiguredChannels } from "./channel.ts";
+import { PACE, type DeliveryPace } from "./schedule.ts";
 
-// Delivers what is in line in the store: one message at a time on each channel, the channels beside each other.
+// Delivers the notifications queued in the store: one message at a time per channel, all channels in parallel.
 
 export interface NotifierOptions {
   readonly store: Pick<Store, "notifications" | "alerts">;
-  readonly channels: Channels;
+  readonly channels: ConfiguredChannels;
   readonly perMinuteMax: number;
   readonly retryMs: number;
-  /** Where people read about an alert. */
+  /** The link to an alert. */
   readonly urlOf: (alertId: string) => string;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
   readonly steadyNow?: () => number;
   readonly random?: () => number;
-  readonly pace?: Partial<Pace>;
+  readonly pace?: Partial<DeliveryPace>;
 }
 
-/** Where the API has an alert: the one page about it that there is. */
+/** The alert in the API, the only page about it. */
 export function alertUrl(base: string, alertId: string): string {
   return `${base.replace(/\/+$/, "")}/v1/alerts/${alertId}`;
 }
 
 export interface Notifier {
-  /** An attempt that is under way may still end; one that takes too long is made again at the next start. */
+  /** Waits briefly for the attempts in flight. One that takes too long is repeated at the next start. */
   close(): Promise<void>;
 }
 
@@ -39,13 +39,13 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
   const { notifications } = store;
   const outcomes = new Counter({
     name: "tocsin_notifications_total",
-    help: "Notifications by what has become of them at an attempt: sent, repeated, delayed, failed",
+    help: "Notifications by outcome of an attempt: sent, repeated, delayed, failed",
     labelNames: ["channel", "outcome"],
     registers: [registry],
   });
   new Gauge({
     name: "tocsin_notifications",
-    help: "Notifications that are kept, by status",
+    help: "Stored notifications by status",
     labelNames: ["channel", "status"],
     registers: [registry],
     async collect() {
@@ -54,8 +54,7 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     },
   });
   const interrupted = await notifications.recover(now());
-  if (interrupted > 0)
-    log.warn({ messages: interrupted }, "messages were being sent when the service ended; they are sent again");
+  if (interrupted > 0) log.warn({ messages: interrupted }, "messages in flight when the service ended are sent again");
   const queueOptions: Omit<QueueOptions, "name" | "channel"> = {
     store,
     pace: { ...PACE, perMinuteMax, ...options.pace },
@@ -88,8 +87,8 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
   };
 }
 
-/** A channel that the settings do not have any more refuses what was in line for it. */
-function absent(name: ChannelName) {
+/** A channel that is no longer configured refuses its queued notifications. */
+function absent(name: Channel) {
   const error = `the channel ${name} is not configured`;
   return { send: () => Promise.resolve({ kind: "refused" as const, error }) };
 }

@@ -4,9 +4,10 @@ import type { AddressInfo } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import type { Closing, Message } from "./message.ts";
 import { UNTOUCHED, type AlertSummary } from "../model/alert.ts";
-import type { ChannelSettings } from "./channel.ts";
+import { defaultSettings } from "../lib/setting-types.fixture.ts";
+import { channelSettingShape, type ChannelSettings } from "./channels.ts";
 
-// The other side of the channels: real servers on loopback.
+// Peers of the channels: real servers on loopback.
 
 export interface Received {
   readonly headers: IncomingHttpHeaders;
@@ -26,7 +27,7 @@ export interface HttpPeer {
   close(): Promise<void>;
 }
 
-/** `reply` is asked for each request, with how many there were before. Undefined: no answer at all. */
+/** `reply` gets the number of earlier requests. Undefined: the peer never answers. */
 export async function startHttpPeer(
   reply: (before: number, received: Received) => Reply | undefined | Promise<Reply | undefined> = () => ({
     status: 200,
@@ -80,7 +81,7 @@ export async function startMailPeer(options: SMTPServerOptions): Promise<MailPee
     },
     ...options,
   });
-  // A client that does not like our certificate is no failure of the server.
+  // A client that rejects the certificate is not a failure of the server.
   server.on("error", () => undefined);
   const listening = server.listen(0, "127.0.0.1");
   await once(listening, "listening");
@@ -91,18 +92,10 @@ export async function startMailPeer(options: SMTPServerOptions): Promise<MailPee
   };
 }
 
-export const NO_CHANNELS: ChannelSettings = {
+/** Every channel's settings at their defaults, and private addresses allowed: the peers are on loopback. */
+export const NO_CHANNELS: ChannelSettings & { readonly privateAddresses: boolean } = {
+  ...(defaultSettings(channelSettingShape()) as ChannelSettings),
   privateAddresses: true,
-  slackUrl: null,
-  emailHost: null,
-  emailPort: 587,
-  emailSecurity: "starttls",
-  emailUser: null,
-  emailPassword: null,
-  emailFrom: null,
-  emailTo: [],
-  webhookUrl: null,
-  webhookSecret: null,
 };
 
 let made = 0;
@@ -127,7 +120,7 @@ export function someAlert(more: Partial<AlertSummary> = {}): AlertSummary {
   };
 }
 
-/** That somebody resolved it, and how. */
+/** A message about a resolved alert. */
 export function closedMessageOf(alert: AlertSummary, closing: Partial<Closing> = {}): Message {
   const resolved: AlertSummary = { ...alert, status: "resolved", resolution: "false_positive" };
   const message = messageOf([resolved]);

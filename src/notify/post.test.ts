@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "./peers.fixture.ts";
-import { openSlack } from "./channels/slack.ts";
-import { openWebhook } from "./channels/webhook.ts";
-import type { Surroundings } from "./channel.ts";
+import { openChannels, type TransportOverrides } from "./open-channels.ts";
+
+type Overrides = TransportOverrides & { readonly privateAddresses?: boolean };
 
 const peers: HttpPeer[] = [];
 afterEach(async () => {
@@ -19,11 +19,10 @@ const startPeer = async (...args: Parameters<typeof startHttpPeer>) => {
   return peer;
 };
 
-const send = (slackUrl: string, { privateAddresses = true, surroundings = {} as Surroundings } = {}) =>
-  openSlack({ ...NO_CHANNELS, slackUrl, privateAddresses }, surroundings)!.send(
-    messageOf([someAlert()]),
-    new AbortController().signal,
-  );
+const send = (slackUrl: string, { privateAddresses = true, ...overrides }: Overrides = {}) => {
+  const channels = openChannels({ ...NO_CHANNELS, slackUrl, privateAddresses }, overrides);
+  return channels.get("slack")!.send(messageOf([someAlert()]), new AbortController().signal);
+};
 
 test.each([
   [404, "refused"],
@@ -41,7 +40,7 @@ test.each([
   if (outcome.kind !== "sent") expect(outcome.error).toBe(`answered ${status}: no_service`);
 });
 
-test("Retry-After is understood as seconds and as a date, bounded, and passed over where it is neither", async () => {
+test("Retry-After is parsed as seconds or a date, bounded, and ignored otherwise", async () => {
   const texts = ["7", new Date(Date.now() + 60_000).toUTCString(), "99999999", "soon", new Date(0).toUTCString()];
   const peer = await startPeer((before) => ({ status: 429, headers: { "retry-after": texts[before]! } }));
   const waits: (number | undefined)[] = [];
@@ -52,14 +51,14 @@ test("Retry-After is understood as seconds and as a date, bounded, and passed ov
   expect(waits).toEqual([7000, expect.closeTo(60_000, -4), 3_600_000, undefined, 0]);
 });
 
-test("a redirect is not followed, and is the end of it", async () => {
+test("a redirect is refused and not followed", async () => {
   const target = await startPeer();
   const peer = await startPeer(() => ({ status: 302, headers: { location: target.url } }));
   expect(await send(peer.url)).toMatchObject({ kind: "refused", error: expect.stringContaining("not followed") });
   expect(target.received).toEqual([]);
 });
 
-test("nobody there, or one that hangs up without an answer, is worth another try; only the second may have it", async () => {
+test("a refused connection and one closed without an answer are retried; only the latter may have arrived", async () => {
   const peer = await startPeer();
   await peers.pop()!.close();
   const refused = await send(peer.url);
@@ -74,7 +73,7 @@ test("nobody there, or one that hangs up without an answer, is worth another try
   expect(JSON.stringify(refused)).not.toContain("secret-path");
 });
 
-test("a private address is refused without a connection, also where a name only leads there", async () => {
+test("a private address is refused without a connection, also behind a name", async () => {
   const peer = await startPeer();
   const { port } = new URL(peer.url);
   expect(await send(peer.url, { privateAddresses: false })).toEqual({
@@ -91,7 +90,7 @@ test("a private address is refused without a connection, also where a name only 
     ]);
   }) as unknown as typeof systemLookup;
   const url = `http://hooks.example:${port}/hook/secret-path`;
-  const outcome = await send(url, { privateAddresses: false, surroundings: { lookup } });
+  const outcome = await send(url, { privateAddresses: false, lookup });
   expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining("127.0.0.1") });
   expect(JSON.stringify(outcome)).not.toContain("secret-path");
   expect([asked, peer.received.length]).toEqual([1, 0]);
@@ -145,14 +144,14 @@ test.each(WAYS)("a peer that says back its address %s does not make it known", a
   }
 });
 
-test("what is hidden is hidden only: the rest of the sentence is shown", async () => {
+test("redaction leaves the rest of the sentence", async () => {
   const origin = await startEcho(500, (path) => `Cannot POST ${path} today, and /hook is a word`);
   expect(await send(origin + SECRET_PATH)).toMatchObject({
     error: "answered 500: Cannot POST (hidden) today, and /hook is a word",
   });
 });
 
-test("one that says back its address and is no HTTP server does not make it known either", async () => {
+test("a peer that echoes the URL without speaking HTTP does not reveal it either", async () => {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
     socket.once("data", (data) => socket.end(data));
@@ -164,19 +163,18 @@ test("one that says back its address and is no HTTP server does not make it know
   expect(JSON.stringify(outcome)).not.toMatch(SECRETS);
 });
 
-test("user, password and the secret that signs are hidden as well", async () => {
+test("user, password and the signing secret are redacted as well", async () => {
   const basic = Buffer.from("operator:pass word").toString("base64");
   const said = `user operator, pass%20word, Basic ${basic}, signed with KEY/of+the webhook`;
   const origin = await startEcho(400, () => said);
-  const channel = openWebhook(
-    {
+  const { webhook } = Object.fromEntries(
+    openChannels({
       ...NO_CHANNELS,
       webhookUrl: `${origin.replace("//", "//operator:pass%20word@")}/`,
       webhookSecret: "key/of+the webhook",
-    },
-    {},
-  )!;
-  expect(await channel.send(messageOf([someAlert()]), new AbortController().signal)).toEqual({
+    }),
+  );
+  expect(await webhook!.send(messageOf([someAlert()]), new AbortController().signal)).toEqual({
     kind: "refused",
     error: "answered 400: user (hidden), (hidden), Basic (hidden), signed with (hidden)",
   });

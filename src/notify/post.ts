@@ -1,31 +1,29 @@
-import { secretsOfAddress, withoutSecrets } from "../lib/hiding.ts";
+import type { lookup as systemLookup } from "node:dns";
+import { secretsOfAddress, withoutSecrets } from "../lib/redact.ts";
 import { AddressRefused, readRetryAfter, send, type OutgoingAnswer } from "../lib/outgoing.ts";
 import { oneLine } from "../lib/text.ts";
-import { withOurAdvice, type ChannelSettings, type Outcome, type Surroundings } from "./channel.ts";
+import type { ChannelPost, SendOutcome } from "./channel.ts";
+import { withTlsAdvice } from "./tls-advice.ts";
 
-// A message by HTTP, and what the answer to it means.
+// Posts a message over HTTP and classifies the answer.
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_BYTES_MAX = 4096;
 const ANSWER_CHARACTERS_SHOWN_MAX = 200;
 export const PRIVATE_REMEDY = "notifications.private_addresses allows private ones";
-/** Errors of a connection that never stood: nothing can have arrived. */
+/** Errors before the connection was established: the message cannot have arrived. */
 const NOT_CONNECTED = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
-export interface Post {
-  readonly url: string;
-  readonly body: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Besides the address, what must not be shown whatever the other side says. */
-  readonly secrets?: readonly string[];
+interface PostOptions {
+  readonly allowsPrivate: boolean;
+  readonly lookup?: typeof systemLookup | undefined;
+  readonly signal: AbortSignal;
 }
 
 export async function post(
-  { url, body, headers, secrets = [] }: Post,
-  { privateAddresses }: Pick<ChannelSettings, "privateAddresses">,
-  { lookup }: Surroundings,
-  signal: AbortSignal,
-): Promise<Outcome> {
+  { url, body, headers, secrets = [] }: ChannelPost,
+  { allowsPrivate, lookup, signal }: PostOptions,
+): Promise<SendOutcome> {
   const shown = (text: string) => presentable(text, [...secretsOfAddress(url), ...secrets]);
   try {
     const answer = await send({
@@ -35,7 +33,7 @@ export async function post(
       headers: { "Content-Type": "application/json; charset=utf-8", "User-Agent": "tocsin", ...headers },
       timeoutMs: TIMEOUT_MS,
       answerBytesMax: ANSWER_BYTES_MAX,
-      allowsPrivate: privateAddresses,
+      allowsPrivate,
       remedy: PRIVATE_REMEDY,
       signal,
       ...(lookup && { lookup }),
@@ -45,13 +43,13 @@ export async function post(
     if (error instanceof AddressRefused) return { kind: "refused", error: shown(error.message) };
     const { code, message } = error as NodeJS.ErrnoException;
     const mayHaveArrived = !NOT_CONNECTED.has(code ?? "");
-    return { kind: "failed", error: shown(withOurAdvice(message || code || "no connection")), mayHaveArrived };
+    return { kind: "failed", error: shown(withTlsAdvice(message || code || "no connection")), mayHaveArrived };
   }
 }
 
-function outcomeOf({ status, headers, body, isCut }: OutgoingAnswer, shown: (text: string) => string): Outcome {
+function outcomeOf({ status, headers, body, isCut }: OutgoingAnswer, shown: (text: string) => string): SendOutcome {
   if (status >= 200 && status < 300) return { kind: "sent" };
-  // Where it was cut may be in the middle of a secret, which would not be found.
+  // The cut may be inside a secret, which redaction would then miss.
   const said = shown(isCut ? body.toString().replace(/\S+$/, "") : body.toString());
   const error = `answered ${status}${said === "" ? "" : `: ${said}`}`;
   if (status >= 300 && status < 400) return { kind: "refused", error: `${error}; redirects are not followed` };
@@ -62,7 +60,7 @@ function outcomeOf({ status, headers, body, isCut }: OutgoingAnswer, shown: (tex
   return { kind: "refused", error };
 }
 
-/** Secrets are looked for before it is cut to what is shown: half of one would not be found. */
+/** Redacts before it shortens: redaction would miss half a secret. */
 function presentable(text: string, secrets: readonly string[]): string {
   const line = oneLine(text, ANSWER_BYTES_MAX);
   return oneLine(withoutSecrets(line, secrets), ANSWER_CHARACTERS_SHOWN_MAX);

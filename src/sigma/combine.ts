@@ -1,6 +1,6 @@
 import type { ConditionInput } from "../model/rule.ts";
 
-// Conditions put together without a level of nesting more than they need.
+// Combines conditions with as little nesting as possible.
 
 const ITEMS_MAX = 256;
 
@@ -18,12 +18,12 @@ export function notOf(condition: ConditionInput): ConditionInput {
   return "not" in condition ? condition.not : { not: condition };
 }
 
-/** The list that a rule has at its top, where everything must hold. */
+/** The top-level list of a rule's conditions, all of which must hold. */
 export function listOf(condition: ConditionInput): ConditionInput[] {
   return "all" in condition ? condition.all : [condition];
 }
 
-/** A list that is longer than may stand in one place, a level deeper. */
+/** Splits a list beyond the length limit into chunks one level deeper. */
 export function inChunks<Item>(items: Item[], wrap: (chunk: Item[]) => Item, itemsMax = ITEMS_MAX): Item[] {
   if (items.length <= itemsMax) return items;
   const chunks: Item[] = [];

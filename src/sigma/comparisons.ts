@@ -1,12 +1,12 @@
-import type { Notes } from "./note.ts";
+import type { ImportNotes } from "./import-note.ts";
 
-// What correlations compare their counts, sums and averages with.
+// Comparisons of counts, sums and averages in correlations.
 
 const COUNT_MAX = 10_000;
 const COMPARISONS = ["gte", "gt", "eq", "lte", "lt", "neq"];
 
-/** As a threshold has them; the least number of events or values is its count. */
-export interface Bounds {
+/** Bounds of a threshold; the minimum number of events or values is its count. */
+export interface ThresholdBounds {
   readonly count?: number;
   readonly gte?: number;
   readonly gt?: number;
@@ -16,7 +16,7 @@ export interface Bounds {
 
 interface Comparisons {
   readonly given: Record<string, unknown>;
-  /** Where they stand; the older kind has them in a text, without a name to point at. */
+  /** Path of the comparisons; older aggregations are a text without names to point at. */
   readonly place: string;
   placeOf(name: string): string;
 }
@@ -26,24 +26,27 @@ export function comparisonsOf(given: Record<string, unknown>): Comparisons {
   return { given, place, placeOf: (name) => `${place}.${name}` };
 }
 
-/** The numbers that something is compared with, one from below and one from above at most. */
-export function readNumbers({ given: comparisons, place, placeOf }: Comparisons, notes: Notes): Bounds | undefined {
+/** Reads numeric bounds: at most one lower and one upper. */
+export function readNumbers(
+  { given: comparisons, place, placeOf }: Comparisons,
+  notes: ImportNotes,
+): ThresholdBounds | undefined {
   const given = Object.entries(comparisons);
   const unknown = given.find(([name]) => !COMPARISONS.includes(name));
-  if (unknown) return notes.refuse(placeOf(unknown[0]), `is not known: there are ${COMPARISONS.join(", ")}`);
+  if (unknown) return notes.refuse(placeOf(unknown[0]), `is unknown; known comparisons are ${COMPARISONS.join(", ")}`);
   const { eq, neq, ...bounds } = comparisons;
-  if (neq !== undefined) return notes.refuse(placeOf("neq"), "is not taken: gte, gt, lte, lt and eq are");
+  if (neq !== undefined) return notes.refuse(placeOf("neq"), "is not supported; use gte, gt, lte, lt or eq");
   const wrong = given.find(([, value]) => typeof value !== "number" || !Number.isFinite(value));
   if (wrong) return notes.refuse(placeOf(wrong[0]), "takes a number");
   const { gte, gt, lte, lt } = bounds;
   const isRange = (gte === undefined || gt === undefined) && (lte === undefined || lt === undefined);
   if (given.length === 0 || !isRange || (eq !== undefined && given.length > 1))
-    return notes.refuse(place, "takes a comparison, or one from below and one from above");
-  return eq === undefined ? (bounds as Bounds) : { gte: eq as number, lte: eq as number };
+    return notes.refuse(place, "takes one comparison, or one lower and one upper bound");
+  return eq === undefined ? (bounds as ThresholdBounds) : { gte: eq as number, lte: eq as number };
 }
 
-/** The same for a number of things: at least so many, at most so many. */
-export function readCounts(comparisons: Comparisons, notes: Notes): Bounds | undefined {
+/** Reads bounds of a count: a minimum and a maximum. */
+export function readCounts(comparisons: Comparisons, notes: ImportNotes): ThresholdBounds | undefined {
   const bounds = readNumbers(comparisons, notes);
   if (!bounds) return undefined;
   const { placeOf, given } = comparisons;
@@ -53,9 +56,9 @@ export function readCounts(comparisons: Comparisons, notes: Notes): Bounds | und
   const count = gte ?? (gt === undefined ? undefined : gt + 1);
   const lower = gte === undefined ? "gt" : "gte" in given ? "gte" : "eq";
   if (count !== undefined && (count < 1 || count > COUNT_MAX))
-    return notes.refuse(placeOf(lower), `must make a count of 1 to ${COUNT_MAX}`);
+    return notes.refuse(placeOf(lower), `must result in a count of 1 to ${COUNT_MAX}`);
   const most = lte ?? (lt === undefined ? Infinity : lt - 1);
-  if (most < (count ?? 1)) return notes.refuse(placeOf(lte === undefined ? "lt" : "lte"), "leaves no number to count");
+  if (most < (count ?? 1)) return notes.refuse(placeOf(lte === undefined ? "lt" : "lte"), "leaves no possible count");
   return {
     ...(count !== undefined && { count }),
     ...(lte !== undefined && { lte }),
@@ -63,9 +66,9 @@ export function readCounts(comparisons: Comparisons, notes: Notes): Bounds | und
   };
 }
 
-/** Few events cannot be told from events still to come while a window slides. */
-export function remarkFixed({ lte, lt }: Bounds, place: string, window: string, notes: Notes): void {
+/** Remarks that upper bounds use fixed windows: in a sliding window, more events may still arrive. */
+export function remarkFixed({ lte, lt }: ThresholdBounds, place: string, window: string, notes: ImportNotes): void {
   if (lte === undefined && lt === undefined) return;
-  const words = `an upper bound is decided when time is over: fixed windows of ${window} instead of sliding ones`;
-  notes.remark(place, `${words}, and none without any event`);
+  const words = `an upper bound is decided when a window ends: fixed windows of ${window} instead of sliding ones`;
+  notes.remark(place, `${words}, and no window without events`);
 }

@@ -34,7 +34,7 @@ const SUCCEEDED = [
 ];
 
 describe("a correlation", () => {
-  test("event_count is a threshold; the rule it counts raises nothing by itself", () => {
+  test("event_count becomes a threshold; the counted rule raises no alerts by itself", () => {
     const [failed, succeeded, together] = correlate(
       "{ type: event_count, rules: [failed], group-by: [user, host], timespan: 5m, condition: { gte: 10 } }",
     );
@@ -65,7 +65,7 @@ describe("a correlation", () => {
     expect(outcomes[2]!.rule!.threshold).not.toHaveProperty("group_by");
   });
 
-  test("generate stands beside level too, where the specification has it", () => {
+  test("generate is also read next to level, as the specification has it", () => {
     const shape = "{ type: event_count, rules: failed, timespan: 1h, condition: { gt: 10 } }";
     const kinds = (generate: string) => correlate(`${shape}\n${generate}`).map(({ kind }) => kind);
     expect(kinds("generate: true")).toEqual(["taken", "taken", "taken"]);
@@ -76,7 +76,7 @@ describe("a correlation", () => {
     ["{ gt: 100, lte: 200 }", { count: 101, lte: 200 }],
     ["{ lt: 5 }", { lt: 5 }],
     ["{ eq: 3 }", { count: 3, lte: 3 }],
-  ])("event_count with %s is decided when its window is over, and that is said", (condition, threshold) => {
+  ])("event_count with %s is decided when its window ends, with a remark", (condition, threshold) => {
     const { rule, remarks } = correlate(
       `{ type: event_count, rules: [failed], timespan: 5m, condition: ${condition} }`,
     )[2]!;
@@ -112,14 +112,14 @@ describe("a correlation", () => {
     });
   });
 
-  test("value_count counts different values", () => {
+  test("value_count counts distinct values", () => {
     const together = correlate(
       "{ type: value_count, rules: [failed], group-by: [host], timespan: 1d, condition: { field: user, gte: 5 } }",
     )[2]!;
     expect(together.rule!.threshold).toEqual({ count: 5, group_by: "raw.host", distinct: "raw.user" });
   });
 
-  test("value_count over several fields counts their different combinations", () => {
+  test("value_count over several fields counts distinct combinations", () => {
     const together = correlate(
       "{ type: value_count, rules: [failed], group-by: [host], timespan: 1d, condition: { field: [user, domain], gte: 5 } }",
     )[2]!;
@@ -130,7 +130,7 @@ describe("a correlation", () => {
     });
   });
 
-  test("temporal with fewer than all rules is a sequence of which some steps are enough", () => {
+  test("temporal with fewer than all rules becomes a sequence with a minimum number of steps", () => {
     const shape = "rules: [failed, succeeded], group-by: [user], timespan: 10m";
     expect(correlate(`{ type: temporal, ${shape}, condition: { gte: 1 } }`)[2]!.rule).toMatchObject({
       sequence_order: "any",
@@ -148,7 +148,7 @@ describe("a correlation", () => {
     }
   });
 
-  test("a rule that must not have matched is an absent step", () => {
+  test("a rule that must not match becomes an absent step", () => {
     const shape = "rules: [failed, succeeded], group-by: [user], timespan: 10m";
     const absent = { name: "succeeded", conditions: SUCCEEDED, absent: true };
     const temporal = correlate(`{ type: temporal, ${shape}, condition: failed and not succeeded }`)[2]!;
@@ -178,7 +178,7 @@ describe("a correlation", () => {
     expect(correlate(`{ type: temporal_ordered, ${shape} }`)[2]!.rule!.sequence_order).toBe("in_order");
   });
 
-  test("rules of different sources keep theirs as a condition", () => {
+  test("rules of different sources get a condition on the source", () => {
     const mapping = `
 logsources:
   - { category: login, source: platform_network, conditions: [{ field: type, equals: login }] }
@@ -223,11 +223,7 @@ logsources:
     ["{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.condition.field"],
     ["{ type: value_mode, rules: [failed], timespan: 5m, condition: { gte: 3 } }", "correlation.type"],
     ["{ type: temporal, rules: [failed], timespan: 5m }", "correlation.rules"],
-    [
-      "{ type: event_count, rules: [failed, succeeded], timespan: 5m, condition: { gte: 3 }, group-by: [w], aliases: { w: { failed: a, succeeded: b } } }",
-      "correlation.aliases",
-    ],
-  ])("%s is not taken", (correlation, place) => {
+  ])("%s is refused", (correlation, place) => {
     const outcomes = correlate(correlation);
     expect(outcomes[2]).toMatchObject({ kind: "refused", rule: null });
     expect(outcomes[2]!.reasons).toEqual([{ place, message: expect.any(String) }]);
@@ -243,13 +239,13 @@ logsources:
       "six groups",
       "{ type: event_count, rules: failed, timespan: 5m, condition: { gte: 2 }, group-by: [a,b,c,d,e,f] }",
     ],
-  ])("of one with %s, which is refused, the rules are kept, and raise nothing", (_, correlation) => {
+  ])("the rules of a correlation that is refused for %s are imported disabled", (_, correlation) => {
     const [failed, succeeded, together] = correlate(correlation);
     expect(together!.kind).toBe("refused");
     expect(failed).toMatchObject({
       kind: "taken",
       rule: { name: "sigma.failed", enabled: false },
-      remarks: [{ place: "", message: expect.stringMatching(/^taken, but not enabled: "Together"/) }],
+      remarks: [{ place: "", message: expect.stringMatching(/^imported disabled: it is part of "Together"/) }],
     });
     expect(succeeded).toMatchObject({ kind: "taken", rule: { enabled: true }, remarks: [] });
     const generating = correlate(correlation.replace(/}$/, ", generate: true }"));
@@ -270,7 +266,7 @@ logsources:
     }
   });
 
-  test("an event_count that only a refused correlation has as a step is kept, and raises nothing", () => {
+  test("an event_count that only a refused correlation uses is imported disabled", () => {
     const content = `${BASE}---
 title: Many failed\nname: many_failed
 correlation: { type: event_count, rules: [failed], group-by: [user], timespan: 5m, condition: { gte: 10 } }
@@ -286,10 +282,10 @@ correlation: { type: temporal_ordered, rules: [many_failed, succeeded], timespan
     ]);
   });
 
-  test("many of one thing, then another: an event_count is a step of a temporal one", () => {
+  test("many of one thing, then another: an event_count is a part, with its own groups and timespan", () => {
     const content = `${BASE}---
 title: Many failed\nname: many_failed
-correlation: { type: event_count, rules: [failed], group-by: [user], timespan: 5m, condition: { gte: 10 } }
+correlation: { type: event_count, rules: [failed], group-by: [user, host], timespan: 5m, condition: { gte: 10 } }
 ---
 title: Guessed\nlevel: critical
 correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by: [user], timespan: 10m }`;
@@ -298,17 +294,23 @@ correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by
     expect(outcomes[3]!.rule).toMatchObject({
       window: "10m",
       group_by: "raw.user",
+      parts: [
+        {
+          name: "many_failed",
+          conditions: FAILED,
+          window: "5m",
+          threshold: { count: 10, group_by: ["raw.user", "raw.host"] },
+        },
+      ],
       sequence: [
-        { name: "many_failed", count: 10, conditions: FAILED },
-        { name: "succeeded", count: 1, conditions: SUCCEEDED },
+        { name: "many_failed", part: "many_failed" },
+        { name: "succeeded", conditions: SUCCEEDED },
       ],
     });
-    expect(outcomes[3]!.remarks).toEqual([
-      { place: "correlation.rules[0]", message: expect.stringMatching(/10m.*5m/) },
-    ]);
+    expect(outcomes[3]!.remarks).toEqual([]);
   });
 
-  test("a step that counts by other fields counts by those of the whole, and that is said", () => {
+  test("a part without the outer group-by fields is regrouped by them, with a remark", () => {
     const content = `${BASE}---
 title: Many failed\nname: many_failed
 correlation: { type: event_count, rules: [failed], group-by: [host], timespan: 10m, condition: { gte: 10 } }
@@ -316,14 +318,33 @@ correlation: { type: event_count, rules: [failed], group-by: [host], timespan: 1
 title: Guessed\nlevel: critical
 correlation: { type: temporal_ordered, rules: [many_failed, succeeded], group-by: [user], timespan: 10m }`;
     const { rule, remarks } = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") })[3]!;
-    expect(rule).toMatchObject({ group_by: "raw.user", sequence: [{ name: "many_failed", count: 10 }, {}] });
-    expect(rule!.sequence![0]).not.toHaveProperty("group_by");
+    expect(rule).toMatchObject({ group_by: "raw.user", parts: [{ threshold: { count: 10, group_by: "raw.user" } }] });
     expect(remarks).toEqual([
-      { place: "correlation.rules[0]", message: expect.stringMatching(/by raw\.user.* instead of by raw\.host/) },
+      { place: "correlation.rules[0]", message: expect.stringMatching(/by raw\.user.* instead of raw\.host/) },
     ]);
   });
 
-  test("temporal: that an event is one of the two is said, unless none can be both", () => {
+  test("a value that the rules have under different names is counted under each", () => {
+    const shape =
+      "rules: [failed, succeeded], timespan: 5m, group-by: [w], aliases: { w: { failed: a, succeeded: b } }";
+    expect(correlate(`{ type: event_count, ${shape}, condition: { gte: 3 } }`)[2]!.rule).toMatchObject({
+      conditions: [],
+      threshold: {
+        count: 3,
+        group_by: "raw.a",
+        inputs: [{ conditions: FAILED }, { conditions: SUCCEEDED, group_by: "raw.b" }],
+      },
+    });
+    const mapping = "logsources: [{ category: session, source: any, fields: { user: raw.account } }]";
+    const counting =
+      "{ type: value_count, rules: [failed, succeeded], timespan: 5m, condition: { field: user, gte: 3 } }";
+    expect(correlate(counting, mapping)[2]!.rule!.threshold).toMatchObject({
+      distinct: "raw.user",
+      inputs: [{}, { value: "raw.account" }],
+    });
+  });
+
+  test("temporal rules that one event may meet together get a remark", () => {
     const remarksOf = (type: string, ofSecond: string) => {
       const content = `${BASE.replace(/session[^]*$/, ofSecond)}
 ---
@@ -350,26 +371,20 @@ title: Together\nlevel: high\ncorrelation: { type: ${type}, rules: [failed, succ
     }
   });
 
-  test("one over a rule that could not be taken, or that counts a correlation, is not taken either", () => {
-    const content = `title: Bad\nname: bad\nlogsource: { category: x }\ndetection: { s: { a|nope: 1 }, condition: s }
----
-title: First\nname: first\ncorrelation: { type: event_count, rules: [bad], timespan: 5m, condition: { gte: 3 } }
----
-title: Second\ncorrelation: { type: event_count, rules: [first], timespan: 5m, condition: { gte: 3 } }
----
-${BASE}---
-title: Third\nname: third\ncorrelation: { type: event_count, rules: [failed], timespan: 5m, condition: { gte: 3 } }
----
-title: Fourth\ncorrelation: { type: event_count, rules: [third], timespan: 5m, condition: { gte: 3 } }`;
+  test("a correlation over a refused rule, or in a circle, is refused", () => {
+    const over = (name: string, rule: string) =>
+      `title: ${name}\nname: ${name}\ncorrelation: { type: event_count, rules: [${rule}], timespan: 5m, condition: { gte: 3 } }`;
+    const content = [
+      "title: Bad\nname: bad\nlogsource: { category: x }\ndetection: { s: { a|nope: 1 }, condition: s }",
+      over("first", "bad"),
+      over("second", "first"),
+      over("third", "fourth"),
+      over("fourth", "third"),
+    ].join("\n---\n");
     const outcomes = importSigma([{ name: "a.yml", content }], { sources: sourceNames("platform") });
     expect(outcomes.map(({ reasons }) => reasons[0]?.message)).toEqual([
-      expect.stringMatching(/no modifier/),
-      expect.stringMatching(/could not be taken/),
-      expect.stringMatching(/could not be taken/),
-      undefined,
-      undefined,
-      undefined,
-      expect.stringMatching(/a correlation itself/),
+      expect.stringMatching(/unknown modifier/),
+      ...Array.from({ length: 4 }, () => expect.stringMatching(/could not be imported/)),
     ]);
   });
 });

@@ -1,14 +1,14 @@
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, notOf } from "./combine.ts";
 import { namesLike, parseCondition, type Expression } from "./expression.ts";
-import { toCondition, type FieldNames, type Line, type SigmaScalar } from "./field-test.ts";
-import type { Notes } from "./note.ts";
+import { toCondition, type FieldNames, type SelectionLine, type SigmaScalar } from "./field-test.ts";
+import type { ImportNotes } from "./import-note.ts";
 
-// The `detection` of a rule: selections with a name each, and a condition that says how they go together.
+// Reads the `detection` of a rule: named selections, and a condition that combines them.
 
-export interface Detection {
+export interface SigmaDetection {
   readonly condition: ConditionInput;
-  /** `count() by src_ip > 10`, from rules older than correlations, and the timeframe it goes with. */
+  /** `count() by src_ip > 10` of rules that predate correlations, and its timeframe. */
   readonly aggregation: string | null;
   readonly timeframe: unknown;
 }
@@ -16,9 +16,9 @@ export interface Detection {
 export function readDetection(
   detection: Record<string, unknown>,
   names: FieldNames,
-  notes: Notes,
+  notes: ImportNotes,
   root = "detection",
-): Detection | undefined {
+): SigmaDetection | undefined {
   const { condition: given, timeframe = null, ...selections } = detection;
   const texts = Array.isArray(given) ? given : [given];
   if (texts.length === 0) notes.refuse(`${root}.condition`, "is empty");
@@ -29,39 +29,40 @@ export function readDetection(
     const parsed = typeof text === "string" ? parseCondition(text) : undefined;
     if (parsed === undefined) notes.refuse(place, given === undefined ? "is required" : "must be a text");
     else if ("fault" in parsed) notes.refuse(place, parsed.fault);
-    else if (parsed.aggregation !== null && texts.length > 1) notes.refuse(place, "an aggregation stands alone");
+    else if (parsed.aggregation !== null && texts.length > 1)
+      notes.refuse(place, "an aggregation cannot be combined with other conditions");
     else {
       aggregation = parsed.aggregation;
       const part = evaluate(parsed.expression, selections, { names, notes, place, root });
       if (part) parts.push(part);
     }
   }
-  // Which selections a wrong condition means is not known: what is wrong with any of them is told along with it.
+  // A faulty condition does not show which selections it means: report the faults of all of them.
   if (notes.refusals.some(({ place }) => place.startsWith(`${root}.condition`))) {
     for (const name of Object.keys(selections)) {
       readSelection(name, selections, { names, notes, place: `${root}.condition`, root });
     }
   }
   if (timeframe !== null && aggregation === null) {
-    notes.remark(`${root}.timeframe`, "says nothing without an aggregation: each event is a match by itself");
+    notes.remark(`${root}.timeframe`, "has no effect without an aggregation: each event is a match by itself");
   }
   return notes.refusals.length > 0 || parts.length === 0
     ? undefined
     : { condition: anyOf(parts), aggregation, timeframe };
 }
 
-interface Surroundings {
+interface SelectionContext {
   readonly names: FieldNames;
-  readonly notes: Notes;
+  readonly notes: ImportNotes;
   readonly place: string;
-  /** What selections stand in: `detection`, or `filter`. */
+  /** Parent of the selections: `detection` or `filter`. */
   readonly root: string;
 }
 
 function evaluate(
   expression: Expression,
   selections: Record<string, unknown>,
-  around: Surroundings,
+  around: SelectionContext,
 ): ConditionInput | undefined {
   const { notes, place } = around;
   switch (expression.kind) {
@@ -79,7 +80,7 @@ function evaluate(
       return notes.refuse(place, `there is no selection ${expression.name}`);
     case "of": {
       const names = namesLike(expression.pattern, Object.keys(selections));
-      if (names.length === 0) return notes.refuse(place, `no selection is called ${expression.pattern}`);
+      if (names.length === 0) return notes.refuse(place, `no selection matches ${expression.pattern}`);
       const parts = names.map((name) => readSelection(name, selections, around));
       return combine(parts, expression.quantity === "all" ? allOf : anyOf);
     }
@@ -97,13 +98,13 @@ function combine(
 function readSelection(
   name: string,
   selections: Record<string, unknown>,
-  around: Surroundings,
+  around: SelectionContext,
 ): ConditionInput | undefined {
   return readNode(selections[name], `${around.root}.${name}`, around);
 }
 
-/** A map holds when all its lines do; a list when any of its maps or keywords does. */
-function readNode(node: unknown, place: string, around: Surroundings): ConditionInput | undefined {
+/** Reads a selection: a map holds if all its lines do, a list if any of its maps or keywords does. */
+function readNode(node: unknown, place: string, around: SelectionContext): ConditionInput | undefined {
   const { notes } = around;
   if (isScalar(node)) return readValues([node], { field: null, modifiers: [], place }, around);
   if (Array.isArray(node)) {
@@ -124,7 +125,7 @@ function readNode(node: unknown, place: string, around: Surroundings): Condition
   );
 }
 
-function readLine(key: string, value: unknown, place: string, around: Surroundings): ConditionInput | undefined {
+function readLine(key: string, value: unknown, place: string, around: SelectionContext): ConditionInput | undefined {
   const [field, ...modifiers] = key.split("|");
   const values: unknown[] = Array.isArray(value) ? value : [value];
   if (!values.every(isScalar)) return around.notes.refuse(place, "takes a value or a list of values");
@@ -133,8 +134,8 @@ function readLine(key: string, value: unknown, place: string, around: Surroundin
 
 function readValues(
   values: readonly SigmaScalar[],
-  line: Omit<Line, "values">,
-  { names, notes }: Surroundings,
+  line: Omit<SelectionLine, "values">,
+  { names, notes }: SelectionContext,
 ): ConditionInput | undefined {
   return toCondition({ ...line, values }, names, notes);
 }

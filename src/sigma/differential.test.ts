@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { START_MS } from "../detection/arbitrary.ts";
-import { Engine } from "../detection/engine.ts";
+import { START_MS } from "../detection/testing/arbitrary-rules.ts";
+import { DetectionEngine } from "../detection/detection-engine.ts";
 import { idMaker } from "../lib/id.ts";
 import { formatTime } from "../lib/time.ts";
 import { compileCondition } from "../model/condition.ts";
@@ -169,6 +169,41 @@ const orderLine = fc
     bad: [bound, bound - 1, bound + 1, undefined, [], null],
   }));
 
+/** A few moments, and what a calendar says of them. */
+const MOMENTS = [
+  ["2026-11-15T22:05:00Z", { minute: 5, hour: 22, day: 15, week: 46, month: 11, year: 2026 }],
+  ["2025-12-29 01:59:59.5+02:00", { minute: 59, hour: 23, day: 28, week: 52, month: 12, year: 2025 }],
+  ["2027-01-01", { minute: 0, hour: 0, day: 1, week: 53, month: 1, year: 2027 }],
+  ["2024-12-30 12:30:00", { minute: 30, hour: 12, day: 30, week: 1, month: 12, year: 2024 }],
+] as const;
+
+const timeLine = fc
+  .record({
+    field,
+    part: fc.constantFrom("minute", "hour", "day", "week", "month", "year"),
+    order: fc.constantFrom(undefined, ...(Object.keys(ORDERS) as (keyof typeof ORDERS)[])),
+    moments: fc.subarray([...MOMENTS], { minLength: 1, maxLength: 2 }),
+    isNot: fc.boolean(),
+  })
+  .map(({ field, part, order, moments, isNot }): Line => {
+    const wanted = moments.map(([, parts]) => parts[part]);
+    const compare = order === undefined ? (a: number, b: number) => a === b : ORDERS[order];
+    const partOf = (value: JsonValue) => MOMENTS.find(([text]) => text === value)?.[1][part];
+    const all = MOMENTS.map(([text]) => text);
+    return {
+      field,
+      values: wanted,
+      modifiers: [part, ...(order === undefined ? [] : [order]), ...(isNot ? ["neq"] : [])],
+      holds: (found) =>
+        found.some((value) => {
+          const number = partOf(value);
+          return number !== undefined && wanted.some((each) => compare(number, each));
+        }),
+      good: [moments[0]![0], ["x", ...all]],
+      bad: [...all, "2026-02-30", wanted[0]!, String(wanted[0]), undefined, []],
+    };
+  });
+
 const existsLine = fc.record({ field, wanted: fc.boolean() }).map(({ field, wanted }): Line => ({
   field,
   values: [wanted],
@@ -187,6 +222,8 @@ const referenceLine = fc
     holds: (found, raw) =>
       found.some((a) =>
         valuesAt(raw, other).some((b) => {
+          // Numbers and booleans equal themselves; only texts contain one another.
+          if (typeof a !== "string" && a === b) return place.length === 0 && a !== null && typeof a !== "object";
           // An empty text is in every other: where it is contained, it says nothing.
           if (typeof a !== "string" || typeof b !== "string" || (b === "" && place.length > 0)) return false;
           return textHolds(place, b.replaceAll(/[\\*?]/g, "\\$&"), a);
@@ -197,7 +234,7 @@ const referenceLine = fc
   }));
 
 /** Tests of text are made for texts and comparisons for numbers: elsewhere the import differs, and says so. */
-const textLines = fc.oneof(textLine, patternLine, networkLine, existsLine, referenceLine);
+const textLines = fc.oneof(textLine, patternLine, networkLine, timeLine, existsLine, referenceLine);
 const numberLines = fc.oneof(plainLine, orderLine, existsLine);
 const kinds = fc.constantFrom(textLines, numberLines);
 
@@ -335,7 +372,7 @@ function eventOf({ type, raw: there = {} }: { type: string; raw?: JsonObject }, 
 const sources = sourceNames("platform");
 
 test("the engine, the plain evaluator and the specification agree on rules and on events made from them", () => {
-  const engine = new Engine({ now: () => START_MS });
+  const engine = new DetectionEngine({ now: () => START_MS });
   const seen = { matched: 0, passedOver: 0, refused: 0 };
   fc.assert(
     fc.property(cases, fc.infiniteStream(fc.nat(1000)), (sample, numbers) => {

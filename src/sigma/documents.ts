@@ -2,10 +2,9 @@ import { z } from "zod";
 import { faultsOf } from "../lib/fault.ts";
 import { parseYaml } from "../lib/yaml.ts";
 
-// The YAML of Sigma: one or several documents in a file, each a rule on events, a correlation of other
-// rules, or a filter that goes with them.
+// Reads Sigma's YAML files. A file has one or more documents: rules, correlations of rules, and filters.
 
-/** A file is read whole; the largest collections that people publish as one file are a tenth of this. */
+/** Size limit of a file, which is read as a whole; the largest published collections have a tenth of this. */
 const SIGMA_CHARACTERS_MAX = 32 * 1024 * 1024;
 const DOCUMENTS_MAX = 20_000;
 const TEXT_CHARACTERS_MAX = 8000;
@@ -16,7 +15,7 @@ const saying = (words: string) => ({
 
 const word = z.union([z.string(), z.number(), z.bigint()], saying("takes a text")).transform(String);
 const text = word.transform((given) => given.slice(0, TEXT_CHARACTERS_MAX));
-/** Some write one where a list is meant. */
+/** A list; some rules have a single value instead. */
 const texts = z
   .union(
     [z.array(text), text.transform((one) => [one]), z.null().transform(() => [])],
@@ -31,7 +30,7 @@ const headSchema = {
   description: text.nullish(),
   status: word.nullish(),
   level: word.nullish(),
-  // Several as a list: they are told in one line.
+  // A list of authors becomes one line.
   author: texts.transform((names) => names.join(", ").slice(0, TEXT_CHARACTERS_MAX)),
   tags: texts,
   references: texts,
@@ -51,7 +50,7 @@ const detectionRuleSchema = z.looseObject({
 });
 
 const fieldNames = z.union([z.array(word), word.transform((one) => [one])], saying("takes a name or a list of names"));
-/** Beside `level` by the specification; older rules have it in the correlation. */
+/** Next to `level` according to the specification; older rules have it in the correlation. */
 const generate = z.boolean().nullish();
 
 const correlationSchema = z.looseObject({
@@ -70,7 +69,7 @@ const correlationSchema = z.looseObject({
   }),
 });
 
-/** What is left out of other rules, kept apart from them. */
+/** A filter excludes events from other rules. */
 const filterSchema = z.looseObject({
   ...headSchema,
   logsource: logsourceSchema,
@@ -84,12 +83,12 @@ export type SigmaCorrelation = z.output<typeof correlationSchema>;
 export type SigmaFilter = z.output<typeof filterSchema>;
 export type SigmaHead = Pick<SigmaRule, keyof typeof headSchema>;
 
-interface Place {
+interface DocumentPosition {
   readonly file: string;
   readonly line: number;
 }
 
-export type SigmaDocument = Place &
+export type SigmaDocument = DocumentPosition &
   (
     | { readonly kind: "rule"; readonly rule: SigmaRule }
     | { readonly kind: "correlation"; readonly rule: SigmaCorrelation }
@@ -99,7 +98,7 @@ export type SigmaDocument = Place &
         readonly title: string;
         readonly id: string | null;
         readonly faults: readonly { readonly place: string; readonly message: string }[];
-        /** Of a correlation: the rules that it names and that are not to speak for themselves. */
+        /** For a correlation: the rules that it names and that raise no alerts by themselves. */
         readonly spokenFor: readonly string[];
       }
   );
@@ -132,7 +131,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
       read.push(unreadable(document.line, "is not a rule"));
       continue;
     }
-    // Collections of the older kind: a document that the others share, or that changes the one before.
+    // Older collections: a document whose fields the others share, or that modifies the previous one.
     const { action, ...own } = document.value;
     if (action === "global") shared = merge(shared, own);
     else if (action === "reset") shared = {};
@@ -144,7 +143,7 @@ export function readSigma({ name, content }: SigmaFile): SigmaDocument[] {
   return read;
 }
 
-function readDocument(tree: Tree, place: Place): SigmaDocument {
+function readDocument(tree: Tree, place: DocumentPosition): SigmaDocument {
   const kind = Object.hasOwn(tree, "correlation") ? "correlation" : Object.hasOwn(tree, "filter") ? "filter" : "rule";
   const parsed = SCHEMAS[kind].safeParse(tree);
   if (parsed.success) return { ...place, kind, rule: parsed.data } as SigmaDocument;
@@ -176,13 +175,13 @@ function merge(below: Tree, above: Tree): Tree {
   for (const [key, given] of Object.entries(above)) {
     const known = Object.hasOwn(merged, key) ? merged[key] : undefined;
     const value = isTree(known) && isTree(given) ? merge(known, given) : given;
-    // A key may have any name, __proto__ included.
+    // A key may have any name, including __proto__.
     Object.defineProperty(merged, key, { value, enumerable: true, writable: true, configurable: true });
   }
   return merged;
 }
 
-/** What correlations and filters call a rule. */
+/** Names by which correlations and filters refer to a rule. */
 export function referencesOf({ name, id }: Pick<SigmaHead, "name" | "id">): string[] {
   return [name, id].filter((reference) => typeof reference === "string");
 }

@@ -1,4 +1,4 @@
-// The text of a `condition`: selections by name, `and`, `or`, `not`, parentheses, `1 of them`, `all of filter_*`.
+// Parser of `condition`: names of selections, `and`, `or`, `not`, parentheses, `1 of them`, `all of filter_*`.
 
 export type Expression =
   | { readonly kind: "name"; readonly name: string }
@@ -8,7 +8,7 @@ export type Expression =
 
 export interface ParsedCondition {
   readonly expression: Expression;
-  /** What stands behind a pipe: the aggregation of rules from before correlations. */
+  /** The text after a pipe: the aggregation of rules that predate correlations. */
   readonly aggregation: string | null;
 }
 
@@ -23,14 +23,14 @@ export function parseCondition(text: string): ParsedCondition | { readonly fault
   const tokens = (pipe < 0 ? text : text.slice(0, pipe)).match(/[()]|[^\s()]+/g) ?? [];
   if (tokens.length > TOKENS_MAX) return { fault: `more than ${TOKENS_MAX} words` };
   try {
-    return { expression: new Reader(tokens).readAll(), aggregation };
+    return { expression: new ConditionParser(tokens).readAll(), aggregation };
   } catch (error) {
     if (error instanceof Unreadable) return { fault: error.message };
     throw error;
   }
 }
 
-class Reader {
+class ConditionParser {
   readonly #tokens: readonly string[];
   #at = 0;
   #depth = 0;
@@ -42,7 +42,7 @@ class Reader {
   readAll(): Expression {
     const expression = this.#readJoined("or", () => this.#readJoined("and", () => this.#readNegated()));
     const rest = this.#tokens[this.#at];
-    if (rest !== undefined) throw new Unreadable(`"${rest}" is not expected where it stands`);
+    if (rest !== undefined) throw new Unreadable(`unexpected "${rest}"`);
     return expression;
   }
 
@@ -61,23 +61,24 @@ class Reader {
 
   #readOperand(): Expression {
     const token = this.#tokens[this.#at++];
-    if (token === undefined) throw new Unreadable("it ends where a selection is expected");
+    if (token === undefined) throw new Unreadable("ends where a selection is expected");
     if (token === "(") return this.#readParenthesis();
     const quantity = quantityOf(token);
     if (quantity !== undefined && this.#takeWord("of")) {
       const pattern = this.#tokens[this.#at++];
-      if (pattern === undefined) throw new Unreadable(`"${token} of" needs them, or the beginning of names and a *`);
+      if (pattern === undefined)
+        throw new Unreadable(`"${token} of" requires them, or a name pattern such as filter_*`);
       return { kind: "of", quantity, pattern };
     }
     if (/^\w+$/.test(token) && this.#takeWord("of"))
-      throw new Unreadable(`"${token} of" is not taken: only 1 of, any of and all of are`);
+      throw new Unreadable(`"${token} of" is not supported; use 1 of, any of or all of`);
     if (token === ")" || /^(and|or|of)$/i.test(token))
-      throw new Unreadable(`"${token}" stands where a selection is expected`);
+      throw new Unreadable(`"${token}" found where a selection is expected`);
     return { kind: "name", name: token };
   }
 
   #readParenthesis(): Expression {
-    if (++this.#depth > PARENTHESES_MAX) throw new Unreadable(`parentheses deeper than ${PARENTHESES_MAX}`);
+    if (++this.#depth > PARENTHESES_MAX) throw new Unreadable(`parentheses nested deeper than ${PARENTHESES_MAX}`);
     const inner = this.#readJoined("or", () => this.#readJoined("and", () => this.#readNegated()));
     if (this.#tokens[this.#at++] !== ")") throw new Unreadable("a parenthesis is not closed");
     this.#depth--;
@@ -97,7 +98,7 @@ function quantityOf(token: string): "any" | "all" | undefined {
   return word === "all" ? "all" : undefined;
 }
 
-/** The names that `them` or a pattern such as `filter_*` stands for. */
+/** The names that `them` or a pattern such as `filter_*` matches. */
 export function namesLike(pattern: string, names: readonly string[]): string[] {
   if (pattern.toLowerCase() === "them") return names.filter((name) => !name.startsWith("_"));
   const pieces = pattern.split("*").map((piece) => piece.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&"));

@@ -4,24 +4,25 @@ import type { OperatorName, Scalar } from "../model/condition.ts";
 import { fieldTestSchema } from "../model/condition-schema.ts";
 import { ANY_RAW_FIELD } from "../model/field.ts";
 import type { ConditionInput } from "../model/rule.ts";
+import { isTimePartName, timePartText, type TimePartName } from "../model/time-part.ts";
 import { allOf, anyOf, inChunks, notOf } from "./combine.ts";
 import { ENCODINGS, isPlain, modifierFault, type EncodedText } from "./modifiers.ts";
-import type { Notes } from "./note.ts";
-import { parsePattern, toTextTest, type Where } from "./pattern.ts";
+import type { ImportNotes } from "./import-note.ts";
+import { parsePattern, toTextTest, type TextPosition } from "./sigma-pattern.ts";
 import { fromPcre } from "./pcre.ts";
 import { expand, type Placeholders } from "./placeholders.ts";
 
-// One line of a selection, `Image|endswith: ['\a.exe', '\b.exe']`, as a condition of ours.
+// Converts one line of a selection, `Image|endswith: ['\a.exe', '\b.exe']`, to a condition.
 
 export type SigmaScalar = Scalar | null;
 
 export interface FieldNames extends Placeholders {
-  /** Where a field of Sigma may stand in our events: under one path, or under any of several. */
+  /** Paths in our events that a Sigma field may have: one, or several alternatives. */
   pathsOf(field: string): readonly string[];
 }
 
-export interface Line {
-  /** Null for a keyword: a text anywhere in the event. */
+export interface SelectionLine {
+  /** Null for a keyword, a text anywhere in the event. */
   readonly field: string | null;
   readonly modifiers: readonly string[];
   readonly values: readonly SigmaScalar[];
@@ -31,7 +32,7 @@ export interface Line {
 const LIST_VALUES_MAX = 1000;
 const PATTERNS_MAX = 100;
 
-/** Fields that hold numbers wherever they come from, by their names in Sigma or in our events, in lower case. */
+/** Fields that always hold numbers, by lower-case name in Sigma or in our events. */
 const NUMBERS: ReadonlySet<string> = new Set(
   (
     "eventid event_id logontype processid parentprocessid port sourceport destinationport src_port dst_port " +
@@ -39,7 +40,7 @@ const NUMBERS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-export function toCondition(line: Line, names: FieldNames, notes: Notes): ConditionInput | undefined {
+export function toCondition(line: SelectionLine, names: FieldNames, notes: ImportNotes): ConditionInput | undefined {
   const { modifiers, place } = line;
   const fault = modifierFault(modifiers);
   if (fault !== undefined) return notes.refuse(place, fault);
@@ -49,26 +50,31 @@ export function toCondition(line: Line, names: FieldNames, notes: Notes): Condit
   const refusalsBefore = notes.refusals.length;
   const paths = line.field === null ? [ANY_RAW_FIELD] : names.pathsOf(line.field);
   const all = modifiers.includes("all");
-  // With `all`, each value must be found; without, any of them.
+  // With `all`, each value must match; without, any.
   const groups = all ? values.map((value) => [value]) : [values];
   const tests = groups.flatMap((group) => compareAny(paths, { ...line, values: group }, names, notes));
   if (notes.refusals.length > refusalsBefore || tests.length === 0) return undefined;
   for (const test of tests) refuseFaults(test, place, notes);
   if (notes.refusals.length > refusalsBefore) return undefined;
   if (tests.some(asksForText) && [line.field ?? "", ...paths].some(isNumber)) {
-    notes.remark(place, `is a test of text: where ${paths[0]} is a number and not a text, it finds nothing`);
+    notes.remark(place, `tests text: it does not match if ${paths[0]} is a number`);
   }
   const condition = all ? allOf(tests) : anyOf(tests);
   return modifiers.includes("neq") ? notOf(condition) : condition;
 }
 
-/** Without nulls, which say that the field is missing. */
-interface PresentLine extends Line {
+/** A line without null values, which mean that the field is missing. */
+interface PresentLine extends SelectionLine {
   readonly values: readonly Exclude<SigmaScalar, null>[];
 }
 
-/** A field that may stand under several paths has a value where any of them has one, and is missing where all are. */
-function compareAny(paths: readonly string[], line: Line, names: FieldNames, notes: Notes): ConditionInput[] {
+/** Tests a field with alternative paths: it has a value if any path has one, and is missing if all are. */
+function compareAny(
+  paths: readonly string[],
+  line: SelectionLine,
+  names: FieldNames,
+  notes: ImportNotes,
+): ConditionInput[] {
   const { modifiers, values, place } = line;
   const missing = () => allOf(paths.map((field) => ({ field, exists: false })));
   if (modifiers.includes("exists")) {
@@ -77,14 +83,14 @@ function compareAny(paths: readonly string[], line: Line, names: FieldNames, not
       notes.refuse(place, "exists takes true or false");
       return [];
     }
-    notes.remark(place, "a field that is null or an empty list does not exist here; in Sigma it does");
+    notes.remark(place, "treats a field that is null or an empty list as missing, unlike Sigma");
     return [value ? anyOf(paths.map((field) => ({ field, exists: true }))) : missing()];
   }
   const tests: ConditionInput[] = [];
   const present = values.filter((value) => value !== null);
   if (present.length < values.length) {
     if (isPlain(modifiers) && line.field !== null) tests.push(missing());
-    else notes.refuse(place, "null takes no modifier and needs a field");
+    else notes.refuse(place, "null takes no modifier and requires a field");
   }
   if (present.length > 0) {
     tests.push(...paths.flatMap((path) => compare(path, { ...line, values: present }, names, notes)));
@@ -92,8 +98,8 @@ function compareAny(paths: readonly string[], line: Line, names: FieldNames, not
   return tests.length > 1 ? [anyOf(tests)] : tests;
 }
 
-/** Tests of one path of which any must hold. */
-function compare(path: string, line: PresentLine, names: FieldNames, notes: Notes): ConditionInput[] {
+/** Alternative tests on one path. */
+function compare(path: string, line: PresentLine, names: FieldNames, notes: ImportNotes): ConditionInput[] {
   const { modifiers, values, place } = line;
   const has = (modifier: string) => modifiers.includes(modifier);
   const ignore_case = !has("cased");
@@ -105,6 +111,8 @@ function compare(path: string, line: PresentLine, names: FieldNames, notes: Note
   }
   if (has("cidr")) return grouped(values.map(String), (cidr) => ({ field: path, cidr: oneOrAll(cidr) }));
   const order = (["lt", "lte", "gt", "gte"] as const).find(has);
+  const timePart = modifiers.find(isTimePartName);
+  if (timePart !== undefined) return compareTimeParts(path, timePart, { order, values, place }, notes);
   if (order !== undefined) {
     return values.flatMap((value) => {
       const bound = typeof value === "string" ? numberOf(value.trim()) : value;
@@ -122,7 +130,7 @@ function compare(path: string, line: PresentLine, names: FieldNames, notes: Note
         : has("endswith")
           ? "ends_with_field"
           : "equals_field";
-    notes.remark(place, 'compares a number with a number and a text with a text: 1 is not "1"');
+    notes.remark(place, 'compares values of the same type only: 1 does not equal "1"');
     return values.flatMap((value) =>
       names.pathsOf(String(value)).map((other) => ({ field: path, [operator]: other, ignore_case }) as ConditionInput),
     );
@@ -130,7 +138,48 @@ function compare(path: string, line: PresentLine, names: FieldNames, notes: Note
   return compareTexts(path, line, notes);
 }
 
-function compareTexts(path: string, { modifiers, values, place }: PresentLine, notes: Notes): ConditionInput[] {
+/** Converts comparisons of a time part, which is an integer, to ranges. */
+function compareTimeParts(
+  path: string,
+  part: TimePartName,
+  { order, values, place }: Pick<PresentLine, "values" | "place"> & { readonly order: Order | undefined },
+  notes: ImportNotes,
+): ConditionInput[] {
+  if (path === ANY_RAW_FIELD) {
+    notes.refuse(place, `${part} requires a field`);
+    return [];
+  }
+  const texts = values.flatMap((value) => {
+    const number = typeof value === "string" ? numberOf(value.trim()) : value;
+    const text = typeof number === "number" ? timePartText(part, ...rangeOf(order, number)) : undefined;
+    if (text !== undefined) return [text];
+    const words =
+      typeof number === "number" ? `no ${part} is ${order ?? "equal to"} ${number}` : `${part} takes a number`;
+    notes.refuse(place, words);
+    return [];
+  });
+  return grouped([...new Set(texts)], (time_part) => ({ field: path, time_part: oneOrAll(time_part) }), PATTERNS_MAX);
+}
+
+type Order = "lt" | "lte" | "gt" | "gte";
+
+/** The range of integers that satisfy the comparison. */
+function rangeOf(order: Order | undefined, number: number): [least: number, most: number] {
+  switch (order) {
+    case "lt":
+      return [-Infinity, Math.ceil(number) - 1];
+    case "lte":
+      return [-Infinity, Math.floor(number)];
+    case "gt":
+      return [Math.floor(number) + 1, Infinity];
+    case "gte":
+      return [Math.ceil(number), Infinity];
+    default:
+      return [Math.ceil(number), Math.floor(number)];
+  }
+}
+
+function compareTexts(path: string, { modifiers, values, place }: PresentLine, notes: ImportNotes): ConditionInput[] {
   const where = (["contains", "startswith", "endswith"] as const).find((name) => modifiers.includes(name)) ?? "whole";
   const isCased = modifiers.includes("cased");
   const isWhole = isPlain(modifiers);
@@ -147,14 +196,14 @@ function compareTexts(path: string, { modifiers, values, place }: PresentLine, n
     for (const { pattern } of encode(String(value), { modifiers, place }, notes)) {
       const test = toTextTest(
         pattern,
-        path === ANY_RAW_FIELD && where === "whole" ? "contains" : (where satisfies Where),
+        path === ANY_RAW_FIELD && where === "whole" ? "contains" : (where satisfies TextPosition),
       );
       if (test.operator === "any") {
-        if (path === ANY_RAW_FIELD) notes.refuse(place, "a keyword needs a text");
+        if (path === ANY_RAW_FIELD) notes.refuse(place, "a keyword requires a text");
         else conditions.push({ field: path, exists: true });
       } else if (test.operator === "equals") put("in", test.text, ...otherTypes(test.text, isCased));
       else put(test.operator, test.text);
-      // A text is found in a value, a number only as the whole of one.
+      // A text may be part of a value; a number must be the whole value.
       if (path === ANY_RAW_FIELD && isWhole && test.operator === "contains")
         put("in", ...otherTypes(test.text, isCased));
     }
@@ -173,7 +222,7 @@ function compareTexts(path: string, { modifiers, values, place }: PresentLine, n
   return conditions.length > 1 ? [anyOf(conditions)] : conditions;
 }
 
-/** Sigma knows no types: a field that holds 4624 as a number is meant by the text "4624" too. */
+/** The same value in other types: Sigma is untyped, so "4624" also matches the number 4624. */
 function otherTypes(text: string, isCased: boolean): Scalar[] {
   const boolean = isCased ? text : text.toLowerCase();
   if (boolean === "true" || boolean === "false") return [boolean === "true"];
@@ -181,14 +230,18 @@ function otherTypes(text: string, isCased: boolean): Scalar[] {
   return number !== undefined && String(number) === text ? [number] : [];
 }
 
-/** The number that a text is, exactly; undefined where it is none. */
+/** The exact number that a text represents; undefined if it is none. */
 function numberOf(text: string): number | bigint | undefined {
   if (/^[+-]?\d+$/.test(text)) return canonicalNumber(BigInt(text.replace("+", "")));
   const number = text === "" ? Number.NaN : Number(text);
   return Number.isFinite(number) ? canonicalNumber(number) : undefined;
 }
 
-function encode(text: string, { modifiers, place }: Pick<Line, "modifiers" | "place">, notes: Notes): EncodedText[] {
+function encode(
+  text: string,
+  { modifiers, place }: Pick<SelectionLine, "modifiers" | "place">,
+  notes: ImportNotes,
+): EncodedText[] {
   let made: readonly EncodedText[] = [{ pattern: parsePattern(text), bytes: false }];
   for (const modifier of modifiers) {
     const encoding = ENCODINGS[modifier];
@@ -211,7 +264,7 @@ function oneOrAll(items: string[]): string | string[] {
   return items.length === 1 ? items[0]! : items;
 }
 
-/** One test with a list, or several where the list is longer than one may be. */
+/** One test with a list, or several if the list exceeds the limit. */
 function grouped<Item>(
   items: Item[],
   make: (items: Item[]) => ConditionInput,
@@ -233,8 +286,8 @@ function asksForText(condition: ConditionInput): boolean {
   return TEXT_OPERATORS.some((operator) => operator in condition);
 }
 
-/** What the language of conditions would refuse is refused here, where its place in the Sigma rule is known. */
-function refuseFaults(condition: ConditionInput, place: string, notes: Notes): void {
+/** Reports faults of the condition here, where the path in the Sigma rule is known. */
+function refuseFaults(condition: ConditionInput, place: string, notes: ImportNotes): void {
   if ("any" in condition) return condition.any.forEach((inner) => refuseFaults(inner, place, notes));
   if ("all" in condition) return condition.all.forEach((inner) => refuseFaults(inner, place, notes));
   if ("not" in condition) return;

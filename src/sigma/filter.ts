@@ -1,52 +1,52 @@
 import { faultsOf } from "../lib/fault.ts";
-import type { ConditionInput, ExceptionInput, RuleOrigin } from "../model/rule.ts";
-import { exceptionInputSchema } from "../model/rule-schema.ts";
+import type { ConditionInput, RuleOrigin } from "../model/rule.ts";
+import { exceptionInputSchema, type ExceptionInput } from "../model/rule-schema.ts";
 import { listOf, notOf } from "./combine.ts";
 import { readDetection } from "./detection.ts";
 import { referencesOf, type SigmaFilter, type SigmaRule } from "./documents.ts";
 import { LOGSOURCE_KEYS, placementOf, type Logsource, type Mapping } from "./mapping.ts";
-import { Notes, type Note } from "./note.ts";
+import { ImportNotes, type ImportNote } from "./import-note.ts";
 
-// Filters: what is left out of other rules, in documents of their own.
+// Filters: separate documents that exclude events from other rules.
 
-/** What stands for all rules of the log source in the place of their names. */
+/** Words that stand for all rules of the log source. */
 const EVERY: ReadonlySet<string> = new Set(["any", "all"]);
 const REASON_CHARACTERS_MAX = 1000;
 const NEGATED = /(^|[\s(])not(?=[\s(])/i;
 
 type FilteredRule = Pick<SigmaRule, "name" | "id"> & { readonly logsource: Logsource };
 
-/** A rule that was imported before. */
+/** A previously imported rule. */
 export interface StoredRule {
   readonly id: string;
   readonly origin: RuleOrigin;
 }
 
 export interface Filter {
-  /** Undefined when it cannot be taken. */
+  /** Undefined if the filter cannot be imported. */
   readonly condition: ConditionInput | undefined;
-  /** Whether a rule is meant, or why not although it is named. Counted for the outcome. */
+  /** True if the filter applies to the rule, or why not although it names the rule. Counted for the outcome. */
   take(rule: FilteredRule): { readonly isTaken: boolean; readonly whyNot?: string };
-  /** The same for rules that were imported before: of those that are meant, what is no match of theirs any more. */
+  /** Exceptions for the previously imported rules that the filter applies to. */
   takeStored(rules: readonly StoredRule[]): readonly { readonly ruleId: string; readonly input: ExceptionInput }[];
-  /** What became of it, once every rule has been asked about. */
+  /** Outcome of the filter, once it was applied to every rule. */
   outcome(): {
     readonly kind: "part" | "refused";
-    readonly remarks: readonly Note[];
-    readonly reasons: readonly Note[];
+    readonly remarks: readonly ImportNote[];
+    readonly reasons: readonly ImportNote[];
   };
 }
 
-/** A filter is one more condition of rules of its log source: of those that it names, or of all. */
+/** Reads a filter: an additional condition of the rules of its log source that it names, or of all. */
 export function readFilter({ title, id, filter, logsource }: SigmaFilter, mappings: readonly Mapping[]): Filter {
-  const notes = new Notes();
+  const notes = new ImportNotes();
   const { rules, ...selections } = filter;
   const placement = placementOf(logsource, mappings);
-  if (!placement) notes.refuse("logsource", "no entry of the mapping speaks of it");
+  if (!placement) notes.refuse("logsource", "has no entry in the mapping");
   if (rules.length === 0) notes.refuse("filter.rules", "is required");
   const detection = placement && readDetection(selections, placement, notes, "filter");
   if (detection && !conditionTexts(selections).some((text) => NEGATED.test(text))) {
-    notes.remark("filter.condition", "has no not: the rules that it filters fire only where it holds, as Sigma has it");
+    notes.remark("filter.condition", "has no not: the filtered rules fire only if it holds, as Sigma specifies");
   }
   let taken = 0;
   let stored = 0;
@@ -65,14 +65,13 @@ export function readFilter({ title, id, filter, logsource }: SigmaFilter, mappin
     condition: notes.refusals.length > 0 ? undefined : detection?.condition,
     outcome: () => {
       if (notes.refusals.length === 0 && taken + stored === 0) {
-        if (unfit === 0)
-          notes.refuse("filter.rules", "none of them is among those that are imported together, or were before");
-        else notes.refuse("logsource", "no rule that it names lies within it");
+        if (unfit === 0) notes.refuse("filter.rules", "names no rule of this import or of an earlier one");
+        else notes.refuse("logsource", "covers none of the named rules");
       }
       if (notes.refusals.length > 0) return { kind: "refused", remarks: notes.remarks, reasons: notes.refusals };
-      if (unfit > 0) notes.remark("logsource", `not applied to rules of another log source that it names: ${unfit}`);
-      if (taken > 0) notes.remark("", `is part of the rules that it filters: ${taken}`);
-      if (stored > 0) notes.remark("", `is an exception of rules that were imported before: ${stored}`);
+      if (unfit > 0) notes.remark("logsource", `not applied to named rules of another log source: ${unfit}`);
+      if (taken > 0) notes.remark("", `applied to rules of this import: ${taken}`);
+      if (stored > 0) notes.remark("", `added as an exception to previously imported rules: ${stored}`);
       return { kind: "part", remarks: notes.remarks, reasons: [] };
     },
     take: (rule) => {
@@ -96,14 +95,14 @@ export function readFilter({ title, id, filter, logsource }: SigmaFilter, mappin
   };
 }
 
-/** Filters of another log source that a rule is told of one by one. */
+/** Limit of the filters of another log source that are reported one by one. */
 const UNFIT_REMARKS_MAX = 10;
 
-/** What is left out of a rule. */
+/** Conditions of the filters that apply to a rule. */
 export function applyFilters(
   filters: readonly (Filter | undefined)[],
   rule: SigmaRule,
-  notes: Notes,
+  notes: ImportNotes,
 ): ConditionInput[] {
   const conditions: ConditionInput[] = [];
   let unfit = 0;
@@ -114,16 +113,16 @@ export function applyFilters(
     if (whyNot !== undefined && ++unfit <= UNFIT_REMARKS_MAX) notes.remark("logsource", whyNot);
   }
   if (unfit > UNFIT_REMARKS_MAX) {
-    notes.remark("logsource", `more filters that name this rule and are not for it: ${unfit - UNFIT_REMARKS_MAX}`);
+    notes.remark("logsource", `${unfit - UNFIT_REMARKS_MAX} more filters name this rule and are not applied to it`);
   }
   return conditions;
 }
 
-/** Why a rule does not lie within a log source. That of a product has all of its categories and services in it. */
+/** Why a log source does not cover a rule. The log source of a product covers all its categories and services. */
 function differencesOf(wide: Logsource, narrow: Logsource): string[] {
   return LOGSOURCE_KEYS.filter((key) => wide[key] !== undefined && wide[key] !== narrow[key]).map((key) => {
-    const said = narrow[key] === undefined ? "the rule says none" : `the rule's is ${narrow[key]}`;
-    return `it is for the ${key} ${wide[key]}, and ${said}`;
+    const said = narrow[key] === undefined ? "the rule has none" : `the rule has ${narrow[key]}`;
+    return `it is for the ${key} ${wide[key]}, ${said}`;
   });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../model/event.ts";
-import { importOne, importText, matches, withDetection } from "./imported.ts";
+import { importOne, importText, matches, withDetection } from "./testing/imported.ts";
 
 /** What stands under `selection`, an event that it must find, one that it must not. */
 const LINES: readonly (readonly [selection: string, found: JsonObject, passedOver: JsonObject])[] = [
@@ -70,6 +70,17 @@ const LINES: readonly (readonly [selection: string, found: JsonObject, passedOve
   ["Size|gte: 10", { Size: 10 }, { Size: 9 }],
   ["Size|lt: 10", { Size: 9 }, { Size: 10 }],
   ["Size|lte: '10'", { Size: 10 }, { Size: 11 }],
+  ["UtcTime|minute: 5", { UtcTime: "2026-11-13 23:05:00.123" }, { UtcTime: "2026-11-13 23:06:00.123" }],
+  ["UtcTime|hour: [22, 23]", { UtcTime: "2026-11-13T23:05:00Z" }, { UtcTime: "2026-11-13T23:05:00+02:00" }],
+  ["UtcTime|hour|gte: 22", { UtcTime: "2026-11-13T22:00:00Z" }, { UtcTime: "2026-11-13T21:59:59Z" }],
+  ["UtcTime|hour|lt: '6'", { UtcTime: "2026-11-13T05:59:59Z" }, { UtcTime: "2026-11-13T06:00:00Z" }],
+  ["UtcTime|gt|hour: 21.5", { UtcTime: "2026-11-13T22:00:00Z" }, { UtcTime: "2026-11-13T21:59:59Z" }],
+  ["UtcTime|hour|neq: 3", { UtcTime: "2026-11-13T04:00:00Z" }, { UtcTime: "2026-11-13T03:59:59Z" }],
+  ["UtcTime|day: 31", { UtcTime: "2026-12-31" }, { UtcTime: "2026-12-30" }],
+  ["UtcTime|week: 53", { UtcTime: "2027-01-01" }, { UtcTime: "2027-01-04" }],
+  ["UtcTime|month|lte: 2", { UtcTime: "2026-02-28" }, { UtcTime: "2026-03-01" }],
+  ["UtcTime|year|gt: 2025", { UtcTime: "2026-01-01" }, { UtcTime: "2025-12-31" }],
+  ["UtcTime|year: 2026", { UtcTime: "2026-01-01" }, { UtcTime: 2026 }],
   ["User|fieldref: Target", { User: "Ann", Target: "ann" }, { User: "Ann", Target: "Bob" }],
   ["Path|fieldref|startswith: Home", { Path: "/home/a/x", Home: "/HOME/a" }, { Path: "/x", Home: "/home" }],
   ["Path|fieldref|endswith: File", { Path: "/a/x.txt", File: "x.txt" }, { Path: "/a/x.txt2", File: "x.txt" }],
@@ -116,7 +127,7 @@ describe("a line of a selection", () => {
     expect(matches(outcome, passedOver)).toBe(false);
   });
 
-  test("a list of more values than one test may have is several tests", () => {
+  test("a list beyond the limit of one test becomes several tests", () => {
     const values = Array.from({ length: 2500 }, (_, i) => `value-${i}`).join(", ");
     const outcome = importOne(withDetection(`selection:\n  Image|contains: [${values}]\ncondition: selection`));
     expect(matches(outcome, { Image: "a value-2499 b" })).toBe(true);
@@ -153,7 +164,7 @@ describe("a condition", () => {
     expect(matches(outcome, rawOf(passedOver))).toBe(false);
   });
 
-  test("several conditions: any of them", () => {
+  test("of several conditions, any must hold", () => {
     const outcome = importOne(withDetection(`${ABC}condition: [sel_a, sel_b and c]`));
     expect(["a", "b c", "b"].map((names) => matches(outcome, rawOf(names)))).toEqual([true, true, false]);
   });
@@ -163,7 +174,7 @@ describe("a condition", () => {
     expect(["a b", "c", "a"].map((names) => matches(outcome, rawOf(names)))).toEqual([true, true, false]);
   });
 
-  test("keywords stand in any field", () => {
+  test("a keyword matches in any field", () => {
     const outcome = importOne(withDetection("k: [Mimi, 'kat*z']\ncondition: k"));
     expect(matches(outcome, { deep: { inside: ["some mimi here"] } })).toBe(true);
     expect(matches(outcome, { x: "KATTTZ" })).toBe(true);
@@ -173,12 +184,15 @@ describe("a condition", () => {
     expect(matches(both, { a: "one" })).toBe(false);
   });
 
-  test.each(["4625", "'4625'", "[nothing, 4625]"])("the keyword %s stands in a text, or is a number", (keyword) => {
-    const outcome = importOne(withDetection(`k: ${keyword}\ncondition: k`));
-    expect(matches(outcome, { deep: [{ id: 4625 }] })).toBe(true);
-    expect(matches(outcome, { x: "event 4625 of today" })).toBe(true);
-    expect(matches(outcome, { id: 46250 })).toBe(false);
-  });
+  test.each(["4625", "'4625'", "[nothing, 4625]"])(
+    "the keyword %s matches part of a text or a whole number",
+    (keyword) => {
+      const outcome = importOne(withDetection(`k: ${keyword}\ncondition: k`));
+      expect(matches(outcome, { deep: [{ id: 4625 }] })).toBe(true);
+      expect(matches(outcome, { x: "event 4625 of today" })).toBe(true);
+      expect(matches(outcome, { id: 46250 })).toBe(false);
+    },
+  );
 
   test("a keyword beyond 2^53 is found exactly", () => {
     const outcome = importOne(withDetection("k: [9007199254740993]\ncondition: k"));
@@ -186,7 +200,7 @@ describe("a condition", () => {
     expect(matches(outcome, { deep: [{ id: 9007199254740992n }] })).toBe(false);
   });
 
-  test("nesting that says nothing more is not kept", () => {
+  test("redundant nesting is removed", () => {
     const outcome = importOne(withDetection(`${ABC}condition: ((((((((((sel_a))) and ((sel_b)))) and c)))))`));
     expect(outcome.rule!.conditions).toEqual([
       { field: "type", equals: "process_creation" },
@@ -199,34 +213,43 @@ describe("a condition", () => {
 });
 
 const REFUSED: readonly (readonly [detection: string, place: string, message: RegExp])[] = [
-  ["s: { a|reverse: 1 }\ncondition: s", "detection.s.a|reverse", /no modifier reverse/],
+  ["s: { a|reverse: 1 }\ncondition: s", "detection.s.a|reverse", /unknown modifier reverse/],
   ["s: { a|re: '(?<=x)y' }\ncondition: s", "detection.s.a|re", /^RE2 has no look-behind.*: `\(\?<=x\)y`$/],
   ["s: { a|cidr: 10.0.0.0/99 }\ncondition: s", "detection.s.a|cidr", /network/],
   ["s: { a|expand: '%admins%' }\ncondition: s", "detection.s.a|expand", /%admins%.*mapping/],
-  ["s: { a|hour: 3 }\ncondition: s", "detection.s.a|hour", /part of a time/],
+  ["s: { a|hour: 24 }\ncondition: s", "detection.s.a|hour", /no hour is equal to 24/],
+  ["s: { a|hour|gt: 23 }\ncondition: s", "detection.s.a|hour|gt", /no hour is gt 23/],
+  ["s: { a|hour: night }\ncondition: s", "detection.s.a|hour", /hour takes a number/],
+  ["s: { a|hour|contains: 3 }\ncondition: s", "detection.s.a|hour|contains", /hour and contains cannot/],
+  ["s: { a|hour|day: 3 }\ncondition: s", "detection.s.a|hour|day", /hour and day cannot/],
+  ["s: { '|hour': [3] }\ncondition: s", "detection.s.|hour", /hour requires a field/],
   ["s: { a|gt: many }\ncondition: s", "detection.s.a|gt", /number/],
   ["s: { a|exists: maybe }\ncondition: s", "detection.s.a|exists", /true or false/],
   ["s: { a|contains: null }\ncondition: s", "detection.s.a|contains", /null/],
-  ["s: { a|contains|startswith: x }\ncondition: s", "detection.s.a|contains|startswith", /together/],
+  [
+    "s: { a|contains|startswith: x }\ncondition: s",
+    "detection.s.a|contains|startswith",
+    /contains and startswith cannot be combined/,
+  ],
   ["s: { a|base64: 'x*' }\ncondition: s", "detection.s.a|base64", /encoded/],
   ["s: { a: { b: 1 } }\ncondition: s", "detection.s.a", /value or a list/],
   ["s: { a..b: 1 }\ncondition: s", "detection.s.a..b", /not a field/],
   ["s: { a: [] }\ncondition: s", "detection.s.a", /no value/],
   ["s: { a: 1 }\ncondition: t", "detection.condition", /no selection t/],
-  ["s: { a: 1 }\ncondition: 1 of t*", "detection.condition", /no selection is called t\*/],
+  ["s: { a: 1 }\ncondition: 1 of t*", "detection.condition", /no selection matches t\*/],
   ["s: { a: 1 }\ncondition: s and", "detection.condition", /ends where/],
   ["s: { a: 1 }\ncondition: (s", "detection.condition", /not closed/],
-  ["s: { a: 1 }\ncondition: s s", "detection.condition", /not expected/],
-  ["s: { a: 1 }\ncondition: 2 of s*", "detection.condition", /"2 of" is not taken: only 1 of, any of and all of/],
-  ["s: { a: 1 }\ncondition: s and some of them", "detection.condition", /"some of" is not taken/],
+  ["s: { a: 1 }\ncondition: s s", "detection.condition", /unexpected "s"/],
+  ["s: { a: 1 }\ncondition: 2 of s*", "detection.condition", /"2 of" is not supported; use 1 of, any of or all of/],
+  ["s: { a: 1 }\ncondition: s and some of them", "detection.condition", /"some of" is not supported/],
   ["s: { a: 1 }", "detection.condition", /required/],
   ["s: { a: 1 }\ncondition: []", "detection.condition", /empty/],
-  ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not taken/],
+  ["s: { a: 1 }\ncondition: s | near t", "detection.condition", /aggregation "near t" is not supported/],
   ["s: { a: 1 }\ncondition: s | count() > 3", "detection.timeframe", /required/],
-  ["s: { a: 1 }\ntimeframe: 5m\ncondition: s | count() < 1", "detection.condition", /no number to count/],
+  ["s: { a: 1 }\ntimeframe: 5m\ncondition: s | count() < 1", "detection.condition", /leaves no possible count/],
 ];
 
-describe("what cannot be taken is said, with its place", () => {
+describe("an unsupported rule is refused with the path of the fault", () => {
   test.each(REFUSED)("%j", (detection, place, message) => {
     const outcome = importOne(withDetection(detection));
     expect(outcome).toMatchObject({ kind: "refused", rule: null, title: "A rule", file: "rules.yml", line: 1 });
@@ -247,7 +270,7 @@ describe("what cannot be taken is said, with its place", () => {
     },
   );
 
-  test("one document that is no YAML leaves the others alone", () => {
+  test("a document with invalid YAML does not affect the others", () => {
     const good = withDetection("s: { a: 1 }\ncondition: s");
     const outcomes = importText(
       `${good}\n---\ntitle: [unclosed\n---\ntitle: No detection\n---\n- a list\n---\n${good}`,
@@ -266,11 +289,11 @@ describe("what cannot be taken is said, with its place", () => {
     [`${RULE}author: { name: Ann }`, "author", "takes a text or a list of texts"],
     [RULE.replace("category: c", "category: [c]"), "logsource.category", "takes a text"],
     ["title: A\ncorrelation: { type: event_count, rules: {} }", "correlation.rules", "takes a name or a list of names"],
-  ])("%j is told in words", (text, place, message) => {
+  ])("%j is refused with a readable message", (text, place, message) => {
     expect(importOne(text).reasons).toEqual([{ place, message }]);
   });
 
-  test("a time frame that nothing is counted in is left out with a remark", () => {
+  test("a timeframe without an aggregation is dropped with a remark", () => {
     const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { a: 1 }, timeframe: 5m, condition: s }`);
     expect(kind).toBe("taken");
     expect(remarks).toEqual([
@@ -278,7 +301,7 @@ describe("what cannot be taken is said, with its place", () => {
     ]);
   });
 
-  test("nested deeper than the language of conditions goes", () => {
+  test("nesting beyond the limit of conditions is refused", () => {
     const nested = Array.from({ length: 12 }, (_, i) => (i % 2 ? "a and (" : "a or (")).join("") + "b" + ")".repeat(12);
     const outcome = importOne(withDetection(`a: { a: 1 }\nb: { b: 1 }\ncondition: ${nested}`));
     expect(outcome.reasons[0]).toEqual({
@@ -288,7 +311,7 @@ describe("what cannot be taken is said, with its place", () => {
   });
 });
 
-describe("what a rule says about itself is kept", () => {
+describe("metadata of a rule is kept", () => {
   test("title, level, tags, references, false positives, author, status, id", () => {
     const { rule, remarks } = importOne(`
 title: Odd Tool, Run Twice!
@@ -316,7 +339,7 @@ detection: { s: { a: 1 }, condition: s }`);
     });
   });
 
-  test("a title makes a name, whatever its letters; one without any that a name can have is told from others", () => {
+  test("a title in any script gives a distinct rule name", () => {
     const nameOf = (title: string, id = "") =>
       importOne(withDetection("s: { a: 1 }\ncondition: s").replace("title: A rule", `title: ${title}${id}`)).rule!.name;
     expect(nameOf("Über Größe, naïve Łódź")).toBe("sigma.uber_grosse_naive_lodz");
@@ -326,14 +349,14 @@ detection: { s: { a: 1 }, condition: s }`);
     expect([names[1] === names[0], names[2] === names[0]]).toEqual([false, true]);
   });
 
-  test("a level that is not known is medium, and said; a deprecated rule is not enabled, and said", () => {
+  test("an unknown level becomes medium and a deprecated rule is imported disabled, each with a remark", () => {
     const text = withDetection("s: { a: 1 }\ncondition: s").replace("level: high", "level: odd\nstatus: deprecated");
     const { rule, remarks } = importOne(text);
     expect(rule).toMatchObject({ severity: "medium", enabled: false });
     expect(remarks.map(({ place }) => place)).toEqual(["level", "status"]);
   });
 
-  test("several authors stand in one line", () => {
+  test("several authors become one line", () => {
     const text = `${withDetection("s: { a: 1 }\ncondition: s")}\nauthor: [Ann, Ben]`;
     expect(importOne(text).rule!.description).toContain("by Ann, Ben.");
   });
@@ -366,11 +389,11 @@ const UNREMARKED = "title: A\nlevel: low\nlogsource: { category: c }\n";
 
 describe("a meaning that differs from Sigma's", () => {
   test.each([
-    ["Image|exists: true", /^a field that is null or an empty list does not exist here/],
-    ["Image|exists: false", /^a field that is null or an empty list does not exist here/],
-    ["Image|fieldref: Other", /1 is not "1"$/],
-    ["Image|fieldref|startswith: Other", /1 is not "1"$/],
-  ])("%s is taken with a remark", (selection, message) => {
+    ["Image|exists: true", /^treats a field that is null or an empty list as missing/],
+    ["Image|exists: false", /^treats a field that is null or an empty list as missing/],
+    ["Image|fieldref: Other", /1 does not equal "1"$/],
+    ["Image|fieldref|startswith: Other", /1 does not equal "1"$/],
+  ])("%s is imported with a remark", (selection, message) => {
     const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
     expect(kind).toBe("taken");
     expect(remarks).toEqual([
@@ -385,7 +408,7 @@ describe("a test of text on a field that holds numbers", () => {
     (selection) => {
       const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
       expect(kind).toBe("taken");
-      const message = expect.stringMatching(/is a number and not a text, it finds nothing/);
+      const message = expect.stringMatching(/does not match if .* is a number/);
       expect(remarks).toEqual([{ place: `detection.s.${selection.split(": ", 1)[0]}`, message }]);
     },
   );

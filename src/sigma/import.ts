@@ -1,13 +1,14 @@
 import { hash } from "node:crypto";
-import { contradictionOf } from "../detection/contradiction.ts";
+import { contradictionOf } from "../detection/rules/contradiction.ts";
 import { faultsOf } from "../lib/fault.ts";
 import type { Severity } from "../model/event.ts";
-import { toConditions, type ConditionInput, type RuleInput, type RuleOrigin } from "../model/rule.ts";
-import { originSchema, ruleInputSchema } from "../model/rule-schema.ts";
+import { toConditions, type ConditionInput, type RuleOrigin } from "../model/rule.ts";
+import { originSchema, ruleInputSchema, type RuleInput } from "../model/rule-schema.ts";
 import { allOf, listOf } from "./combine.ts";
-import { groupPaths, readAggregation, readCorrelation, type Aggregate, type BaseRule } from "./correlation.ts";
+import type { Aggregate } from "./aggregate-fields.ts";
+import { readAggregation, readCorrelation, type BaseRule, type EventRule } from "./correlation.ts";
 import { applyFilters, readFilter, type Filter, type StoredRule } from "./filter.ts";
-import { readDetection, type Detection } from "./detection.ts";
+import { readDetection, type SigmaDetection } from "./detection.ts";
 import {
   readSigma,
   referencesOf,
@@ -18,33 +19,34 @@ import {
   type SigmaRule,
 } from "./documents.ts";
 import { placementOf, readDefaultMapping, type Mapping } from "./mapping.ts";
-import { Notes, type Note } from "./note.ts";
+import { ImportNotes, type ImportNote } from "./import-note.ts";
+import { toInner, type InnerCorrelation } from "./part-list.ts";
 
-// Sigma in, rules out, and for each rule what was made of it.
+// Converts Sigma documents to rules and reports the outcome of each document.
 
 export interface SigmaOptions {
-  /** The sources of this platform. */
+  /** Sources of this platform. */
   readonly sources: readonly string[];
-  /** Goes before the default mapping. */
+  /** Takes precedence over the default mapping. */
   readonly mapping?: Mapping | undefined;
   readonly enabled?: boolean;
-  /** Rules that were imported before, for filters. */
+  /** Previously imported rules, for filters. */
   readonly stored?: readonly StoredRule[] | undefined;
 }
 
-/** What became of one document. */
+/** Outcome of one document. */
 export interface SigmaOutcome {
   readonly file: string;
   readonly line: number;
   readonly title: string;
   readonly id: string | null;
-  /** `part`: it raises nothing by itself, other rules have it in them. */
+  /** `part`: raises no alerts by itself; other rules include it. */
   readonly kind: "taken" | "part" | "refused";
   readonly rule: RuleInput | null;
-  readonly remarks: readonly Note[];
-  /** Why it is refused. */
-  readonly reasons: readonly Note[];
-  /** Of a filter: what it adds to rules that were imported before. */
+  readonly remarks: readonly ImportNote[];
+  /** Reasons for the refusal. */
+  readonly reasons: readonly ImportNote[];
+  /** Exceptions that a filter adds to previously imported rules. */
   readonly exceptions?: ReturnType<Filter["takeStored"]>;
 }
 
@@ -66,7 +68,7 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
   const read = documents.map((document) =>
     document.kind === "rule" ? readRule(document.rule, mappings, filters) : undefined,
   );
-  const known: Known = new Map();
+  const known: KnownRules = new Map();
   for (const [index, document] of documents.entries()) {
     if (document.kind !== "rule") continue;
     for (const reference of referencesOf(document.rule)) known.set(reference, { base: read[index]!.base, index });
@@ -78,7 +80,8 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
   const owners = ownersOf(documents, known, (head, index) => {
     const made = correlated[index]!.aggregate;
     return (
-      made !== undefined && finish(head, made, { schema, enabled, names: new Set(), notes: new Notes() }) !== undefined
+      made !== undefined &&
+      finish(head, made, { schema, enabled, names: new Set(), notes: new ImportNotes() }) !== undefined
     );
   });
   return documents.map((document, index): SigmaOutcome => {
@@ -108,16 +111,16 @@ export function importSigma(files: readonly SigmaFile[], options: SigmaOptions):
   });
 }
 
-interface Read {
-  readonly notes: Notes;
-  /** For correlations; undefined when the rule cannot be taken. */
+interface ReadRule {
+  readonly notes: ImportNotes;
+  /** For correlations; undefined if the rule cannot be imported. */
   readonly base: BaseRule | undefined;
-  readonly aggregate: Made | undefined;
+  readonly aggregate: RuleContent | undefined;
 }
 
-type Made = Omit<Aggregate, "window"> & { readonly window?: string; readonly origin?: RuleOrigin | null };
+type RuleContent = Omit<Aggregate, "window"> & { readonly window?: string; readonly origin?: RuleOrigin | null };
 
-/** What filters that are imported later know the rule by. Of a longer name nobody could say it again. */
+/** The origin by which later filters refer to the rule; null if a name is too long to store. */
 function originOf({ id, name, logsource }: SigmaRule): RuleOrigin | null {
   const { category, product, service } = logsource;
   const given = Object.entries({ category, product, service }).filter(([, value]) => value !== undefined);
@@ -125,17 +128,17 @@ function originOf({ id, name, logsource }: SigmaRule): RuleOrigin | null {
   return originSchema.safeParse(origin).success ? origin : null;
 }
 
-function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readonly (Filter | undefined)[]): Read {
-  const notes = new Notes();
+function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readonly (Filter | undefined)[]): ReadRule {
+  const notes = new ImportNotes();
   const refused = { notes, base: undefined, aggregate: undefined };
   const placement = placementOf(rule.logsource, mappings);
   if (!placement) {
-    notes.refuse("logsource", "no entry of the mapping speaks of it");
+    notes.refuse("logsource", "has no entry in the mapping");
     return refused;
   }
   for (const key of placement.unsaid) {
     const given = rule.logsource[key];
-    notes.remark(`logsource.${key}`, `${given} is not looked at: the mapping does not say how to tell it from others`);
+    notes.remark(`logsource.${key}`, `${given} is ignored: the mapping has no condition that distinguishes it`);
   }
   if (placement.remark !== undefined) notes.remark("logsource", placement.remark);
   const detection = readDetection(rule.detection, placement, notes);
@@ -144,14 +147,14 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
   const condition = allOf([...placement.conditions, detection.condition, ...left, ...placement.productConditions]);
   const contradiction = contradictionOf(toConditions([condition]));
   if (contradiction !== undefined) notes.remark("detection", `can never match: ${contradiction}`);
-  const base: BaseRule = {
+  const base: EventRule = {
     reference: rule.name ?? rule.id ?? rule.title,
     source: placement.source,
     condition,
     pathOf: (field) => {
       const [path, ...others] = placement.pathsOf(field);
       if (others.length > 0) {
-        notes.remark("", `${field} is grouped by and counted under ${path} alone, not under ${others.join(", ")}`);
+        notes.remark("", `${field} is grouped and counted by ${path} only, not by ${others.join(", ")}`);
       }
       return path!;
     },
@@ -160,72 +163,78 @@ function readRule(rule: SigmaRule, mappings: readonly Mapping[], filters: readon
   return { notes, base: detection.aggregation === null ? base : undefined, aggregate };
 }
 
-function plain({ source, condition }: BaseRule): Made {
+function plain({ source, condition }: EventRule): RuleContent {
   return { source, conditions: listOf(condition) };
 }
 
-function aggregated({ aggregation, timeframe }: Detection, base: BaseRule, notes: Notes): Made | undefined {
+function aggregated(
+  { aggregation, timeframe }: SigmaDetection,
+  base: EventRule,
+  notes: ImportNotes,
+): RuleContent | undefined {
   return readAggregation(aggregation!, timeframe, base, notes);
 }
 
-type Known = Map<string, { readonly base: BaseRule | undefined; readonly index: number }>;
-type Correlated = Omit<Read, "base">;
+type KnownRules = Map<string, { readonly base: BaseRule | undefined; readonly index: number }>;
 
-/** Those over rules first: what they count can be a step of the others. */
-function correlateAll(documents: readonly SigmaDocument[], known: Known): (Correlated | undefined)[] {
-  const correlated: (Correlated | undefined)[] = documents.map(() => undefined);
-  const isCorrelation = (reference: string) =>
-    documents.some(
-      ({ kind, ...other }) => kind === "correlation" && "rule" in other && referencesOf(other.rule).includes(reference),
-    );
-  const visit = (chained: boolean) => {
-    for (const [index, document] of documents.entries()) {
-      if (document.kind !== "correlation") continue;
-      if (document.rule.correlation.rules.some(isCorrelation) !== chained) continue;
-      const outcome = correlate(document.rule, known);
+/** Converts correlations bottom-up, since one can be part of another. */
+function correlateAll(documents: readonly SigmaDocument[], known: KnownRules): (ReadRule | undefined)[] {
+  const correlated: (ReadRule | undefined)[] = documents.map(() => undefined);
+  const waiting = new Map<number, SigmaCorrelation>();
+  for (const [index, document] of documents.entries())
+    if (document.kind === "correlation") waiting.set(index, document.rule);
+  const isWaitedFor = (reference: string) =>
+    [...waiting.values()].some((other) => referencesOf(other).includes(reference));
+  while (waiting.size > 0) {
+    const ready = [...waiting].filter(([, { correlation }]) => !correlation.rules.some(isWaitedFor));
+    // The remaining correlations refer to each other in a circle; none can be imported.
+    if (ready.length === 0)
+      for (const [index, rule] of waiting)
+        for (const reference of referencesOf(rule)) known.set(reference, { base: undefined, index });
+    for (const [index, rule] of ready.length > 0 ? ready : waiting) {
+      const outcome = correlate(rule, known);
       correlated[index] = outcome;
-      const base = chained ? undefined : countedBase(document.rule, outcome.aggregate, known);
-      for (const reference of referencesOf(document.rule)) known.set(reference, { base, index });
+      for (const reference of referencesOf(rule)) known.set(reference, { base: outcome.base, index });
+      waiting.delete(index);
     }
-  };
-  visit(false);
-  visit(true);
+  }
   return correlated;
 }
 
-function correlate({ correlation }: SigmaCorrelation, known: Known): Correlated {
-  const notes = new Notes();
+function correlate({ title, correlation }: SigmaCorrelation, known: KnownRules): ReadRule {
+  const notes = new ImportNotes();
   if (correlation.rules.length === 0) notes.refuse("correlation.rules", "is required");
   const rules = correlation.rules.flatMap((reference, i) => {
     const found = known.get(reference);
     if (found?.base) return [{ ...found.base, reference }];
     const reason = found
-      ? `the rule ${reference} could not be taken, or is a correlation that cannot be part of another`
-      : `there is no rule ${reference} among those that are imported together`;
+      ? `the rule ${reference} could not be imported`
+      : `there is no rule ${reference} in this import`;
     notes.refuse(`correlation.rules[${i}]`, reason);
     return [];
   });
   const aggregate = notes.refusals.length > 0 ? undefined : readCorrelation(correlation, rules, notes);
-  return { notes, aggregate };
-}
-
-/** An event_count as a step of another correlation has it. */
-function countedBase({ correlation }: SigmaCorrelation, made: Made | undefined, known: Known): BaseRule | undefined {
-  if (!made?.threshold || correlation.type !== "event_count" || made.window === undefined) return undefined;
-  const reference = correlation.rules[0]!;
-  const first = { ...known.get(reference)!.base!, reference };
-  const { count, lte, lt } = made.threshold;
-  // Few of something cannot be a step: it is known only when the window is over.
-  if (count === undefined || lte !== undefined || lt !== undefined) return undefined;
-  return {
-    ...first,
-    source: made.source,
-    condition: allOf(made.conditions),
-    counted: { count, groupBy: groupPaths(correlation, first), window: made.window },
+  const base = aggregate && {
+    reference: title,
+    source: aggregate.source,
+    inner: innerOf(correlation, rules, aggregate),
   };
+  return { notes, aggregate, base };
 }
 
-/** The correlation that speaks for a rule. */
+function innerOf(
+  correlation: SigmaCorrelation["correlation"],
+  rules: readonly BaseRule[],
+  made: Aggregate,
+): InnerCorrelation {
+  return toInner(made, correlation["group-by"] ?? [], (fields) => {
+    const other = { ...correlation, "group-by": [...fields] };
+    const regrouped = readCorrelation(other, rules, new ImportNotes());
+    return regrouped && innerOf(other, rules, regrouped);
+  });
+}
+
+/** The correlation that raises alerts in place of a rule. */
 interface Owner {
   readonly title: string;
   readonly isTaken: boolean;
@@ -233,17 +242,17 @@ interface Owner {
 
 function wordsOnOwner({ title, isTaken }: Owner): string {
   return isTaken
-    ? `raises nothing by itself: it is part of "${title}" (generate is not true there)`
-    : `taken, but not enabled: "${title}" is to speak for it (generate is not true there) and could not be taken`;
+    ? `raises no alerts by itself: it is part of "${title}", which does not set generate: true`
+    : `imported disabled: it is part of "${title}", which does not set generate: true and could not be imported`;
 }
 
 /**
- * The rules that a correlation speaks for, by their place in the list. One that cannot be taken owns its rules all the same:
- * what is meant to be counted would raise an alert on every event.
+ * The owning correlation of each rule, by index. A correlation that cannot be imported still owns its rules: they are meant
+ * to be counted, and would raise an alert on every event.
  */
 function ownersOf(
   documents: readonly SigmaDocument[],
-  known: Known,
+  known: KnownRules,
   isTaken: (head: SigmaHead, index: number) => boolean,
 ): Map<number, Owner> {
   const owners = new Map<number, Owner>();
@@ -260,7 +269,7 @@ function ownersOf(
   return owners;
 }
 
-/** Of a correlation: its title, and the names of the rules that are not to speak for themselves. */
+/** Title of a correlation and names of the rules that raise no alerts by themselves. */
 function spokenFor(document: SigmaDocument): { readonly title: string; readonly rules: readonly string[] } | undefined {
   if (document.kind === "unreadable") return { title: document.title, rules: document.spokenFor };
   if (document.kind !== "correlation") return undefined;
@@ -277,18 +286,22 @@ const LEVELS: ReadonlyMap<string, Severity> = new Map([
   ["critical", "critical"],
 ]);
 
-interface Finishing {
+interface RuleContext {
   readonly schema: ReturnType<typeof ruleInputSchema>;
   readonly enabled: boolean;
   readonly names: Set<string>;
-  readonly notes: Notes;
+  readonly notes: ImportNotes;
 }
 
-function finish(head: SigmaHead, made: Made, { schema, enabled, names, notes }: Finishing): RuleInput | undefined {
+function finish(
+  head: SigmaHead,
+  made: RuleContent,
+  { schema, enabled, names, notes }: RuleContext,
+): RuleInput | undefined {
   const severity = LEVELS.get(head.level?.toLowerCase() ?? "");
-  if (!severity) notes.remark("level", `${head.level ? `${head.level} is not known` : "is missing"}: medium is taken`);
+  if (!severity) notes.remark("level", `${head.level ? `${head.level} is unknown` : "is missing"}: medium is used`);
   const isRetired = head.status === "deprecated" || head.status === "unsupported";
-  if (isRetired) notes.remark("status", `${head.status}: taken, but not enabled`);
+  if (isRetired) notes.remark("status", `${head.status}: imported disabled`);
   const parsed = schema.safeParse({
     ...made,
     name: uniqueName(head, names),
@@ -313,13 +326,13 @@ function finish(head: SigmaHead, made: Made, { schema, enabled, names, notes }: 
   return undefined;
 }
 
-/** Two rules of one title are told apart by their ids, or by their number. */
+/** A unique name: rules with the same title are distinguished by id or by number. */
 function uniqueName({ title, id }: SigmaHead, names: ReadonlySet<string>): string {
   const shortId = (id ?? "")
     .toLowerCase()
     .replaceAll(/[^a-z0-9]/g, "")
     .slice(0, SHORT_ID_CHARACTERS);
-  // A title in letters that a name cannot have still gives the same name in every import, and another than the next one.
+  // A title without usable letters still gives a stable and distinct name in every import.
   const name = `sigma.${slugOf(title) || `rule_${shortId || hash("sha1", title).slice(0, SHORT_ID_CHARACTERS)}`}`;
   if (!names.has(name)) return name;
   const withId = `${name}_${shortId || "2"}`;
@@ -329,7 +342,7 @@ function uniqueName({ title, id }: SigmaHead, names: ReadonlySet<string>): strin
   }
 }
 
-/** In the letters that a name may have: without accents, and what is a letter of its own as it is spelled without it. */
+/** The title in the letters of a rule name: accents removed, special letters spelled out. */
 function slugOf(title: string): string {
   return title
     .toLowerCase()
@@ -351,7 +364,7 @@ const SPELLED: Readonly<Record<string, string>> = {
   ð: "d",
 };
 
-/** What a person should know, and where the rule is from. */
+/** Description with known false positives and the origin of the rule. */
 function describe({ title, description, falsepositives, id, author, status }: SigmaHead): string {
   const known = falsepositives.filter((line) => !/^(none|unknown|unlikely)$/i.test(line.trim()));
   const origin = [`Sigma rule${id ? ` ${id}` : ""}`, author && `by ${author}`, status && `status ${status}`];

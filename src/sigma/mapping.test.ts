@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { importOne, importText, matches, withDetection } from "./imported.ts";
+import { importOne, importText, matches, withDetection } from "./testing/imported.ts";
 import { parseMapping } from "./mapping.ts";
 
 describe("a mapping", () => {
@@ -16,7 +16,7 @@ logsources:
     fields: { src: raw.client }
   - { product: linux, service: "*", conditions: [{ field: raw.program, equals: "{service}" }] }`;
 
-  test("gives the source, further conditions, names of fields, values of placeholders", () => {
+  test("gives the source, conditions, field paths and placeholder values", () => {
     expect(importOne(rule("{ category: proxy }"), MAPPING).rule).toMatchObject({
       source: "platform_network",
       conditions: [
@@ -36,7 +36,7 @@ logsources:
     });
   });
 
-  test("a value with two placeholders is every combination; one that stands for itself does not go on for ever", () => {
+  test("a value with two placeholders becomes every combination; a recursive placeholder ends", () => {
     const expanding = (value: string) =>
       `title: A\nlogsource: { category: c }\ndetection: { s: { 'f|expand': '${value}' }, condition: s }`;
     const mapping = "placeholders: { a: [x, y], b: [1, 2], loop: ['%loop%%loop%'] }";
@@ -57,14 +57,14 @@ logsources:
     ["a\\*%name%", "a*x"],
     ["%name", "%name"],
     ["50 % of %name%", "50 % of x"],
-  ])("a backslash makes a percent sign of %s plain", (value, meant) => {
+  ])("a backslash escapes a percent sign of %s", (value, meant) => {
     const detection = { s: { "f|expand": value }, condition: "s" };
     const text = JSON.stringify({ title: "A", logsource: { category: "process_creation" }, detection });
     const outcome = importOne(text, "placeholders: { name: [x] }");
     expect([matches(outcome, { f: meant }), matches(outcome, { f: `${meant}!` })]).toEqual([true, false]);
   });
 
-  test("one that nobody can use is refused with its line", () => {
+  test("an invalid mapping is refused with the line of the fault", () => {
     expect(
       parseMapping("prefix: raw.\nlogsources:\n  - category: x\n    conditions: [{ field: nope, equals: 1 }]"),
     ).toEqual({
@@ -77,7 +77,7 @@ logsources:
     expect(parseMapping("a: [")).toMatchObject({ faults: [{ line: 1 }] });
   });
 
-  test("a field may stand under several paths, and under the prefix whatever that is", () => {
+  test("a field may have several paths, also relative to the prefix", () => {
     const mapping = `
 prefix: raw.log.
 logsources:
@@ -105,7 +105,7 @@ logsources:
     expect(matches(same, { log: { other: "ann" }, account: "Ben" })).toBe(false);
   });
 
-  test("names of an own mapping go before those of the default, and of an entry before those of its mapping", () => {
+  test("a user's mapping takes precedence over the default, and an entry over its mapping", () => {
     const rule = `title: A\nlogsource: { product: windows, service: windefend }\ndetection: { s: { ThreatName: x }, condition: s }`;
     const fieldOf = (mapping: string) => importOne(rule, mapping).rule!.conditions[1];
     expect(fieldOf("prefix: raw.log.")).toMatchObject({
@@ -117,7 +117,7 @@ logsources:
     expect(fieldOf(`fields: { ThreatName: raw.threat }\n${entry}`)).toMatchObject({ field: "raw.name" });
   });
 
-  test("what is grouped by a field that may stand under several paths has a remark", () => {
+  test("grouping by a field with several paths gives a remark", () => {
     const text = `title: A
 name: a
 logsource: { product: windows, service: windefend }
@@ -129,11 +129,11 @@ correlation: { type: event_count, rules: [a], group-by: [ThreatName], timespan: 
     const [base, many] = importText(text);
     expect(many!.rule!.threshold).toMatchObject({ group_by: "raw.ThreatName" });
     expect(base!.remarks.map(({ message }) => message)).toContain(
-      "ThreatName is grouped by and counted under raw.ThreatName alone, not under raw.Threat Name",
+      "ThreatName is grouped and counted by raw.ThreatName only, not by raw.Threat Name",
     );
   });
 
-  test("null is a part that the log source does not name", () => {
+  test("null matches a log source without the key", () => {
     const mapping =
       "logsources: [{ product: beos, category: null, service: null, conditions: [{ field: type, equals: b }] }]";
     const first = (logsource: string) =>
@@ -142,7 +142,7 @@ correlation: { type: event_count, rules: [a], group-by: [ThreatName], timespan: 
     expect(first("{ product: beos, category: c }")).toEqual({ field: "type", equals: "c" });
   });
 
-  test("what tells a product is added where the entry does not name it", () => {
+  test("conditions of the product are added if the entry does not name it", () => {
     const mapping = "products: { windows: {}, beos: { conditions: [{ field: raw.kernel, equals: haiku }] } }";
     const conditionsFor = (product: string) => {
       const text = `title: A\nlevel: low\nlogsource: { category: c, product: ${product} }\ndetection: { s: { a: x }, condition: s }`;
@@ -155,7 +155,7 @@ correlation: { type: event_count, rules: [a], group-by: [ThreatName], timespan: 
     expect(conditionsFor("linux")).toEqual([{ not: expect.anything() }]);
   });
 
-  test("a source that the platform does not have is a reason not to take the rule", () => {
+  test("a source that the platform does not have refuses the rule", () => {
     const outcome = importOne(rule("{ category: proxy }"), MAPPING.replace("platform_network", "nowhere"));
     expect(outcome.reasons).toEqual([{ place: "source", message: expect.stringMatching(/must be one of any/) }]);
   });
@@ -180,13 +180,13 @@ describe("the default mapping", () => {
     ["{ product: aws, service: cloudtrail }", ["logsource.product: aws"]],
     ["{ product: windows, service: security }", []],
     ["{ category: process_creation }", []],
-  ])("what it does not tell of %s is said", (logsource, said) => {
+  ])("keys of %s that it does not cover give a remark", (logsource, said) => {
     const text = `title: A\nlevel: low\nlogsource: ${logsource}\ndetection: { s: { a: 1 }, condition: s }`;
     const { remarks } = importOne(text);
-    expect(remarks.map(({ place, message }) => `${place}: ${message.split(" is not looked at", 1)[0]}`)).toEqual(said);
+    expect(remarks.map(({ place, message }) => `${place}: ${message.split(" is ignored", 1)[0]}`)).toEqual(said);
   });
 
-  test("a mapping that tells the product asks for it, and nothing is left to say", () => {
+  test("a mapping that identifies the product adds its conditions without a remark", () => {
     const mapping = `
 logsources:
   - category: "*"

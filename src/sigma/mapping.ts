@@ -7,16 +7,16 @@ import { ANY_SOURCE, type ConditionInput } from "../model/rule.ts";
 import { conditionsSchema } from "../model/rule-schema.ts";
 import type { FieldNames } from "./field-test.ts";
 
-// Where Sigma's log sources and fields are found in our events. Ours is default-mapping.yaml; an own file goes before it.
+// Maps Sigma's log sources and fields to our events. A user's file takes precedence over default-mapping.yaml.
 
 const ENTRIES_MAX = 1000;
 const PLACEHOLDERS_MAX = 1000;
 const PRODUCTS_MAX = 100;
-/** Each path adds a test to every line that uses the field. */
+/** Each path adds a test to every line with the field. */
 const FIELD_PATHS_MAX = 8;
 const ANYTHING = "*";
 const DEFAULT_PREFIX = "raw.";
-/** Stands for the prefix at the beginning of a path. */
+/** Placeholder of the prefix at the start of a path. */
 const PREFIX_MARK = /^\{prefix\}/;
 export const LOGSOURCE_KEYS = ["category", "product", "service"] as const;
 
@@ -30,7 +30,7 @@ const fieldsSchema = z
   .record(z.string(), z.union([pathSchema, z.array(pathSchema).min(1).max(FIELD_PATHS_MAX)]))
   .default({});
 
-/** Null: the log source must not name one. */
+/** Null: the log source must not have the key. */
 const partSchema = z.string().nullable().optional();
 
 const entrySchema = z.strictObject({
@@ -49,9 +49,9 @@ const productSchema = z.strictObject({ conditions: conditionsSchema.default([]) 
 const mappingSchema = z.strictObject({
   prefix: z
     .string()
-    .regex(/^(raw|enrichment)\.([^.]+\.)*$/, "raw. or a path below it that ends in a dot: raw.event.")
+    .regex(/^(raw|enrichment)\.([^.]+\.)*$/, "must be raw. or a path below it that ends in a dot: raw.event.")
     .optional(),
-  /** How to tell the events of a product from those of others, for entries that do not name it. */
+  /** Conditions that identify the events of a product, for entries that do not name it. */
   products: z
     .record(z.string().toLowerCase(), productSchema)
     .refine((given) => Object.keys(given).length <= PRODUCTS_MAX, `at most ${PRODUCTS_MAX}`)
@@ -65,7 +65,7 @@ const mappingSchema = z.strictObject({
 });
 
 export type Mapping = z.output<typeof mappingSchema>;
-type Entry = z.output<typeof entrySchema>;
+type MappingEntry = z.output<typeof entrySchema>;
 
 export interface MappingFault {
   readonly line: number;
@@ -79,7 +79,7 @@ export function parseMapping(
   const [document, more] = parseYaml(text, 2);
   if (!document) return { mapping: mappingSchema.parse({}) };
   if ("fault" in document) return { faults: [{ line: document.line, path: "", message: document.fault }] };
-  if (more) return { faults: [{ line: more.line, path: "", message: "a mapping is one document" }] };
+  if (more) return { faults: [{ line: more.line, path: "", message: "a mapping must be one document" }] };
   const parsed = mappingSchema.safeParse(document.value);
   if (parsed.success) return { mapping: parsed.data };
   return {
@@ -100,23 +100,23 @@ export function readDefaultMapping(): Mapping {
   return (defaultMapping = outcome.mapping);
 }
 
-/** Where the events of a rule are, and what its fields are called there. */
+/** Source and conditions of a rule's events, and the paths of its fields. */
 export interface Placement extends FieldNames {
   readonly source: string;
   readonly conditions: readonly ConditionInput[];
-  /** What excludes the events of other products. */
+  /** Conditions that exclude the events of other products. */
   readonly productConditions: readonly ConditionInput[];
-  /** Parts of the log source that no condition checks, since the mapping does not cover them. */
+  /** Keys of the log source that the mapping does not cover, so that no condition checks them. */
   readonly unsaid: readonly (keyof Logsource)[];
   readonly remark: string | undefined;
 }
 
-/** Of several mappings, the first goes before the others where they say equally much. */
+/** Finds the best entry; of equally specific entries, the one of the first mapping. */
 export function placementOf(logsource: Logsource, mappings: readonly Mapping[]): Placement | undefined {
   const entry = bestEntry(logsource, mappings);
   if (!entry) return undefined;
   const prefix = mappings.find((mapping) => mapping.prefix !== undefined)?.prefix ?? DEFAULT_PREFIX;
-  // An entry goes before the rest of its own mapping, and an earlier mapping before all of a later one.
+  // An entry takes precedence over the rest of its mapping, and an earlier mapping over a later one.
   const renames = mappings.flatMap((mapping) =>
     mapping.logsources.includes(entry) ? [entry.fields, mapping.fields] : [mapping.fields],
   );
@@ -141,8 +141,8 @@ export function placementOf(logsource: Logsource, mappings: readonly Mapping[]):
   };
 }
 
-function bestEntry(logsource: Logsource, mappings: readonly Mapping[]): Entry | undefined {
-  let best: Entry | undefined;
+function bestEntry(logsource: Logsource, mappings: readonly Mapping[]): MappingEntry | undefined {
+  let best: MappingEntry | undefined;
   let most = 0;
   for (const entry of mappings.flatMap((mapping) => mapping.logsources)) {
     const fit = fitOf(entry, logsource);
@@ -151,15 +151,15 @@ function bestEntry(logsource: Logsource, mappings: readonly Mapping[]): Entry | 
   return best;
 }
 
-/** Undefined where the mappings do not say how to tell the product. */
+/** Undefined if no mapping identifies the product. */
 function conditionsOfProduct({ product }: Logsource, mappings: readonly Mapping[]): ConditionInput[] | undefined {
   const name = product?.toLowerCase();
   if (name === undefined) return undefined;
   return mappings.find(({ products }) => Object.hasOwn(products, name))?.products[name]!.conditions;
 }
 
-/** How much of a log source an entry speaks of; 0 when it is not meant. */
-function fitOf(entry: Entry, logsource: Logsource): number {
+/** Specificity of an entry for a log source; 0 if it does not apply. */
+function fitOf(entry: MappingEntry, logsource: Logsource): number {
   let fit = 0;
   for (const key of LOGSOURCE_KEYS) {
     const wanted = entry[key]?.toLowerCase() ?? entry[key];
@@ -168,7 +168,7 @@ function fitOf(entry: Entry, logsource: Logsource): number {
     if (wanted === null && given === undefined) continue;
     if (given === undefined) return 0;
     if (wanted === given) fit += 16;
-    // A category says more than a service, a service more than a product.
+    // A category is more specific than a service, a service more than a product.
     else if (wanted === ANYTHING) fit += key === "category" ? 4 : key === "service" ? 2 : 1;
     else return 0;
   }

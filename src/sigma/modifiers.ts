@@ -1,28 +1,30 @@
-import { mapPlain, plainText, type Pattern } from "./pattern.ts";
+import { isTimePartName, TIME_PART_NAMES } from "../model/time-part.ts";
+import { mapPlain, plainText, type SigmaPattern } from "./sigma-pattern.ts";
 
-// Every modifier there is, `CommandLine|windash|contains|all`, and what it does to a value before it is compared.
+// All modifiers, `CommandLine|windash|contains|all`, and the encodings that they apply to a value.
 
-/** What decides how a field is compared; of these a field has at most one. */
+/** Modifiers that select the comparison; a field has at most one. */
 const COMPARISONS = ["re", "cidr", "exists", "lt", "lte", "gt", "gte", "fieldref"] as const;
-/** Where in the field a text stands. */
+/** Position of a text in the field. */
 const PLACES = ["contains", "startswith", "endswith"] as const;
 const PATTERN_FLAGS = ["i", "m", "s"] as const;
-const TIME_PARTS: ReadonlySet<string> = new Set(["minute", "hour", "day", "week", "month", "year"]);
+/** Comparisons of a time part, other than equality. */
+const ORDERS: ReadonlySet<string> = new Set(["lt", "lte", "gt", "gte"]);
 const OTHERS = ["all", "cased", "neq", "expand"];
 
-/** Values that one value may become. */
+/** Limit of the variants of one value. */
 const EXPANSIONS_MAX = 1000;
 const DASHES = ["-", "/", "\u2013", "\u2014", "\u2015"];
 
 export interface EncodedText {
-  readonly pattern: Pattern;
-  /** The characters stand for bytes: what comes next takes them as such. */
+  readonly pattern: SigmaPattern;
+  /** True if the characters represent bytes, for the next encoding. */
   readonly bytes: boolean;
 }
 
 type Encode = (text: EncodedText) => readonly EncodedText[] | { readonly fault: string };
 
-const WILDCARD = "a text with * or ? in it cannot be encoded; write \\* and \\? for plain ones";
+const WILDCARD = "a text with the wildcards * or ? cannot be encoded; escape them as \\* and \\?";
 
 const encodes =
   (encode: (bytes: Buffer) => readonly string[], bytes: boolean): Encode =>
@@ -42,7 +44,7 @@ const widens =
     return [{ pattern: [bytes.toString("latin1")], bytes: true }];
   };
 
-/** Modifiers that turn one text into one or several others, in the order in which they stand. */
+/** Modifiers that convert a text to one or more others, applied in order. */
 export const ENCODINGS: Readonly<Record<string, Encode>> = {
   base64: encodes((bytes) => [bytes.toString("base64")], false),
   base64offset: encodes(base64AtOffsets, false),
@@ -53,12 +55,12 @@ export const ENCODINGS: Readonly<Record<string, Encode>> = {
   windash: ({ pattern, bytes }) => {
     const made = mapPlain(pattern, withDashes);
     return made.length > EXPANSIONS_MAX
-      ? { fault: `the dashes of this text make more than ${EXPANSIONS_MAX} variants` }
+      ? { fault: `the dashes in this text expand to more than ${EXPANSIONS_MAX} variants` }
       : made.map((variant) => ({ pattern: variant, bytes }));
   },
 };
 
-/** A text inside of another that is encoded begins at one of three places of its encoding. */
+/** The encodings of a text that is part of a longer one, at its three possible offsets. */
 function base64AtOffsets(bytes: Buffer): string[] {
   return [0, 1, 2].map((offset) => {
     const encoded = Buffer.concat([Buffer.alloc(offset, " "), bytes]).toString("base64");
@@ -67,7 +69,7 @@ function base64AtOffsets(bytes: Buffer): string[] {
   });
 }
 
-/** An option of a command can begin with any of the dashes; one inside of a word is a plain character. */
+/** Variants of a command line: an option can start with any dash; a dash inside a word is literal. */
 function withDashes(text: string): string[] {
   const pieces = text.split(/\B[-/]\b/);
   let made = [pieces[0]!];
@@ -78,30 +80,39 @@ function withDashes(text: string): string[] {
   return made;
 }
 
-/** Whether the modifiers leave a value as it is, to be compared with the whole of a field. */
+/** True if the modifiers leave the value unchanged and compare it with the whole field. */
 export function isPlain(modifiers: readonly string[]): boolean {
   return modifiers.every((modifier) => OTHERS.includes(modifier));
 }
 
-/** Why these modifiers cannot stand together, or undefined when they can. */
+/** Why these modifiers cannot be combined, or undefined if they can. */
 export function modifierFault(modifiers: readonly string[]): string | undefined {
-  const known = new Set<string>([...COMPARISONS, ...PLACES, ...PATTERN_FLAGS, ...OTHERS, ...Object.keys(ENCODINGS)]);
-  for (const modifier of modifiers) {
-    if (TIME_PARTS.has(modifier))
-      return `the modifier ${modifier} (a part of a time) is not taken; use during on timestamp`;
-    if (!known.has(modifier)) return `there is no modifier ${modifier}`;
-  }
+  const known = new Set<string>([
+    ...COMPARISONS,
+    ...PLACES,
+    ...PATTERN_FLAGS,
+    ...OTHERS,
+    ...TIME_PART_NAMES,
+    ...Object.keys(ENCODINGS),
+  ]);
+  const unknown = modifiers.find((modifier) => !known.has(modifier));
+  if (unknown !== undefined) return `unknown modifier ${unknown}`;
+  const timePart = modifiers.find(isTimePartName);
+  const beside = modifiers.find(
+    (modifier) => modifier !== timePart && !ORDERS.has(modifier) && !OTHERS.includes(modifier),
+  );
+  if (timePart !== undefined && beside !== undefined) return `${timePart} and ${beside} cannot be combined`;
   const comparisons = modifiers.filter((modifier) => (COMPARISONS as readonly string[]).includes(modifier));
-  if (comparisons.length > 1) return `${comparisons.join(" and ")} cannot stand together`;
+  if (comparisons.length > 1) return `${comparisons.join(" and ")} cannot be combined`;
   const places = modifiers.filter((modifier) => (PLACES as readonly string[]).includes(modifier));
-  if (places.length > 1) return `${places.join(" and ")} cannot stand together`;
+  if (places.length > 1) return `${places.join(" and ")} cannot be combined`;
   const [comparison] = comparisons;
   if (places.length > 0 && comparison !== undefined && comparison !== "fieldref") {
-    return `${places[0]} and ${comparison} cannot stand together`;
+    return `${places[0]} and ${comparison} cannot be combined`;
   }
   const encoding = modifiers.find((modifier) => modifier in ENCODINGS);
-  if (encoding !== undefined && comparison !== undefined) return `${encoding} and ${comparison} cannot stand together`;
+  if (encoding !== undefined && comparison !== undefined) return `${encoding} and ${comparison} cannot be combined`;
   const flag = modifiers.find((modifier) => (PATTERN_FLAGS as readonly string[]).includes(modifier));
-  if (flag !== undefined && comparison !== "re") return `${flag} belongs behind re`;
+  if (flag !== undefined && comparison !== "re") return `${flag} requires re`;
   return undefined;
 }

@@ -1,19 +1,19 @@
-// Sigma's patterns are PCRE, ours are RE2. Most of what both have means the same; this rewrites what does not.
+// Converts Sigma's PCRE patterns to RE2: rewrites the syntax that both have with different meanings.
 
-/** White space of PCRE: RE2's lacks the vertical tab. */
+/** PCRE's white space; RE2's lacks the vertical tab. */
 const SPACE = String.raw`\s\v`;
-/** All else, for a class: a class cannot leave out a part of another. */
+/** The complement, for use in a class: a class cannot subtract another. */
 const NOT_SPACE = String.raw`\x00-\x08\x0e-\x1f\x21-\x{10ffff}`;
-/** Vertical white space of PCRE: to RE2 it is the vertical tab alone. */
+/** PCRE's vertical white space; in RE2, \v is the vertical tab alone. */
 const VERTICAL = String.raw`\n\v\f\r\x85\x{2028}\x{2029}`;
-/** The end of PCRE lies before a line break that ends the text, too. */
+/** PCRE's $ also matches before a final line break. */
 const END = String.raw`(?:\n?$)`;
 const MULTILINE = /\(\?[a-zA-Z]*m/;
 /** `[:space:]` inside a class. */
 const NAMED_CLASS = /^\[:\^?[a-z]+:\]/;
 const NAMED_CLASS_CHARACTERS_MAX = "[:^xdigit:]".length;
 
-/** The same pattern for RE2. What RE2 does not have at all is left as it is, to be refused with its own words. */
+/** The same pattern for RE2. Syntax that RE2 lacks is left unchanged, and RE2 reports it. */
 export function fromPcre(pattern: string, isMultiline = false): string {
   const end = isMultiline || MULTILINE.test(pattern) ? "$" : END;
   let made = "";
@@ -44,7 +44,7 @@ export function fromPcre(pattern: string, isMultiline = false): string {
     if (isInClass) isInClass = char !== "]";
     else if (char === "[") {
       isInClass = true;
-      // A bracket at the very beginning of a class is one of its characters.
+      // A bracket at the start of a class is one of its characters.
       const first = /^\^?\]?/.exec(pattern.slice(i + 1, i + 3))![0];
       made += first;
       i += first.length;

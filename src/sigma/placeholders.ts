@@ -1,17 +1,17 @@
-// `expand`: the placeholders of a value, such as %admins%, and what they stand for.
+// The modifier `expand`: replaces placeholders such as %admins% with values of the mapping.
 
 export interface Placeholders {
-  /** What a placeholder stands for; undefined when the mapping has no values for it. */
+  /** Values of a placeholder; undefined if the mapping has none. */
   placeholder(name: string): readonly (string | number)[] | undefined;
 }
 
 const EXPANDED_MAX = 10_000;
 
-/** A backslash makes a percent sign plain. An escaped backslash or wildcard is left for whoever reads the pattern. */
+/** A backslash escapes a percent sign. Escaped backslashes and wildcards are left for the pattern parser. */
 const TOKENS = /\\[\\*?%]|%([\w.-]+)%/g;
 const ESCAPES = /\\([\\*?%])/g;
 
-/** Replaces each placeholder by what it stands for. A value with two of them becomes every combination. */
+/** Replaces each placeholder with its values. A value with two placeholders becomes every combination. */
 export function expand<Value extends string | number | bigint | boolean | null>(
   values: readonly Value[],
   { placeholder }: Placeholders,
@@ -29,9 +29,9 @@ export function expand<Value extends string | number | bigint | boolean | null>(
     const meant = placeholder(name);
     if (!meant) return { fault: `the placeholder %${name}% has no values in the mapping (placeholders)` };
     waiting.unshift(...meant.map((item) => before + String(item) + after));
-    // A placeholder may stand for itself, and would never end.
+    // A placeholder may refer to itself and would never end.
     if (++replaced > EXPANDED_MAX || expanded.length + waiting.length > EXPANDED_MAX) {
-      return { fault: `its placeholders make more than ${EXPANDED_MAX} values` };
+      return { fault: `its placeholders expand to more than ${EXPANDED_MAX} values` };
     }
   }
   return expanded;

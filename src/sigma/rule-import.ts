@@ -1,13 +1,13 @@
-import { ruleFileParser } from "../detection/rule-file.ts";
+import { ruleFileParser } from "../detection/rules/rule-file.ts";
 import { sourceNames } from "../model/event.ts";
-import type { ExceptionInput, Rule, RuleInput } from "../model/rule.ts";
+import type { Rule } from "../model/rule.ts";
+import type { ExceptionInput, RuleInput } from "../model/rule-schema.ts";
 import type { StoredRule } from "./filter.ts";
 import { importSigma } from "./import.ts";
-import type { Note } from "./note.ts";
+import type { ImportNote } from "./import-note.ts";
 import { parseMapping, type Mapping, type MappingFault } from "./mapping.ts";
 
-// Rules from elsewhere, in Sigma's form or in ours: read, then made by whoever keeps rules. The API and the command line
-// do the same.
+// Imports rules in Sigma's format or in ours, for the API and the command line: reads them, then hands them to the rulebook.
 
 export const IMPORT_FORMATS = ["sigma", "tocsin"] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
@@ -18,36 +18,36 @@ export interface ImportFile {
   readonly format: ImportFormat;
 }
 
-export interface ImportQuestion {
+export interface ImportRequest {
   readonly files: readonly ImportFile[];
-  /** The text of a mapping file for Sigma. */
+  /** Text of a Sigma mapping file. */
   readonly mapping?: string | undefined;
-  /** False: what is taken is not enabled. */
+  /** False: imported rules are disabled. */
   readonly enabled: boolean;
   readonly platform: string;
   readonly timezone: string;
-  /** Rules that were imported before, for filters. */
+  /** Previously imported rules, for filters. */
   readonly stored?: readonly StoredRule[] | undefined;
 }
 
-export interface Refusal {
+export interface ImportRefusal {
   readonly name: string;
   /** File and line. */
   readonly place: string;
   readonly reasons: readonly string[];
 }
 
-export interface Remark {
+export interface ImportRemark {
   readonly name: string;
   readonly place: string;
   readonly message: string;
 }
 
-export interface ReadRules {
+export interface ImportedRules {
   readonly rules: readonly { readonly place: string; readonly input: RuleInput }[];
-  readonly refused: readonly Refusal[];
-  readonly remarks: readonly Remark[];
-  /** What filters add to rules that were imported before. */
+  readonly refused: readonly ImportRefusal[];
+  readonly remarks: readonly ImportRemark[];
+  /** Exceptions that filters add to previously imported rules. */
   readonly exceptions: readonly FilterExceptions[];
 }
 
@@ -57,24 +57,26 @@ export interface FilterExceptions {
   readonly wanted: readonly { readonly ruleId: string; readonly input: ExceptionInput }[];
 }
 
-/** Adds exceptions to rules; gives why some could not be added. */
+/** Adds exceptions to rules; resolves to the reasons for those that could not be added. */
 export type AddExceptions = (wanted: FilterExceptions["wanted"]) => Promise<readonly string[]>;
 
 export interface ImportResult {
-  /** The id is null where nothing was made, since it was only tried. */
+  /** The id is null in a dry run. */
   readonly imported: readonly { readonly id: string | null; readonly name: string }[];
-  readonly refused: readonly Refusal[];
-  readonly remarks: readonly Remark[];
+  readonly refused: readonly ImportRefusal[];
+  readonly remarks: readonly ImportRemark[];
 }
 
-/** Makes rules, or only says which ones it would make; of each that cannot be made, why. */
+/** Creates rules, or in a dry run only checks them; resolves to the rule or the fault of each. */
 export type CreateRules = (
   inputs: readonly RuleInput[],
 ) => Promise<
   readonly ({ readonly rule: { readonly id: string | null; readonly name: string } } | { readonly fault: string })[]
 >;
 
-export function readRules(question: ImportQuestion): ReadRules | { readonly mappingFaults: readonly MappingFault[] } {
+export function readRules(
+  question: ImportRequest,
+): ImportedRules | { readonly mappingFaults: readonly MappingFault[] } {
   const { files, platform, timezone, enabled } = question;
   const parsed = question.mapping === undefined ? undefined : readMapping(question.mapping, platform);
   if (parsed && "faults" in parsed) return { mappingFaults: parsed.faults };
@@ -88,18 +90,18 @@ export function readRules(question: ImportQuestion): ReadRules | { readonly mapp
   };
 }
 
-/** A mapping as people write it: `{platform}` stands for the platform's word. */
+/** Parses a mapping in which `{platform}` stands for the platform prefix. */
 export function readMapping(text: string, platform: string): ReturnType<typeof parseMapping> {
   return parseMapping(text.replaceAll("{platform}", platform));
 }
 
 export async function makeRules(
-  rules: ReadRules["rules"],
+  rules: ImportedRules["rules"],
   create: CreateRules,
 ): Promise<Pick<ImportResult, "imported" | "refused">> {
   const made = rules.length === 0 ? [] : await create(rules.map(({ input }) => input));
   const imported: { id: string | null; name: string }[] = [];
-  const refused: Refusal[] = [];
+  const refused: ImportRefusal[] = [];
   for (const [i, outcome] of made.entries()) {
     const { place, input } = rules[i]!;
     if ("rule" in outcome) imported.push({ id: outcome.rule.id, name: outcome.rule.name });
@@ -108,7 +110,7 @@ export async function makeRules(
   return { imported, refused };
 }
 
-/** Rules that filters can be applied to after they were imported. */
+/** Stored rules that filters can be applied to. */
 export function storedRules(rules: readonly Pick<Rule, "id" | "origin">[]): StoredRule[] {
   return rules.flatMap(({ id, origin }) => (origin ? [{ id, origin }] : []));
 }
@@ -117,7 +119,7 @@ export async function makeExceptions(
   exceptions: readonly FilterExceptions[],
   add: AddExceptions,
 ): Promise<Pick<ImportResult, "refused">> {
-  const refused: Refusal[] = [];
+  const refused: ImportRefusal[] = [];
   for (const { name, place, wanted } of exceptions) {
     const reasons = await add(wanted);
     if (reasons.length > 0) refused.push({ name, place, reasons });
@@ -125,8 +127,8 @@ export async function makeExceptions(
   return { refused };
 }
 
-/** What is said about a rule that was not made in the end is of no use to anybody. */
-export function remarksOnTaken(remarks: readonly Remark[], refused: readonly Refusal[]): Remark[] {
+/** Drops remarks about rules that were refused in the end. */
+export function remarksOnTaken(remarks: readonly ImportRemark[], refused: readonly ImportRefusal[]): ImportRemark[] {
   const places = new Set(refused.map(({ place }) => place));
   return remarks.filter(({ place }) => !places.has(place));
 }
@@ -141,7 +143,7 @@ interface SigmaSettings {
 function readSigmaRules(
   files: readonly ImportFile[],
   { mapping, platform, enabled, stored }: SigmaSettings,
-): ReadRules {
+): ImportedRules {
   const outcomes = importSigma(
     files.filter(({ format }) => format === "sigma"),
     { mapping, enabled, sources: sourceNames(platform), stored },
@@ -161,14 +163,14 @@ function readSigmaRules(
   };
 }
 
-function wordsOf({ place, message }: Note): string {
+function wordsOf({ place, message }: ImportNote): string {
   return place === "" ? message : `${place}: ${message}`;
 }
 
 function readOwnRules(
   files: readonly ImportFile[],
-  { platform, timezone, enabled }: Pick<ImportQuestion, "platform" | "timezone" | "enabled">,
-): ReadRules {
+  { platform, timezone, enabled }: Pick<ImportRequest, "platform" | "timezone" | "enabled">,
+): ImportedRules {
   const parse = ruleFileParser({ platform, timezone });
   const parsed = files.filter(({ format }) => format === "tocsin").map(parse);
   return {

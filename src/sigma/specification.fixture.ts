@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from "../model/event.ts";
 
-// The Sigma specification, read a second time in the plainest way. For tests, and independent of what the import does.
+// A second, deliberately simple implementation of the Sigma specification, independent of the import, for tests.
 
 export type Scalar = string | number | boolean | null;
 
-/** One line of a selection: what it says in Sigma, which values it holds for, and values to make events of. */
+/** One line of a selection, its meaning, and values for generated events. */
 export interface Line {
   readonly field: string;
   readonly modifiers: readonly string[];
@@ -42,7 +42,7 @@ export function textHolds(modifiers: readonly string[], pattern: string, text: s
 
 const DASHES = ["-", "/", "\u2013", "\u2014", "\u2015"];
 
-/** Every way to write the options of a command line. */
+/** Every spelling of the options of a command line. */
 function dashed(text: string, at = 0): string[] {
   if (at === text.length) return [""];
   const isOption = "-/".includes(text[at]!) && !/\w/.test(text[at - 1] ?? " ") && /\w/.test(text[at + 1] ?? " ");
@@ -50,13 +50,13 @@ function dashed(text: string, at = 0): string[] {
   return (isOption ? DASHES : [text[at]!]).flatMap((char) => rest.map((tail) => char + tail));
 }
 
-/** A value of a rule, which has no type, and one of an event. */
+/** Compares an untyped value of a rule with a value of an event. */
 function valueHolds(modifiers: readonly string[], wanted: Scalar, found: JsonValue): boolean {
   const patterns = modifiers.includes("windash") ? dashed(String(wanted)) : [String(wanted)];
   return patterns.some((pattern) => textHolds(modifiers, pattern, String(found)));
 }
 
-/** What stands under a name: nothing where it is missing or null, every element of a list. */
+/** The values of a field: none if it is missing or null, every element of a list. */
 export function valuesAt(raw: JsonObject, field: string): JsonValue[] {
   return [raw[field] ?? []].flat().filter((value) => value !== null);
 }
@@ -73,7 +73,8 @@ function lineHolds({ field, modifiers, values, holds }: Line, raw: JsonObject): 
   return modifiers.includes("neq") ? !plain : plain;
 }
 
-const SPECIAL = new Set(["re", "cidr", "lt", "lte", "gt", "gte", "exists", "fieldref"]);
+const TIME_PARTS = ["minute", "hour", "day", "week", "month", "year"];
+const SPECIAL = new Set(["re", "cidr", "lt", "lte", "gt", "gte", "exists", "fieldref", ...TIME_PARTS]);
 
 export type Selection =
   | { readonly lines: readonly Line[] }
@@ -81,7 +82,7 @@ export type Selection =
 
 export function selectionHolds(selection: Selection, raw: JsonObject): boolean {
   if ("lines" in selection) return selection.lines.every((line) => lineHolds(line, raw));
-  const texts = Object.keys(raw).flatMap((field) => valuesAt(raw, field).map(String));
+  const texts = Object.keys(raw).flatMap((field) => valuesAt(raw, field).filter((value) => typeof value === "string"));
   const isFound = (keyword: string) => texts.some((text) => textHolds(["contains"], keyword, text));
   return selection.all ? selection.keywords.every(isFound) : selection.keywords.some(isFound);
 }

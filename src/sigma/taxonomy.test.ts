@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { compileCondition } from "../model/condition.ts";
 import type { Event, JsonObject } from "../model/event.ts";
 import { toConditions } from "../model/rule.ts";
-import { importOne } from "./imported.ts";
+import { importOne } from "./testing/imported.ts";
 
 // The log sources of the Sigma taxonomy, and of the rules that SigmaHQ publishes: a rule for each sees its events.
 

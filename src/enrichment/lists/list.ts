@@ -2,41 +2,48 @@ import { hash } from "node:crypto";
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { basename, join } from "node:path";
-import { secretsOfAddress, withoutSecrets } from "../../lib/hiding.ts";
+import { secretsOfAddress, withoutSecrets } from "../../lib/redact.ts";
 import { send } from "../../lib/outgoing.ts";
 import { Thread } from "../../lib/thread.ts";
-import type { Turns } from "../../lib/turns.ts";
-import type { EnrichmentFault, ListStatus } from "../status.ts";
-import type { ReadList } from "./read.ts";
-import type { ListTable } from "./table.ts";
-import type { ListsApi } from "./worker.ts";
+import type { SerialQueue } from "../../lib/serial-queue.ts";
+import type { EnrichmentFault, ListStatus } from "../enrichment-status.ts";
+import type { ParsedList } from "./parse-list.ts";
+import type { ListTable } from "./list-table.ts";
+import type { ListThreadApi } from "./list-thread.ts";
 
-// One list: where it comes from, when it is looked at again, and its last good content.
+// One list: its source, its schedule, and its last valid content.
 
 const LIST_BYTES_MAX = 64 * 1024 * 1024;
 const FETCH_MS_MAX = 60_000;
-/** A list that could not be had is tried again after this, where it would not be its turn before. */
+/** The retry interval after a failure, if the list is not due earlier. */
 const RETRY_MS = 5 * 60_000;
 
 export interface ListOptions {
   readonly name: string;
-  /** A path or an http(s) address. */
+  /** A path or an HTTP(S) URL. */
   readonly from: string;
   readonly everyMs: number;
-  /** Where the last good copies of what came over the network lie. */
+  /** The folder of the last valid copies of fetched lists. */
   readonly folder: string;
   readonly now: () => number;
-  /** One list is read at a time. */
-  readonly turns: Turns;
+  /** Loads one list at a time. */
+  readonly loadQueue: SerialQueue;
   readonly onFault: (message: string, error: unknown) => void;
 }
 
-/** What is remembered of a copy, beside it. */
-interface CopyNote {
-  /** Of the address it came from: another address is another list. */
+/** Metadata stored with a copy. */
+interface CopyMetadata {
+  /** A hash of the URL: another URL is another list. */
   readonly source: string;
   readonly etag?: string | undefined;
   readonly lastModified?: string | undefined;
+}
+
+/** Opens a list with its local content; the first poll fetches what is due. */
+export async function openList(options: ListOptions): Promise<List> {
+  const list = new List(options);
+  await list.loadLocal();
+  return list;
 }
 
 export class List {
@@ -44,12 +51,12 @@ export class List {
   readonly #options: ListOptions;
   readonly #url: URL | null;
   readonly #stop = new AbortController();
-  #read: ReadList | undefined;
+  #content: ParsedList | undefined;
   #readAtMs: number | null = null;
   #fault: EnrichmentFault | null = null;
   #signature = "";
   #dueAtMs = 0;
-  #note: CopyNote | undefined;
+  #copy: CopyMetadata | undefined;
 
   constructor(options: ListOptions) {
     this.name = options.name;
@@ -58,32 +65,32 @@ export class List {
   }
 
   get table(): ListTable | undefined {
-    return this.#read?.table;
+    return this.#content?.table;
   }
 
   get status(): ListStatus {
-    const { addresses = 0, networks = 0, domains = 0, badLines = 0, leftOut = 0 } = this.#read ?? {};
-    // What else stands in an address may be a key.
+    const { addresses = 0, networks = 0, domains = 0, badLines = 0, leftOut = 0 } = this.#content ?? {};
+    // The rest of a URL may contain a key.
     const from = this.#url ? this.#url.origin : basename(this.#options.from);
     const figures = { addresses, networks, domains, badLines, leftOut };
     return { name: this.name, from, ...figures, readAtMs: this.#readAtMs, fault: this.#fault };
   }
 
-  /** What is at hand without the network: the file, or the copy of last time. */
-  async open(): Promise<void> {
+  /** Loads local content: the file, or the last copy of a fetched list. */
+  async loadLocal(): Promise<void> {
     if (!this.#url) return void (await this.poll());
     try {
-      const note = JSON.parse(await readFile(this.#path("json"), "utf8")) as CopyNote;
-      if (note.source !== this.#source) return;
+      const copy = JSON.parse(await readFile(this.#path("json"), "utf8")) as CopyMetadata;
+      if (copy.source !== this.#source) return;
       this.#take(await this.#load(this.#path("list")));
-      this.#note = note;
+      this.#copy = copy;
     } catch (error) {
-      // Without a copy there is nothing yet; a copy that cannot be read is fetched anew.
+      // A missing copy is normal at first; an unreadable one is fetched again.
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") this.#refuse(error);
     }
   }
 
-  /** Looks at it where it is time to, or the file has changed. True: its entries may be others now. */
+  /** Loads the list if it is due or its file has changed. Returns true if entries may have changed. */
   async poll(): Promise<boolean> {
     const { now, everyMs } = this.#options;
     const isDue = now() >= this.#dueAtMs;
@@ -113,7 +120,7 @@ export class List {
   }
 
   async #fetch(url: URL): Promise<boolean> {
-    const { etag, lastModified } = this.#note ?? {};
+    const { etag, lastModified } = this.#copy ?? {};
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const answer = await send({
       method: "GET",
@@ -125,45 +132,45 @@ export class List {
       },
       timeoutMs: FETCH_MS_MAX,
       answerBytesMax: LIST_BYTES_MAX,
-      // An address of the house that stands in the settings is meant; a name that leads there may not be.
+      // A private IP address in the settings is intended; a name that resolves to one may not be.
       allowsPrivate: isIP(host) !== 0,
       signal: this.#stop.signal,
     });
-    if (answer.status === 304 && this.#read) {
+    if (answer.status === 304 && this.#content) {
       this.#fault = null;
       return false;
     }
-    if (answer.status !== 200) throw new Error(`the answer has the status ${answer.status}`);
+    if (answer.status !== 200) throw new Error(`the response has status ${answer.status}`);
     if (answer.isCut) throw new Error(`it is larger than ${LIST_BYTES_MAX} bytes`);
     await mkdir(this.#options.folder, { recursive: true });
     await writeFile(this.#path("new"), answer.body);
     this.#take(await this.#load(this.#path("new")));
     const { etag: newEtag, "last-modified": newModified } = answer.headers;
-    this.#note = { source: this.#source, etag: newEtag, lastModified: newModified };
-    // The note goes first: a copy without its own would be taken for what the note speaks of.
+    this.#copy = { source: this.#source, etag: newEtag, lastModified: newModified };
+    // Invalidate the metadata first, so that the old ETag never describes the new copy.
     await writeFile(this.#path("json"), JSON.stringify({ source: this.#source }));
     await rename(this.#path("new"), this.#path("list"));
-    await writeFile(this.#path("json"), JSON.stringify(this.#note));
+    await writeFile(this.#path("json"), JSON.stringify(this.#copy));
     return true;
   }
 
-  #load(path: string): Promise<ReadList> {
-    return this.#options.turns.take(() => this.#loadNow(path));
+  #load(path: string): Promise<ParsedList> {
+    return this.#options.loadQueue.take(() => this.#loadNow(path));
   }
 
-  async #loadNow(path: string): Promise<ReadList> {
+  async #loadNow(path: string): Promise<ParsedList> {
     this.#stop.signal.throwIfAborted();
     const { promise: end, reject } = Promise.withResolvers<never>();
     const { signal } = this.#stop;
-    const stop = () => reject(new Error("the service stops"));
+    const stop = () => reject(new Error("the service is stopping"));
     signal.addEventListener("abort", stop, { once: true });
-    const thread = new Thread<ListsApi>(new URL("./worker.ts", import.meta.url), undefined, reject);
+    const thread = new Thread<ListThreadApi>(new URL("./list-thread.ts", import.meta.url), undefined, reject);
     try {
       const read = await Promise.race([thread.call("read", path, LIST_BYTES_MAX), end]);
       const { addresses, networks, domains, badLines, badSample } = read;
-      // A page that says sorry, say.
+      // An HTML error page, for example.
       if (addresses + networks + domains === 0 && badLines > 0)
-        throw new Error(`it holds no address, network or domain; it begins with ${JSON.stringify(badSample)}`);
+        throw new Error(`it has no address, network or domain; it begins with ${JSON.stringify(badSample)}`);
       return read;
     } finally {
       signal.removeEventListener("abort", stop);
@@ -171,8 +178,8 @@ export class List {
     }
   }
 
-  #take(read: ReadList): void {
-    this.#read = read;
+  #take(read: ParsedList): void {
+    this.#content = read;
     this.#readAtMs = this.#options.now();
     this.#fault = null;
   }
@@ -184,8 +191,8 @@ export class List {
       : code === undefined
         ? message
         : `the file cannot be read (${code})`;
-    const text = `the list ${this.name} could not be read: ${reason}${this.#read ? "; its last content is still used" : ""}`;
-    // What came over the network may repeat the address, and stands in the error as it came.
+    const text = `the list ${this.name} could not be loaded: ${reason}${this.#content ? "; its last content stays in use" : ""}`;
+    // The error of a fetched list may contain its URL with secrets.
     if (this.#fault?.message !== text) this.#options.onFault(text, this.#url ? undefined : error);
     this.#fault = { message: text, atMs: this.#options.now() };
   }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Lists } from "./lists.ts";
+import { openLists, type Lists } from "./lists.ts";
 
 let folder: string;
 let clock = Date.UTC(2026, 0, 1);
@@ -24,7 +24,7 @@ afterEach(() => {
 const open = (...items: string[]) => openWith(items, pino({ level: "silent" }));
 
 const openWith = async (items: string[], log: pino.Logger) => {
-  const lists = await Lists.open({
+  const lists = await openLists({
     items,
     everyMs: 3_600_000,
     dataDir: folder,
@@ -59,7 +59,7 @@ async function serve(listener: RequestListener): Promise<{ port: number; stop():
 const later = (ms = 3_600_001) => void (clock += ms);
 
 describe("lists in files", () => {
-  test("say who is on which of them, in the order of the settings", async () => {
+  test("return the lists with an address or name, in the order of the settings", async () => {
     const lists = await open(
       `one=${put("one", "192.0.2.7\nevil.example")}`,
       `two=${put("two", "192.0.2.0/24\n2001:db8::/32")}`,
@@ -72,7 +72,7 @@ describe("lists in files", () => {
     expect(lists.withName("192.0.2.7")).toEqual([]);
   });
 
-  test("are read again when they change, and a file of garbage leaves what was there", async () => {
+  test("are loaded again when they change, and an invalid file leaves the last content", async () => {
     const path = put("mine", "192.0.2.1");
     const lists = await open(`mine=${path}`);
     expect(await poll(lists)).toBe(false);
@@ -82,15 +82,15 @@ describe("lists in files", () => {
     put("mine", Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 2_654_435_761) >>> 24)));
     await poll(lists);
     expect(lists.withAddress("192.0.2.2")).toEqual(["mine"]);
-    expect(lists.status[0]!.fault!.message).toContain("its last content is still used");
+    expect(lists.status[0]!.fault!.message).toContain("its last content stays in use");
     put("mine", "192.0.2.4\nwhat is this\n");
     expect(await poll(lists)).toBe(true);
     expect(lists.status[0]).toMatchObject({ addresses: 1, badLines: 1, fault: null });
   });
 
-  test("that are not there are told of without a path of the machine, and taken when they come", async () => {
+  test("that are missing are reported without their path, and loaded once they exist", async () => {
     const lists = await open(`mine=${join(folder, "missing")}`);
-    expect(lists.status[0]!.fault!.message).toBe("the list mine could not be read: the file cannot be read (ENOENT)");
+    expect(lists.status[0]!.fault!.message).toBe("the list mine could not be loaded: the file cannot be read (ENOENT)");
     put("missing", "192.0.2.1");
     expect(await poll(lists)).toBe(true);
     expect(lists.withAddress("192.0.2.1")).toEqual(["mine"]);
@@ -98,7 +98,7 @@ describe("lists in files", () => {
 });
 
 describe("lists over the network", () => {
-  test("are fetched when it is time, only where they changed, and a copy is there after a restart without the network", async () => {
+  test("are fetched when due and only if changed, and a copy is used after a restart without the network", async () => {
     let content = "192.0.2.1\n";
     const asked: (string | undefined)[] = [];
     const peer = await serve((request, response) => {
@@ -125,21 +125,21 @@ describe("lists over the network", () => {
     expect(again.withAddress("192.0.2.2")).toEqual(["feed"]);
     await poll(again);
     expect(again.withAddress("192.0.2.2")).toEqual(["feed"]);
-    expect(again.status[0]!.fault!.message).toMatch(/ECONNREFUSED.*still used$/);
+    expect(again.status[0]!.fault!.message).toMatch(/ECONNREFUSED.*stays in use$/);
     const elsewhere = await open(`${item}2`);
     expect(elsewhere.withAddress("192.0.2.2")).toEqual([]);
   });
 
   test.each<[string, RequestListener, string]>([
     [
-      "a redirect to the inside",
+      "a redirect to an internal address",
       (_, response) => response.writeHead(302, { Location: "/inside" }).end("192.0.2.66"),
       "status 302",
     ],
     ["an error", (_, response) => response.writeHead(503).end("192.0.2.66"), "status 503"],
-    ["a page of a portal", (_, response) => response.end("<html>\n<h1>Log in</h1>\n</html>"), 'begins with "<html>"'],
-    ["nothing", (request) => request.socket.destroy(), "socket hang up"],
-  ])("of which comes %s leave what was there, and nobody else is asked", async (_, listener, reason) => {
+    ["a login page", (_, response) => response.end("<html>\n<h1>Log in</h1>\n</html>"), 'begins with "<html>"'],
+    ["a closed connection", (request) => request.socket.destroy(), "socket hang up"],
+  ])("that return %s keep the last content, and no other URL is requested", async (_, listener, reason) => {
     let isGood = true;
     const paths: (string | undefined)[] = [];
     const { port } = await serve((request, response) => {
@@ -155,14 +155,14 @@ describe("lists over the network", () => {
     expect([lists.withAddress("192.0.2.1"), lists.withAddress("192.0.2.66")]).toEqual([["feed"], []]);
     expect(lists.status[0]!.fault!.message).toContain(reason);
     expect(paths).toEqual(["/list", "/list"]);
-    // Sooner than it would be its turn.
+    // The retry comes before the list is due.
     isGood = true;
     later(300_001);
     await poll(lists);
     expect(lists.status[0]!.fault).toBeNull();
   });
 
-  test("whose answer repeats the address are told of without it", async () => {
+  test("whose response repeats the URL are reported without it", async () => {
     const { port } = await serve((request, response) => response.end(`no such list: ${request.url}`));
     const lines: string[] = [];
     const log = pino({}, { write: (line) => void lines.push(line) });
@@ -173,7 +173,7 @@ describe("lists over the network", () => {
     expect(JSON.stringify([lists.status, lines])).not.toContain("a-long-secret");
   });
 
-  test("by a name that leads inside are not fetched", async () => {
+  test("are not fetched from a name that resolves to a private address", async () => {
     let asked = 0;
     const { port } = await serve((_, response) => {
       asked++;

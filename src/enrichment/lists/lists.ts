@@ -1,16 +1,16 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { Turns } from "../../lib/turns.ts";
-import type { ListStatus } from "../status.ts";
-import { List } from "./list.ts";
-import { normalName } from "./read.ts";
-import { addressNumbers, hasAddress, hasName, type ListTable } from "./table.ts";
+import { SerialQueue } from "../../lib/serial-queue.ts";
+import type { ListStatus } from "../enrichment-status.ts";
+import { openList, type List } from "./list.ts";
+import { normaliseName } from "./parse-list.ts";
+import { addressNumbers, hasAddress, hasName, type ListTable } from "./list-table.ts";
 
-// All lists: who is on which of them.
+// All configured lists, and the lookup of addresses and names in them.
 
 export interface ListsOptions {
-  /** `<name>=<file or address>` */
+  /** `<name>=<file or URL>` */
   readonly items: readonly string[];
   readonly everyMs: number;
   readonly dataDir: string;
@@ -19,58 +19,57 @@ export interface ListsOptions {
   readonly now: () => number;
 }
 
+/** Opens lists with their local content; the first poll fetches the others. */
+export async function openLists({ items, everyMs, dataDir, registry, log, now }: ListsOptions): Promise<Lists> {
+  const registers = [registry];
+  const faults = new Counter({
+    name: "tocsin_enrichment_list_faults_total",
+    help: "Failed attempts to load a list",
+    labelNames: ["list"],
+    registers,
+  });
+  const loadQueue = new SerialQueue();
+  const lists: List[] = [];
+  for (const item of items) {
+    const name = item.slice(0, item.indexOf("="));
+    const list = await openList({
+      name,
+      from: item.slice(name.length + 1),
+      everyMs,
+      folder: join(dataDir, "lists"),
+      now,
+      loadQueue,
+      onFault: (message, error) => {
+        faults.inc({ list: name });
+        log.warn({ err: error, list: name }, message);
+      },
+    });
+    lists.push(list);
+  }
+  const gauge = (what: string, help: string, valueOf: (status: ListStatus) => number) =>
+    new Gauge({
+      name: `tocsin_enrichment_list_${what}`,
+      help,
+      labelNames: ["list"],
+      registers,
+      collect() {
+        for (const { name, status } of lists) this.set({ list: name }, valueOf(status));
+      },
+    });
+  gauge("entries", "Entries of a list", ({ addresses, networks, domains }) => addresses + networks + domains);
+  gauge("bad_lines", "Invalid lines of a list", ({ badLines }) => badLines);
+  gauge("left_out", "Entries of a list beyond the limit", ({ leftOut }) => leftOut);
+  return new Lists(lists);
+}
+
 export class Lists {
   readonly #lists: readonly List[];
 
-  private constructor({ items, everyMs, dataDir, registry, log, now }: ListsOptions) {
-    const registers = [registry];
-    const names = items.map((item) => item.slice(0, item.indexOf("=")));
-    const faults = new Counter({
-      name: "tocsin_enrichment_list_faults_total",
-      help: "Times that a list could not be read",
-      labelNames: ["list"],
-      registers,
-    });
-    const turns = new Turns();
-    this.#lists = items.map((item, i) => {
-      const name = names[i]!;
-      return new List({
-        name,
-        from: item.slice(name.length + 1),
-        everyMs,
-        folder: join(dataDir, "lists"),
-        now,
-        turns,
-        onFault: (message, error) => {
-          faults.inc({ list: name });
-          log.warn({ err: error, list: name }, message);
-        },
-      });
-    });
-    const lists = this.#lists;
-    const gauge = (what: string, help: string, valueOf: (status: ListStatus) => number) =>
-      new Gauge({
-        name: `tocsin_enrichment_list_${what}`,
-        help,
-        labelNames: ["list"],
-        registers,
-        collect() {
-          for (const { name, status } of lists) this.set({ list: name }, valueOf(status));
-        },
-      });
-    gauge("entries", "Entries of a list", ({ addresses, networks, domains }) => addresses + networks + domains);
-    gauge("bad_lines", "Lines of a list that are no entry", ({ badLines }) => badLines);
-    gauge("left_out", "Entries of a list beyond those that it may have", ({ leftOut }) => leftOut);
+  constructor(lists: readonly List[]) {
+    this.#lists = lists;
   }
 
-  /** Resolves with what is at hand; what must be fetched comes with the first poll. */
-  static async open(options: ListsOptions): Promise<Lists> {
-    const lists = new Lists(options);
-    for (const list of lists.#lists) await list.open();
-    return lists;
-  }
-
-  /** Each is looked at on its own: one that hangs does not hold up the others. */
+  /** Lists are polled separately, so that a hanging one does not delay the others. */
   get all(): readonly { poll(): Promise<boolean> }[] {
     return this.#lists;
   }
@@ -79,15 +78,15 @@ export class Lists {
     return this.#lists.length === 0;
   }
 
-  /** Names of the lists that have the address, in the order of the settings. */
+  /** Names of the lists with the address, in the order of the settings. */
   withAddress(text: string): string[] {
     const address = addressNumbers(text);
     return address === undefined ? [] : this.#namesWhere((table) => hasAddress(table, address));
   }
 
-  /** Names of the lists that have the domain, or one that it belongs to. */
+  /** Names of the lists with the domain or a parent domain. */
   withName(text: string): string[] {
-    const name = normalName(text);
+    const name = normaliseName(text);
     return name === undefined ? [] : this.#namesWhere((table) => hasName(table, name));
   }
 

@@ -1,9 +1,8 @@
 import { afterEach, expect, test } from "vitest";
 import type { SMTPServerOptions } from "smtp-server";
-import type { ChannelSettings } from "../channel.ts";
 import { makeCertificate } from "../certificate.fixture.ts";
 import { closedMessageOf, messageOf, NO_CHANNELS, someAlert, startMailPeer, type MailPeer } from "../peers.fixture.ts";
-import { openEmail } from "./email.ts";
+import { openChannels } from "../open-channels.ts";
 
 const { key, certificate } = makeCertificate();
 const peers: MailPeer[] = [];
@@ -27,7 +26,7 @@ const startPeer = async (options: SMTPServerOptions) => {
   return peer;
 };
 
-const settingsOf = (peer: MailPeer, more: Partial<ChannelSettings> = {}): ChannelSettings => ({
+const settingsOf = (peer: MailPeer, more: Partial<typeof NO_CHANNELS> = {}): typeof NO_CHANNELS => ({
   ...NO_CHANNELS,
   emailHost: "127.0.0.1",
   emailPort: peer.port,
@@ -39,10 +38,10 @@ const settingsOf = (peer: MailPeer, more: Partial<ChannelSettings> = {}): Channe
 });
 
 const send = (
-  settings: ChannelSettings,
+  settings: typeof NO_CHANNELS,
   message = messageOf([someAlert()]),
-  surroundings = { certificates: certificate },
-) => openEmail(settings, surroundings)!.send(message, new AbortController().signal);
+  overrides = { certificates: certificate },
+) => openChannels(settings, overrides).get("email")!.send(message, new AbortController().signal);
 
 /** Quoted-printable soft breaks and codes undone. */
 const readable = (text: string) =>
@@ -79,7 +78,7 @@ test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () 
   expect(text).not.toContain("X-Tocsin-Repeat");
 });
 
-test("of an alert that was resolved it is told how, by whom, and what they say", async () => {
+test("a resolved alert shows its resolution, author and comment", async () => {
   const peer = await startPeer(STRICT);
   const closing = { comment: "The <b>scanner</b>\nagain", actionsTaken: ["blocked it"] };
   expect(await send(settingsOf(peer), closedMessageOf(someAlert(), closing))).toEqual({ kind: "sent" });
@@ -90,7 +89,7 @@ test("of an alert that was resolved it is told how, by whom, and what they say",
   expect(text).toContain("<strong>Comment</strong><br>The &lt;b&gt;scanner&lt;/b&gt;<br>again</p>");
 });
 
-test("what an attacker writes is text in the HTML, wherever it stands", async () => {
+test("text from an attacker is escaped everywhere in the HTML", async () => {
   const peer = await startPeer(STRICT);
   const evil = (place: string) => `<img src="${place}" onerror='x()'>&amp;`;
   const safe = (place: string) => `&lt;img src=&quot;${place}&quot; onerror=&#39;x()&#39;&gt;&amp;amp;`;
@@ -166,7 +165,7 @@ test("a server without STARTTLS gets neither the password nor the mail", async (
   expect([logins, peer.mails]).toEqual([0, []]);
 });
 
-test("a certificate that nobody vouches for is not taken", async () => {
+test("an untrusted certificate is refused", async () => {
   const peer = await startPeer(STRICT);
   const { certificate: another } = makeCertificate();
   const outcome = await send(settingsOf(peer), messageOf([someAlert()]), { certificates: another });
@@ -177,7 +176,7 @@ test("a certificate that nobody vouches for is not taken", async () => {
   expect(peer.mails).toEqual([]);
 });
 
-test("a wrong password is the end of it, and is not in what is said", async () => {
+test("a wrong password is a permanent failure and is not revealed", async () => {
   const peer = await startPeer(STRICT);
   const outcome = await send(settingsOf(peer, { emailPassword: "guessed-password" }));
   expect(outcome).toMatchObject({ kind: "refused", error: expect.stringContaining("535") });
@@ -271,7 +270,7 @@ test("many alerts are one mail with counts, links and how many more", async () =
   expect(text).toContain("And 10 more.");
 });
 
-test("what happened twice to one alert is one alert in the subject and the counts", async () => {
+test("two notifications of one alert count as one alert in the subject and the counts", async () => {
   const peer = await startPeer(STRICT);
   const alert = someAlert();
   const message = messageOf([alert, alert]);

@@ -1,9 +1,9 @@
 import { getCACertificates } from "node:tls";
-import { createTransport } from "nodemailer";
-import { formatTime } from "../../lib/time.ts";
-import { withOurAdvice, type ChannelSettings, type OpenChannel, type Outcome, type Surroundings } from "../channel.ts";
+import { secretsOfLogin, withoutSecrets } from "../../lib/redact.ts";
+import { choice, credentialOrOff, integer, list, textOrOff } from "../../lib/setting-types.ts";
 import { lines, oneLine } from "../../lib/text.ts";
-import { secretsOfLogin, withoutSecrets } from "../../lib/hiding.ts";
+import { formatTime } from "../../lib/time.ts";
+import { defineChannel, type SendOutcome, type ChannelTransport } from "../channel.ts";
 import {
   closingFacts,
   closingTexts,
@@ -15,36 +15,90 @@ import {
   REPEAT_WORDS,
 } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
+import { withTlsAdvice } from "../tls-advice.ts";
 
-// Messages as mails, in plain text and in HTML, handed to the operator's mail server.
+// Messages as mails, in plain text and HTML, submitted to the operator's mail server.
 
 const CONNECT_MS_MAX = 15_000;
 const SOCKET_MS_MAX = 30_000;
+const RECIPIENTS_MAX = 50;
 const SUBJECT_CHARACTERS_MAX = 150;
 const ALERTS_SHOWN_MAX = 50;
 const TITLE_CHARACTERS_MAX = 300;
-/** A title with what happened before it. */
+/** A title with the reason in front. */
 const LINE_CHARACTERS_MAX = 400;
 const DESCRIPTION_CHARACTERS_MAX = 4000;
 const ERROR_CHARACTERS_MAX = 200;
+/** Strict enough that only an address can get into a header. */
+const EMAIL = /^[^\s@<>,;:"()[\]\\]{1,64}@[A-Za-z0-9.-]{1,255}$/;
 
-export const openEmail: OpenChannel = (settings, surroundings) => {
-  const { emailHost, emailFrom, emailTo } = settings;
-  if (emailHost === null || emailFrom === null || emailTo.length === 0) return undefined;
-  return { send: (message) => sendMail(message, settings, surroundings) };
-};
+export const email = defineChannel({
+  delivers: "a mail in plain text and HTML",
+  settings: {
+    emailHost: textOrOff(
+      "mail server that mails are submitted to",
+      "a host name or an address",
+      /^[A-Za-z0-9_.:%-]{1,255}$/,
+    ),
+    emailPort: integer("port of the mail server", 587, 1, 65_535),
+    emailSecurity: choice("encryption of the connection to the mail server", "starttls", ["starttls", "tls", "none"]),
+    emailUser: textOrOff("user name for the mail server", "a name"),
+    emailPassword: credentialOrOff("password for the mail server"),
+    emailFrom: textOrOff("sender address of mails", "an e-mail address", EMAIL),
+    emailTo: list((item) => EMAIL.test(item), {
+      about: "recipients of mails",
+      items: "e-mail addresses",
+      fallback: [],
+      max: RECIPIENTS_MAX,
+    }),
+  },
+  required: ["emailHost", "emailFrom", "emailTo"],
+  needs: [
+    { setting: "emailFrom", because: "emailHost", why: "a mail needs a sender" },
+    { setting: "emailTo", because: "emailHost", why: "a mail needs a recipient" },
+    { setting: "emailHost", because: "emailFrom", why: "no mail is sent without it" },
+    { setting: "emailHost", because: "emailTo", why: "no mail is sent without it" },
+    { setting: "emailPassword", because: "emailUser", why: "a login needs both" },
+    { setting: "emailUser", because: "emailPassword", why: "a login needs both" },
+  ],
+  findConflicts: ({ emailPassword, emailSecurity }) =>
+    emailPassword !== null && emailSecurity === "none"
+      ? [
+          {
+            setting: "emailSecurity",
+            message: "must be starttls or tls with a password: none would send it in clear text",
+          },
+        ]
+      : [],
+  open: (settings, transport) => ({ send: (message) => sendMail(message, settings, transport) }),
+});
 
-async function sendMail(message: Message, settings: ChannelSettings, { certificates }: Surroundings): Promise<Outcome> {
-  const { emailSecurity, emailUser, emailPassword, emailTo } = settings;
+interface MailSettings {
+  readonly emailHost: string;
+  readonly emailPort: number;
+  readonly emailSecurity: "starttls" | "tls" | "none";
+  readonly emailUser: string | null;
+  readonly emailPassword: string | null;
+  readonly emailFrom: string;
+  readonly emailTo: readonly string[];
+}
+
+async function sendMail(
+  message: Message,
+  settings: MailSettings,
+  { certificates }: ChannelTransport,
+): Promise<SendOutcome> {
+  const { emailSecurity, emailUser, emailPassword, emailFrom: from, emailTo } = settings;
   const { untold } = message;
-  const from = settings.emailFrom!;
   const recipients = untold ? emailTo.filter((address) => untold.includes(address)) : emailTo;
   if (recipients.length === 0)
-    return { kind: "sent", error: "those who have not got it are not in notifications.email_to any more" };
+    return { kind: "sent", error: "the remaining recipients are no longer in notifications.email_to" };
   const secrets = secretsOfLogin(emailUser ?? "", emailPassword ?? "");
-  // A connection for each mail: a message is rare, and a kept connection is often dead when it is needed.
+  // Imported late: commands that only read settings start faster without it.
+  const { createTransport } = await import("nodemailer");
+  // One connection per mail: messages are rare, and a kept connection is often dead by the next one.
   const transport = createTransport({
-    host: settings.emailHost!,
+    host: settings.emailHost,
     port: settings.emailPort,
     secure: emailSecurity === "tls",
     requireTLS: emailSecurity === "starttls",
@@ -61,13 +115,13 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
     const { rejectedErrors = [] } = await transport.sendMail({
       from,
       to: [...emailTo],
-      // Everybody sees who is told, also where only some are left to be.
+      // The To header names every recipient, even if only some of them remain.
       envelope: { from, to: [...recipients] },
       subject: headlineOf(message, SUBJECT_CHARACTERS_MAX),
       text: textOf(message),
       html: htmlOf(message),
       date: new Date(message.at),
-      // The same for every attempt: mail programs show a mail that they know already once.
+      // The same for every attempt, so that mail programs show a repeated mail once.
       messageId: `<${message.deliveryId}@${from.slice(from.lastIndexOf("@") + 1)}>`,
       headers: {
         "Auto-Submitted": "auto-generated",
@@ -76,11 +130,11 @@ async function sendMail(message: Message, settings: ChannelSettings, { certifica
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       },
     });
-    return outcomeForSome(rejectedErrors as SmtpError[], emailTo.length, secrets);
+    return partialOutcome(rejectedErrors as SmtpError[], emailTo.length, secrets);
   } catch (error) {
     const { rejectedErrors } = error as SmtpError;
-    // Nobody of those who are left: still, others have it.
-    if (untold && rejectedErrors) return outcomeForSome(rejectedErrors, emailTo.length, secrets);
+    // All remaining recipients were refused, but others have the mail.
+    if (untold && rejectedErrors) return partialOutcome(rejectedErrors, emailTo.length, secrets);
     return outcomeOf(error as SmtpError, secrets);
   } finally {
     transport.close();
@@ -95,12 +149,12 @@ interface SmtpError extends Error {
   readonly rejectedErrors?: readonly SmtpError[];
 }
 
-/** What comes of a mail that somebody has got. */
-function outcomeForSome(rejected: readonly SmtpError[], total: number, secrets: readonly string[]): Outcome {
+/** The outcome of a mail that at least one recipient has. */
+function partialOutcome(rejected: readonly SmtpError[], total: number, secrets: readonly string[]): SendOutcome {
   if (rejected.length === 0) return { kind: "sent" };
   const later = rejected.filter(({ responseCode = 0 }) => responseCode < 500);
-  const forGood = rejected.length - later.length;
-  const words = forGood === 0 ? "" : `refused for ${forGood} of ${total} addresses`;
+  const permanent = rejected.length - later.length;
+  const words = permanent === 0 ? "" : `refused for ${permanent} of ${total} addresses`;
   if (later.length === 0) return { kind: "sent", error: words };
   const before = words === "" ? "" : `${words}, `;
   const message = `${before}refused for now for ${later.length} of ${total} addresses: ${later[0]!.message}`;
@@ -108,13 +162,13 @@ function outcomeForSome(rejected: readonly SmtpError[], total: number, secrets: 
 }
 
 function shown(message: string, secrets: readonly string[]): string {
-  return oneLine(withoutSecrets(withOurAdvice(message), secrets), ERROR_CHARACTERS_MAX);
+  return oneLine(withoutSecrets(withTlsAdvice(message), secrets), ERROR_CHARACTERS_MAX);
 }
 
-function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): Outcome {
+function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets: readonly string[]): SendOutcome {
   const error = shown(message, secrets);
   if (responseCode !== undefined && responseCode >= 500) return { kind: "refused", error };
-  // Once the text of the mail is on its way, no answer is not a no.
+  // After DATA, a missing reply does not mean that the server refused the mail.
   const mayHaveArrived = responseCode === undefined && command === "DATA" && code !== "EENVELOPE";
   return { kind: "failed", error, mayHaveArrived };
 }

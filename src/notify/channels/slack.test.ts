@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message } from "../message.ts";
 import { closedMessageOf, messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../peers.fixture.ts";
-import { openSlack } from "./slack.ts";
+import { openChannels } from "../open-channels.ts";
 
 let peer: HttpPeer;
 beforeAll(async () => {
@@ -39,10 +39,10 @@ function faultOf({ text, blocks }: { text: string; blocks: any[] }): string | un
   return undefined;
 }
 
-const slack = (url = peer.url) => openSlack({ ...NO_CHANNELS, slackUrl: url }, {})!;
-const send = (message: Message) => slack().send(message, new AbortController().signal);
+const openAt = (url = peer.url) => openChannels({ ...NO_CHANNELS, slackUrl: url }).get("slack")!;
+const send = (message: Message) => openAt().send(message, new AbortController().signal);
 
-test("an alert is told with what it is about and a link to it", async () => {
+test("a message shows the facts of an alert and a link", async () => {
   const alert = someAlert();
   expect(await send(messageOf([alert]))).toEqual({ kind: "sent" });
   const { body, headers } = peer.received[0]!;
@@ -54,7 +54,7 @@ test("an alert is told with what it is about and a link to it", async () => {
   expect(shown).toContain(`<https://tocsin.example/v1/alerts/${alert.id}|Open the alert>`);
 });
 
-test("of an alert that was resolved it is told how, by whom, and what they say", async () => {
+test("a resolved alert shows its resolution, author and comment", async () => {
   const closing = { comment: "The *scanner* <of the house>\nagain", actionsTaken: ["blocked it", "told Ben"] };
   const message = closedMessageOf(someAlert(), closing);
   expect(await send(message)).toEqual({ kind: "sent" });
@@ -72,7 +72,7 @@ test("of an alert that was resolved it is told how, by whom, and what they say",
   expect(JSON.stringify(two.blocks)).toContain("Resolved (false positive, by ann): Failed logins");
 });
 
-test("what happened twice to one alert is one alert, and both are told", async () => {
+test("two notifications of one alert count as one alert, and both are listed", async () => {
   const alert = someAlert();
   const twice = [...closedMessageOf(alert).items, { ...messageOf([alert]).items[0]!, reason: "reopened" as const }];
   expect(await send({ ...messageOf([alert]), items: twice })).toEqual({ kind: "sent" });
@@ -108,7 +108,7 @@ test("a message that may have arrived before says so", async () => {
   expect(JSON.stringify(peer.received[0]!.body.blocks)).toContain("may have been sent before");
 });
 
-test("what an attacker writes is text in every place of the message", async () => {
+test("text from an attacker is escaped everywhere in the message", async () => {
   const evil = "<!channel> & <https://evil.example|click>";
   const safe = "&lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;";
   const alert = someAlert({
@@ -157,6 +157,6 @@ test("text of events makes neither links nor mentions, and stays within the limi
   );
 });
 
-test("without an address there is no channel", () => {
-  expect(openSlack(NO_CHANNELS, {})).toBeUndefined();
+test("without a URL there is no channel", () => {
+  expect(openChannels(NO_CHANNELS).get("slack")).toBeUndefined();
 });

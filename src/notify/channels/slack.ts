@@ -1,29 +1,34 @@
 import type { ContextBlock, HeaderBlock, KnownBlock, MrkdwnElement, SectionBlock } from "@slack/types";
 import { formatTime } from "../../lib/time.ts";
-import type { OpenChannel } from "../channel.ts";
+import { secretUrlOrOff } from "../../lib/setting-types.ts";
 import { cut, lines, oneLine } from "../../lib/text.ts";
+import { defineChannel } from "../channel.ts";
 import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
-import { post } from "../post.ts";
 
-// Messages in Slack's blocks. What comes out of events is text there and nothing else: no link, no mention.
+// Messages in Slack's Block Kit. Text from events is escaped: it cannot become a link or a mention.
 
-/** Slack's own limits. */
+/** Limits that Slack publishes. */
 const SECTION_CHARACTERS_MAX = 3000;
 const HEADER_CHARACTERS_MAX = 150;
 const FIELD_CHARACTERS_MAX = 2000;
-/** Of ours: far below the fifty blocks that a message may have. */
+/** Our own limit. A message may have fifty blocks. */
 const ALERTS_SHOWN_MAX = 10;
 const TITLE_CHARACTERS_MAX = 300;
-/** A title with what happened before it. */
+/** A title with the reason in front. */
 const LINE_CHARACTERS_MAX = 400;
 const DESCRIPTION_CHARACTERS_MAX = 1500;
 
-export const openSlack: OpenChannel = (settings, surroundings) => {
-  const { slackUrl: url } = settings;
-  if (url === null) return undefined;
-  return { send: (message, signal) => post({ url, body: bodyOf(message) }, settings, surroundings, signal) };
-};
+export const slack = defineChannel({
+  delivers: "a message in blocks, through an incoming webhook",
+  settings: {
+    slackUrl: secretUrlOrOff("incoming webhook of Slack or of a compatible service"),
+  },
+  required: ["slackUrl"],
+  open: ({ slackUrl: url }, { post }) => ({
+    send: (message, signal) => post({ url, body: bodyOf(message) }, signal),
+  }),
+});
 
 function bodyOf(message: Message): string {
   const { items } = message;
@@ -32,7 +37,7 @@ function bodyOf(message: Message): string {
     ...(items.length === 1 ? oneAlert(items[0]!) : manyAlerts(items)),
     ...(message.isRepeat ? [context(REPEAT_WORDS)] : []),
   ];
-  // The text is what a notification of the app shows, and what is read aloud.
+  // Slack's apps show this text in notifications, and screen readers read it.
   return JSON.stringify({
     text: escaped(headlineOf(message, HEADER_CHARACTERS_MAX), SECTION_CHARACTERS_MAX),
     blocks,
@@ -100,19 +105,19 @@ function context(words: string): ContextBlock {
   return { type: "context", elements: [text(words, FIELD_CHARACTERS_MAX)] };
 }
 
-/** Verbatim: addresses and names that merely look like links are left as they are. */
+/** Verbatim: Slack does not turn addresses and names into links. */
 function text(words: string, charactersMax: number): MrkdwnElement {
   return { type: "mrkdwn", text: cut(words, charactersMax), verbatim: true };
 }
 
-/** The address is ours, but it may hold an ampersand. */
+/** The URL is ours but may contain an ampersand. */
 function link(url: string, words: string): string {
   return `<${url.replaceAll("&", "&amp;").replaceAll("<", "%3C").replaceAll(">", "%3E").replaceAll("|", "%7C")}|${words}>`;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** Never longer than it may be, and never cut within an entity. */
+/** Escapes text for mrkdwn. The result never exceeds the limit and is never cut within an entity. */
 function escaped(words: string, charactersMax: number): string {
   let result = "";
   for (const character of words) {

@@ -12,7 +12,7 @@ import {
   type HttpPeer,
   type Received,
 } from "../peers.fixture.ts";
-import { openWebhook } from "./webhook.ts";
+import { openChannels } from "../open-channels.ts";
 
 const SECRET = "it's a secret";
 
@@ -24,7 +24,7 @@ afterAll(() => peer.close());
 beforeEach(() => void peer.received.splice(0));
 
 const send = async (message: Message): Promise<Received> => {
-  const channel = openWebhook({ ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: SECRET }, {})!;
+  const channel = openChannels({ ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: SECRET }).get("webhook")!;
   expect(await channel.send(message, new AbortController().signal)).toEqual({ kind: "sent" });
   return peer.received.at(-1)!;
 };
@@ -45,7 +45,7 @@ test("the alert is posted as the API shows it, with the reason and a link", asyn
   });
 });
 
-test("of an alert that was resolved it is posted how, by whom, and what they say", async () => {
+test("a resolved alert is posted with its resolution, author and comment", async () => {
   const { body } = await send(closedMessageOf(someAlert(), { comment: "again", actionsTaken: ["blocked it"] }));
   expect(body.notifications[0]).toMatchObject({
     reason: "resolved",
@@ -114,7 +114,7 @@ test("the example in the docs accepts what is right and refuses what is wrong, o
   expect([check({ seen }), check({ seen })]).toEqual([true, false]);
 });
 
-test("without an address or a secret there is no channel", () => {
-  expect(openWebhook({ ...NO_CHANNELS, webhookUrl: peer.url }, {})).toBeUndefined();
-  expect(openWebhook({ ...NO_CHANNELS, webhookSecret: SECRET }, {})).toBeUndefined();
+test("without a URL or a secret there is no channel", () => {
+  expect(openChannels({ ...NO_CHANNELS, webhookUrl: peer.url }).get("webhook")).toBeUndefined();
+  expect(openChannels({ ...NO_CHANNELS, webhookSecret: SECRET }).get("webhook")).toBeUndefined();
 });

@@ -1,19 +1,27 @@
-import { formatTime } from "../../lib/time.ts";
+import { secretUrlOrOff, signingSecretOrOff } from "../../lib/setting-types.ts";
 import { bodyHash } from "../../lib/signature.ts";
+import { formatTime } from "../../lib/time.ts";
 import { alertView } from "../../model/alert.ts";
-import type { OpenChannel } from "../channel.ts";
+import { defineChannel } from "../channel.ts";
 import { countSeverities, digestOf, type Closing, type Message } from "../message.ts";
-import { post } from "../post.ts";
 
-// Alerts as JSON to an address of the operator's, signed. docs/notifications.md has what a receiver does with it.
+// Alerts as signed JSON to a URL of the operator. docs/notifications.md explains how to verify the signature.
 
 const ALERTS_MAX = 100;
 const BODY_BYTES_MAX = 1024 * 1024;
 
-export const openWebhook: OpenChannel = (settings, surroundings) => {
-  const { webhookUrl: url, webhookSecret: secret } = settings;
-  if (url === null || secret === null) return undefined;
-  return {
+export const webhook = defineChannel({
+  delivers: "JSON, signed",
+  settings: {
+    webhookUrl: secretUrlOrOff("URL that alerts are posted to as JSON"),
+    webhookSecret: signingSecretOrOff("secret that signs each post"),
+  },
+  required: ["webhookUrl", "webhookSecret"],
+  needs: [
+    { setting: "webhookSecret", because: "webhookUrl", why: "it signs each post" },
+    { setting: "webhookUrl", because: "webhookSecret", why: "nothing is posted without it" },
+  ],
+  open: ({ webhookUrl: url, webhookSecret: secret }, { post }) => ({
     send: (message, signal) => {
       const body = bodyOf(message);
       const timestamp = String(Math.floor(message.at / 1000));
@@ -23,38 +31,38 @@ export const openWebhook: OpenChannel = (settings, surroundings) => {
         "X-Tocsin-Delivery": message.deliveryId,
         ...(message.isRepeat && { "X-Tocsin-Repeat": "true" }),
       };
-      return post({ url, body, headers, secrets: [secret] }, settings, surroundings, signal);
+      return post({ url, body, headers, secrets: [secret] }, signal);
     },
-  };
-};
+  }),
+});
 
 function bodyOf(message: Message): string {
   const { items } = message;
   const { shown } = digestOf(items, ALERTS_MAX);
-  const told: string[] = [];
+  const included: string[] = [];
   let bytes = 0;
   for (const { reason, alert, url, closing } of shown) {
     const text = JSON.stringify({
       reason,
       url,
       alert: alertView(alert),
-      ...(closing && { resolved: viewOf(closing) }),
+      ...(closing && { resolved: closingView(closing) }),
     });
     bytes += Buffer.byteLength(text);
     if (bytes > BODY_BYTES_MAX) break;
-    told.push(text);
+    included.push(text);
   }
   const head = JSON.stringify({
     delivery_id: message.deliveryId,
     repeat: message.isRepeat,
     sent_at: formatTime(message.at),
     total: items.length,
-    omitted: items.length - told.length,
+    omitted: items.length - included.length,
     by_severity: Object.fromEntries(countSeverities(items).map(({ severity, count }) => [severity, count])),
   });
-  return `${head.slice(0, -1)},"notifications":[${told.join(",")}]}`;
+  return `${head.slice(0, -1)},"notifications":[${included.join(",")}]}`;
 }
 
-function viewOf({ resolution, by, comment, actionsTaken }: Closing): object {
+function closingView({ resolution, by, comment, actionsTaken }: Closing): object {
   return { resolution, by, comment, actions_taken: actionsTaken };
 }

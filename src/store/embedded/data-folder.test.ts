@@ -26,11 +26,11 @@ import { ALWAYS } from "../../model/condition.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { createKey, revokeKey, rotateKey } from "../../model/key.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
-import type { Store } from "../store.ts";
-import { options } from "./embedded.fixture.ts";
-import { openEmbedded, rebuildColumns } from "./embedded.ts";
+import type { Store } from "../ports/store.ts";
+import { options } from "./embedded-store.fixture.ts";
+import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
 import { readEventId } from "./event-id.ts";
-import { Keys } from "./keys.ts";
+import { KeyDatabase } from "../sqlite/key-database.ts";
 import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "./layout.ts";
 import { DataFolderInUse } from "./lock.ts";
 import { PlatformChanged } from "./platform-word.ts";
@@ -299,7 +299,7 @@ describe("the data folder", () => {
   test("keys changed by another process are seen by the very next look-up", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const beside = new Keys(folder);
+    const beside = new KeyDatabase(folder);
     const key = {
       id: "key_9",
       name: "beside",
@@ -324,7 +324,7 @@ describe("the data folder", () => {
   test("a key that another process revokes stays revoked, whoever rotates it in the same moment", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const beside = new Keys(folder);
+    const beside = new KeyDatabase(folder);
     const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
     store.keys.put(key);
     expect(store.keys.find(key.id)?.revokedAt).toBeNull();

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import { fileGone } from "./failure.ts";
+import { fileGone } from "./store-failure.ts";
 import { FileGone, type GoneFile } from "./file-identity.ts";
 
 // Whoever writes to a file notices by itself that it is gone. Files that nobody writes to, such as days that are over, are

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { ofFile } from "./failure.ts";
+import { ofFile } from "./store-failure.ts";
 import { FileIdentity } from "./file-identity.ts";
 import { lockFile } from "./layout.ts";
 

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { DAY_MS, formatTime } from "../../lib/time.ts";
-import type { MissingDay } from "../store.ts";
-import type { DayEntry, State } from "./state.ts";
+import type { MissingDay } from "../ports/store.ts";
+import type { DayEntry, StateDatabase } from "../sqlite/state-database.ts";
 
 // What each day is known to have held: beside the files, so that one that was removed, emptied or damaged is missed. A count
 // is written after its rows are stored, so it never says more than there was; it may be a few seconds behind.
@@ -16,14 +16,14 @@ const MISSING =
   "accept the loss with `tocsin storage accept-losses`; until then answers over these days are marked as incomplete";
 
 export interface ManifestOptions {
-  readonly state: State;
+  readonly state: StateDatabase;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
 }
 
 export class Manifest {
-  readonly #state: State;
+  readonly #state: StateDatabase;
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #days = new Map<string, DayEntry>();

@@ -2,10 +2,10 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CUSTOM_SOURCE, sourceNames, type Event } from "../../model/event.ts";
 import type { Rule } from "../../model/rule.ts";
-import type { EventStore, NewEvent, RuleStore } from "../store.ts";
-import { onFile } from "./failure.ts";
+import type { EventStore, NewEvent, RuleStore } from "../ports/store.ts";
+import { onFile } from "./store-failure.ts";
 import { stateFile } from "./layout.ts";
-import type { State } from "./state.ts";
+import type { StateDatabase } from "../sqlite/state-database.ts";
 
 // The word in front of the sources stands in the texts of events, in alerts and in rules. With another word the filters
 // would speak of sources that no stored event has, and rules would wait for events that never come: once something
@@ -27,12 +27,12 @@ export class PlatformChanged extends Error {
 }
 
 export class PlatformWord {
-  readonly #state: State;
+  readonly #state: StateDatabase;
   readonly #platform: string;
   readonly #sources: ReadonlySet<string>;
   #isKept = false;
 
-  constructor(state: State, platform: string) {
+  constructor(state: StateDatabase, platform: string) {
     this.#state = state;
     this.#platform = platform;
     this.#sources = new Set(sourceNames(platform).filter((source) => source !== CUSTOM_SOURCE));

@@ -8,13 +8,13 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { afterEach, describe, expect, test } from "vitest";
 import { NewerFile } from "../../lib/newer-file.ts";
 import { ALWAYS } from "../../model/condition.ts";
-import type { Store } from "../store.ts";
-import { COLUMNS_VERSION } from "./columns/table.ts";
-import { options } from "./embedded.fixture.ts";
-import { openEmbedded, rebuildColumns } from "./embedded.ts";
-import { UNIT_MIGRATIONS } from "./flows/table.ts";
-import { Keys } from "./keys.ts";
-import { migrate } from "./migrations.ts";
+import type { Store } from "../ports/store.ts";
+import { COLUMNS_VERSION } from "../duckdb/columns/column-table.ts";
+import { options } from "./embedded-store.fixture.ts";
+import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
+import { FLOW_DAY_MIGRATIONS } from "../duckdb/flows/flow-table.ts";
+import { KeyDatabase } from "../sqlite/key-database.ts";
+import { migrate } from "../sqlite/migrations.ts";
 
 const NOW = Date.UTC(2026, 5, 15, 12);
 const folders: string[] = [];
@@ -93,7 +93,7 @@ test("a folder from before there were versions is upgraded in place, and everyth
   for (const name of filesOf(folder)) {
     const path = join(folder, name);
     if (name.endsWith(".duckdb")) {
-      const newest = name.startsWith("flows/") ? UNIT_MIGRATIONS.length : COLUMNS_VERSION;
+      const newest = name.startsWith("flows/") ? FLOW_DAY_MIGRATIONS.length : COLUMNS_VERSION;
       expect([name, await inDuck(path, "SELECT version FROM schema_version")]).toEqual([name, [[newest]]]);
     } else if (name.endsWith(".db") && name !== "lock.db") expect([name, versionOf(path)]).not.toEqual([name, 0]);
   }
@@ -176,7 +176,7 @@ describe("a folder that a newer version has written to is refused in words, and 
   test("the keys alone are refused as well", () => {
     const folder = unversionedFolder();
     sqlite("keys.db")(folder);
-    expect(() => new Keys(folder)).toThrow(NewerFile);
+    expect(() => new KeyDatabase(folder)).toThrow(NewerFile);
   });
 });
 

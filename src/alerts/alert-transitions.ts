@@ -1,0 +1,156 @@
+import {
+  COMMENTS_MAX,
+  type AlertSummary,
+  type Comment,
+  type MadeException,
+  type TimelineEntry,
+} from "../model/alert.ts";
+import type { Resolution, Status } from "../model/alert-state.ts";
+import { unreachable } from "../lib/unreachable.ts";
+
+// Transitions that people make on an alert: the statuses that allow each, and the timeline entries that it adds.
+
+export type Transition =
+  | { readonly action: "acknowledge"; readonly comment?: string | undefined; readonly assignee?: string | undefined }
+  | {
+      readonly action: "resolve";
+      readonly resolution: Resolution;
+      readonly comment?: string | undefined;
+      readonly actionsTaken?: readonly string[] | undefined;
+      /** The exception that was added to the rule with the resolution. */
+      readonly exception?: MadeException | undefined;
+    }
+  | { readonly action: "reopen"; readonly comment?: string | undefined }
+  | { readonly action: "comment"; readonly comment: string };
+
+/** A transition that the alert does not allow, or an alert that does not exist. */
+export class TransitionRefused extends Error {
+  readonly kind: "not_found" | "conflict";
+  constructor(kind: TransitionRefused["kind"], message: string) {
+    super(message);
+    this.name = "TransitionRefused";
+    this.kind = kind;
+  }
+}
+
+export interface TransitionResult {
+  readonly alert: AlertSummary;
+  readonly entries: readonly TimelineEntry[];
+  readonly comment: Comment | undefined;
+}
+
+/** The actor and time of a transition, and the ids for the entries that it adds. */
+export interface TransitionContext {
+  readonly actor: string;
+  readonly at: number;
+  newEntryId(): string;
+  newCommentId(): string;
+}
+
+const ALLOWED_FROM = {
+  acknowledge: ["open", "acknowledged"],
+  resolve: ["open", "acknowledged"],
+  reopen: ["acknowledged", "resolved"],
+  comment: ["open", "acknowledged", "resolved"],
+} as const satisfies Record<Transition["action"], readonly Status[]>;
+
+const PAST_TENSE = {
+  acknowledge: "acknowledged",
+  resolve: "resolved",
+  reopen: "reopened",
+  comment: "commented",
+} as const;
+
+/** Returns the alert after the transition, or a refusal where its current status does not allow it. */
+export function applyTransition(
+  alert: AlertSummary,
+  transition: Transition,
+  context: TransitionContext,
+): TransitionResult | TransitionRefused {
+  const from: readonly Status[] = ALLOWED_FROM[transition.action];
+  if (!from.includes(alert.status)) {
+    const message = `alert ${alert.id} is ${alert.status} and cannot be ${PAST_TENSE[transition.action]}`;
+    return new TransitionRefused("conflict", message);
+  }
+  const { at, actor } = context;
+  const changed = changedFields(alert, transition, at);
+  const entries: TimelineEntry[] = [];
+  const entry = timelineEntryFor(alert, changed, transition);
+  if (entry) entries.push({ id: context.newEntryId(), at, actor, ...entry });
+  const { comment: body } = transition;
+  if (body === undefined && entries.length === 0) return { alert, entries, comment: undefined };
+  if (body === undefined) return { alert: nextVersion(alert, changed), entries, comment: undefined };
+  if (alert.commentCount >= COMMENTS_MAX) {
+    return new TransitionRefused(
+      "conflict",
+      `alert ${alert.id} is ${alert.status} and has ${COMMENTS_MAX} comments, the maximum; no comment was added`,
+    );
+  }
+  const comment: Comment = { id: context.newCommentId(), body, author: actor, createdAt: at };
+  entries.push({ id: context.newEntryId(), at, actor, kind: "commented", comment });
+  return { alert: nextVersion(alert, { ...changed, commentCount: alert.commentCount + 1 }), entries, comment };
+}
+
+function nextVersion(alert: AlertSummary, changed: Partial<AlertSummary>): AlertSummary {
+  return { ...alert, ...changed, version: alert.version + 1 };
+}
+
+function changedFields(alert: AlertSummary, transition: Transition, at: number): Partial<AlertSummary> {
+  switch (transition.action) {
+    case "acknowledge":
+      return {
+        status: "acknowledged",
+        assignee: transition.assignee ?? alert.assignee,
+        acknowledgedAt: alert.acknowledgedAt ?? at,
+        firstAcknowledgedAt: alert.firstAcknowledgedAt ?? at,
+      };
+    case "resolve":
+      return {
+        status: "resolved",
+        resolution: transition.resolution,
+        actionsTaken: transition.actionsTaken ?? [],
+        resolvedAt: at,
+      };
+    case "reopen":
+      // The assignee knows the case best and keeps it until an acknowledgement names somebody else.
+      return { status: "open", acknowledgedAt: null, resolvedAt: null, resolution: null, actionsTaken: [] };
+    case "comment":
+      return {};
+    default:
+      return unreachable(transition);
+  }
+}
+
+type EntryBody = TimelineEntry extends infer Each
+  ? Each extends TimelineEntry
+    ? Omit<Each, "id" | "at" | "actor">
+    : never
+  : never;
+
+/** The timeline entry besides the comment; undefined if only a comment was added. */
+function timelineEntryFor(
+  before: AlertSummary,
+  changed: Partial<AlertSummary>,
+  transition: Transition,
+): EntryBody | undefined {
+  switch (transition.action) {
+    case "acknowledge": {
+      const assignee = changed.assignee ?? null;
+      if (before.status === "open") return { kind: "acknowledged", assignee };
+      return assignee === null || assignee === before.assignee ? undefined : { kind: "assigned", assignee };
+    }
+    case "resolve":
+      return {
+        kind: "resolved",
+        resolution: transition.resolution,
+        actionsTaken: transition.actionsTaken ?? [],
+        ...(transition.exception && { exception: transition.exception }),
+      };
+    case "reopen":
+      return { kind: "reopened" };
+    case "comment":
+      return undefined;
+    default:
+      return unreachable(transition);
+  }
+}

@@ -1,0 +1,178 @@
+import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { SEVERITIES, type Severity } from "../model/event.ts";
+import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
+import type { AlertChanges, UnresolvedQuestion } from "../store/ports/store.ts";
+import type { AlertChange } from "./alert-notifications.ts";
+
+// Deduplication: a finding close in time to an unresolved alert of the same rule and key is added to that alert.
+
+interface FindingSpan {
+  readonly firstEventMs: number;
+  readonly lastEventMs: number;
+}
+
+/** Queries for the stored alerts, by index in `findings`. Findings close to an earlier one in the list need none. */
+export function unresolvedQueries(findings: readonly Finding[]): Map<number, UnresolvedQuestion> {
+  const spans = new Map<string, FindingSpan[]>();
+  const queries = new Map<number, UnresolvedQuestion>();
+  for (const [i, finding] of findings.entries()) {
+    const key = keyOf(finding.rule.id, finding.foldKey);
+    const known = spans.get(key) ?? [];
+    spans.set(key, known);
+    const near = known.findIndex((span) => isSameIncident(span, finding, finding.foldMs));
+    if (near >= 0) known[near] = union(known[near]!, finding);
+    else {
+      known.push(finding);
+      queries.set(i, unresolvedQueryFor(finding));
+    }
+  }
+  return queries;
+}
+
+/** The query for the unresolved alert that a finding belongs to. */
+export function unresolvedQueryFor({ rule, foldKey, foldMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuestion {
+  return {
+    ruleId: rule.id,
+    foldKey,
+    endsAfterMs: firstEventMs - foldMs,
+    beginsBeforeMs: lastEventMs + foldMs,
+  };
+}
+
+export interface CreationContext {
+  readonly at: number;
+  newAlertId(): string;
+  newEntryId(): string;
+}
+
+interface AlertUpdate {
+  alert: Alert;
+  readonly isNew: boolean;
+  readonly finding: Finding;
+  added: number;
+  /** Time of the last event before the absence that was added. */
+  silentSince?: number;
+  /** The new severity, if it rose after the alert was created. */
+  raisedTo: Severity | undefined;
+}
+
+export interface DedupResult {
+  readonly writes: Pick<AlertChanges, "alerts" | "timeline">;
+  readonly created: readonly { readonly alert: Alert; readonly finding: Finding }[];
+  /** Changes that notify. Later events that join an existing alert do not. */
+  readonly changes: readonly AlertChange[];
+}
+
+/** `unresolved` holds the stored alerts by the indexes that `unresolvedQueries` returned. */
+export function deduplicateFindings(
+  findings: readonly Finding[],
+  unresolved: ReadonlyMap<number, Alert>,
+  context: CreationContext,
+): DedupResult {
+  const changed = new Map<string, AlertUpdate[]>();
+  for (const [i, finding] of findings.entries()) {
+    const key = keyOf(finding.rule.id, finding.foldKey);
+    const known = changed.get(key) ?? [];
+    changed.set(key, known);
+    const near = known
+      .filter(({ alert }) => isSameIncident(spanOf(alert), finding, finding.foldMs))
+      .reduce<AlertUpdate | undefined>((a, b) => (a && a.alert.lastEventAt >= b.alert.lastEventAt ? a : b), undefined);
+    const stored = near ? undefined : unresolved.get(i);
+    if (near) addFinding(near, finding);
+    else if (stored) {
+      const alert = { ...stored, version: stored.version + 1 };
+      const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined };
+      addFinding(entry, finding);
+      known.push(entry);
+    } else known.push({ alert: newAlert(finding, context), isNew: true, finding, added: 0, raisedTo: undefined });
+  }
+  const all = [...changed.values()].flat();
+  return {
+    writes: {
+      alerts: all.map(({ alert }) => alert),
+      timeline: all.flatMap((each) =>
+        timelineEntriesFor(each, context).map((entry) => ({ alertId: each.alert.id, entry })),
+      ),
+    },
+    created: all.filter(({ isNew }) => isNew).map(({ alert, finding }) => ({ alert, finding })),
+    changes: all.flatMap(({ alert, isNew, raisedTo }): AlertChange[] => {
+      if (isNew) return [{ alert, reason: "created" }];
+      return raisedTo === undefined ? [] : [{ alert, reason: "severity_raised" }];
+    }),
+  };
+}
+
+function addFinding(changed: AlertUpdate, finding: Finding): void {
+  const { alert } = changed;
+  const span = union(spanOf(alert), finding);
+  // Findings of different groups may share events. Detection excludes the duplicates within one key. They remain possible in
+  // the overflow alert of a rule, which takes all groups, and for events older than detection remembers.
+  const known = new Set(alert.relatedEvents.map(({ id }) => id));
+  const events = finding.events.filter(({ id }) => !known.has(id));
+  const count = finding.eventCount - (finding.events.length - events.length);
+  changed.added += count;
+  if (finding.eventCount === 0) changed.silentSince = finding.lastEventMs;
+  const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
+  if (isWorse && !changed.isNew) changed.raisedTo = finding.severity;
+  changed.alert = {
+    ...alert,
+    severity: isWorse ? finding.severity : alert.severity,
+    channels: finding.rule.channels,
+    eventCount: alert.eventCount + count,
+    firstEventAt: span.firstEventMs,
+    lastEventAt: span.lastEventMs,
+    relatedEvents: newestEvents(alert.relatedEvents, events),
+  };
+}
+
+function newAlert(finding: Finding, context: CreationContext): Alert {
+  const { rule } = finding;
+  return {
+    ...UNTOUCHED,
+    id: context.newAlertId(),
+    rule: { id: rule.id, name: rule.name, description: rule.description, tags: rule.tags },
+    foldKey: finding.foldKey,
+    group: finding.group,
+    title: finding.title,
+    description: finding.description,
+    severity: finding.severity,
+    source: finding.source,
+    eventCount: finding.eventCount,
+    firstEventAt: finding.firstEventMs,
+    lastEventAt: finding.lastEventMs,
+    createdAt: context.at,
+    enrichment: finding.enrichment,
+    channels: rule.channels,
+    relatedEvents: newestEvents([], finding.events),
+  };
+}
+
+function timelineEntriesFor(
+  { isNew, finding, added, silentSince, raisedTo }: AlertUpdate,
+  { at, newEntryId }: CreationContext,
+): TimelineEntry[] {
+  const entries: TimelineEntry[] = [];
+  if (isNew) entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "created", count: finding.eventCount });
+  const hasNews = silentSince !== undefined || raisedTo !== undefined;
+  if (added > 0 || (!isNew && hasNews)) {
+    const raised = raisedTo === undefined ? {} : { severity: raisedTo };
+    const silence = silentSince === undefined ? {} : { silentSince };
+    entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...silence, ...raised });
+  }
+  return entries;
+}
+
+function spanOf(alert: Alert): FindingSpan {
+  return { firstEventMs: alert.firstEventAt, lastEventMs: alert.lastEventAt };
+}
+
+function union(a: FindingSpan, b: FindingSpan): FindingSpan {
+  return {
+    firstEventMs: Math.min(a.firstEventMs, b.firstEventMs),
+    lastEventMs: Math.max(a.lastEventMs, b.lastEventMs),
+  };
+}
+
+function keyOf(ruleId: string, foldKey: string): string {
+  return `${ruleId} ${foldKey}`;
+}

@@ -1,0 +1,356 @@
+import { z } from "zod";
+import type { Alerts } from "../alerts/alerts.ts";
+import {
+  ACTIONS_TAKEN_MAX,
+  alertDetailSchema,
+  alertDetailText,
+  alertSchema,
+  alertView,
+  BULK_ALERTS_MAX,
+  COMMENT_BYTES_MAX,
+  COMMENTS_MAX,
+  commentSchema,
+  commentView,
+  type Alert,
+  type AlertSummary,
+  type TimelineEntry,
+} from "../model/alert.ts";
+import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
+import { SEVERITIES } from "../model/event.ts";
+import { severitySchema } from "../model/event-schema.ts";
+import { boundParameter } from "../model/query.ts";
+import { exceptionInputSchema } from "../model/rule-schema.ts";
+import { exceptionFaults } from "../model/rule-faults.ts";
+import type { Store } from "../store/ports/store.ts";
+import {
+  ACKNOWLEDGED_EXAMPLE,
+  ACKNOWLEDGEMENT_EXAMPLE,
+  ALERT_DETAIL_EXAMPLE,
+  ALERT_EXAMPLE,
+  COMMENT_EXAMPLE,
+  REOPENED_EXAMPLE,
+  REOPENING_EXAMPLE,
+  RESOLVED_EXAMPLE,
+  RESOLVING_EXAMPLE,
+} from "./alert-examples.ts";
+import { alertStatsEndpoint } from "./alert-stats.ts";
+import { commaListParameter } from "./comma-list.ts";
+import { abortOnDisconnect } from "./client-disconnect.ts";
+import { endpoint, type Endpoint } from "./endpoint.ts";
+import { data, dataText, type ApiResponse } from "./response.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
+import { invalid, Problem } from "./problems.ts";
+import { sourceSchema } from "./sources.ts";
+
+const RULE_NAME_CHARACTERS_MAX = 200;
+const ADDRESS_CHARACTERS_MAX = 254;
+const ACTION_CHARACTERS_MAX = 1000;
+const ID_CHARACTERS_MAX = 100;
+
+export interface AlertEndpointOptions {
+  readonly alerts: Alerts;
+  readonly store: Pick<Store, "alerts" | "events" | "searchFault">;
+  readonly sources: readonly string[];
+  readonly now: () => number;
+}
+
+const idParams = z.object({ id: z.string() });
+const statusSchema = z.enum(STATUSES);
+const resolutionSchema = z.enum(RESOLUTIONS);
+const commentText = z
+  .string()
+  .min(1)
+  .refine((text) => text === "" || text.trim() !== "", "must not be blank")
+  .refine((text) => Buffer.byteLength(text) <= COMMENT_BYTES_MAX, `must be at most ${COMMENT_BYTES_MAX} bytes of UTF-8`)
+  .describe(`Markdown, at most ${COMMENT_BYTES_MAX} bytes of UTF-8; stored unchanged`);
+const assigneeSchema = z
+  .email("must be an e-mail address")
+  .max(ADDRESS_CHARACTERS_MAX)
+  .describe("e-mail address of the person who handles the alert");
+
+const acknowledgementSchema = z
+  .strictObject({ comment: commentText.optional(), assignee: assigneeSchema.optional() })
+  .meta({ id: "Acknowledgement" });
+const reopeningSchema = z.strictObject({ comment: commentText.optional() }).meta({ id: "Reopening" });
+const alertExceptionSchema = exceptionInputSchema
+  .extend({
+    reason: exceptionInputSchema.shape.reason
+      .optional()
+      .describe("default: `false positive: ` followed by the alert id"),
+  })
+  .meta({ id: "ExceptionOfAlert", description: "events that the rule of the alert ignores from now on" });
+const resolutionRequestSchema = z
+  .strictObject({
+    resolution: resolutionSchema,
+    comment: commentText.optional(),
+    actions_taken: z.array(z.string().trim().min(1).max(ACTION_CHARACTERS_MAX)).max(ACTIONS_TAKEN_MAX).optional(),
+    exception: alertExceptionSchema
+      .optional()
+      .describe("only with `false_positive`; also requires the scope `rules:write`"),
+  })
+  .refine(({ resolution, exception }) => exception === undefined || resolution === "false_positive", {
+    path: ["exception"],
+    message: "is only allowed with the resolution false_positive",
+  })
+  .meta({ id: "Resolving" });
+const bulkSchema = z
+  .strictObject({
+    alert_ids: z
+      .array(z.string().min(1).max(ID_CHARACTERS_MAX))
+      .min(1)
+      .max(BULK_ALERTS_MAX)
+      .superRefine(refuseDuplicates)
+      .meta({ uniqueItems: true }),
+    action: z.enum(["acknowledge", "resolve", "reopen"]),
+    resolution: resolutionSchema.optional().describe("required for the action `resolve`"),
+    comment: commentText.optional().describe("added to each alert"),
+  })
+  .superRefine(({ action, resolution }, context) => {
+    const fault = (message: string) => context.addIssue({ code: "custom", path: ["resolution"], message });
+    if (action === "resolve" && resolution === undefined) fault("is required for the action resolve");
+    if (action !== "resolve" && resolution !== undefined) fault("is only allowed for the action resolve");
+  })
+  .meta({ id: "BulkMove" });
+
+function refuseDuplicates(ids: readonly string[], context: z.RefinementCtx): void {
+  const known = new Set<string>();
+  for (const [i, id] of ids.entries()) {
+    if (known.has(id)) context.addIssue({ code: "custom", path: [i], message: "is given more than once" });
+    known.add(id);
+  }
+}
+
+type DetailStore = Pick<Store, "alerts" | "events">;
+
+async function alertDetailResponse(
+  store: DetailStore,
+  alert: Alert,
+  timeline: readonly TimelineEntry[],
+): Promise<ApiResponse> {
+  const related = await Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id)));
+  // Retention may have removed some of the events.
+  const texts = related.filter((text) => text !== undefined);
+  return dataText(alertDetailText(alert, timeline, texts));
+}
+
+/** The response of a call that has changed the alert. */
+export async function changedAlertResponse(store: DetailStore, alert: AlertSummary): Promise<ApiResponse> {
+  const { alert: stored, timeline } = (await store.alerts.withTimeline(alert.id))!;
+  return alertDetailResponse(store, { ...alert, relatedEvents: stored.relatedEvents }, timeline);
+}
+
+export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOptions): Endpoint[] {
+  const respond = ({ alert }: { alert: AlertSummary }) => changedAlertResponse(store, alert);
+  const detailResponse = (example: object) => ({ 200: { description: "the alert", data: alertDetailSchema, example } });
+  return [
+    endpoint({
+      method: "GET",
+      path: "/v1/alerts",
+      operationId: "listAlerts",
+      tag: "Alerts",
+      summary: "List alerts, newest first",
+      description:
+        "Use pages (`page`, `per_page`) or a cursor: `limit` alone starts at the top, `after` continues after an alert. " +
+        "New alerts neither repeat nor hide rows while a client follows the cursor. If the `sort` field of the cursor's alert has " +
+        "changed, the list continues from the alert's current position.",
+      scopes: ["alerts:read"],
+      query: refuseMixedPaging(
+        z.strictObject({
+          ...pagingParameters("alert"),
+          ...alertFilters(sources),
+          from: boundParameter.optional().describe("earliest `created_at`, inclusive"),
+          to: boundParameter.optional().describe("latest `created_at`, exclusive"),
+          search: searchParameter(
+            (words) => store.searchFault(words),
+            "words that must all occur in title, description, rule name, group or assignee; each matches as a prefix",
+          ),
+          sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
+          order: z.enum(["asc", "desc"]).default("desc"),
+        }),
+      ),
+      cursorFault: async (id) => ((await store.alerts.get(id)) ? undefined : "is not the id of an alert"),
+      responses: {
+        200: {
+          description: "one page of alerts",
+          data: z.array(alertSchema),
+          paginated: true,
+          example: [ALERT_EXAMPLE],
+        },
+      },
+      handle: async ({ query, key, request }) => {
+        const { status, severity, source, assignee, search, from, to } = query;
+        const position = positionOf(query);
+        const filter = {
+          status,
+          severity,
+          ruleName: query.rule_name,
+          source,
+          assignee,
+          search,
+          fromMs: from,
+          toMs: to,
+        };
+        const found = await abortOnDisconnect(request.raw.socket, (signal) =>
+          store.alerts.list(filter, position, query.sort, query.order === "desc", { asker: key.id, signal }),
+        );
+        const items = found.items.map((alert) => JSON.stringify(alertView(alert)));
+        return listPage(position, { ...found, items });
+      },
+    }),
+    alertStatsEndpoint({ store, now }),
+    endpoint({
+      method: "GET",
+      path: "/v1/alerts/:id",
+      operationId: "getAlert",
+      tag: "Alerts",
+      summary: "Get an alert with its events and timeline",
+      scopes: ["alerts:read"],
+      params: idParams,
+      responses: detailResponse(ALERT_DETAIL_EXAMPLE),
+      problems: ["not_found"],
+      handle: async ({ params }) => {
+        const found = await store.alerts.withTimeline(params.id);
+        if (!found) throw new Problem("not_found", `alert ${params.id} does not exist`);
+        return alertDetailResponse(store, found.alert, found.timeline);
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/alerts/:id/acknowledge",
+      operationId: "acknowledgeAlert",
+      tag: "Alerts",
+      summary: "Acknowledge or reassign an alert",
+      description: "Allowed from `open` and `acknowledged`. An alert that is already acknowledged is reassigned.",
+      scopes: ["alerts:write"],
+      params: idParams,
+      body: acknowledgementSchema,
+      bodyOptional: true,
+      example: ACKNOWLEDGEMENT_EXAMPLE,
+      responses: detailResponse(ACKNOWLEDGED_EXAMPLE),
+      problems: ["not_found", "conflict"],
+      handle: async ({ params, body, key }) =>
+        respond(await alerts.transition(params.id, { action: "acknowledge", ...body }, key.name)),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/alerts/:id/resolve",
+      operationId: "resolveAlert",
+      tag: "Alerts",
+      summary: "Resolve an alert",
+      description:
+        "Allowed from `open` and `acknowledged`. With `false_positive`, an `exception` prevents similar events from matching the " +
+        "rule again; this also requires the scope `rules:write`.",
+      scopes: ["alerts:write"],
+      params: idParams,
+      body: resolutionRequestSchema,
+      example: RESOLVING_EXAMPLE,
+      responses: detailResponse(RESOLVED_EXAMPLE),
+      problems: ["not_found", "conflict"],
+      handle: async ({ params, body, key }) => {
+        const { resolution, comment, actions_taken: actionsTaken, exception } = body;
+        const transition = { action: "resolve", resolution, comment, actionsTaken } as const;
+        if (exception === undefined) return respond(await alerts.transition(params.id, transition, key.name));
+        if (!key.scopes.includes("rules:write")) {
+          throw new Problem("forbidden", "the key lacks the scope rules:write, which an exception requires");
+        }
+        const faults = exceptionFaults(exception, { sources, now: now(), above: ["exception"] });
+        if (faults.length > 0) throw invalid(faults);
+        return respond(await alerts.resolveWithException(params.id, transition, exception, key.name));
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/alerts/:id/reopen",
+      operationId: "reopenAlert",
+      tag: "Alerts",
+      summary: "Reopen an alert",
+      description:
+        "Allowed from `acknowledged` and `resolved`. The assignee is kept; acknowledgement and resolution are cleared.",
+      scopes: ["alerts:write"],
+      params: idParams,
+      body: reopeningSchema,
+      bodyOptional: true,
+      example: REOPENING_EXAMPLE,
+      responses: detailResponse(REOPENED_EXAMPLE),
+      problems: ["not_found", "conflict"],
+      handle: async ({ params, body, key }) =>
+        respond(await alerts.transition(params.id, { action: "reopen", ...body }, key.name)),
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/alerts/:id/comments",
+      operationId: "commentOnAlert",
+      tag: "Alerts",
+      summary: "Comment on an alert",
+      description:
+        "The comment is Markdown, stored and returned unchanged: do not render it as HTML without sanitising it. An alert holds " +
+        `at most ${COMMENTS_MAX.toLocaleString("en")} comments; one more is refused with 409.`,
+      scopes: ["alerts:write"],
+      params: idParams,
+      body: z.strictObject({ body: commentText }).meta({ id: "NewComment" }),
+      example: { body: COMMENT_EXAMPLE.body },
+      responses: { 201: { description: "the comment", data: commentSchema, example: COMMENT_EXAMPLE } },
+      problems: ["not_found", "conflict"],
+      handle: async ({ params, body, key }) => {
+        const { comment } = await alerts.transition(params.id, { action: "comment", comment: body.body }, key.name);
+        return data(commentView(comment!), 201);
+      },
+    }),
+    endpoint({
+      method: "POST",
+      path: "/v1/alerts/bulk",
+      operationId: "moveAlerts",
+      tag: "Alerts",
+      summary: `Acknowledge, resolve or reopen up to ${BULK_ALERTS_MAX} alerts`,
+      description:
+        "Alerts are processed independently: `failed` lists each refused alert with the reason, all others are changed.",
+      scopes: ["alerts:write"],
+      body: bulkSchema,
+      example: { alert_ids: [ALERT_EXAMPLE.id], action: "resolve", resolution: "duplicate", comment: "One scan" },
+      responses: {
+        200: {
+          description: "the changed and the refused alerts",
+          data: bulkResultSchema,
+          example: {
+            succeeded: [ALERT_EXAMPLE.id],
+            failed: [{ id: "alt_0", error: { code: "not_found", message: "alert alt_0 does not exist" } }],
+          },
+        },
+      },
+      handle: async ({ body: { alert_ids, action, resolution, comment }, key }) => {
+        const transition = action === "resolve" ? { action, resolution: resolution!, comment } : { action, comment };
+        const { succeeded, failed } = await alerts.transitionMany(alert_ids, transition, key.name);
+        return data({
+          succeeded,
+          failed: failed.map(({ id, refusal }) => ({ id, error: { code: refusal.kind, message: refusal.message } })),
+        });
+      },
+    }),
+  ];
+}
+
+/** Filters that the list and the stream share. */
+export function alertFilters(sources: readonly string[]) {
+  return {
+    status: commaListParameter(statusSchema, STATUSES.join(", ")),
+    severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
+    rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule"),
+    source: commaListParameter(sourceSchema(sources), sources.join(", ")),
+    assignee: commaListParameter(
+      z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
+      "e-mail address, case-insensitive",
+    ),
+  };
+}
+
+const bulkResultSchema = z
+  .object({
+    succeeded: z.array(z.string()),
+    failed: z.array(
+      z.object({
+        id: z.string(),
+        error: z.object({ code: z.enum(["not_found", "conflict"]), message: z.string() }),
+      }),
+    ),
+  })
+  .meta({ id: "BulkAnswer" });

@@ -1,0 +1,117 @@
+import { createSocket, type Socket } from "node:dgram";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { loadSettings } from "../config/config.ts";
+import { concat, ipv4, record, set, template, v9, type FieldSpec } from "../collectors/flows/packets.fixture.ts";
+
+let server: TestServer;
+afterEach(() => server.close());
+
+const FIELDS: readonly FieldSpec[] = [
+  [8, 4],
+  [12, 4],
+  [1, 4],
+  [2, 4],
+];
+const DATA = set(260, record(FIELDS, [ipv4("192.0.2.1"), ipv4("192.0.2.2"), 1000, 3]));
+
+const collectors = async () => (await server.call("GET", "/v1/collectors")).body.data;
+
+async function send(port: number, ...packets: Uint8Array[]): Promise<void> {
+  const socket = createSocket("udp4");
+  for (const packet of packets) await sendBy(socket, port, packet);
+  socket.close();
+}
+
+function sendBy(socket: Socket, port: number, packet: Uint8Array): Promise<void> {
+  return new Promise<void>((resolve, reject) =>
+    socket.send(packet, port, "127.0.0.1", (error) => (error ? reject(error) : resolve())),
+  );
+}
+
+async function openCollectors(): Promise<number> {
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  const flows = { ...loaded.settings.flows, addresses: ["127.0.0.1"] };
+  server = await openTestServer({ settings: { netflowPort: 0, flows } });
+  return (await collectors()).listeners[0].port;
+}
+
+/** Packets are processed asynchronously to the requests. */
+async function exporterWhen(holds: (exporter: any) => boolean): Promise<any> {
+  for (;;) {
+    const [exporter] = (await collectors()).exporters;
+    if (exporter && holds(exporter)) return exporter;
+    await sleep(20);
+  }
+}
+
+test("the status of an exporter contains what is needed to find a fault", async () => {
+  await openCollectors();
+  const [listener] = (await collectors()).listeners;
+  expect(listener).toMatchObject({ name: "netflow", transport: "udp", address: "127.0.0.1", packets: 0 });
+
+  await send(listener.port, v9([DATA]));
+  const waiting = await exporterWhen(({ packets }) => packets === 1);
+  expect(waiting).toMatchObject({
+    address: "127.0.0.1",
+    versions: [9],
+    state: "no_template",
+    records: 0,
+    missing_templates: [260],
+    waiting_sets: 1,
+  });
+  expect(waiting.summary).toContain("260");
+
+  await send(listener.port, v9([set(0, template(260, FIELDS))]));
+  const fine = await exporterWhen(({ records }) => records === 1);
+  expect(fine).toMatchObject({ packets: 2, templates: 1, missing_templates: [], waiting_sets: 0 });
+
+  await send(listener.port, v9([DATA]).subarray(0, 25));
+  const spoiled = await exporterWhen(({ drops }) => drops.truncated === 1);
+  expect(spoiled.last_error.message).not.toBe("");
+  expect(Date.parse(spoiled.last_error.at)).toBeGreaterThan(Date.now() - 60_000);
+});
+
+test("two exporters behind one address are one exporter with two sessions, each with its own templates", async () => {
+  const port = await openCollectors();
+  const [one, other] = [createSocket("udp4"), createSocket("udp4")];
+  const longer: readonly FieldSpec[] = [...FIELDS, [4, 1]];
+  await sendBy(one, port, v9([set(0, template(260, FIELDS))]));
+  await sendBy(other, port, v9([set(0, template(260, longer))]));
+  const values = [ipv4("192.0.2.1"), ipv4("192.0.2.2"), 1000, 3];
+  const three = concat(...[1, 2, 3].map(() => record(longer, [...values, 6])));
+  await sendBy(one, port, v9([DATA], { sequence: 1 }));
+  await sendBy(other, port, v9([set(260, three)], { sequence: 1 }));
+  one.close();
+  other.close();
+  const exporter = await exporterWhen(({ packets }) => packets === 4);
+  expect(exporter).toMatchObject({ address: "127.0.0.1", sessions: 2, templates: 2, records: 4, gaps: 0 });
+});
+
+test("evicted templates are counted per exporter, in total and in the metrics", async () => {
+  const port = await openCollectors();
+  const packets = Array.from({ length: 60 }, (_, packet) =>
+    v9([set(0, concat(...Array.from({ length: 20 }, (_, index) => template(256 + packet * 20 + index, FIELDS))))]),
+  );
+  for (const [index, packet] of packets.entries()) {
+    await send(port, packet);
+    await exporterWhen((exporter) => exporter.packets === index + 1);
+  }
+  const { templates, drops } = await exporterWhen(() => true);
+  expect(templates).toBeLessThanOrEqual(1000);
+  expect(templates + drops.template_evicted).toBe(1200);
+  expect((await collectors()).drops.template_evicted).toBe(drops.template_evicted);
+  const metrics = await server.call("GET", "/metrics");
+  expect(metrics.text).toContain(`tocsin_flows_dropped_total{reason="template_evicted"} ${drops.template_evicted}`);
+});
+
+test("the status requires the scope events:read and takes no parameter", async () => {
+  server = await openTestServer();
+  expect((await server.call("GET", "/v1/collectors", { key: null })).status).toBe(401);
+  const { secret } = server.addKey({ scopes: ["rules:read"] });
+  expect((await server.call("GET", "/v1/collectors", { key: secret })).status).toBe(403);
+  expect((await server.call("GET", "/v1/collectors?x=1")).status).toBe(400);
+  expect((await collectors()).exporters).toEqual([]);
+});

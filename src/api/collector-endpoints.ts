@@ -1,0 +1,268 @@
+import { z } from "zod";
+import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/flows/flow-status.ts";
+import type { LineReceiverStatus, LastRefusal, PostStatus } from "../collectors/lines/line-status.ts";
+import {
+  FILE_STATES,
+  LINE_COLLECTORS,
+  LINE_TRANSPORTS,
+  SENDER_STATES,
+  CollectTally,
+} from "../collectors/lines/line-status.ts";
+import { REFUSAL_REASONS } from "../collectors/formats/reading.ts";
+import { formatTime } from "../lib/time.ts";
+import { endpoint, type Endpoint } from "./endpoint.ts";
+import { data } from "./response.ts";
+
+// The status of the collectors and their senders, to find out why the flows of a gateway are missing.
+
+const counter = z.int().min(0);
+const timeSchema = z.iso.datetime();
+const dropsSchema = z
+  .object(Object.fromEntries(DROP_REASONS.map((reason) => [reason, counter])))
+  .describe("input that did not become flows, by reason");
+
+const exporterSchema = z
+  .object({
+    address: z.string(),
+    versions: z.array(z.int()).describe("export versions: 5, 9, 10 (IPFIX), 105 (sFlow v5), 106 (EVE)"),
+    state: z.enum(EXPORTER_STATES),
+    summary: z.string().describe("the state in words"),
+    packets: counter,
+    records: counter,
+    option_records: counter.describe("records about the exporter itself, such as its sampling rate"),
+    first_seen: timeSchema,
+    last_seen: timeSchema.nullable().describe("null: connected, but nothing received yet"),
+    last_record: timeSchema.nullable(),
+    sessions: counter.describe("source ports; each has its own templates and sequence numbers"),
+    templates: counter,
+    missing_templates: z.array(z.int()).describe("ids of templates that data refers to and that have not arrived yet"),
+    waiting_sets: counter.describe("data sets kept until their template arrives"),
+    gaps: counter.describe("gaps in the sequence numbers"),
+    lost: counter.describe("packets, flows or records lost in these gaps"),
+    sampling_rate: z.number(),
+    clock_offset_ms: z.int(),
+    clock_corrected: z.boolean(),
+    drops: dropsSchema,
+    last_error: z.object({ message: z.string(), at: timeSchema }).nullable(),
+  })
+  .meta({ id: "FlowExporter" });
+
+const countsShape = {
+  lines: counter,
+  events: counter,
+  flows: counter,
+  nothing: counter.describe("items that were understood and contain nothing new"),
+  refused: z
+    .object(Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, counter])))
+    .describe("input that did not become events, by reason"),
+};
+const lastRefusalSchema = z
+  .object({
+    reason: z.enum(REFUSAL_REASONS),
+    message: z.string(),
+    sample: z.string().describe("the start of the refused input"),
+    at: timeSchema,
+  })
+  .nullable();
+
+const senderSchema = z
+  .object({
+    address: z.string().describe("`others` stands for the senders past the limit"),
+    collector: z.enum(LINE_COLLECTORS),
+    transport: z.enum(LINE_TRANSPORTS),
+    state: z.enum(SENDER_STATES),
+    summary: z.string().describe("the state in words"),
+    connections: counter,
+    waiting: counter.describe("lines received and not yet processed"),
+    ...countsShape,
+    first_seen: timeSchema,
+    last_seen: timeSchema,
+    last_refusal: lastRefusalSchema,
+  })
+  .meta({ id: "LineSender" });
+
+const collectorsSchema = z
+  .object({
+    listeners: z.array(
+      z.object({
+        name: z.enum(["netflow", "ipfix", "sflow", ...LINE_COLLECTORS]),
+        transport: z.enum(["udp", "tcp", "tls", "unix"]),
+        address: z.string().describe("for a Unix socket, its path"),
+        port: z.int().nullable().describe("null for a Unix socket"),
+        packets: counter.describe("datagrams, or messages of streams"),
+        bytes: counter,
+        receive_buffer_bytes: counter.nullable(),
+        connections: counter.nullable(),
+        system_drops: counter
+          .nullable()
+          .describe(
+            "datagrams dropped by the operating system because they arrived faster than they were read; null: unknown",
+          ),
+      }),
+    ),
+    exporters: z.array(exporterSchema),
+    refused: z
+      .array(z.object({ address: z.string(), packets: counter, last_seen: timeSchema }))
+      .describe("senders that are not allowed exporters, most recently seen first"),
+    drops: dropsSchema,
+    ring: z.object({ bytes: counter, used_bytes: counter }),
+    windows: z.object({
+      open_tuples: counter,
+      waiting_rows: counter,
+      written_rows: counter,
+      folded_records: counter,
+      late_records: counter,
+      early_flushes: counter,
+      journal_failures: counter.describe("failed writes of the journal that protects open windows against a crash"),
+      summary_entries: counter.describe("hosts, peers and ports that the host summaries hold in memory"),
+      uncounted_rows: counter.describe(
+        "rows missing from summaries in whole or in part: their minute was no longer in memory, or the memory limit was reached",
+      ),
+      hosts_left: counter.describe("busy hosts without a summary because too many were busy at once"),
+    }),
+    collected: z.object(countsShape).describe("totals for syslog, EVE and webhooks"),
+    senders: z.array(senderSchema).describe("senders of syslog and EVE"),
+    webhooks: z.array(
+      z.object({
+        name: z.string(),
+        requests: counter,
+        ...countsShape,
+        last_seen: timeSchema.nullable(),
+        last_refusal: lastRefusalSchema,
+      }),
+    ),
+    eve_file: z
+      .object({
+        path: z.string(),
+        state: z.enum(FILE_STATES),
+        summary: z.string(),
+        offset: counter.describe("everything before this offset is stored"),
+        size: counter,
+        lag_bytes: counter,
+      })
+      .nullable()
+      .describe("the tailed file; null: none"),
+  })
+  .meta({ id: "Collectors" });
+
+export interface CollectorStatuses {
+  readonly flows: CollectorsStatus;
+  readonly lines: LineReceiverStatus;
+  readonly posts: readonly PostStatus[];
+}
+
+export type GetCollectorStatuses = () => Promise<CollectorStatuses>;
+
+export function collectorEndpoints(getStatuses: GetCollectorStatuses): Endpoint[] {
+  return [
+    endpoint({
+      method: "GET",
+      path: "/v1/collectors",
+      operationId: "getCollectors",
+      tag: "Collectors",
+      summary: "Get the status of the collectors",
+      description: "Lists each exporter and sender with its counters, missing data and last error.",
+      scopes: ["events:read"],
+      responses: {
+        200: { description: "listeners, exporters, senders, drops and refusals", data: collectorsSchema },
+      },
+      handle: async () => data(collectorsView(await getStatuses())),
+    }),
+  ];
+}
+
+const timeOrNull = (ms: number | null) => (ms === null ? null : formatTime(ms));
+
+const refusalOrNull = (refusal: LastRefusal | null) =>
+  refusal && { reason: refusal.reason, message: refusal.message, sample: refusal.sample, at: formatTime(refusal.atMs) };
+
+function collectorsView({ flows, lines, posts }: CollectorStatuses): z.input<typeof collectorsSchema> {
+  return { ...flowsView(flows, lines), ...linesView(lines, posts) };
+}
+
+function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly PostStatus[]) {
+  const collected = new CollectTally();
+  for (const counts of [total, ...posts]) collected.add(counts);
+  return {
+    collected: collected.counts(),
+    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, ...sender }) => ({
+      ...sender,
+      refused: { ...sender.refused },
+      first_seen: formatTime(firstSeenMs),
+      last_seen: formatTime(lastSeenMs),
+      last_refusal: refusalOrNull(lastRefusal),
+    })),
+    webhooks: posts.map(({ lastSeenMs, lastRefusal, ...post }) => ({
+      ...post,
+      refused: { ...post.refused },
+      last_seen: timeOrNull(lastSeenMs),
+      last_refusal: refusalOrNull(lastRefusal),
+    })),
+    eve_file: file && {
+      path: file.path,
+      state: file.state,
+      summary: file.summary,
+      offset: file.offset,
+      size: file.size,
+      lag_bytes: file.lagBytes,
+    },
+  };
+}
+
+function flowsView(
+  { listeners, exporters, refused, drops, ring, windows }: CollectorsStatus,
+  { listeners: lineListeners }: LineReceiverStatus,
+) {
+  return {
+    listeners: [...listeners, ...lineListeners].map(({ receiveBufferBytes, systemDrops, ...listener }) => ({
+      ...listener,
+      receive_buffer_bytes: receiveBufferBytes,
+      system_drops: systemDrops,
+    })),
+    exporters: exporters.map((exporter) => ({
+      address: exporter.address,
+      versions: [...exporter.versions],
+      state: exporter.state,
+      summary: exporter.summary,
+      packets: exporter.packets,
+      records: exporter.records,
+      option_records: exporter.optionRecords,
+      first_seen: formatTime(exporter.firstSeenMs),
+      last_seen: timeOrNull(exporter.lastSeenMs),
+      last_record: timeOrNull(exporter.lastRecordMs),
+      sessions: exporter.sessions,
+      templates: exporter.templates,
+      missing_templates: [...exporter.missingTemplates],
+      waiting_sets: exporter.waitingSets,
+      gaps: exporter.gaps,
+      lost: exporter.lost,
+      sampling_rate: exporter.samplingRate,
+      clock_offset_ms: exporter.clockOffsetMs,
+      clock_corrected: exporter.clockCorrected,
+      drops: { ...exporter.drops },
+      last_error: exporter.lastError && {
+        message: exporter.lastError.message,
+        at: formatTime(exporter.lastError.atMs),
+      },
+    })),
+    refused: refused.map(({ address, packets, lastSeenMs }) => ({
+      address,
+      packets,
+      last_seen: formatTime(lastSeenMs),
+    })),
+    drops: { ...drops },
+    ring: { bytes: ring.bytes, used_bytes: ring.usedBytes },
+    windows: {
+      open_tuples: windows.openTuples,
+      waiting_rows: windows.waitingRows,
+      written_rows: windows.writtenRows,
+      folded_records: windows.foldedRecords,
+      late_records: windows.lateRecords,
+      early_flushes: windows.earlyFlushes,
+      journal_failures: windows.journalFailures,
+      summary_entries: windows.summaryEntries,
+      uncounted_rows: windows.uncountedRows,
+      hosts_left: windows.hostsLeft,
+    },
+  };
+}

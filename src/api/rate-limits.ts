@@ -1,0 +1,233 @@
+import type { Logger } from "pino";
+import { clientNetwork } from "../lib/ip.ts";
+import { createLruCache } from "../lib/lru.ts";
+import { DAY_MS, startOfDay } from "../lib/time.ts";
+import type { ApiKey, Plan } from "../model/key.ts";
+import type { KeyStore, KeyUsage } from "../store/ports/store.ts";
+
+// Rate limits: per minute and per UTC day for each key, per minute for each address without a key.
+
+const MINUTE_MS = 60_000;
+/** The maximum number of tracked addresses; the least recently used one is evicted first. */
+const ADDRESSES_MAX = 20_000;
+const SAVE_MS = 1000;
+/** The share of a window that is saved in advance. After a crash the count may be too high by that much, but never too low. */
+const RESERVED_SHARES = { minute: 0.1, day: 0.01 };
+
+export interface RateLimitSettings {
+  readonly rateLimits: boolean;
+  readonly anonymousPerMinute: number;
+  readonly plans: Readonly<Record<Plan, { readonly perMinute: number; readonly perDay: number | null }>>;
+}
+
+/** The outcome of a rate limit check, and the values of the rate limit headers. */
+export interface RateLimitResult {
+  readonly allowed: boolean;
+  /** The tightest window, which the other fields describe. */
+  readonly window: "minute" | "day";
+  readonly limit: number;
+  readonly remaining: number;
+  /** The end of the window, in milliseconds. */
+  readonly resetAt: number;
+}
+
+interface RateWindow {
+  readonly span: RateLimitResult["window"];
+  endsAt: number;
+  count: number;
+  readonly max: number;
+}
+
+interface KeyCounters {
+  minuteEndsAt: number;
+  minuteCount: number;
+  day: number;
+  dayCount: number;
+  /** The saved counts, never lower than the number of admitted requests. */
+  savedMinuteCount: number;
+  savedDayCount: number;
+  lastUsedAt: number;
+}
+
+export interface RateLimitOptions {
+  readonly settings: RateLimitSettings;
+  readonly keys: KeyStore;
+  readonly log: Logger;
+  readonly now: () => number;
+}
+
+export class RateLimits {
+  readonly #settings: RateLimitSettings;
+  readonly #keys: KeyStore;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #counters = new Map<string, KeyCounters>();
+  readonly #changed = new Set<string>();
+  readonly #addresses = createLruCache<string, RateWindow>(ADDRESSES_MAX);
+  readonly #saver: NodeJS.Timeout;
+  /** False after a failed write until one succeeds, so that not every request attempts it. */
+  #canSave = true;
+
+  constructor({ settings, keys, log, now }: RateLimitOptions) {
+    this.#settings = settings;
+    this.#keys = keys;
+    this.#log = log;
+    this.#now = now;
+    for (const { keyId, ...used } of keys.usage()) {
+      this.#counters.set(keyId, { ...used, savedMinuteCount: used.minuteCount, savedDayCount: used.dayCount });
+    }
+    this.#saver = setInterval(() => this.save(), SAVE_MS).unref();
+  }
+
+  /** Counts a request of a key. Refused requests do not count. */
+  countForKey(key: ApiKey): RateLimitResult {
+    const now = this.#now();
+    const use = this.#countersOf(key.id, now);
+    const plan = this.#settings.plans[key.plan];
+    const minute: RateWindow = {
+      span: "minute",
+      endsAt: use.minuteEndsAt,
+      count: use.minuteCount,
+      max: plan.perMinute,
+    };
+    const windows = [minute];
+    if (plan.perDay !== null)
+      windows.push({ span: "day", endsAt: use.day + DAY_MS, count: use.dayCount, max: plan.perDay });
+    const result = this.#check(windows);
+    if (result.allowed) {
+      if (this.#settings.rateLimits) {
+        use.minuteCount++;
+        use.dayCount++;
+      }
+      use.lastUsedAt = now;
+      this.#changed.add(key.id);
+      const isSaved =
+        use.minuteCount <= use.savedMinuteCount && (plan.perDay === null || use.dayCount <= use.savedDayCount);
+      if (!isSaved && this.#canSave) this.#reserve(key.id, plan);
+    }
+    return result;
+  }
+
+  countForAddress(address: string): RateLimitResult {
+    const now = this.#now();
+    const name = clientNetwork(address);
+    let window = this.#addresses.get(name);
+    if (!window || isOver(window.endsAt, now)) {
+      window = { span: "minute", endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
+      this.#addresses.set(name, window);
+    }
+    const result = this.#check([window]);
+    if (result.allowed && this.#settings.rateLimits) window.count++;
+    return result;
+  }
+
+  usageOf(keyId: string): { lastUsedAt: number } | undefined {
+    return this.#counters.get(keyId);
+  }
+
+  /** Drops the counters of removed keys. */
+  forget(keyIds: readonly string[]): void {
+    for (const keyId of keyIds) {
+      this.#counters.delete(keyId);
+      this.#changed.delete(keyId);
+    }
+  }
+
+  /** Saves changed counts, so that they survive a restart. Reservations are kept. */
+  save(): void {
+    if (this.#changed.size === 0) return;
+    const usage: KeyUsage[] = [];
+    for (const keyId of this.#changed) {
+      const use = this.#counters.get(keyId)!;
+      const minuteCount = Math.max(use.minuteCount, use.savedMinuteCount);
+      usage.push(toUsage(keyId, use, { minuteCount, dayCount: Math.max(use.dayCount, use.savedDayCount) }));
+    }
+    if (this.#write(usage)) this.#changed.clear();
+  }
+
+  /** Saves counts in advance, before an unsaved request is admitted, so that a killed process does not lose it. */
+  #reserve(keyId: string, { perMinute, perDay }: RateLimitSettings["plans"][Plan]): void {
+    const use = this.#counters.get(keyId)!;
+    const minuteCount = use.minuteCount + Math.floor(perMinute * RESERVED_SHARES.minute);
+    const dayCount = use.dayCount + Math.floor((perDay ?? 0) * RESERVED_SHARES.day);
+    this.#write([toUsage(keyId, use, { minuteCount, dayCount })]);
+  }
+
+  #write(usage: readonly KeyUsage[]): boolean {
+    try {
+      this.#keys.saveUsage(usage);
+      this.#canSave = true;
+      for (const { keyId, minuteCount, dayCount } of usage) {
+        const use = this.#counters.get(keyId)!;
+        use.savedMinuteCount = minuteCount;
+        use.savedDayCount = dayCount;
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, "key usage not saved; the next save tries again");
+      this.#canSave = false;
+    }
+    return this.#canSave;
+  }
+
+  close(): void {
+    clearInterval(this.#saver);
+    // Unused reservations are returned.
+    for (const [keyId, use] of this.#counters) {
+      if (use.savedDayCount > use.dayCount || use.savedMinuteCount > use.minuteCount) this.#changed.add(keyId);
+      use.savedDayCount = 0;
+      use.savedMinuteCount = 0;
+    }
+    this.save();
+  }
+
+  #countersOf(keyId: string, now: number): KeyCounters {
+    let use = this.#counters.get(keyId);
+    if (!use) {
+      use = {
+        minuteEndsAt: 0,
+        minuteCount: 0,
+        day: 0,
+        dayCount: 0,
+        savedMinuteCount: 0,
+        savedDayCount: 0,
+        lastUsedAt: now,
+      };
+      this.#counters.set(keyId, use);
+    }
+    if (isOver(use.minuteEndsAt, now)) {
+      use.minuteEndsAt = now + MINUTE_MS;
+      use.minuteCount = 0;
+      use.savedMinuteCount = 0;
+    }
+    const today = startOfDay(now);
+    if (use.day !== today) {
+      use.day = today;
+      use.dayCount = 0;
+      use.savedDayCount = 0;
+    }
+    return use;
+  }
+
+  #check(windows: readonly RateWindow[]): RateLimitResult {
+    const limited = this.#settings.rateLimits;
+    const left = ({ max, count }: RateWindow) => (limited ? Math.max(0, max - count) : max);
+    // The window with the fewest requests remaining; if both are exhausted, the one that ends later.
+    const tightest = windows.reduce((a, b) => {
+      const difference = left(a) - left(b);
+      return difference < 0 || (difference === 0 && a.endsAt >= b.endsAt) ? a : b;
+    });
+    const allowed = left(tightest) > 0;
+    const remaining = left(tightest) - (allowed && limited ? 1 : 0);
+    return { allowed, window: tightest.span, limit: tightest.max, remaining, resetAt: tightest.endsAt };
+  }
+}
+
+function toUsage(keyId: string, use: KeyCounters, counts: Pick<KeyUsage, "minuteCount" | "dayCount">): KeyUsage {
+  const { lastUsedAt, day, minuteEndsAt } = use;
+  return { keyId, lastUsedAt, day, minuteEndsAt, ...counts };
+}
+
+/** A window whose end is further away than its length was opened before the clock was set back. */
+function isOver(endsAt: number, now: number): boolean {
+  return now >= endsAt || endsAt - now > MINUTE_MS;
+}

@@ -1,0 +1,90 @@
+import type { Readable } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { formatTime } from "../lib/time.ts";
+import type { metaSchema } from "./problems.ts";
+
+// Responses of endpoints, and how they are sent: with an envelope, bare, or as a stream.
+
+/** Days in the requested range whose file was lost or damaged. */
+export interface IncompleteDays {
+  /** The value of the header: `2026-11-09 (848), 2026-11-10 (3)`. */
+  readonly header: string;
+  /** The value of `meta.incomplete` in responses with an envelope. */
+  readonly days: readonly { readonly day: string; readonly missing: number }[];
+}
+
+export type ApiResponse =
+  | {
+      readonly kind: "data";
+      readonly status: number;
+      /** The JSON text of `data`. */
+      readonly text: string;
+      readonly pagination?: Pagination;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly incomplete?: IncompleteDays;
+    }
+  /** The text is the whole JSON body. */
+  | { readonly kind: "bare"; readonly text: string; readonly incomplete?: IncompleteDays }
+  | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
+
+export const paginationSchema = z
+  .object({
+    total: z.int().describe("all matching items"),
+    page: z.int(),
+    per_page: z.int(),
+    total_pages: z.int(),
+    next_cursor: z
+      .string()
+      .nullable()
+      .optional()
+      .describe("cursor mode only: the value for `after` to get the next page; null on the last page"),
+  })
+  .meta({ id: "Pagination" });
+export type Pagination = z.infer<typeof paginationSchema>;
+
+export function data(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): ApiResponse {
+  return { kind: "data", status, text: JSON.stringify(value), headers };
+}
+
+/** Data that is JSON text already: stored text is sent without parsing it. */
+export function dataText(text: string, status = 200, headers: Readonly<Record<string, string>> = {}): ApiResponse {
+  return { kind: "data", status, text, headers };
+}
+
+export function listResponse(items: readonly string[], pagination: Pagination): ApiResponse {
+  return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
+}
+
+/** A response without an envelope, as the Flows calls return. Integers beyond 2^53 keep every digit. */
+export function bare(value: unknown): ApiResponse {
+  return { kind: "bare", text: JSON.stringify(value) };
+}
+
+export function paginate(total: number, page: number, perPage: number): Pagination {
+  return { total, page, per_page: perPage, total_pages: Math.ceil(total / perPage) };
+}
+
+export function metaOf(request: FastifyRequest, now: () => number): z.infer<typeof metaSchema> {
+  return { request_id: request.id, timestamp: formatTime(now()) };
+}
+
+export function send(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  response: ApiResponse,
+  now: () => number,
+): FastifyReply {
+  if (response.kind === "stream") return reply.code(200).headers(response.headers).send(response.stream);
+  if (response.incomplete) reply.header("X-Tocsin-Incomplete", response.incomplete.header);
+  if (response.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(response.text);
+  const incomplete = response.incomplete ? `,"incomplete":${JSON.stringify(response.incomplete.days)}` : "";
+  const pagination = response.pagination ? `,"pagination":${JSON.stringify(response.pagination)}` : "";
+  return reply
+    .code(response.status)
+    .headers(response.headers ?? {})
+    .type("application/json; charset=utf-8")
+    .send(
+      `{"data":${response.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}}${pagination}}`,
+    );
+}

@@ -1,0 +1,131 @@
+import { REFUSAL_REASONS, type RefusalReason } from "../formats/reading.ts";
+import { sampleOf } from "./line-text.ts";
+
+// Status and counters of the line receiver, its senders and the post collector.
+
+export const LINE_COLLECTORS = ["syslog", "syslog_tls", "eve"] as const;
+export type LineCollector = (typeof LINE_COLLECTORS)[number];
+
+export const LINE_TRANSPORTS = ["udp", "tcp", "tls", "unix", "file"] as const;
+export type LineTransport = (typeof LINE_TRANSPORTS)[number];
+
+export type Refusals = Readonly<Record<RefusalReason, number>>;
+
+/** Input and its outcomes. */
+export interface CollectCounts {
+  readonly lines: number;
+  readonly events: number;
+  readonly flows: number;
+  /** Lines that were understood but contain nothing new. */
+  readonly nothing: number;
+  readonly refused: Refusals;
+}
+
+export interface LastRefusal {
+  readonly reason: RefusalReason;
+  readonly message: string;
+  /** Start of the refused input. */
+  readonly sample: string;
+  readonly atMs: number;
+}
+
+export const SENDER_STATES = ["receiving", "refused", "waiting", "silent"] as const;
+export type SenderState = (typeof SENDER_STATES)[number];
+
+export interface SenderStatus extends CollectCounts {
+  /** `others` stands for all senders past the limit. */
+  readonly address: string;
+  readonly collector: LineCollector;
+  readonly transport: LineTransport;
+  readonly state: SenderState;
+  readonly summary: string;
+  readonly connections: number;
+  /** Lines that are queued. */
+  readonly waiting: number;
+  readonly firstSeenMs: number;
+  readonly lastSeenMs: number;
+  readonly lastRefusal: LastRefusal | null;
+}
+
+export interface LineListenerStatus {
+  readonly name: LineCollector;
+  readonly transport: Exclude<LineTransport, "file">;
+  /** For a Unix socket, its path. */
+  readonly address: string;
+  readonly port: number | null;
+  /** Datagrams, or messages from streams. */
+  readonly packets: number;
+  readonly bytes: number;
+  readonly receiveBufferBytes: number | null;
+  readonly connections: number | null;
+  /** Datagrams that the kernel dropped because they arrived faster than they were read; null if it does not report them. */
+  readonly systemDrops: number | null;
+}
+
+export const FILE_STATES = ["reading", "missing", "failing"] as const;
+
+export interface FileStatus {
+  readonly path: string;
+  readonly state: (typeof FILE_STATES)[number];
+  readonly summary: string;
+  readonly offset: number;
+  readonly size: number;
+  /** Bytes in the file that are not stored yet. */
+  readonly lagBytes: number;
+}
+
+export interface LineReceiverStatus {
+  readonly listeners: readonly LineListenerStatus[];
+  readonly senders: readonly SenderStatus[];
+  /** Totals of all senders, evicted ones included. */
+  readonly total: CollectCounts;
+  readonly queued: number;
+  readonly file: FileStatus | null;
+}
+
+export interface PostStatus extends CollectCounts {
+  readonly name: string;
+  readonly requests: number;
+  readonly lastSeenMs: number | null;
+  readonly lastRefusal: LastRefusal | null;
+}
+
+function noRefusals(): Record<RefusalReason, number> {
+  return Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, 0])) as Record<RefusalReason, number>;
+}
+
+/** Running counters of input and its outcomes. */
+export class CollectTally implements CollectCounts {
+  lines = 0;
+  events = 0;
+  flows = 0;
+  nothing = 0;
+  readonly refused = noRefusals();
+  lastRefusal: LastRefusal | null = null;
+
+  /** Counts a refusal. Of identical refusals within one millisecond only the first provides the sample, so a flood is cheap. */
+  refuse(reason: RefusalReason, message: string, sample: Uint8Array | string, atMs: number): void {
+    this.refused[reason]++;
+    if (typeof sample === "string") this.lastRefusal = { reason, message, sample, atMs };
+    else if (!this.#isShown(reason, message, atMs))
+      this.lastRefusal = { reason, message, sample: sampleOf(sample), atMs };
+  }
+
+  #isShown(reason: RefusalReason, message: string, atMs: number): boolean {
+    const last = this.lastRefusal;
+    return last !== null && last.atMs === atMs && last.reason === reason && last.message === message;
+  }
+
+  add(other: CollectCounts): void {
+    this.lines += other.lines;
+    this.events += other.events;
+    this.flows += other.flows;
+    this.nothing += other.nothing;
+    for (const reason of REFUSAL_REASONS) this.refused[reason] += other.refused[reason];
+  }
+
+  counts(): CollectCounts {
+    const { lines, events, flows, nothing, refused } = this;
+    return { lines, events, flows, nothing, refused: { ...refused } };
+  }
+}

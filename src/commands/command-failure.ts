@@ -1,0 +1,104 @@
+/** Exit codes. docs/operating.md has the same list. */
+export const EXIT_FAILED = 1;
+export const EXIT_WRONG_USE = 2;
+
+// Result codes of SQLite for failures of the file system.
+const READ_ONLY = 8;
+const IO_ERROR = 10;
+const DISK_FULL = 13;
+const CANNOT_OPEN = 14;
+
+/** A failure that the user can act on: printed without a stack trace. */
+export class CommandFailure extends Error {
+  readonly exitCode: number;
+  constructor(message: string, exitCode = EXIT_FAILED, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "CommandFailure";
+    this.exitCode = exitCode;
+  }
+}
+
+/** The fields that identify errors of the system and the store, from any thread. */
+interface KnownFailure {
+  readonly name?: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly errcode?: number;
+  readonly syscall?: string;
+  readonly address?: string;
+  readonly port?: number;
+  readonly reason?: string;
+}
+
+const CAUSES_MAX = 8;
+
+/** The error and its causes. */
+function chainOf(error: unknown): KnownFailure[] {
+  const chain: KnownFailure[] = [];
+  for (let at = error; at instanceof Error && chain.length < CAUSES_MAX; at = at.cause) {
+    const { details } = at as { details?: object };
+    chain.push({ ...at, ...details, name: at.name, message: at.message });
+  }
+  return chain;
+}
+
+/** Turns failures that the user can fix into a CommandFailure with the remedy; returns any other error unchanged. */
+export function explainFailure(error: unknown, { dataDir }: { dataDir: string }): unknown {
+  const chain = chainOf(error);
+  const refuse = (message: string, exitCode = EXIT_FAILED) => new CommandFailure(message, exitCode, { cause: error });
+  const { name, message = "", code, syscall, address, port } = chain[0] ?? {};
+  const damage = chain.find((known) => known.name === "DamagedFile");
+  if (damage) return refuse(damage.message);
+  const newer = chain.find((known) => known.name === "NewerFile");
+  if (newer) return refuse(newer.message);
+  if (name === "DataFolderInUse" || name === "ListenFailure") return refuse(message);
+  if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
+  if (code === "EADDRINUSE") {
+    return refuse(
+      `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
+    );
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return refuse(
+      `This machine has no address ${address ?? "of that name"}.\nChoose one it has with --host, for example 127.0.0.1.`,
+    );
+  }
+  if (code === "EACCES" && port !== undefined) {
+    return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
+  }
+  const sqlite = new Set(chain.map(({ errcode }) => (errcode === undefined ? undefined : errcode & 0xff)));
+  const isWriteRefused = sqlite.has(CANNOT_OPEN) || sqlite.has(READ_ONLY);
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS" || isWriteRefused) {
+    return refuse(
+      `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
+    );
+  }
+  if (code === "ENAMETOOLONG" || (syscall === "mkdir" && (code === "ENOENT" || code === "EINVAL"))) {
+    return refuse(`The data folder ${dataDir} cannot be made there (${code}).\nUse another one with --data-dir.`);
+  }
+  if (code === "ENOTDIR" || code === "EEXIST" || code === "ELOOP") {
+    return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
+  }
+  if (sqlite.has(IO_ERROR)) {
+    return refuse(
+      `The disk of the data folder ${dataDir} has no room, or it cannot be read or written (disk I/O error).\n` +
+        "Make room, look what the system's log says of the disk, or use a folder on another disk with --data-dir.",
+    );
+  }
+  if (
+    code === "ENOSPC" ||
+    sqlite.has(DISK_FULL) ||
+    chain.some(({ reason }) => reason === "disk_full") ||
+    isNoSpace(message)
+  ) {
+    return refuse(
+      `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
+    );
+  }
+  return error;
+}
+
+/** DuckDB reports a full disk only in the message. */
+function isNoSpace(message: string): boolean {
+  return /no space left on device/i.test(message);
+}

@@ -1,0 +1,203 @@
+import { readFile } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import { Option, type Command } from "commander";
+import { parseSent } from "../lib/exact-json.ts";
+import { INPUT_FORMATS, readInput, type InputFormat } from "../collectors/formats/detect-format.ts";
+import { splitLines } from "../collectors/lines/file-bytes.ts";
+import { withoutLineEnd } from "../collectors/lines/framing.ts";
+import type { ParsedEvent, Reading } from "../collectors/formats/reading.ts";
+import { OpenEvents } from "../collectors/formats/unifi/open-events.ts";
+import { withoutByteOrderMark } from "../lib/json.ts";
+import { formatTime } from "../lib/time.ts";
+import { AHEAD_MS_MAX, clockBounds } from "../model/clock.ts";
+import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
+import { FIELD_NAMES } from "../model/field-names.ts";
+import { CommandFailure, EXIT_FAILED } from "./command-failure.ts";
+import { addSettingFlags, countOf, requireSettings } from "./setting-flags.ts";
+import { formatTable, plain, print, printJson } from "./terminal.ts";
+
+const HELP = `
+Parses without a server and stores nothing.
+
+Examples:
+  tocsin parse gateway.log
+  tocsin parse --format access events.ndjson
+  tail -n 20 /var/log/suricata/eve.json | tocsin parse --format eve -
+  tocsin parse gateway.log --json | head -1
+
+Exit codes: 0 all lines were parsed or kept, ${EXIT_FAILED} some were refused.`;
+
+/** Limit of table rows; --json has none. */
+const ROWS_MAX = 1000;
+const FIELDS_SHOWN_MAX = 8;
+const VALUE_CHARACTERS_MAX = 40;
+const STANDARD_INPUT = "-";
+/** Settings that decide what a collector refuses. */
+const LIMITS = ["collectors.line_bytes_max", "collectors.unparsed", "body_limits.submit_bytes"];
+
+/** Fields that are long, redundant or the same in every row of a device. */
+const NOT_SHOWN = new Set([
+  "line",
+  "message",
+  "event_name",
+  "event_code",
+  "version",
+  "model",
+  "device_mac",
+  "device_ip",
+]);
+
+export function addParse(program: Command): void {
+  const command = program
+    .command("parse")
+    .argument("<file>", "lines of syslog or EVE, or bodies of webhooks as JSON; - reads standard input")
+    .description("show the events that lines of a device become")
+    .addOption(new Option("--format <format>", "format of the input").choices(INPUT_FORMATS).default("auto"))
+    .option("--json", "one JSON object per line");
+  addSettingFlags(command, ["platform", "timezone", "retention.events_days", ...LIMITS])
+    .addHelpText("after", HELP)
+    .action(async (file: string, { format, json }: { format: InputFormat; json?: true }) => {
+      const { settings } = requireSettings(command);
+      const { platform, timezone } = settings;
+      const context = { nowMs: Date.now(), sender: "", timezone };
+      const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
+      const open = new OpenEvents();
+      const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;
+      const limits = { lineBytesMax, bodyBytesMax: settings.bodyLimits.submitBytes, keepsUnparsed };
+      const read = things(await readBytes(file)).map(({ place, bytes }) => ({
+        place,
+        reading: readInput(format, bytes, limits, context, open),
+      }));
+      if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
+      if (json) {
+        for (const { place, reading } of read) printJson({ line: place, ...viewOf(reading, site) });
+        return;
+      }
+      const rows = read.flatMap(({ place, reading }) => rowsOf(reading, site).map((row) => [String(place), ...row]));
+      if (rows.length > 0)
+        print(formatTable(["line", "source", "type", "severity", "time", "fields"], rows.slice(0, ROWS_MAX)));
+      if (rows.length > ROWS_MAX) print(`and ${countOf(rows.length - ROWS_MAX, "more row")}; --json shows them all`);
+      print(summaryOf(read.map(({ reading }) => reading)));
+    });
+}
+
+async function readBytes(file: string): Promise<Buffer> {
+  try {
+    // A pipe may be non-blocking: reading descriptor 0 as a file fails with EAGAIN if the writer is slower.
+    const bytes = file === STANDARD_INPUT ? await buffer(process.stdin) : await readFile(file);
+    // Some programs write a byte order mark.
+    return withoutByteOrderMark(bytes);
+  } catch (error) {
+    throw new CommandFailure(`${file} cannot be read: ${(error as Error).message}.`, EXIT_FAILED, { cause: error });
+  }
+}
+
+interface ParsedInput {
+  /** Its line number, or its position in a JSON array. */
+  readonly place: number;
+  readonly bytes: Buffer;
+}
+
+/** A file that is one JSON value is a body, or an array of bodies; any other file has one item per line. */
+function things(content: Buffer): ParsedInput[] {
+  const whole = wholeJson(content.toString("utf8").trim());
+  if (whole !== undefined) {
+    return (Array.isArray(whole) ? whole : [whole]).map((body, index) => ({
+      place: index + 1,
+      bytes: Buffer.from(JSON.stringify(body)),
+    }));
+  }
+  return splitLines(content)
+    .map((bytes, index) => ({ place: index + 1, bytes: withoutLineEnd(bytes) }))
+    .filter(({ bytes }) => bytes.toString("latin1").trim() !== "");
+}
+
+function wholeJson(content: string): JsonValue | undefined {
+  const isMany = content.startsWith("[") || (content.startsWith("{") && content.includes("\n"));
+  if (!isMany) return undefined;
+  try {
+    return parseSent(content) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+interface ParseSite {
+  readonly platform: string;
+  readonly nowMs: number;
+  readonly retentionDays: number;
+}
+
+/** The event as it would be stored. A time that the intake would refuse is kept in `reported_at`. */
+function eventView(event: ParsedEvent, { platform, nowMs, retentionDays }: ParseSite) {
+  const { timestampMs } = event;
+  const { earliest, latest } = clockBounds(nowMs, retentionDays);
+  const isTimely = timestampMs === null || (timestampMs >= earliest && timestampMs <= latest);
+  const told = timestampMs === null ? null : formatTime(timestampMs);
+  const fault =
+    timestampMs !== null && timestampMs > latest
+      ? `more than ${AHEAD_MS_MAX / 60_000} minutes ahead`
+      : `older than ${countOf(retentionDays, "day")}`;
+  return {
+    type: event.type,
+    source: sourceName(platform, event.source),
+    class: classOfType(event.type, event.class),
+    severity: event.severity,
+    timestamp: isTimely ? told : null,
+    ...(!isTimely && { note: `its time is taken as the time of arrival: ${told} is ${fault}` }),
+    raw: isTimely ? event.raw : { ...event.raw, reported_at: told },
+  };
+}
+
+function viewOf(reading: Reading, site: ParseSite): object {
+  if (reading.kind !== "events") return reading;
+  return { kind: "events", events: reading.events.map((event) => eventView(event, site)) };
+}
+
+function rowsOf(reading: Reading, site: ParseSite): string[][] {
+  switch (reading.kind) {
+    case "events":
+      return reading.events.map((event) => {
+        const { source, type, severity, timestamp, note, raw } = eventView(event, site);
+        const fields = note === undefined ? fieldsOf(raw) : `(${note}) ${fieldsOf(event.raw)}`;
+        return [source, plain(type), severity, timestamp ?? "on arrival", fields];
+      });
+    case "flows":
+      return reading.flows.map(({ srcIp, srcPort, dstIp, dstPort, bytes, lastMs }) => {
+        const ends = `${srcIp}:${srcPort} to ${dstIp}:${dstPort}, ${countOf(bytes, "byte")}`;
+        return [sourceName(site.platform, "network"), "(flow)", "-", formatTime(lastMs), ends];
+      });
+    case "nothing":
+      return [["-", "(nothing)", "-", "-", "nothing new is told"]];
+    case "refused":
+      return [["-", "(refused)", "-", "-", `${reading.reason}: ${plain(reading.message)}`]];
+  }
+}
+
+/** The first few known fields, in the order of FIELD_NAMES. */
+function fieldsOf(raw: Readonly<Record<string, JsonValue>>): string {
+  const names = Object.keys(FIELD_NAMES).filter((name) => Object.hasOwn(raw, name) && !NOT_SHOWN.has(name));
+  const shown = names.length > 0 ? names : ["message", "line"].filter((name) => Object.hasOwn(raw, name)).slice(0, 1);
+  return shown
+    .slice(0, FIELDS_SHOWN_MAX)
+    .map((name) => `${name}=${shortened(raw[name]!)}`)
+    .join(" ");
+}
+
+function shortened(value: JsonValue): string {
+  const text = plain(typeof value === "string" ? value : JSON.stringify(value));
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX - 1)}…` : text;
+}
+
+function summaryOf(readings: readonly Reading[]): string {
+  const events = readings.flatMap((reading) => (reading.kind === "events" ? reading.events : []));
+  const flows = readings.flatMap((reading) => (reading.kind === "flows" ? reading.flows : []));
+  const count = (kind: Reading["kind"]) => readings.filter((reading) => reading.kind === kind).length;
+  const parts = [countOf(events.length, "event")];
+  const unparsed = events.filter(({ type }) => type === "unparsed").length;
+  if (unparsed > 0) parts.push(`${unparsed} of them unparsed`);
+  if (flows.length > 0) parts.push(countOf(flows.length, "flow"));
+  if (count("nothing") > 0) parts.push(`${count("nothing")} with nothing to tell`);
+  if (count("refused") > 0) parts.push(`${count("refused")} refused`);
+  return `${countOf(readings.length, "line")}: ${parts.join(", ")}.`;
+}

@@ -1,0 +1,48 @@
+import { Option, type Command } from "commander";
+import {
+  describeFaults,
+  loadSettings,
+  settingEntries,
+  type LoadedSettings,
+  type SettingsOutcome,
+} from "../config/config.ts";
+import { CommandFailure, EXIT_WRONG_USE } from "./command-failure.ts";
+
+/** Adds the flag --config and one flag per setting, or per named setting. */
+export function addSettingFlags(command: Command, paths?: readonly string[]): Command {
+  command.addOption(new Option("--config <file>", "settings in YAML (default: tocsin.yaml, where there is one)"));
+  for (const { path, flag, about, fallback } of settingEntries()) {
+    if (paths && !paths.includes(path)) continue;
+    const shown = Array.isArray(fallback) ? fallback.join(",") || "none" : String(fallback);
+    command.addOption(new Option(`${flag} <value>`, `${about} (default: ${shown})`));
+  }
+  return command;
+}
+
+export function readSettings(command: Command): SettingsOutcome {
+  const given = command.optsWithGlobals<Record<string, string | undefined>>();
+  const flags = settingEntries().flatMap(({ path, flag }) => {
+    const value = given[new Option(`${flag} <value>`).attributeName()];
+    return value === undefined ? [] : [[path, value] as const];
+  });
+  return loadSettings({
+    flags: Object.fromEntries(flags),
+    configFile: given["config"],
+    environment: process.env,
+    workingFolder: process.cwd(),
+  });
+}
+
+export function requireSettings(command: Command): LoadedSettings {
+  const outcome = readSettings(command);
+  if (!("faults" in outcome)) return outcome;
+  throw new CommandFailure(
+    `The configuration has ${countOf(outcome.faults.length, "fault")}:\n${describeFaults(outcome.faults)}\n` +
+      "docs/configuration.md lists every setting; tocsin check says what is used and where it comes from.",
+    EXIT_WRONG_USE,
+  );
+}
+
+export function countOf(count: number, noun: string): string {
+  return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,47 @@
+import { parseExact } from "../lib/exact-json.ts";
+import { serveThread } from "../lib/thread.ts";
+import type { Event } from "../model/event.ts";
+import type { Rule } from "../model/rule.ts";
+import { DetectionEngine, type DetectionResult } from "./detection-engine.ts";
+
+// The worker thread that runs the rules, so that their cost does not delay requests.
+
+/** The clock, set by each call. */
+let now = 0;
+const engine = new DetectionEngine({ now: () => now });
+
+function parse(texts: readonly string[]): Event[] {
+  return texts.map((text) => parseExact(text) as Event);
+}
+
+const api = {
+  setRules(rules: readonly Rule[]): void {
+    for (const rule of rules) engine.setRule(rule);
+  },
+  removeRules(ids: readonly string[]): void {
+    for (const id of ids) engine.removeRule(id);
+  },
+  process(texts: readonly string[], nowMs: number): DetectionResult {
+    now = nowMs;
+    return engine.process(parse(texts));
+  },
+  warm(ruleId: string, texts: readonly string[], nowMs: number): void {
+    now = nowMs;
+    engine.warm(ruleId, parse(texts));
+  },
+  forget(ruleId: string): void {
+    engine.forget(ruleId);
+  },
+  warmAbsence(...args: Parameters<DetectionEngine["warmAbsence"]>): void {
+    engine.warmAbsence(...args);
+  },
+  tick(nowMs: number, seenMs: number): DetectionResult {
+    return engine.tick(nowMs, seenMs);
+  },
+  metrics(): ReturnType<DetectionEngine["metrics"]> {
+    return engine.metrics();
+  },
+};
+export type DetectionApi = typeof api;
+
+serveThread(api);

@@ -1,0 +1,2 @@
+/** A compiled condition over the current event. */
+export type Predicate = () => boolean;

@@ -1,0 +1,115 @@
+import type { AggregationResult } from "../../../model/aggregation.ts";
+import type { Condition } from "../../../model/condition.ts";
+import type { SearchQuery, TimeRange } from "../../../model/query.ts";
+import type { ListPlace } from "../../sqlite/journal/list-position.ts";
+import { aggregate, totalOf } from "./aggregate.ts";
+import { orderedSql } from "./order-by.ts";
+import type { ColumnQuery, WhereClause } from "./query-runner.ts";
+import { and } from "./sql.ts";
+
+// The queries that the columns answer. Their results are positions of events: the journal has the events themselves.
+
+/** Up to this many rows, memtables and disk are queried separately. */
+const SEPARATE_ROWS_MAX = 1000;
+
+export function rangeSql({ fromMs, toMs }: TimeRange): string {
+  return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
+}
+
+const toPosition = ([ts, seq]: unknown[]): ListPlace => ({ ts: Number(ts), seq: Number(seq) });
+
+/**
+ * Counts matching rows. Rows on disk change only when a segment arrives, a day is removed or a row is amended, so that their
+ * count is cached for each condition; only the memtables are counted every time.
+ */
+export async function countMatches(
+  { run, snapshot, columns: { diskCounts } }: ColumnQuery,
+  { sql: where, parameters, isCacheable }: WhereClause,
+): Promise<number> {
+  const countIn = async (from: string): Promise<number> => {
+    const [[total]] = (await run(`SELECT count(*) FROM ${from} WHERE ${where}`, parameters)) as [[bigint]];
+    return Number(total);
+  };
+  const { sql, values } = parameters.finalise(where);
+  const key = JSON.stringify([snapshot.diskVersion, sql, values]);
+  let onDisk = diskCounts.get(key);
+  if (onDisk === undefined) {
+    onDisk = await countIn(snapshot.disk);
+    if (isCacheable) diskCounts.set(key, onDisk);
+  }
+  return snapshot.memtables === undefined ? onDisk : onDisk + (await countIn(snapshot.memtables));
+}
+
+/** The newest matches below a cursor. Those in memtables are mostly newer than every row on disk, which is then not read. */
+export async function newestMatches(
+  { run, snapshot }: ColumnQuery,
+  { sql: where, parameters }: WhereClause,
+  after: ListPlace | undefined,
+  offset: number,
+  limit: number,
+): Promise<ListPlace[]> {
+  const below = after ? `(ts < ${after.ts} OR (ts = ${after.ts} AND seq < ${after.seq}))` : "TRUE";
+  // DuckDB skips row groups by a plain bound on one column.
+  const bound = after ? `ts <= ${after.ts}` : "TRUE";
+  const select = async (from: string, rows: string, floor = "TRUE"): Promise<ListPlace[]> => {
+    const matches = and([bound, below, floor, where]);
+    const sql = `SELECT ts, seq FROM ${from} WHERE ${matches} ORDER BY ts DESC, seq DESC LIMIT ${rows}`;
+    return (await run(sql, parameters)).map(toPosition);
+  };
+  const needed = offset + limit;
+  if (snapshot.memtables === undefined || needed > SEPARATE_ROWS_MAX)
+    return select(snapshot.from, `${limit} OFFSET ${offset}`);
+  const inMemory = await select(snapshot.memtables, `${needed}`);
+  const oldest = inMemory.length === needed ? inMemory.at(-1)?.ts : undefined;
+  if (oldest !== undefined && oldest > snapshot.diskLatest) return inMemory.slice(offset);
+  const onDisk = await select(snapshot.disk, `${needed}`, oldest === undefined ? "TRUE" : `ts >= ${oldest}`);
+  return [...inMemory, ...onDisk].sort((a, b) => b.ts - a.ts || b.seq - a.seq).slice(offset, needed);
+}
+
+export async function searchMatches(
+  query: ColumnQuery,
+  search: SearchQuery,
+): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
+  const { run, snapshot, columns, platform } = query;
+  const where = await query.where(search.condition, rangeSql(search));
+  const { parameters } = where;
+  const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where.sql})`;
+  const { irregularBits } = columns.follower;
+  const aggregations = await aggregate(search.aggs, { sql: matching, parameters, platform, irregularBits }, run);
+  const total = totalOf(search.aggs, aggregations) ?? (await countMatches(query, where));
+  const places: ListPlace[] = [];
+  if (search.limit > 0) {
+    const ordered = parameters.copy();
+    const rows = orderedSql(matching, search.sort, platform, ordered);
+    places.push(...(await run(`SELECT ts, seq FROM ${rows} LIMIT ${search.limit}`, ordered)).map(toPosition));
+  }
+  return { total, places, aggregations };
+}
+
+/** The next matches in order of time, of events up to a sequence number. */
+export async function scanMatches(
+  { run, where, snapshot }: ColumnQuery,
+  condition: Condition,
+  range: TimeRange,
+  after: ListPlace | undefined,
+  upTo: number,
+  limit: number,
+): Promise<ListPlace[]> {
+  const above = after ? `ts >= ${after.ts} AND (ts > ${after.ts} OR seq > ${after.seq})` : "TRUE";
+  const { sql, parameters } = await where(condition, and([above, `seq <= ${upTo}`, rangeSql(range)]));
+  const select = `SELECT ts, seq FROM ${snapshot.from} WHERE ${sql} ORDER BY ts, seq LIMIT ${limit}`;
+  return (await run(select, parameters)).map(toPosition);
+}
+
+/** The latest arrivals among the matches between two sequence numbers, latest first. */
+export async function lastArrivals(
+  { run, where, snapshot }: ColumnQuery,
+  condition: Condition,
+  after: number,
+  upTo: number,
+  limit: number,
+): Promise<ListPlace[]> {
+  const { sql, parameters } = await where(condition, `seq > ${after} AND seq <= ${upTo}`);
+  const select = `SELECT ts, seq FROM ${snapshot.from} WHERE ${sql} ORDER BY seq DESC LIMIT ${limit}`;
+  return (await run(select, parameters)).map(toPosition);
+}

@@ -1,0 +1,196 @@
+import { join } from "node:path";
+import { workerData } from "node:worker_threads";
+import { SerialQueue } from "../../../lib/serial-queue.ts";
+import { serveThread } from "../../../lib/thread.ts";
+import type { Condition } from "../../../model/condition.ts";
+import type { SearchQuery, TimeRange } from "../../../model/query.ts";
+import type { ParquetTask, Projection } from "../../ports/store.ts";
+import { columnsScratch } from "../../embedded/layout.ts";
+import type { NumberedAsking } from "../../embedded/queries-in-flight.ts";
+import type { ListPlace } from "../../sqlite/journal/list-position.ts";
+import {
+  openColumnDatabase,
+  type ColumnDatabase,
+  type ColumnDatabaseOptions,
+  type ColumnStatus,
+} from "./column-database.ts";
+import { countMatches, lastArrivals, newestMatches, rangeSql, scanMatches, searchMatches } from "./column-queries.ts";
+import { isQuick } from "./condition-cost.ts";
+import type { CommittedRows, DayEnd, JournalFollower } from "./journal-follower.ts";
+import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
+import { writeParquet } from "./parquet.ts";
+import { Projections, type ProjectedRows, type ProjectionScope } from "./projection.ts";
+import type { Lane } from "./query-lanes.ts";
+import { QUERY_MS_MAX, QueryRunner } from "./query-runner.ts";
+
+// The thread that owns the columns. It follows the journal and answers queries.
+
+export type ColumnsData = ColumnDatabaseOptions;
+
+/** Memtables' worth of rows in one time slice of a projection. */
+const SLICE_MEMTABLES = 2;
+
+const options = workerData as ColumnsData;
+let database: ColumnDatabase;
+let runner: QueryRunner;
+/** Conversions to Parquet have an engine of their own. */
+const conversions = new SerialQueue();
+const projections = new Projections(
+  { msMax: QUERY_MS_MAX, sliceRows: SLICE_MEMTABLES * (options.memtableRowsMax ?? MEMTABLE_ROWS_MAX) },
+  openProjectionScope,
+);
+
+async function openProjectionScope(range: TimeRange): Promise<ProjectionScope> {
+  const { engine, follower } = await database.caughtUp();
+  const connections = [await engine.instance.connect(), await engine.instance.connect()] as const;
+  const snapshot = follower.memtables.snapshot();
+  const matchTables: string[] = [];
+  return {
+    connections,
+    rows: `(SELECT * FROM ${snapshot.from} WHERE ${rangeSql(range)})`,
+    segments: snapshot.segments,
+    patterns: runner.patterns,
+    platform: options.platform,
+    irregularBits: follower.irregularBits,
+    newTable: () => matchTables[matchTables.push(database.newMatchTable()) - 1]!,
+    release: async () => {
+      for (const table of matchTables) await connections[0].run(`DROP TABLE IF EXISTS ${table}`);
+      snapshot.release();
+      for (const connection of connections) connection.closeSync();
+    },
+  };
+}
+
+function laneOf(condition: Condition): Lane {
+  return isQuick(condition) ? "quick" : "heavy";
+}
+
+const api = {
+  async open(days: readonly DayEnd[]): Promise<{ dropped: string | undefined; lost: JournalFollower["lost"] }> {
+    database = await openColumnDatabase(options, days, () => projections.size === 0);
+    runner = new QueryRunner(database);
+    return { dropped: database.status.dropped, lost: database.lost };
+  },
+
+  committed(committed: readonly CommittedRows[]): void {
+    database.noteCommitted(committed);
+  },
+
+  amended(day: number, lastAmendment: number): void {
+    database.noteAmended(day, lastAmendment);
+  },
+
+  /** `refused` counts queries that were refused because of too many others. */
+  status(): ColumnStatus & { refused: number } {
+    return { ...database.status, refused: runner.lanes.refused };
+  },
+
+  memory(): Promise<number> {
+    return database.memoryBytes();
+  },
+
+  count(client: NumberedAsking, condition: Condition, range: TimeRange): Promise<number> {
+    return runner.run(client, laneOf(condition), async (query) =>
+      countMatches(query, await query.where(condition, rangeSql(range))),
+    );
+  },
+
+  /** One page of a list: the total, and the positions of its events. */
+  list(
+    client: NumberedAsking,
+    condition: Condition,
+    range: TimeRange,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ): Promise<{ total: number; places: ListPlace[] }> {
+    return runner.run(client, laneOf(condition), async (query) => {
+      const where = await query.where(condition, rangeSql(range));
+      const total = await countMatches(query, where);
+      return { total, places: await newestMatches(query, where, after, offset, limit) };
+    });
+  },
+
+  search(client: NumberedAsking, search: SearchQuery): ReturnType<typeof searchMatches> {
+    const lane = search.aggs.length > 0 || search.sort.length > 0 ? "heavy" : laneOf(search.condition);
+    return runner.run(client, lane, (query) => searchMatches(query, search));
+  },
+
+  scan(
+    client: NumberedAsking,
+    condition: Condition,
+    range: TimeRange,
+    after: ListPlace | undefined,
+    upTo: number,
+    limit: number,
+  ): Promise<ListPlace[]> {
+    return runner.run(client, "heavy", (query) => scanMatches(query, condition, range, after, upTo, limit));
+  },
+
+  lastArrivals(
+    client: NumberedAsking,
+    condition: Condition,
+    after: number,
+    upTo: number,
+    limit: number,
+  ): Promise<ListPlace[]> {
+    return runner.run(client, "heavy", (query) => lastArrivals(query, condition, after, upTo, limit));
+  },
+
+  /** The client is gone: stops the query, or removes it from its queue. */
+  cancel(number: number): void {
+    runner.inFlight.cancel(number);
+  },
+
+  /** Starts a projection under the caller's number. The caller ends it in every case. */
+  async beginProjection(number: number, projection: Projection & TimeRange): Promise<void> {
+    database.throwIfClosing();
+    await database.readers.track(() => projections.begin(number, projection));
+  },
+
+  async projectedRows(number: number): Promise<ProjectedRows> {
+    database.throwIfClosing();
+    return projections.rows(number);
+  },
+
+  async endProjection(number: number): Promise<void> {
+    await projections.end(number);
+  },
+
+  /** Converts without a time limit; cancelling the export cancels it. */
+  toParquet({ number }: NumberedAsking, task: ParquetTask): Promise<void> {
+    return runner.inFlight.during(number, ({ signal }) =>
+      conversions.take(() => {
+        database.throwIfClosing();
+        return writeParquet(task, join(columnsScratch(options.dataDir), "parquet"), signal);
+      }),
+    );
+  },
+
+  async removeDay(day: number): Promise<void> {
+    await database.removeDay(day);
+  },
+
+  async catchUp(): Promise<void> {
+    await database.caughtUp();
+  },
+
+  /** Rows that came from the journal since the start: the progress of `catchUp`. */
+  rowsRead(): number {
+    return database.rowsRead;
+  },
+
+  async close(): Promise<void> {
+    database.beginClose();
+    // Clients may be gone, their queries still run.
+    runner.inFlight.cancelAll();
+    await projections.endAll();
+    await database.readers.whenIdle();
+    await conversions.settled();
+    await database.close();
+  },
+};
+
+export type ColumnsApi = typeof api;
+
+serveThread(api);

@@ -1,0 +1,62 @@
+import { formatTime } from "../../../lib/time.ts";
+import { HISTOGRAM_BUCKETS_MAX } from "../../../model/aggregation.ts";
+import { QuestionRefused } from "../../ports/store.ts";
+
+// The buckets of a histogram: bucket number n covers n times the interval up to the next bucket. Numbers count as written:
+// 0.3 is three times 0.1, although their doubles are not.
+
+/** Powers of ten up to this one are exact doubles. */
+const EXACT_DIGITS_MAX = 22;
+
+export interface HistogramInterval {
+  readonly interval: number;
+  readonly isTime: boolean;
+}
+
+/** An interval as an integer and a number of decimal places. */
+function unitsOf(interval: number): { units: number; digits: number } {
+  const [mantissa = "", exponent = "0"] = interval.toExponential().split("e");
+  const [, fraction = ""] = mantissa.split(".");
+  const digits = fraction.length - Number(exponent);
+  return digits <= 0 ? { units: interval, digits: 0 } : { units: Number(mantissa.replace(".", "")), digits };
+}
+
+/** The SQL of the number of the bucket that contains a number. */
+export function bucketNumberSql({ interval, isTime }: HistogramInterval, number: string): string {
+  if (isTime) return `ts // ${interval}`;
+  const floor = `floor(${number} / ${interval.toExponential()})`;
+  const { units, digits } = unitsOf(interval);
+  if (digits > EXACT_DIGITS_MAX) return floor;
+  // The quotient may be off by its last digit, and so by one bucket. A division of two exact numbers is as close to the
+  // start of a bucket as the number that is written there.
+  const begin = (bucket: string) => `((${bucket}) * ${units.toExponential()} / 1e${digits})`;
+  return `CASE WHEN ${begin(`${floor} + 1`)} <= ${number} THEN ${floor} + 1 WHEN ${begin(floor)} > ${number} THEN ${floor} - 1 ELSE ${floor} END`;
+}
+
+export function bucketKey({ interval, isTime }: HistogramInterval, bucket: number): string | number {
+  if (isTime) return formatTime(bucket * interval);
+  const { units, digits } = unitsOf(interval);
+  return digits === 0 ? bucket * interval : Number(`${BigInt(bucket) * BigInt(units)}e-${digits}`);
+}
+
+/** All buckets from the first to the last that has events, empty ones in between included. */
+export function fillBuckets(
+  counts: ReadonlyMap<number, number>,
+  interval: HistogramInterval,
+  path: string,
+): { key: string | number; count: number }[] {
+  const [first = 0] = counts.keys();
+  const last = [...counts.keys()].at(-1);
+  const width = last === undefined ? 0 : last - first + 1;
+  // NaN if even the bucket numbers are too large to count.
+  if (!(width <= HISTOGRAM_BUCKETS_MAX)) {
+    throw new QuestionRefused(
+      `${path}.histogram.interval`,
+      `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
+    );
+  }
+  return Array.from({ length: width }, (_, i) => ({
+    key: bucketKey(interval, first + i),
+    count: counts.get(first + i) ?? 0,
+  }));
+}

@@ -1,0 +1,187 @@
+import type { Logger } from "pino";
+import { endingProcess, Thread } from "../../../lib/thread.ts";
+import type { FlowRows } from "../../../model/flow.ts";
+import {
+  TIMESERIES_POINTS_MAX,
+  timeseriesPoints,
+  type FlowFilter,
+  type FlowOrder,
+  type TalkersQuery,
+  type TimeseriesQuery,
+} from "../../../model/flow-query.ts";
+import { QuestionRefused, StoreUnavailable, type Asking, type FlowStore } from "../../ports/store.ts";
+import { asStoreError, isStorageFailure, noRoom } from "../../embedded/store-failure.ts";
+import { flowUnitFile, isMissing, type Layout } from "../../embedded/layout.ts";
+import type { Manifest } from "../../embedded/manifest.ts";
+import { cancellable, type WithoutAsking } from "../../embedded/queries-in-flight.ts";
+import type { FlowThreadApi, FlowThreadOptions } from "./flow-database-thread.ts";
+
+// The flow store, as the rest of the service sees it. The work is done in a thread.
+
+/** Batches in flight; more are refused, so that memory does not grow with a slow disk. */
+const PENDING_BATCHES_MAX = 16;
+
+export interface FlowDatabaseOptions extends FlowThreadOptions {
+  readonly log: Logger;
+  readonly now: () => number;
+}
+
+const QUARANTINED = "a day of flows cannot be read: its file was renamed, and queries leave it out";
+
+export class FlowDatabase implements FlowStore {
+  readonly #thread: Thread<FlowThreadApi>;
+  readonly #log: Logger;
+  #batchesInFlight = 0;
+  #nextQuery = 0;
+  /** Queries that were refused because of too many others. */
+  refused = 0;
+  #closing = false;
+  #manifest: Manifest | undefined;
+  readonly #layout: Layout;
+  readonly #now: () => number;
+  #isOpen = false;
+
+  /** Starts the thread, which does not touch the folder before `open`. */
+  constructor({ dataDir, indexPrefix, idleMs, log, now }: FlowDatabaseOptions) {
+    this.#log = log;
+    this.#now = now;
+    this.#layout = { dataDir, indexPrefix };
+    this.#thread = new Thread<FlowThreadApi>(
+      new URL("./flow-database-thread.ts", import.meta.url),
+      { dataDir, indexPrefix, idleMs } satisfies FlowThreadOptions,
+      endingProcess("the thread of the flows"),
+    );
+  }
+
+  /** Rejects with NewerFile if a newer version has written a DuckDB file of the folder. Changes nothing. */
+  refuseNewer(): Promise<void> {
+    return this.#thread.call("refuseNewer");
+  }
+
+  async open(manifest?: Manifest): Promise<void> {
+    this.#manifest = manifest;
+    const days = await this.#thread.call("open", this.#now());
+    this.#isOpen = true;
+    // An existing file counts as present until a query opens it; an empty one has no rows.
+    const isPresent = (day: number) => !isMissing(flowUnitFile(this.#layout, day));
+    manifest?.settle("flows", new Map(days.filter(isPresent).map((day) => [day, undefined])));
+    await this.#takeReports();
+  }
+
+  /** Reports what the thread has found out about days. Damage is logged before the call that met it returns. */
+  async #takeReports(): Promise<void> {
+    const { days, damages } = await this.#thread.call("takeReports");
+    for (const { day, reason } of damages) {
+      this.#log.error({ damage: reason }, QUARANTINED);
+      this.#manifest?.found("flows", day, 0);
+    }
+    for (const [day, rows] of days) this.#manifest?.found("flows", day, rows);
+  }
+
+  async append(rows: FlowRows, batchId: string): Promise<void> {
+    if (rows.count === 0) return;
+    if (this.#batchesInFlight >= PENDING_BATCHES_MAX)
+      throw new StoreUnavailable("queue_full", "too many batches of flows are in flight: try again later");
+    this.#batchesInFlight++;
+    try {
+      await this.#call("append", rows, batchId);
+    } finally {
+      this.#batchesInFlight--;
+    }
+  }
+
+  list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number, client: Asking = {}) {
+    return this.#query(client, "list", filter, order, offset, limit);
+  }
+
+  topTalkers(request: TalkersQuery, client: Asking = {}) {
+    return this.#query(client, "topTalkers", request);
+  }
+
+  protocols(filter: FlowFilter, client: Asking = {}) {
+    return this.#query(client, "protocols", filter);
+  }
+
+  async timeseries(request: TimeseriesQuery, client: Asking = {}) {
+    const { filter, intervalMs } = request;
+    if ((filter.toMs - filter.fromMs) / intervalMs > TIMESERIES_POINTS_MAX)
+      throw new QuestionRefused("interval", `gives more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
+    if (timeseriesPoints(filter.fromMs, filter.toMs, intervalMs).length === 0) return { timestamps: [], series: [] };
+    return this.#query(client, "timeseries", request);
+  }
+
+  async removeBefore(ms: number) {
+    this.#manifest?.removing("flows", ms);
+    return this.#call("removeBefore", ms);
+  }
+
+  count() {
+    return this.#query({}, "count");
+  }
+
+  /** Files of days that were removed or replaced while the store was open. */
+  goneFiles() {
+    return this.#call("gone");
+  }
+
+  /** The bytes that DuckDB reports as used. */
+  memory() {
+    return this.#call("memory");
+  }
+
+  /** Rejects when the thread does not answer. */
+  check() {
+    return this.#call("check");
+  }
+
+  /** Completes writes and cancels queries. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (!this.#isOpen) return this.#thread.leave();
+    try {
+      await this.#thread.call("close");
+    } catch (error) {
+      // Everything acknowledged is in the logs of the days, which the next start reads.
+      this.#log.warn({ err: error }, "flows were not checkpointed; the next start reads their logs");
+    }
+    await this.#thread.end();
+  }
+
+  async #query<M extends "list" | "topTalkers" | "protocols" | "timeseries" | "count">(
+    { asker, signal }: Asking,
+    method: M,
+    ...args: WithoutAsking<Parameters<FlowThreadApi[M]>>
+  ): Promise<Awaited<ReturnType<FlowThreadApi[M]>>> {
+    const number = this.#nextQuery++;
+    try {
+      return await cancellable(
+        signal,
+        () => this.#thread.call("cancel", number),
+        () => this.#call(method, ...([{ number, asker }, ...args] as unknown as Parameters<FlowThreadApi[M]>)),
+      );
+    } catch (error) {
+      if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;
+      throw error;
+    }
+  }
+
+  async #call<M extends keyof FlowThreadApi>(
+    method: M,
+    ...args: Parameters<FlowThreadApi[M]>
+  ): Promise<Awaited<ReturnType<FlowThreadApi[M]>>> {
+    if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
+    try {
+      const answer = await this.#thread.call(method, ...args);
+      if (method !== "check" && method !== "gone") {
+        await this.#takeReports().catch((error: unknown) => {
+          // The thread may have ended since it answered; the next start checks the files itself.
+          if (!this.#closing) throw error;
+        });
+      }
+      return answer;
+    } catch (error) {
+      if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);
+      throw isStorageFailure(error) ? noRoom(error) : asStoreError(error);
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import { formatAddress, type AddressRange } from "../../../lib/ip.ts";
+import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
+import type { Flow, FlowFilter, FlowOrder, Split, TalkerDimension } from "../../../model/flow-query.ts";
+import { protocolName } from "../../../model/protocol.ts";
+import { and, FALSE, TRUE } from "../columns/sql.ts";
+import type { FlowDay } from "./flow-days.ts";
+
+// SQL for flow queries. Input consists of numbers only, which are written as such.
+
+/** The two tables of a day; flow-table.ts has the reason. */
+type Family = "four" | "six";
+const FAMILIES = ["four", "six"] as const;
+
+const HALF = (1n << 64n) - 1n;
+/** The start of IPv4 addresses among all addresses. */
+const MAPPED = 0xffff_0000_0000n;
+const FOUR_MAX = 0xffff_ffffn;
+const half = (value: bigint) => `${value}::UBIGINT`;
+
+function whereSql(family: Family, filter: FlowFilter): string {
+  const { fromMs, toMs, src, dst, exporter, port, protocol } = filter;
+  const address = family === "four" ? fourSql : rangeSql;
+  return and([
+    fromMs === undefined ? TRUE : `ts >= ${Math.ceil(fromMs)}`,
+    toMs === undefined ? TRUE : `ts < ${Math.ceil(toMs)}`,
+    address("src", src),
+    address("dst", dst),
+    rangeSql("exporter", exporter),
+    port === undefined ? TRUE : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
+    protocol === undefined ? TRUE : `protocol = ${Math.trunc(protocol)}`,
+    natSql(filter),
+  ]);
+}
+
+/** Matches either end, with address and port of the same end. A missing translation is null and matches nothing. */
+function natSql({ nat, natPort }: FlowFilter): string {
+  if (nat === undefined && natPort === undefined) return TRUE;
+  const end = (name: string) =>
+    and([rangeSql(name, nat), natPort === undefined ? TRUE : `${name}_port = ${Math.trunc(natPort)}`]);
+  return `((${end("nat_src")}) OR (${end("nat_dst")}))`;
+}
+
+function fourSql(name: string, range: AddressRange | undefined): string {
+  if (!range) return TRUE;
+  const from = range.from < MAPPED ? 0n : range.from - MAPPED;
+  const to = range.to > MAPPED + FOUR_MAX ? FOUR_MAX : range.to - MAPPED;
+  if (from > FOUR_MAX || to < 0n) return FALSE;
+  return from === 0n && to === FOUR_MAX ? TRUE : `${name} BETWEEN ${from}::UINTEGER AND ${to}::UINTEGER`;
+}
+
+/** Compares each half separately, which lets DuckDB skip blocks. */
+function rangeSql(name: string, range: AddressRange | undefined): string {
+  if (!range) return TRUE;
+  const [high, low] = [`${name}_high`, `${name}_low`];
+  const [from, to] = [halves(range.from), halves(range.to)];
+  if (from.high === to.high)
+    return `(${high} = ${half(from.high)} AND ${low} BETWEEN ${half(from.low)} AND ${half(to.low)})`;
+  return and([
+    `${high} BETWEEN ${half(from.high)} AND ${half(to.high)}`,
+    from.low === 0n ? TRUE : `(${high} > ${half(from.high)} OR ${low} >= ${half(from.low)})`,
+    to.low === HALF ? TRUE : `(${high} < ${half(to.high)} OR ${low} <= ${half(to.low)})`,
+  ]);
+}
+
+function halves(address: bigint): { high: bigint; low: bigint } {
+  return { high: address >> 64n, low: address & HALF };
+}
+
+/** Columns that the table `four` does not have, computed from those it has. */
+const IN_FOUR: Readonly<Record<string, string>> = {
+  src_high: "0::UBIGINT",
+  src_low: `${half(MAPPED)} + src`,
+  dst_high: "0::UBIGINT",
+  dst_low: `${half(MAPPED)} + dst`,
+  pair: "(src::UBIGINT << 32) | dst",
+};
+
+/** The matching rows as a relation with these columns. */
+export function rowsSql(
+  days: readonly FlowDay[],
+  filter: FlowFilter,
+  columns: readonly string[],
+  families: readonly Family[] = FAMILIES,
+): string {
+  const selects = days.flatMap(({ name }) =>
+    families.map(
+      (family) =>
+        `SELECT ${listSql(family, columns, families.length > 1)} FROM ${name}.${family} WHERE ${whereSql(family, filter)}`,
+    ),
+  );
+  return `(${selects.join(" UNION ALL ")})`;
+}
+
+/** `isWide`: the rows of both tables are combined, so that their types must agree. */
+function listSql(family: Family, columns: readonly string[], isWide: boolean): string {
+  const words: Readonly<Record<string, string>> = isWide ? { ...IN_FOUR, ...COUNTERS_IN_FOUR } : IN_FOUR;
+  const own = (column: string) => (family === "four" && column in words ? `${words[column]} AS ${column}` : column);
+  return columns.map(own).join(", ");
+}
+
+const COUNTERS_IN_FOUR = { bytes: "bytes::UBIGINT", packets: "packets::UBIGINT" };
+
+/**
+ * A page of the matching rows in order. Each table is queried for its own first rows, so that DuckDB reads the sort columns of
+ * all rows and the other columns only of the first.
+ */
+export function pageSql(
+  days: readonly FlowDay[],
+  filter: FlowFilter,
+  order: FlowOrder,
+  offset: number,
+  limit: number,
+): string {
+  const by = orderSql(order);
+  const firsts = days.flatMap(({ name }) =>
+    FAMILIES.map((family) => {
+      const rows = `FROM ${name}.${family} WHERE ${whereSql(family, filter)} ORDER BY ${by} LIMIT ${offset + limit}`;
+      return `SELECT ${listSql(family, FLOW_COLUMNS, true)} FROM (${rows})`;
+    }),
+  );
+  return `FROM (${firsts.join(" UNION ALL ")}) ORDER BY ${by} LIMIT ${limit} OFFSET ${offset}`;
+}
+
+/** The number of matches, as one row. */
+export function countSql(days: readonly FlowDay[], filter: FlowFilter): string {
+  const counts = days.flatMap(({ name }) =>
+    FAMILIES.map((family) => `(SELECT count(*) FROM ${name}.${family} WHERE ${whereSql(family, filter)})`),
+  );
+  return `SELECT ${counts.join(" + ")}`;
+}
+
+function orderSql({ sort, descending }: FlowOrder): string {
+  const direction = descending ? "DESC" : "ASC";
+  const keys = sort === "timestamp" ? ["ts", "seq"] : [sort, "ts", "seq"];
+  return keys.map((key) => `${key} ${direction}`).join(", ");
+}
+
+/** The order in which toFlow reads them. */
+const FLOW_COLUMNS = [
+  "ts",
+  "seq",
+  "src_high",
+  "src_low",
+  "dst_high",
+  "dst_low",
+  "src_port",
+  "dst_port",
+  "protocol",
+  "tcp_flags",
+  "bytes",
+  "packets",
+  "first_seen",
+  "duration",
+  "exporter_high",
+  "exporter_low",
+  "version",
+  "nat_src_high",
+  "nat_src_low",
+  "nat_dst_high",
+  "nat_dst_low",
+  "nat_src_port",
+  "nat_dst_port",
+] as const;
+
+export function toFlow(cells: readonly unknown[]): Flow {
+  const number = (column: number) => Number(cells[column]);
+  const address = (column: number) => addressOf(cells, column);
+  const windowStartMs = number(0) - FLOW_WINDOW_MS;
+  const firstSeenMs = windowStartMs + number(12);
+  return {
+    id: flowId(number(0), number(1)),
+    windowStartMs,
+    src: address(2),
+    dst: address(4),
+    srcPort: number(6),
+    dstPort: number(7),
+    protocol: number(8),
+    tcpFlags: number(9),
+    bytes: BigInt(cells[10] as bigint),
+    packets: BigInt(cells[11] as bigint),
+    firstSeenMs,
+    lastSeenMs: firstSeenMs + number(13),
+    exporter: address(14),
+    version: number(16),
+    natSrc: cells[17] === null ? null : address(17),
+    natDst: cells[19] === null ? null : address(19),
+    natSrcPort: cells[21] as number | null,
+    natDstPort: cells[22] as number | null,
+  };
+}
+
+/** The end of the window and the sequence number within its day: ascending in both, and stable. */
+function flowId(ts: number, seq: number): string {
+  return `flw_${ts.toString(16).padStart(12, "0")}${seq.toString(16).padStart(10, "0")}`;
+}
+
+function addressOf(cells: readonly unknown[], column: number): string {
+  return formatAddress(((cells[column] as bigint) << 64n) | (cells[column + 1] as bigint));
+}
+
+/** Rows and the columns by which they are summed up. */
+export interface Grouping {
+  readonly families: readonly Family[];
+  readonly columns: readonly string[];
+  /** SQL of the key. */
+  readonly keySql: string;
+  readonly keyOf: (cells: readonly unknown[]) => string;
+}
+
+/** A scalar function that formats an IPv6 address, for which DuckDB has none. */
+export const ADDRESS_FUNCTION = "address_text";
+
+const octetsSql = (number: string) =>
+  [24, 16, 8, 0].map((shift) => `((${number} >> ${shift}) & 255)`).join(` || '.' || `);
+
+function addressSql(name: string): string {
+  const isFour = `${name}_high = 0 AND ${name}_low >> 32 = 65535`;
+  return `CASE WHEN ${isFour} THEN ${octetsSql(`${name}_low`)} ELSE ${ADDRESS_FUNCTION}(${name}_high, ${name}_low) END`;
+}
+
+const fourText = (value: bigint) => formatAddress(MAPPED + value);
+
+const fourAddress = (name: string): Grouping => ({
+  families: ["four"],
+  columns: [name],
+  keySql: octetsSql(name),
+  keyOf: ([value]) => fourText(BigInt(value as number)),
+});
+
+/** One number is half the work of two, and most pairs are IPv4. */
+const fourPair: Grouping = {
+  families: ["four"],
+  columns: ["pair"],
+  keySql: `(${octetsSql("(pair >> 32)")}) || ' → ' || (${octetsSql("pair")})`,
+  keyOf: ([value]) => `${fourText((value as bigint) >> 32n)} → ${fourText((value as bigint) & FOUR_MAX)}`,
+};
+
+const wideAddress = (name: string, families: readonly Family[]): Grouping => ({
+  families,
+  columns: [`${name}_high`, `${name}_low`],
+  keySql: addressSql(name),
+  keyOf: (cells) => addressOf(cells, 0),
+});
+
+const widePair = (families: readonly Family[]): Grouping => ({
+  families,
+  columns: ["src_high", "src_low", "dst_high", "dst_low"],
+  keySql: `(${addressSql("src")}) || ' → ' || (${addressSql("dst")})`,
+  keyOf: (cells) => `${addressOf(cells, 0)} → ${addressOf(cells, 2)}`,
+});
+
+const byProtocol: Grouping = {
+  families: FAMILIES,
+  columns: ["protocol"],
+  keySql: `[${Array.from({ length: 256 }, (_, number) => `'${protocolName(number)}'`).join(", ")}][protocol + 1]`,
+  keyOf: ([protocol]) => protocolName(Number(protocol)),
+};
+
+/**
+ * The groupings of a dimension. No two of them share a key, so that each is summed up separately; except in days with mixed
+ * rows, where an IPv4 address talked to an IPv6 address or a counter needed 64 bits, which is rare.
+ */
+export function groupingsOf(dimension: TalkerDimension | Split, days: readonly FlowDay[]): readonly Grouping[] {
+  if (dimension === "protocol") return [byProtocol];
+  if (dimension === "exporter") return [wideAddress("exporter", FAMILIES)];
+  if (days.some(({ isMixed }) => isMixed))
+    return [dimension === "pair" ? widePair(FAMILIES) : wideAddress(dimension, FAMILIES)];
+  return dimension === "pair"
+    ? [fourPair, widePair(["six"])]
+    : [fourAddress(dimension), wideAddress(dimension, ["six"])];
+}

@@ -1,0 +1,49 @@
+import { KeyDatabase } from "./sqlite/key-database.ts";
+import type { Layout } from "./embedded/layout.ts";
+import { lockDataFolder } from "./embedded/lock.ts";
+import { StateDatabase } from "./sqlite/state-database.ts";
+import type { KeyStore, MissingDay } from "./ports/store.ts";
+
+// The stores there are.
+
+export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded-store.ts";
+
+export { areKeysLost } from "./embedded/layout.ts";
+export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
+export { readPlatformWord } from "./embedded/platform-word.ts";
+
+/** The keys alone, for the command line: beside a running server or without one. */
+export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
+  return new KeyDatabase(dataDir);
+}
+
+/** What the command line asks and decides about losses and retention. */
+export function openStorageNotes(layout: Layout) {
+  const state = new StateDatabase(layout);
+  return {
+    missing: (): MissingDay[] =>
+      state
+        .days()
+        .filter(({ missing, removedAt }) => missing > 0 && removedAt === null)
+        .map(({ kind, day, missing }) => ({ kind, day, rows: missing })),
+    get heldAt(): number | null {
+      return state.retention.heldAt;
+    },
+    /** Beside a running server or without one. Null where retention holds nothing back, else the clock that was confirmed. */
+    confirm: (): number | null => {
+      const { heldAt } = state.retention;
+      if (heldAt !== null) state.saveRetention({ confirmedAt: heldAt });
+      return heldAt;
+    },
+    /** A running server would write its own counts over it: it must be stopped. */
+    acceptLosses: (): number => {
+      const lock = lockDataFolder(layout.dataDir);
+      try {
+        return state.acceptLosses();
+      } finally {
+        lock.close();
+      }
+    },
+    close: () => state.close(),
+  };
+}

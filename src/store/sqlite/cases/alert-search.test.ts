@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Position } from "../../../model/page.ts";
+import { newAlert } from "../../testing/contract-cases.ts";
+import { StoreUnavailable, type Asking } from "../../ports/store.ts";
+import { HEAVY_PER_CLIENT_MAX } from "../../duckdb/columns/query-lanes.ts";
+import { CaseDatabase } from "./case-database.ts";
+
+// A search for a phrase reads every alert that has its words, in parts: it holds up nobody, and can be stopped.
+
+const folder = mkdtempSync(join(tmpdir(), "tocsin-alert-search-"));
+/** A search of all takes several parts, also on a fast machine. */
+const ALERTS = 10_000;
+const AT_ONCE = 500;
+const WORDS = "many passwords were tried from one address within minutes ".repeat(20);
+const PAGE: Position = { mode: "page", page: 1, size: 10 };
+
+let cases: CaseDatabase;
+const open = () => CaseDatabase.open({ dataDir: folder, registry: new Registry(), now: Date.now });
+const search = (words: string, asking?: Asking) =>
+  cases.alerts.list({ search: words }, PAGE, "created_at", true, asking);
+/** Every alert has its words, and none has it. */
+const slow = (asking?: Asking) => search('"minutes within address"', asking);
+
+beforeAll(async () => {
+  cases = await open();
+  for (let made = 0; made < ALERTS; made += AT_ONCE) {
+    const alerts = Array.from({ length: AT_ONCE }, (_, i) => {
+      const isResolved = i % 2 === 0;
+      const status = isResolved ? ("resolved" as const) : ("open" as const);
+      return { ...newAlert(), description: WORDS, status, resolvedAt: isResolved ? 1000 : null };
+    });
+    expect(await cases.alerts.commit({ alerts, timeline: [] })).toEqual([]);
+  }
+});
+afterAll(async () => {
+  await cases.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("others are answered while it runs", async () => {
+  const answered: string[] = [];
+  const searches = [slow(), slow()].map((running) => running.then(() => answered.push("search")));
+  await cases.alerts.lastChange();
+  answered.push("other");
+  await Promise.all(searches);
+  expect(answered).toEqual(["other", "search", "search"]);
+});
+
+test("it stops when its client goes", async () => {
+  const client = new AbortController();
+  const running = slow({ signal: client.signal });
+  client.abort(new Error("gone"));
+  await expect(running).rejects.toThrow("gone");
+  expect((await search('"passwords were tried"')).total).toBe(ALERTS);
+});
+
+test("a client with too many of them is told to come back, and others are answered", async () => {
+  const client = new AbortController();
+  const asking = { asker: "key_1", signal: client.signal };
+  const running = Array.from({ length: HEAVY_PER_CLIENT_MAX }, () => slow(asking));
+  const ended = Promise.allSettled(running);
+  await expect(slow(asking)).rejects.toMatchObject({ reason: "queue_full", retryAfterSeconds: expect.any(Number) });
+  expect((await search('"passwords were tried"', { asker: "key_2" })).total).toBe(ALERTS);
+  client.abort();
+  await ended;
+  expect(cases.refused).toBe(1);
+});
+
+test("the store closes without waiting for it", async () => {
+  const running = expect(slow()).rejects.toBeInstanceOf(StoreUnavailable);
+  await cases.close();
+  await running;
+  cases = await open();
+});
+
+test("alerts that are removed or made meanwhile are not found by mistake", async () => {
+  const running = search('"passwords were tried"');
+  const removed = cases.alerts.removeResolvedBefore(Date.now(), new AbortController().signal);
+  const made = cases.alerts.commit({ alerts: [{ ...newAlert(), description: "Another one" }], timeline: [] });
+  const { items } = await running;
+  expect(items.every(({ description }) => description === WORDS)).toBe(true);
+  await made;
+  expect(await removed).toBe(ALERTS / 2);
+  expect((await search('"passwords were tried"')).total).toBe(ALERTS / 2);
+});

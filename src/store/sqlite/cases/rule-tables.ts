@@ -1,0 +1,307 @@
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { parseExact } from "../../../lib/exact-json.ts";
+import { timeOfId } from "../../../lib/id.ts";
+import { DAY_MS } from "../../../lib/time.ts";
+import type { SeenEvent } from "../../../model/finding.ts";
+import type { Rule, RuleStats } from "../../../model/rule.ts";
+import { RuleConflict, type Detected, type Outage, type SeenRow } from "../../ports/store.ts";
+import { onFile } from "../../embedded/store-failure.ts";
+import { casesFile } from "../../embedded/layout.ts";
+import { Statements } from "./prepared-statements.ts";
+
+// Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
+
+// Minutes and hours are numbers of whole minutes and hours since 1970. Sums over a week take hours; minutes, and the
+// milliseconds within one, only at its edge. A match is two bytes: how far into its minute it was.
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS rules(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS moments(rule INTEGER NOT NULL, minute INTEGER NOT NULL, part INTEGER NOT NULL, times BLOB NOT NULL, PRIMARY KEY(rule, minute, part)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS hours(rule INTEGER NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY(rule, hour)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen(rule_id TEXT NOT NULL, value TEXT NOT NULL, at_ms INTEGER NOT NULL, last TEXT, PRIMARY KEY(rule_id, value)) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS seen_at ON seen(at_ms);
+CREATE TABLE IF NOT EXISTS alive(only INTEGER PRIMARY KEY CHECK (only = 0), at_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS outages(from_ms INTEGER PRIMARY KEY, to_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), up_to TEXT NOT NULL) STRICT;
+`;
+
+const MINUTE_MS = 60_000;
+const MINUTES_PER_HOUR = 60;
+/** A minute's matches are in parts, so that adding to them does not mean to write all of them again. */
+const PART_MATCHES_MAX = 1000;
+const STATS_MS = 7 * DAY_MS;
+/** A day more than statistics look back. */
+const COUNTS_KEPT_MS = 8 * DAY_MS;
+/** Old counts go a few rules at a time, so that no commit waits for all of them. */
+const RULES_CLEARED_AT_ONCE_MAX = 50;
+/** What absence rules have seen: beyond it, what was seen longest ago is forgotten. */
+const SEEN_MAX = 1_000_000;
+/** Beyond it, the oldest are forgotten: an absence of then has long been told. */
+const OUTAGES_MAX = 1000;
+/** How long somebody else may hold the file. */
+const READ_MS_MAX = 5000;
+
+/** Of a new file, or of one from before there were versions. */
+export function makeRuleTables(db: DatabaseSync): void {
+  db.exec(SCHEMA);
+  // Files from before it was kept what was last seen.
+  const isOld = db.prepare("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
+  if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
+  // Files from before it was kept when in its minute a match was.
+  if (db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").get() !== undefined) {
+    db.exec("INSERT INTO moments SELECT rule, minute, 0, zeroblob(2 * count) FROM minutes; DROP TABLE minutes");
+  }
+}
+
+export class RuleTables {
+  readonly #sql: Statements;
+  #seenAtMost: number;
+  #clearedHour = 0;
+  #toClear: number[] = [];
+
+  constructor(db: DatabaseSync) {
+    this.#sql = new Statements(db);
+    this.#seenAtMost = this.#countSeen();
+  }
+
+  rules(): string[] {
+    const rows = this.#sql.read("SELECT document FROM rules ORDER BY name").all() as { document: string }[];
+    return rows.map(({ document }) => document);
+  }
+
+  /** Within a transaction. */
+  put(rule: Rule): void {
+    const known = this.#sql
+      .read("SELECT revision, document ->> 'activeAfter' AS activeAfter FROM rules WHERE id = ?")
+      .get(rule.id) as { revision: number; activeAfter: string | null } | undefined;
+    // Of a built-in rule only changes are stored: the first one stored need not be the first one made.
+    const isNext = known ? known.revision === rule.revision - 1 : rule.builtin || rule.revision === 1;
+    if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted meanwhile`);
+    const namesake = this.#sql.read("SELECT id FROM rules WHERE name = ? AND id <> ?").get(rule.name, rule.id);
+    if (namesake) throw new RuleConflict("name_taken", `there is a rule named ${rule.name}`);
+    this.#sql.run(
+      "INSERT OR REPLACE INTO rules(id, name, revision, document) VALUES (?, ?, ?, ?)",
+      rule.id,
+      rule.name,
+      rule.revision,
+      JSON.stringify(rule),
+    );
+    // A rule that begins anew has seen nothing.
+    if ((known?.activeAfter ?? null) !== rule.activeAfter) this.#sql.run("DELETE FROM seen WHERE rule_id = ?", rule.id);
+  }
+
+  /** Within a transaction. */
+  remove(id: string): void {
+    this.#sql.run("DELETE FROM rules WHERE id = ?", id);
+    for (const table of ["moments", "hours"]) {
+      this.#sql.run(`DELETE FROM ${table} WHERE rule = (SELECT number FROM matched WHERE rule_id = ?)`, id);
+    }
+    this.#sql.run("DELETE FROM matched WHERE rule_id = ?", id);
+    this.#sql.run("DELETE FROM seen WHERE rule_id = ?", id);
+  }
+
+  stats(ids: readonly string[], nowMs: number): RuleStats[] {
+    const find = this.#sql.read("SELECT number, last_ms FROM matched WHERE rule_id = ?");
+    return ids.map((id) => {
+      const row = find.get(id) as { number: number; last_ms: number } | undefined;
+      if (!row) return { matches24h: 0, matches7d: 0, lastMatchAt: null };
+      return {
+        matches24h: this.#countSince(row.number, nowMs - DAY_MS),
+        matches7d: this.#countSince(row.number, nowMs - STATS_MS),
+        lastMatchAt: row.last_ms,
+      };
+    });
+  }
+
+  /** Of the minute in which it begins one by one, then whole minutes up to the first whole hour, then hours. */
+  #countSince(rule: number, ms: number): number {
+    const minute = Math.floor(ms / MINUTE_MS);
+    const hour = Math.ceil((minute + 1) / MINUTES_PER_HOUR);
+    const { sum } = this.#sql
+      .read(`SELECT (SELECT coalesce(sum(length(times)), 0) / 2 FROM moments WHERE rule = ?1 AND minute > ?2 AND minute < ?3)
+            + (SELECT coalesce(sum(count), 0) FROM hours WHERE rule = ?1 AND hour >= ?4) AS sum`)
+      .get(rule, minute, hour * MINUTES_PER_HOUR, hour) as { sum: number };
+    const parts = this.#sql.read("SELECT times FROM moments WHERE rule = ? AND minute = ?").all(rule, minute);
+    const offset = ms - minute * MINUTE_MS;
+    let within = 0;
+    for (const { times } of parts as unknown as Moments[]) {
+      for (const one of offsetsOf(times)) if (one >= offset) within++;
+    }
+    return sum + within;
+  }
+
+  position(): string | null {
+    const row = this.#sql.read("SELECT up_to FROM progress").get() as { up_to: string } | undefined;
+    return row?.up_to ?? null;
+  }
+
+  seen(): SeenRow[] {
+    const rows = this.#sql.read("SELECT rule_id, value, at_ms, last FROM seen ORDER BY at_ms").all();
+    return (rows as { rule_id: string; value: string; at_ms: number; last: string | null }[]).map((row) => ({
+      ruleId: row.rule_id,
+      group: row.value,
+      atMs: row.at_ms,
+      last: row.last === null ? null : (parseExact(row.last) as SeenEvent),
+    }));
+  }
+
+  /** Within a transaction. */
+  begin(nowMs: number): Outage[] {
+    const aliveAt = this.#aliveAt();
+    if (aliveAt !== null && aliveAt < nowMs) {
+      this.#sql.run(
+        `INSERT INTO outages(from_ms, to_ms) VALUES (?1, ?2)
+         ON CONFLICT(from_ms) DO UPDATE SET to_ms = max(to_ms, ?2)`,
+        aliveAt,
+        nowMs,
+      );
+      this.#sql.run(
+        "DELETE FROM outages WHERE from_ms NOT IN (SELECT from_ms FROM outages ORDER BY from_ms DESC LIMIT ?)",
+        OUTAGES_MAX,
+      );
+    }
+    this.#noteAlive(nowMs);
+    const rows = this.#sql.read("SELECT from_ms AS fromMs, to_ms AS toMs FROM outages ORDER BY from_ms").all();
+    return (rows as unknown as Outage[]).map(({ fromMs, toMs }) => ({ fromMs, toMs }));
+  }
+
+  /** The last sign of life; in files from before there were any, the last event that was looked at. */
+  #aliveAt(): number | null {
+    const row = this.#sql.read("SELECT at_ms FROM alive").get() as { at_ms: number } | undefined;
+    if (row) return row.at_ms;
+    const position = this.position();
+    return position === null ? null : timeOfId(position);
+  }
+
+  #noteAlive(atMs: number): void {
+    this.#sql.run("INSERT OR REPLACE INTO alive(only, at_ms) VALUES (0, ?)", atMs);
+  }
+
+  /** Within a transaction. Gives how much of what was seen had to be forgotten. */
+  note({ upTo, matches, seen }: Detected, nowMs: number): number {
+    this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
+    this.#noteAlive(nowMs);
+    const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
+    for (const [ruleId, minutes] of byRuleAndMinute(matches)) {
+      const [lastMinute, lastOffsets] = [...minutes].reduce((a, b) => (b[0] > a[0] ? b : a));
+      const { number } = this.#sql
+        .read(`INSERT INTO matched(rule_id, last_ms) VALUES (?1, ?2)
+         ON CONFLICT(rule_id) DO UPDATE SET last_ms = max(last_ms, ?2) RETURNING number`)
+        .get(ruleId, lastMinute * MINUTE_MS + lastOffsets.reduce((a, b) => Math.max(a, b))) as { number: number };
+      for (const [minute, offsets] of minutes) if (minute >= oldest) this.#count(number, minute, offsets);
+    }
+    this.#clearCounts(oldest);
+    for (const { ruleId, group, atMs, last } of seen) {
+      this.#sql.run(
+        "INSERT OR REPLACE INTO seen(rule_id, value, at_ms, last) VALUES (?, ?, ?, ?)",
+        ruleId,
+        group,
+        atMs,
+        last && JSON.stringify(last),
+      );
+    }
+    return this.#forgetSeen(seen.length);
+  }
+
+  #count(rule: number, minute: number, offsets: readonly number[]): void {
+    this.#sql.run(
+      `INSERT INTO hours(rule, hour, count) VALUES (?1, ?2, ?3) ON CONFLICT(rule, hour) DO UPDATE SET count = count + ?3`,
+      rule,
+      Math.floor(minute / MINUTES_PER_HOUR),
+      offsets.length,
+    );
+    const last = this.#sql
+      .read("SELECT part, times FROM moments WHERE rule = ? AND minute = ? ORDER BY part DESC LIMIT 1")
+      .get(rule, minute) as (Moments & { part: number }) | undefined;
+    // The last part goes on where it ended.
+    const all = Uint16Array.from(last ? [...offsetsOf(last.times), ...offsets] : offsets);
+    for (let from = 0, part = last?.part ?? 0; from < all.length; from += PART_MATCHES_MAX, part++) {
+      const bytes = new Uint8Array(all.slice(from, from + PART_MATCHES_MAX).buffer);
+      this.#sql.run(
+        "INSERT OR REPLACE INTO moments(rule, minute, part, times) VALUES (?, ?, ?, ?)",
+        rule,
+        minute,
+        part,
+        bytes,
+      );
+    }
+  }
+
+  #clearCounts(oldestMinute: number): void {
+    const oldestHour = Math.floor(oldestMinute / MINUTES_PER_HOUR);
+    if (oldestHour > this.#clearedHour) {
+      this.#clearedHour = oldestHour;
+      const rows = this.#sql.read("SELECT number FROM matched").all() as { number: number }[];
+      this.#toClear = rows.map(({ number }) => number);
+    }
+    for (const rule of this.#toClear.splice(0, RULES_CLEARED_AT_ONCE_MAX)) {
+      this.#sql.run("DELETE FROM moments WHERE rule = ? AND minute < ?", rule, oldestHour * MINUTES_PER_HOUR);
+      this.#sql.run("DELETE FROM hours WHERE rule = ? AND hour < ?", rule, oldestHour);
+    }
+  }
+
+  #forgetSeen(added: number): number {
+    // Each may be a new one. Only when that would be too many are they counted, which reads every row.
+    this.#seenAtMost += added;
+    if (this.#seenAtMost <= SEEN_MAX) return 0;
+    const count = this.#countSeen();
+    const tooMany = Math.max(0, count - SEEN_MAX);
+    this.#sql.run(
+      "DELETE FROM seen WHERE (rule_id, value) IN (SELECT rule_id, value FROM seen ORDER BY at_ms LIMIT ?)",
+      tooMany,
+    );
+    this.#seenAtMost = count - tooMany;
+    return tooMany;
+  }
+
+  #countSeen(): number {
+    return (this.#sql.read("SELECT count(*) AS count FROM seen").get() as { count: number }).count;
+  }
+}
+
+/** The rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
+export function readStoredRules(dataDir: string): Rule[] {
+  const rows = readRows<{ document: string }>(dataDir, "rules", "SELECT document FROM rules");
+  return rows.map(({ document }) => JSON.parse(document) as Rule);
+}
+
+/** The id of the last event that detection has looked at, without the rest of the tables. */
+export function readPosition(dataDir: string): string | null {
+  return readRows<{ up_to: string }>(dataDir, "progress", "SELECT up_to FROM progress")[0]?.up_to ?? null;
+}
+
+function readRows<Row>(dataDir: string, table: string, sql: string): Row[] {
+  const path = casesFile(dataDir);
+  if (!existsSync(path)) return [];
+  return onFile(path, () => {
+    const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
+    try {
+      const isThere = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined;
+      return isThere ? (db.prepare(sql).all() as Row[]) : [];
+    } finally {
+      db.close();
+    }
+  });
+}
+
+interface Moments {
+  readonly times: Uint8Array;
+}
+
+/** In milliseconds of a minute. */
+function offsetsOf(times: Uint8Array): Uint16Array {
+  return new Uint16Array(times.slice().buffer);
+}
+
+function byRuleAndMinute(matches: Detected["matches"]): Map<string, Map<number, number[]>> {
+  const rules = new Map<string, Map<number, number[]>>();
+  for (const { ruleId, timesMs } of matches) {
+    const minutes = rules.getOrInsertComputed(ruleId, () => new Map<number, number[]>());
+    for (const ms of timesMs) {
+      const minute = Math.floor(ms / MINUTE_MS);
+      minutes.getOrInsertComputed(minute, () => []).push(ms - minute * MINUTE_MS);
+    }
+  }
+  return rules;
+}

@@ -1,0 +1,56 @@
+import { parseExact } from "../../../lib/exact-json.ts";
+import type { TimelineEntry } from "../../../model/alert.ts";
+import type { Statements } from "./prepared-statements.ts";
+
+// What has happened to alerts, entry by entry. Here an alert is its number in the file.
+
+export const TIMELINE_SCHEMA = `
+CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
+  PRIMARY KEY(alert, number)) STRICT, WITHOUT ROWID;
+`;
+
+export class Timelines {
+  readonly #sql: Statements;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** Oldest first, as JSON. */
+  of(alert: number): string[] {
+    const rows = this.#sql.read("SELECT entry FROM timeline WHERE alert = ? ORDER BY number").all(alert);
+    return (rows as { entry: string }[]).map(({ entry }) => entry);
+  }
+
+  /** Within a transaction. */
+  add(alert: number, entry: TimelineEntry): void {
+    const last = this.#sql
+      .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
+      .get(alert) as { number: number; kind: string; entry: string } | undefined;
+    const folded =
+      last && last.kind === entry.kind ? foldEntries(parseExact(last.entry) as TimelineEntry, entry) : undefined;
+    this.#sql.run(
+      "INSERT OR REPLACE INTO timeline(alert, number, kind, entry) VALUES (?, ?, ?, ?)",
+      alert,
+      (last?.number ?? 0) + (folded ? 0 : 1),
+      entry.kind,
+      JSON.stringify(folded ?? entry),
+    );
+  }
+
+  /** Within a transaction. Gives how many entries there were. */
+  remove(alert: number): number {
+    return Number(this.#sql.read("DELETE FROM timeline WHERE alert = ?").run(alert).changes);
+  }
+}
+
+/**
+ * Events that were added one after the other are one entry: as many as all of them, at the time of the last. Those that
+ * raised the severity begin a new one.
+ */
+function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
+  if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
+  if (next.severity !== undefined) return undefined;
+  const { silentSince = last.silentSince } = next;
+  return { ...last, at: next.at, count: last.count + next.count, ...(silentSince !== undefined && { silentSince }) };
+}

@@ -1,0 +1,35 @@
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { workerData } from "node:worker_threads";
+import { serveThread } from "../../../lib/thread.ts";
+import { dayFile, type Layout } from "../../embedded/layout.ts";
+
+// Moves committed pages from the write-ahead log into the day's file, so that the writer need not wait for it.
+
+const layout = workerData as Layout;
+
+function checkpointLog(day: number, mode: "PASSIVE" | "TRUNCATE"): void {
+  const path = dayFile(layout, day);
+  if (!existsSync(path)) return;
+  const db = new DatabaseSync(path);
+  try {
+    db.exec("PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL;");
+    db.prepare(`PRAGMA wal_checkpoint(${mode})`).get();
+  } finally {
+    db.close();
+  }
+}
+
+const api = {
+  checkpoint(day: number): void {
+    checkpointLog(day, "PASSIVE");
+  },
+  /** The same, and gives the log's room back, unless somebody reads or writes just then. */
+  truncate(day: number): void {
+    checkpointLog(day, "TRUNCATE");
+  },
+};
+
+export type CheckpointerApi = typeof api;
+
+serveThread(api);

@@ -1,0 +1,346 @@
+import { responseCharactersMax, responsesCharactersMax } from "../../../lib/memory.ts";
+import { Thread } from "../../../lib/thread.ts";
+import { DAY_MS, startOfDay } from "../../../lib/time.ts";
+import { QuestionRefused, StoreUnavailable, type StoredEvent } from "../../ports/store.ts";
+import { readEventId } from "../../embedded/event-id.ts";
+import { asStoreError } from "../../embedded/store-failure.ts";
+import type { Layout } from "../../embedded/layout.ts";
+import type { Term, TextSearch } from "../../search/text-search.ts";
+import type { Arrival } from "./arrivals.ts";
+import type { Days } from "./journal-days.ts";
+import type { ListPlace } from "./list-position.ts";
+import type { CountPart, PagePart, FoundRow, DaySpan } from "./day-search.ts";
+import type { Arrived, ReaderApi, ReaderData } from "./journal-reader-thread.ts";
+
+// Questions to the journal, day by day, each to a thread that reads.
+
+/** Searches have threads of their own: however long one takes, an event by its id is at hand. */
+const SEARCHERS = 2;
+const SEARCHES_MAX = 100;
+/** A search that runs or waits longer is stopped. */
+const SEARCH_MS_MAX = 30_000;
+const TOKEN_LIFE_MS = DAY_MS;
+/** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
+const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
+const CHUNK_EVENTS_MAX = 100;
+const CHUNK_CHARACTERS_MAX = 1024 * 1024;
+
+interface QuestionsOptions {
+  readonly layout: Layout;
+  readonly days: Days;
+  readonly now: () => number;
+  readonly onDeath: (error: Error) => void;
+}
+
+export class JournalQueries {
+  readonly #days: Days;
+  readonly #now: () => number;
+  readonly #reader: Thread<ReaderApi>;
+  /** Started when they are first needed: many a site is searched now and then. */
+  readonly #searchers = new Map<number, Thread<ReaderApi>>();
+  readonly #newReader: (mapped: boolean) => Thread<ReaderApi>;
+  readonly #gathering = new ResponseBudget();
+  #searches = 0;
+  #isClosing = false;
+
+  constructor({ layout, days, now, onDeath }: QuestionsOptions) {
+    this.#days = days;
+    this.#now = now;
+    this.#newReader = (mapped) => {
+      const data = { ...layout, mapped } satisfies ReaderData;
+      return new Thread<ReaderApi>(new URL("./journal-reader-thread.ts", import.meta.url), data, onDeath, SMALL_HEAP);
+    };
+    this.#reader = this.#newReader(false);
+  }
+
+  /** What a day's file holds, as it says itself. Asked at the start, which a damaged file refuses in its own words. */
+  summary(day: number): Promise<ReturnType<ReaderApi["summary"]>> {
+    return this.#reader.call("summary", day);
+  }
+
+  /** Each day's file gives its next ones; what lies beyond the end of a part that is not whole must wait. */
+  async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
+    const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
+    const parts = await Promise.all(
+      days.map((day) => this.#ask(this.#reader, "arrivals", day, after, upTo, eventsMax, charactersMax)),
+    );
+    const whole = Math.min(...parts.map(({ rows, isAll }) => (isAll ? upTo : rows.at(-1)!.seq)));
+    return parts
+      .flatMap(({ rows }) => rows)
+      .filter(({ seq }) => seq <= whole)
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
+  }
+
+  /** The id of the last stored event that arrived before this time. Days with the latest arrivals first: mostly one or two. */
+  async lastArrivalBefore(ms: number): Promise<string | null> {
+    let last: Arrived | undefined;
+    const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
+    for (const day of ends) {
+      if (last && last.seq > this.#days.lastSeqOf(day)) break;
+      const found = await this.#ask(this.#reader, "lastArrivalBefore", day, ms);
+      if (found && (!last || found.seq > last.seq)) last = found;
+    }
+    return last?.id ?? null;
+  }
+
+  get(day: number, seq: number): Promise<FoundRow | undefined> {
+    return this.#ask(this.#reader, "find", day, seq);
+  }
+
+  /** The stored event with this token, if it came within a day. */
+  async findToken(token: string): Promise<StoredEvent | undefined> {
+    const since = this.#now() - TOKEN_LIFE_MS;
+    for (const day of this.#days.list()) {
+      if (this.#days.writtenAt(day) < since) continue;
+      const text = await this.#ask(this.#reader, "findToken", day, token);
+      if (text === undefined) continue;
+      const { id } = JSON.parse(text) as { id: string };
+      if (readEventId(id)!.arrivedMs > since) return { id, text };
+    }
+    return undefined;
+  }
+
+  /** The ids of events with tokens that are this one, a space and a number; by the number. */
+  async findTokens(token: string): Promise<Map<number, string>> {
+    const since = this.#now() - TOKEN_LIFE_MS;
+    const found = new Map<number, string>();
+    for (const day of this.#days.list()) {
+      if (this.#days.writtenAt(day) < since) continue;
+      for (const { number, id } of await this.#ask(this.#reader, "findTokens", day, `${token} `)) {
+        if (readEventId(id)!.arrivedMs > since) found.set(number, id);
+      }
+    }
+    return found;
+  }
+
+  /** The texts of the newest events below a place, walking the days back. More than fits in an answer is refused. */
+  page(span: DaySpan, after: ListPlace | undefined, offset: number, limit: number): Promise<string[]> {
+    return this.#gathering.gather(this.#pageChunks(span, after, offset, limit));
+  }
+
+  async *#pageChunks(
+    span: DaySpan,
+    after: ListPlace | undefined,
+    offset: number,
+    limit: number,
+  ): AsyncIterable<string[]> {
+    let skip = offset;
+    let left = limit;
+    let below = after;
+    for (const day of this.#daysOf(span)) {
+      if (after && day > after.ts) continue;
+      // A day that lies wholly in the range and in what is skipped need not be read.
+      const isWhole = span.from <= day && span.to >= day + DAY_MS && !after;
+      if (isWhole && skip >= this.#days.rowsOf(day)) {
+        skip -= this.#days.rowsOf(day);
+        continue;
+      }
+      for (let isAll = false; !isAll && left > 0;) {
+        const wanted = { offset: skip, limit: left, charactersMax: CHUNK_CHARACTERS_MAX };
+        const part = await this.#ask(this.#reader, "page", day, clip(span, day), below, wanted);
+        ({ isAll } = part);
+        // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
+        if (part.rows.length > 0) skip = 0;
+        else if (skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
+        left -= part.rows.length;
+        below = part.rows.at(-1) ?? below;
+        yield part.rows.map(({ body }) => body);
+      }
+      if (left === 0) return;
+    }
+  }
+
+  async #countWithin(day: number, span: DaySpan, after: ListPlace | undefined): Promise<number> {
+    return this.#ask(this.#reader, "countSpan", day, span, after);
+  }
+
+  /** The texts of these events, in this order. More than fits in an answer is refused. */
+  bodies(places: readonly ListPlace[]): Promise<string[]> {
+    return this.#gathering.gather(this.chunks(places));
+  }
+
+  /** The same in chunks of bounded size, however large the events are. */
+  async *chunks(places: readonly ListPlace[]): AsyncIterable<string[]> {
+    for (let at = 0; at < places.length;) {
+      const day = startOfDay(places[at]!.ts);
+      const seqs: number[] = [];
+      for (let i = at; i < places.length && seqs.length < CHUNK_EVENTS_MAX && startOfDay(places[i]!.ts) === day; i++) {
+        seqs.push(places[i]!.seq);
+      }
+      const found = await this.#ask(this.#reader, "bodies", day, seqs, CHUNK_CHARACTERS_MAX);
+      at += found.length;
+      // A day that retention removed meanwhile leaves gaps.
+      yield found.filter((text) => text !== undefined);
+    }
+  }
+
+  /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
+  textCount(search: TextSearch, span: DaySpan, signal?: AbortSignal): Promise<number> {
+    return this.#search(signal, async (goOn) => {
+      const days = this.#daysOf(span);
+      let sum = 0;
+      const countFrom = async (searcher: number) => {
+        for (let i = searcher; i < days.length; i += SEARCHERS) {
+          goOn();
+          const day = days[i]!;
+          const clipped = clip(span, day);
+          const { count } = await inParts(goOn, (soFar: CountPart | undefined) =>
+            this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
+          );
+          sum += count;
+        }
+      };
+      await Promise.all(Array.from({ length: SEARCHERS }, (_, searcher) => countFrom(searcher)));
+      return sum;
+    });
+  }
+
+  textPage(
+    search: TextSearch,
+    span: DaySpan,
+    after: ListPlace | undefined,
+    limit: number,
+    signal?: AbortSignal,
+  ): Promise<ListPlace[]> {
+    return this.#search(signal, async (goOn) => {
+      const places: ListPlace[] = [];
+      for (const day of this.#daysOf(span)) {
+        goOn();
+        if (after && day > after.ts) continue;
+        const searcher = this.#searcher(day / DAY_MS);
+        const range = { span: clip(span, day), after };
+        const wanted = limit - places.length;
+        const found = await inParts(goOn, (soFar: PagePart | undefined) =>
+          this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
+        );
+        places.push(...found.places);
+        if (places.length >= limit) break;
+      }
+      return places;
+    });
+  }
+
+  textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+    return this.#search(undefined, () => this.#ask(this.#searcher(seq), "textHas", day, terms, seq));
+  }
+
+  /** `goOn` throws when the search has been stopped, or has taken too long. */
+  async #search<T>(signal: AbortSignal | undefined, run: (goOn: () => void) => Promise<T>): Promise<T> {
+    if (this.#searches >= SEARCHES_MAX) throw new StoreUnavailable("queue_full", "too many searches are waiting");
+    const until = performance.now() + SEARCH_MS_MAX;
+    const goOn = () => {
+      signal?.throwIfAborted();
+      if (this.#isClosing) throw new StoreUnavailable("closed", "the store is being closed");
+      if (performance.now() <= until) return;
+      throw new QuestionRefused(
+        "search",
+        `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the range of time, or add a word`,
+      );
+    };
+    this.#searches++;
+    try {
+      return await run(goOn);
+    } finally {
+      this.#searches--;
+    }
+  }
+
+  /** Damage, or whatever else keeps a thread from an answer, is what every caller of the store is ready for. */
+  async #ask<M extends keyof ReaderApi>(
+    reader: Thread<ReaderApi>,
+    method: M,
+    ...args: Parameters<ReaderApi[M]>
+  ): Promise<Awaited<ReturnType<ReaderApi[M]>>> {
+    try {
+      return await reader.call(method, ...args);
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
+  #searcher(n: number): Thread<ReaderApi> {
+    const place = n % SEARCHERS;
+    let searcher = this.#searchers.get(place);
+    if (!searcher) this.#searchers.set(place, (searcher = this.#newReader(true)));
+    return searcher;
+  }
+
+  get #readers(): Thread<ReaderApi>[] {
+    return [this.#reader, ...this.#searchers.values()];
+  }
+
+  /** Nobody reads the day any more. */
+  async forget(day: number): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
+  }
+
+  /** Rejects when the reader does not answer. Searchers are not asked: they may be busy for as long as a search takes. */
+  async check(): Promise<void> {
+    await this.#reader.call("summary", 0);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.all(this.#readers.map((reader) => reader.call("close")));
+    await Promise.all(this.#readers.map((reader) => reader.end()));
+  }
+
+  #daysOf(span: DaySpan): number[] {
+    return this.#days.list().filter((day) => day < span.to && day + DAY_MS > span.from);
+  }
+}
+
+/** Puts answers together. How many are asked for at a time is up to the clients, and each may hold the largest events there are. */
+class ResponseBudget {
+  readonly #answerMax = responseCharactersMax();
+  readonly #allMax = responsesCharactersMax();
+  #characters = 0;
+
+  async gather(chunks: AsyncIterable<string[]>): Promise<string[]> {
+    const texts: string[] = [];
+    let characters = 0;
+    try {
+      for await (const chunk of chunks) {
+        const more = chunk.reduce((sum, text) => sum + text.length, 0);
+        characters += more;
+        this.#characters += more;
+        if (characters > this.#answerMax) {
+          const message = `the answer would be larger than ${this.#answerMax} characters: ask for fewer`;
+          throw new QuestionRefused("limit", message);
+        }
+        if (this.#characters > this.#allMax) {
+          throw new StoreUnavailable("queue_full", "too many large answers at once: try again later");
+        }
+        texts.push(...chunk);
+      }
+      return texts;
+    } finally {
+      this.#characters -= characters;
+    }
+  }
+}
+
+/** Asks for one part after the other until there is no next one. */
+async function inParts<Part extends { readonly next: number | undefined }>(
+  goOn: () => void,
+  ask: (soFar: Part | undefined) => Promise<Part>,
+): Promise<Part> {
+  for (let soFar: Part | undefined; ;) {
+    soFar = await ask(soFar);
+    goOn();
+    if (soFar.next === undefined) return soFar;
+  }
+}
+
+function clip(span: DaySpan, day: number): DaySpan {
+  return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
+}
+
+/** Every stored text begins with the id: `{"id":"evt_…`. */
+const ID_START = 7;
+const ID_LENGTH = 36;
+
+export function idOfText(text: string): string {
+  return text.slice(ID_START, ID_START + ID_LENGTH);
+}

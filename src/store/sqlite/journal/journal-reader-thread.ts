@@ -1,0 +1,231 @@
+import { workerData } from "node:worker_threads";
+import { timeOfId } from "../../../lib/id.ts";
+import { DigestCache } from "../../../lib/digest-cache.ts";
+import { serveThread } from "../../../lib/thread.ts";
+import { DamagedFile, namingFiles } from "../../embedded/store-failure.ts";
+import { dayFile, type Layout } from "../../embedded/layout.ts";
+import type { Term, TextSearch } from "../../search/text-search.ts";
+import { DAY_MIGRATIONS, DayReaders } from "./day-file.ts";
+import {
+  countPart,
+  hasWords,
+  pagePart,
+  rowsOfDay,
+  type CountPart,
+  type PagePart,
+  type FoundRow,
+  type DaySpan,
+} from "./day-search.ts";
+import { isEventText } from "./commit-group.ts";
+import type { ListPlace } from "./list-position.ts";
+
+// A thread that reads the journal. Each call is about one day: the caller walks the days.
+
+export interface ReaderData extends Layout {
+  /** Reads through mapped memory: faster for searches, which come back to the same pages again and again. */
+  readonly mapped: boolean;
+}
+
+export interface Arrived {
+  readonly seq: number;
+  readonly id: string;
+}
+
+const COUNTS_MAX = 5000;
+const layout = workerData as ReaderData;
+const days = new DayReaders(layout);
+const counts = new DigestCache<CountPart>(COUNTS_MAX);
+
+/** Both ends as plain bounds on the time, so that the index by time is entered at the place itself. */
+const BELOW = "ts >= ? AND ts <= ? AND (ts < ? OR seq < ?)";
+
+function boundsOf(span: DaySpan, after: ListPlace | undefined): { from: number; to: number; below: number } {
+  if (after && after.ts < span.to) return { from: span.from, to: after.ts, below: after.seq };
+  return { from: span.from, to: span.to, below: 0 };
+}
+
+const api = {
+  /** The newest rows of a day below a place; it stops when they come to more than so many characters. */
+  page(
+    day: number,
+    span: DaySpan,
+    after: ListPlace | undefined,
+    { offset, limit, charactersMax }: { offset: number; limit: number; charactersMax: number },
+  ): { rows: FoundRow[]; isAll: boolean } {
+    const { from, to, below } = boundsOf(span, after);
+    const rows: FoundRow[] = [];
+    let characters = 0;
+    const statement = days
+      .get(day)
+      ?.sql(`SELECT seq, ts, body FROM events WHERE ${BELOW} ORDER BY ts DESC, seq DESC LIMIT ? OFFSET ?`);
+    for (const row of statement?.iterate(from, to, to, below, limit, offset) ?? []) {
+      rows.push(row as unknown as FoundRow);
+      characters += rows.at(-1)!.body.length;
+      if (characters > charactersMax) return { rows, isAll: false };
+    }
+    return { rows, isAll: true };
+  },
+
+  countSpan(day: number, span: DaySpan, after: ListPlace | undefined): number {
+    const { from, to, below } = boundsOf(span, after);
+    const row = days.get(day)?.sql(`SELECT count(*) AS n FROM events WHERE ${BELOW}`).get(from, to, to, below);
+    return (row as { n: number } | undefined)?.n ?? 0;
+  },
+
+  /** The texts of these events; it stops when they come to more than so many characters. */
+  bodies(day: number, seqs: readonly number[], charactersMax: number): (string | undefined)[] {
+    const statement = days.get(day)?.sql("SELECT body FROM events WHERE seq = ?");
+    const texts: (string | undefined)[] = [];
+    let characters = 0;
+    for (const seq of seqs) {
+      const body = (statement?.get(seq) as { body: string } | undefined)?.body;
+      texts.push(body);
+      characters += body?.length ?? 0;
+      if (characters > charactersMax) break;
+    }
+    return texts;
+  },
+
+  /** The next events of a day in the order of arrival: so many, or as many as the characters allow. */
+  arrivals(
+    day: number,
+    after: number,
+    upTo: number,
+    eventsMax: number,
+    charactersMax: number,
+  ): { rows: { seq: number; body: string }[]; isAll: boolean } {
+    const rows: { seq: number; body: string }[] = [];
+    let characters = 0;
+    const statement = days
+      .get(day)
+      ?.sql("SELECT seq, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?");
+    for (const row of statement?.iterate(after, upTo, eventsMax) ?? []) {
+      rows.push(row as { seq: number; body: string });
+      characters += rows.at(-1)!.body.length;
+      if (characters >= charactersMax) return { rows, isAll: false };
+    }
+    return { rows, isAll: rows.length < eventsMax };
+  },
+
+  /** Arrival times rise with the sequence, so that a few looks find the place. */
+  lastArrivalBefore(day: number, ms: number): Arrived | undefined {
+    const reader = days.get(day);
+    // Asked for both in one, the engine would read every row.
+    const ends = reader
+      ?.sql("SELECT (SELECT min(seq) FROM events) AS low, (SELECT max(seq) FROM events) AS high")
+      .get();
+    let { low, high } = (ends ?? { low: null, high: null }) as { low: number | null; high: number | null };
+    if (!reader || low === null || high === null) return undefined;
+    const upTo = reader.sql(
+      "SELECT seq, json_extract(body, '$.id') AS id FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
+    );
+    let last: Arrived | undefined;
+    for (let at = high; low <= high; at = Math.floor((low + high) / 2)) {
+      const found = upTo.get(at) as unknown as Arrived;
+      if (timeOfId(found.id) < ms) {
+        last = found;
+        low = at + 1;
+      } else high = found.seq - 1;
+    }
+    return last;
+  },
+
+  find(day: number, seq: number): FoundRow | undefined {
+    return days.get(day)?.sql("SELECT seq, ts, body FROM events WHERE seq = ?").get(seq) as FoundRow | undefined;
+  },
+
+  findToken(day: number, token: string): string | undefined {
+    const reader = days.get(day);
+    const row = reader?.sql("SELECT body FROM events WHERE token = ? ORDER BY seq DESC LIMIT 1").get(token);
+    // Whoever sends it again takes the answer for an acknowledgement.
+    if (row) reader?.identity.verify();
+    return (row as { body: string } | undefined)?.body;
+  },
+
+  /** Those whose token goes on with a number, the newest last. */
+  findTokens(day: number, beginning: string): { number: number; id: string }[] {
+    const reader = days.get(day);
+    const rows = reader
+      ?.sql(
+        `SELECT CAST(substr(token, ?3) AS INTEGER) AS number, json_extract(body, '$.id') AS id FROM events
+         WHERE token >= ?1 AND token < ?2 ORDER BY seq`,
+      )
+      .all(`${beginning}0`, `${beginning}:`, beginning.length + 1);
+    if (rows && rows.length > 0) reader?.identity.verify();
+    return (rows ?? []) as { number: number; id: string }[];
+  },
+
+  /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
+  summary(day: number): {
+    rows: number;
+    lastSeq: number;
+    lastBody: string | undefined;
+    lastAmendment: number;
+    /** Whether the file is of the version that this one writes. */
+    isCurrent: boolean;
+  } {
+    const reader = days.get(day);
+    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined, lastAmendment: 0, isCurrent: true };
+    const { version } = reader.sql("SELECT user_version AS version FROM pragma_user_version").get() as {
+      version: number;
+    };
+    const { rows } = reader.sql("SELECT coalesce(sum(rows), 0) AS rows FROM blocks").get() as { rows: number };
+    const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
+      | { seq: number; body: string }
+      | undefined;
+    if (last && !isEventText(last.body))
+      throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
+    return {
+      rows,
+      lastSeq: last?.seq ?? 0,
+      lastBody: last?.body,
+      lastAmendment: reader.lastAmendment(),
+      isCurrent: version === DAY_MIGRATIONS.length,
+    };
+  },
+
+  /** A part of the count of a day; what the one before has found is handed on. */
+  textCount(day: number, search: TextSearch, span: DaySpan, soFar: CountPart | undefined): CountPart {
+    const reader = days.get(day);
+    if (!reader) return { count: 0, rows: 0, next: undefined };
+    const rows = rowsOfDay(reader);
+    // A day's events, and what is known about them, only ever become more: with as much as before, the count is as before.
+    const question = `${day} ${reader.lastAmendment()} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
+    const known = counts.get(question);
+    if (known?.rows === rows) return known;
+    const part = countPart(reader, search, span, soFar);
+    if (part.next === undefined && part.rows === rows) counts.set(question, part);
+    return part;
+  },
+
+  /** A part of the newest matches of a day below a place. */
+  textPage(
+    day: number,
+    search: TextSearch,
+    range: { readonly span: DaySpan; readonly after: ListPlace | undefined },
+    limit: number,
+    soFar: PagePart | undefined,
+  ): PagePart {
+    const reader = days.get(day);
+    return reader ? pagePart(reader, search, range, limit, soFar) : { places: [], next: undefined };
+  },
+
+  /** Whether this one event has the words. */
+  textHas(day: number, terms: readonly Term[], seq: number): boolean {
+    const reader = days.get(day);
+    return reader !== undefined && hasWords(reader, terms, seq);
+  },
+
+  /** Before a day is removed. */
+  forget(day: number): void {
+    days.close(day);
+  },
+
+  close(): void {
+    days.closeAll();
+  },
+};
+
+export type ReaderApi = typeof api;
+
+serveThread(namingFiles(api, (day) => dayFile(layout, day)));

@@ -1,0 +1,199 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { workerData } from "node:worker_threads";
+import { parseExact } from "../../../lib/exact-json.ts";
+import { serveThread } from "../../../lib/thread.ts";
+import type { JsonObject } from "../../../model/event.ts";
+import { isBusy, isStorageFailure, onFile } from "../../embedded/store-failure.ts";
+import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../../embedded/file-identity.ts";
+import { addedWords } from "../../search/indexed-words.ts";
+import { dayFile, listDays, type Layout } from "../../embedded/layout.ts";
+import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
+import { amendedText, type DayGroup } from "./commit-group.ts";
+
+// The one thread that writes events, a group of one day at a time.
+
+/** What is added to events of one day, as JSON. */
+export interface DayAmendments {
+  readonly day: number;
+  readonly seqs: readonly number[];
+  readonly ids: readonly string[];
+  readonly added: readonly string[];
+  /** The new texts are wanted of events after this one. */
+  readonly textsAfter: number;
+}
+
+export interface AmendedDay {
+  /** The number of the day's last change. */
+  readonly lastAmendment: number;
+  readonly count: number;
+  readonly texts: readonly { readonly seq: number; readonly text: string }[];
+}
+
+interface OpenDay {
+  readonly db: DatabaseSync;
+  readonly insertEvent: StatementSync;
+  readonly insertWords: StatementSync;
+  readonly merger: WordsMerger;
+  readonly upsertBlock: StatementSync;
+  readonly begin: StatementSync;
+  readonly commit: StatementSync;
+  readonly rollback: StatementSync;
+  readonly identity: SqliteIdentity;
+}
+
+const OPEN_MAX = 8;
+const layout = workerData as Layout;
+const open = new Map<number, OpenDay>();
+/** Every day that has a file: one that vanishes must not be begun anew as if nothing had been there. */
+const known = new Map(listDays(layout).map((day) => [day, new FileIdentity(dayFile(layout, day))]));
+
+function openDay(day: number): OpenDay {
+  let entry = open.get(day);
+  if (entry) open.delete(day);
+  else {
+    if (open.size >= OPEN_MAX) closeDay(open.keys().next().value!);
+    known.get(day)?.verify();
+    const db = openDayForWriting(layout, day);
+    entry = {
+      db,
+      insertEvent: db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, ?)"),
+      insertWords: db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)"),
+      merger: new WordsMerger(db),
+      upsertBlock:
+        db.prepare(`INSERT INTO blocks(block, min_ts, max_ts, rows) VALUES (?1, ?2, ?3, ?4) ON CONFLICT(block)
+        DO UPDATE SET min_ts = min(min_ts, ?2), max_ts = max(max_ts, ?3), rows = rows + ?4`),
+      begin: db.prepare("BEGIN IMMEDIATE"),
+      commit: db.prepare("COMMIT"),
+      rollback: db.prepare("ROLLBACK"),
+      identity: new SqliteIdentity(dayFile(layout, day)),
+    };
+    if (!known.has(day)) known.set(day, new FileIdentity(dayFile(layout, day)));
+  }
+  open.set(day, entry);
+  return entry;
+}
+
+/** Leaves no log behind where nobody reads the day any more; where somebody does, the next start tidies up. */
+function closeDay(day: number): void {
+  const entry = open.get(day);
+  open.delete(day);
+  if (!entry) return;
+  const { db, identity } = entry;
+  try {
+    db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // The log holds what the file could not take. Of a file that is gone there is nothing left to save.
+    if (!isStorageFailure(error) && !isBusy(error) && identity.faults.length === 0) throw error;
+  } finally {
+    db.close();
+  }
+}
+
+function commitDay(group: DayGroup): void {
+  const day = openDay(group.day);
+  day.begin.run();
+  try {
+    const { seqs, times, bodies, words, tokens } = group;
+    for (let i = 0; i < seqs.length; i++) {
+      day.insertEvent.run(seqs[i]!, times[i]!, bodies[i]!, tokens[i]!);
+      day.insertWords.run(seqs[i]!, words[i]!);
+    }
+    day.merger.run(words);
+    for (let i = 0; i < seqs.length;) {
+      const block = Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT);
+      let [min, max, rows] = [times[i]!, times[i]!, 0];
+      for (; i < seqs.length && Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT) === block; i++, rows++) {
+        min = Math.min(min, times[i]!);
+        max = Math.max(max, times[i]!);
+      }
+      day.upsertBlock.run(block, min, max, rows);
+    }
+    day.commit.run();
+  } catch (error) {
+    // A full disk may have rolled back already; either way the connection must be out of the transaction.
+    if (day.db.isTransaction) day.rollback.run();
+    throw error;
+  }
+}
+
+/** Each change is noted beside the event, so that the columns can tell which they have. */
+function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): AmendedDay {
+  const { db, begin, commit, rollback, insertWords, merger } = openDay(day);
+  const texts: { seq: number; text: string }[] = [];
+  const words: { seq: number; text: string }[] = [];
+  let count = 0;
+  begin.run();
+  try {
+    const select = db.prepare("SELECT body FROM events WHERE seq = ?");
+    const update = db.prepare("UPDATE events SET body = ? WHERE seq = ?");
+    const note = db.prepare("INSERT INTO amendments(seq) VALUES (?)");
+    for (const [i, seq] of seqs.entries()) {
+      const body = (select.get(seq) as { body: string } | undefined)?.body;
+      if (body === undefined || !body.startsWith(`{"id":"${ids[i]!}"`)) continue;
+      const enrichment = parseExact(added[i]!) as JsonObject;
+      const text = amendedText(body, enrichment);
+      update.run(text, seq);
+      note.run(seq);
+      words.push({ seq, text: addedWords(enrichment) });
+      count++;
+      if (seq > textsAfter) texts.push({ seq, text });
+    }
+    // The index takes more words for a row that it has. In rising order, or it would begin a segment for each.
+    for (const { seq, text } of words.sort((a, b) => a.seq - b.seq)) insertWords.run(seq, text);
+    merger.run(words.map(({ text }) => text));
+    const row = db.prepare("SELECT coalesce(max(number), 0) AS number FROM amendments").get();
+    commit.run();
+    return { lastAmendment: (row as { number: number }).number, count, texts };
+  } catch (error) {
+    if (db.isTransaction) rollback.run();
+    throw error;
+  }
+}
+
+const api = {
+  /** Durable when it returns; the time it took in milliseconds. */
+  commit(group: DayGroup): number {
+    const started = performance.now();
+    onFile(dayFile(layout, group.day), () => openDay(group.day).identity.during(() => commitDay(group)));
+    return performance.now() - started;
+  },
+
+  /** Durable when it returns. An id that no event has is passed over. */
+  amend(amendments: DayAmendments): AmendedDay {
+    const { day } = amendments;
+    return onFile(dayFile(layout, day), () => openDay(day).identity.during(() => amendDay(amendments)));
+  },
+
+  /** Brings the file of a day to the newest version of its schema. */
+  upgrade(day: number): void {
+    onFile(dayFile(layout, day), () => openDay(day));
+  },
+
+  /** Days whose files are not those any more that were opened or found at the start. */
+  gone(): GoneFile[] {
+    const closed = [...known].filter(([day]) => !open.has(day)).map(([, file]) => file);
+    return [...goneAmong(closed), ...[...open.values()].flatMap(({ identity }) => identity.faults)];
+  },
+
+  /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */
+  checkpoint(day: number): number {
+    const entry = open.get(day);
+    if (!entry) return 0;
+    const row = entry.db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
+    return row.log;
+  },
+
+  remove(day: number): void {
+    closeDay(day);
+    known.delete(day);
+    removeDayFile(layout, day);
+  },
+
+  close(): void {
+    for (const day of open.keys()) closeDay(day);
+  },
+};
+
+export type WriterApi = typeof api;
+
+serveThread(api);

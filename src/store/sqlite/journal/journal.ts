@@ -1,0 +1,334 @@
+import { statSync } from "node:fs";
+import type { Registry } from "prom-client";
+import { endingProcess, Thread } from "../../../lib/thread.ts";
+import { startOfDay } from "../../../lib/time.ts";
+import { StoreUnavailable, type Amendment, type NewEvent, type StoredEvent } from "../../ports/store.ts";
+import type { DayEnd } from "../../duckdb/columns/journal-follower.ts";
+import { makeEventId, readEventId } from "../../embedded/event-id.ts";
+import { dayFile, listDays, type Layout } from "../../embedded/layout.ts";
+import type { Used } from "../state-database.ts";
+import { notStored } from "../../embedded/store-failure.ts";
+import type { GoneFile } from "../../embedded/file-identity.ts";
+import { eventWords } from "../../search/indexed-words.ts";
+import { Amendments } from "./amendments.ts";
+import { Arrivals, type Arrival } from "./arrivals.ts";
+import { Days } from "./journal-days.ts";
+import { eventText, groupByDay, type DayEvents, type Prepared, type PendingAppend } from "./commit-group.ts";
+import type { CheckpointerApi } from "./checkpointer-thread.ts";
+import { WriteAheadLogs } from "./write-ahead-logs.ts";
+import { journalMetrics, type JournalMetrics } from "./journal-metrics.ts";
+import { JournalQueries } from "./journal-queries.ts";
+import type { WriterApi } from "./journal-writer-thread.ts";
+
+// The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read
+// (questions.ts).
+
+const GROUP_EVENTS_MAX = 1000;
+const GROUP_EVENTS_FULL = GROUP_EVENTS_MAX / 2;
+/** A group is in memory four times: here, on its way, in the writer and in its file's cache. */
+const GROUP_BYTES_MAX = 8 * 1024 * 1024;
+const GATHER_TURNS_MAX = 8;
+const QUEUE_EVENTS_MAX = 20_000;
+const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
+/** The writer always finds its next group waiting. */
+const GROUPS_IN_FLIGHT_MAX = 2;
+
+export interface JournalOptions {
+  readonly layout: Layout;
+  readonly registry: Registry;
+  readonly now: () => number;
+  /** Ids up to here have been used, even where their events are gone. */
+  readonly used: Used;
+  /** Hears of each committed group, in order, before its senders do. */
+  readonly onCommit: (day: number, events: readonly Prepared[]) => void;
+  /** Hears of each day whose events were changed, before whoever changed them does. */
+  readonly onAmend: (day: number, lastAmendment: number) => void;
+}
+
+export class Journal {
+  readonly #options: JournalOptions;
+  readonly #writer: Thread<WriterApi>;
+  readonly #logs: WriteAheadLogs;
+  readonly #days = new Days();
+  readonly questions: JournalQueries;
+  readonly #metrics: JournalMetrics;
+  readonly #queue: PendingAppend[] = [];
+  #queuedEvents = 0;
+  #queuedBytes = 0;
+  /** Queued events that are in no group yet. */
+  #ungrouped = 0;
+  #lastGroupEvents = 0;
+  #inFlight = 0;
+  #isPumpDue = false;
+  #lastSeq = 0;
+  #lastArrivalMs = 0;
+  #committedSeq = 0;
+  #lastId: string | null = null;
+  #arrivals!: Arrivals;
+  #amending!: Amendments;
+  #closing = false;
+  #drained: (() => void) | undefined;
+
+  private constructor(options: JournalOptions) {
+    this.#options = options;
+    const onDeath = endingProcess("a thread of the journal");
+    const here = (file: string) => new URL(file, import.meta.url);
+    this.#writer = new Thread(here("./journal-writer-thread.ts"), options.layout, onDeath);
+    this.questions = new JournalQueries({ ...options, days: this.#days, onDeath });
+    this.#metrics = journalMetrics(options.registry, this);
+    const newKeeper = () => new Thread<CheckpointerApi>(here("./checkpointer-thread.ts"), options.layout, onDeath);
+    this.#logs = new WriteAheadLogs(options.layout, this.#writer, newKeeper, () =>
+      this.#metrics.checkpointFailures.inc(),
+    );
+  }
+
+  static async open(options: JournalOptions): Promise<Journal> {
+    const journal = new Journal(options);
+    try {
+      await journal.#load();
+      return journal;
+    } catch (error) {
+      // Threads that are left would keep the process, which has nothing to do any more.
+      await journal.close();
+      throw error;
+    }
+  }
+
+  async #load(): Promise<void> {
+    const days = listDays(this.#options.layout);
+    const summaries = await Promise.all(days.map((day) => this.questions.summary(day)));
+    for (const [i, { isCurrent }] of summaries.entries()) {
+      if (!isCurrent) await this.#writer.call("upgrade", days[i]!);
+    }
+    this.#lastSeq = this.#options.used.seq;
+    this.#lastArrivalMs = this.#options.used.arrivedMs;
+    for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {
+      const writtenAt = lastWriteOf(dayFile(this.#options.layout, days[i]!));
+      this.#days.grew(days[i]!, { rows, lastSeq, writtenAt });
+      this.dayEnds.push({ day: days[i]!, rows, lastSeq, lastAmendment });
+      if (lastSeq <= this.#lastSeq) continue;
+      this.#lastSeq = lastSeq;
+      const { id } = JSON.parse(lastBody!) as { id: string };
+      this.#lastId = id;
+      this.#lastArrivalMs = Math.max(this.#lastArrivalMs, readEventId(id)!.arrivedMs);
+    }
+    this.#committedSeq = this.#lastSeq;
+    this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;
+    this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.questions.arrivals(...args));
+    this.#amending = new Amendments({
+      writer: this.#writer,
+      arrivals: this.#arrivals,
+      hasDay: (day) => this.#days.has(day),
+      onAmend: (day, amended) => {
+        this.#logs.grew(day, amended.count);
+        this.#options.onAmend(day, amended.lastAmendment);
+        this.#logs.checkpointIfDue();
+      },
+    });
+    this.#logs.tidy(days);
+  }
+
+  get queuedEvents(): number {
+    return this.#queuedEvents;
+  }
+
+  /** What the next id must be above. */
+  get used(): Used {
+    return { seq: this.#lastSeq, arrivedMs: this.#lastArrivalMs };
+  }
+
+  get committedSeq(): number {
+    return this.#committedSeq;
+  }
+
+  /** The id of the last event that came in and is stored. Where retention has removed it, one that sorts as it did. */
+  get lastId(): string | null {
+    return this.#lastId;
+  }
+
+  /** Stored events after this sequence number in the order of arrival, then those that come. */
+  follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
+    return this.#arrivals.follow(after, signal);
+  }
+
+  /** Days that have events, newest first. */
+  days(): readonly number[] {
+    return this.#days.list();
+  }
+
+  count(): number {
+    return this.#days.count();
+  }
+
+  /** How far each day goes: known at the start. */
+  readonly dayEnds: DayEnd[] = [];
+
+  append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    if (this.#closing) return Promise.reject(new StoreUnavailable("closed", "the store is closing"));
+    if (events.length === 0) return Promise.resolve([]);
+    if (this.#queuedEvents >= QUEUE_EVENTS_MAX || this.#queuedBytes >= QUEUE_BYTES_MAX) {
+      this.#metrics.refused.inc({ reason: "queue_full" }, events.length);
+      return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
+    }
+    // Ids never go back, whatever the clock does.
+    this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#options.now());
+    const prepared = events.map((event) => this.#prepare(event));
+    const bytes = prepared.reduce((sum, event) => sum + event.text.length + event.words.length, 0);
+    this.#queuedEvents += prepared.length;
+    this.#queuedBytes += bytes;
+    return new Promise((resolve, reject) => {
+      this.#ungrouped += prepared.length;
+      this.#queue.push({ events: prepared, bytes, resolve, reject });
+      this.#pumpSoon();
+    });
+  }
+
+  amend(amendments: readonly Amendment[]): Promise<void> {
+    if (this.#closing) return Promise.reject(new StoreUnavailable("closed", "the store is closing"));
+    return this.#amending.amend(amendments);
+  }
+
+  /** What arrives together is committed together: a group is gathered for as long as every turn of the loop adds to it. */
+  #pumpSoon(): void {
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    let turns = 0;
+    let before = 0;
+    const look = () => {
+      const grows = this.#ungrouped > before && this.#ungrouped < GROUP_EVENTS_FULL;
+      before = this.#ungrouped;
+      if (grows && ++turns < GATHER_TURNS_MAX) {
+        setImmediate(look);
+        return;
+      }
+      this.#isPumpDue = false;
+      this.#pump();
+    };
+    setImmediate(look);
+  }
+
+  #prepare({ draft, idempotencyToken }: NewEvent): Prepared {
+    const seq = ++this.#lastSeq;
+    const day = startOfDay(draft.timestampMs);
+    const id = makeEventId(this.#lastArrivalMs, { seq, day });
+    const { text: words, truncated } = eventWords(draft, draft.timestampMs);
+    if (truncated) this.#metrics.truncated.inc();
+    const text = eventText(id, draft);
+    return { id, text, seq, day, ts: draft.timestampMs, words, token: idempotencyToken ?? null, draft };
+  }
+
+  #pump(): void {
+    while (this.#queue.length > 0 && this.#mayCommit()) {
+      const group: PendingAppend[] = [];
+      let size = 0;
+      let bytes = 0;
+      for (let next = this.#queue[0]; next; next = this.#queue[0]) {
+        const isFull = size + next.events.length > GROUP_EVENTS_MAX || bytes + next.bytes > GROUP_BYTES_MAX;
+        if (isFull && size > 0) break;
+        group.push(next);
+        size += next.events.length;
+        bytes += next.bytes;
+        this.#queue.shift();
+      }
+      this.#ungrouped -= size;
+      this.#lastGroupEvents = size;
+      this.#inFlight++;
+      void this.#commit(group, size);
+    }
+    if (this.#inFlight === 0) this.#drained?.();
+  }
+
+  /** A group that waits behind another one cannot grow any more: it goes there once it is half as large, not before. */
+  #mayCommit(): boolean {
+    if (this.#inFlight === 0) return true;
+    const enough = Math.min(this.#lastGroupEvents / 2, GROUP_EVENTS_FULL);
+    return this.#inFlight < GROUPS_IN_FLIGHT_MAX && this.#ungrouped >= enough;
+  }
+
+  /**
+   * Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. All days go to
+   * the writer at once, before the next group does: within a day, events are committed in the order of their numbers.
+   */
+  async #commit(group: readonly PendingAppend[], size: number): Promise<void> {
+    const arrived = this.#arrivals.begin(group.at(-1)!.events.at(-1)!.seq);
+    const refused = new Map<number, StoreUnavailable>();
+    const commitDay = async (events: DayEvents) => {
+      const refusal = await this.#commitDay(events);
+      if (refusal) refused.set(events.group.day, refusal);
+    };
+    await Promise.all(groupByDay(group).map(commitDay));
+    this.#metrics.groupSize.observe(size);
+    this.#committedSeq = group.at(-1)!.events.at(-1)!.seq;
+    const stored = group.flatMap(({ events }) => events.filter(({ day }) => !refused.has(day)));
+    const lastId = stored.at(-1)?.id;
+    if (lastId !== undefined && (this.#lastId === null || lastId > this.#lastId)) this.#lastId = lastId;
+    arrived(stored.map(({ seq, id, text }) => ({ seq, id, text })));
+    for (const waiting of group) {
+      const refusal = refused.size > 0 ? waiting.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
+      if (refusal) waiting.reject(refusal);
+      else waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
+      this.#queuedEvents -= waiting.events.length;
+      this.#queuedBytes -= waiting.bytes;
+    }
+    this.#inFlight--;
+    this.#pump();
+    this.#logs.checkpointIfDue();
+  }
+
+  /** Why the day's events could not be stored, if they could not. */
+  async #commitDay({ group, events }: DayEvents): Promise<StoreUnavailable | undefined> {
+    const { day, seqs } = group;
+    try {
+      const ms = await this.#writer.call("commit", group);
+      this.#metrics.groupSeconds.observe(ms / 1000);
+    } catch (error) {
+      const refusal = notStored(error);
+      this.#metrics.refused.inc({ reason: refusal.reason }, seqs.length);
+      return refusal;
+    }
+    this.#days.grew(day, { rows: seqs.length, lastSeq: seqs.at(-1)!, writtenAt: this.#options.now() });
+    this.#logs.grew(day, seqs.length);
+    this.#options.onCommit(day, events);
+    return undefined;
+  }
+
+  async remove(day: number): Promise<number> {
+    const rows = this.#days.remove(day);
+    this.#logs.forget(day);
+    await this.questions.forget(day);
+    await this.#writer.call("remove", day);
+    return rows;
+  }
+
+  /** Days whose files were removed or replaced since they were opened. */
+  goneFiles(): Promise<GoneFile[]> {
+    return this.#writer.call("gone");
+  }
+
+  /** Rejects when a thread does not answer. */
+  async check(): Promise<void> {
+    await Promise.all([this.questions.check(), this.#writer.call("checkpoint", 0)]);
+  }
+
+  /** Refuses new events, commits those accepted, then ends the threads. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.#inFlight > 0 || this.#queue.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve;
+      });
+    }
+    await this.#logs.close();
+    await this.questions.close();
+    try {
+      await this.#writer.call("close");
+    } finally {
+      await this.#writer.end();
+    }
+  }
+}
+
+function lastWriteOf(path: string): number {
+  const times = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+  return Math.max(...times);
+}

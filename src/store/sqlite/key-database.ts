@@ -1,0 +1,209 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
+import type { KeyStore, KeyUsage } from "../ports/store.ts";
+import { writing } from "../embedded/store-failure.ts";
+import { SqliteIdentity, type GoneFile } from "../embedded/file-identity.ts";
+import { keysFile } from "../embedded/layout.ts";
+import type { Migrations } from "./migrations.ts";
+import { openWhole } from "./sqlite.ts";
+
+export const KEYS_MIGRATIONS: Migrations = [
+  `
+CREATE TABLE IF NOT EXISTS keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
+  expires_at INTEGER, revoked_at INTEGER, secret_hash BLOB NOT NULL, previous_hash BLOB, previous_until INTEGER) STRICT;
+CREATE TABLE IF NOT EXISTS previous_secrets(key_id TEXT NOT NULL, hash BLOB NOT NULL, until INTEGER NOT NULL, PRIMARY KEY(key_id, hash)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER NOT NULL, day INTEGER NOT NULL, day_count INTEGER NOT NULL) STRICT;
+`,
+  `ALTER TABLE usage ADD COLUMN minute_ends_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage ADD COLUMN minute_count INTEGER NOT NULL DEFAULT 0;
+`,
+];
+
+interface KeyRow {
+  id: string;
+  name: string;
+  scopes: string;
+  plan: string;
+  created_at: number;
+  expires_at: number | null;
+  revoked_at: number | null;
+  secret_hash: Uint8Array;
+  /** As an older version kept the one that it knew of. */
+  previous_hash: Uint8Array | null;
+  previous_until: number | null;
+}
+
+/**
+ * Keys in a file of their own, so that the command line can change them beside a running server. A look-up asks the
+ * file for one number: whether anyone else has written. Only then is the memory of keys thrown away.
+ */
+export class KeyDatabase implements KeyStore {
+  readonly wereLost: boolean;
+  readonly #db: DatabaseSync;
+  readonly #identity: SqliteIdentity;
+  readonly #version: StatementSync;
+  readonly #select: StatementSync;
+  readonly #selectPrevious: StatementSync;
+  readonly #cache = new Map<string, ApiKey>();
+  #seenVersion = -1;
+  #hasLooked = false;
+
+  constructor(dataDir: string, { wereLost = false } = {}) {
+    this.wereLost = wereLost;
+    this.#db = openWhole(keysFile(dataDir), KEYS_MIGRATIONS);
+    this.#identity = new SqliteIdentity(keysFile(dataDir));
+    this.#version = this.#db.prepare("PRAGMA data_version");
+    this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
+    this.#selectPrevious = this.#db.prepare(
+      "SELECT hash, until FROM previous_secrets WHERE key_id = ? ORDER BY until, hash",
+    );
+  }
+
+  find(id: string): ApiKey | undefined {
+    this.#noticeChanges();
+    const cached = this.#cache.get(id);
+    if (cached) return cached;
+    const row = this.#select.get(id) as KeyRow | undefined;
+    if (!row) return undefined;
+    const key = this.#toKey(row);
+    this.#cache.set(id, key);
+    return key;
+  }
+
+  /** Requests that came in together share one look: what any of them can know of was written before it. */
+  #noticeChanges(): void {
+    if (this.#hasLooked) return;
+    this.#hasLooked = true;
+    setImmediate(() => {
+      this.#hasLooked = false;
+    });
+    const version = (this.#version.get() as { data_version: number }).data_version;
+    if (version === this.#seenVersion) return;
+    this.#cache.clear();
+    this.#seenVersion = version;
+  }
+
+  list(): ApiKey[] {
+    const rows = this.#db.prepare("SELECT * FROM keys ORDER BY id").all() as unknown as KeyRow[];
+    return rows.map((row) => this.#toKey(row));
+  }
+
+  put(key: ApiKey): void {
+    writing(() => this.#together(() => this.#write(key)));
+    this.#cache.delete(key.id);
+  }
+
+  change(id: string, alter: (key: ApiKey) => ApiKey): ApiKey | undefined {
+    const changed = writing(() =>
+      this.#together(() => {
+        const row = this.#select.get(id) as KeyRow | undefined;
+        const key = row && alter(this.#toKey(row));
+        if (key) this.#write(key);
+        return key;
+      }),
+    );
+    this.#cache.delete(id);
+    return changed;
+  }
+
+  remove(ids: readonly string[]): readonly string[] {
+    if (ids.length === 0) return ids;
+    writing(() =>
+      this.#together(() => {
+        for (const table of ["previous_secrets WHERE key_id", "usage WHERE key_id", "keys WHERE id"]) {
+          const remove = this.#db.prepare(`DELETE FROM ${table} = ?`);
+          for (const id of ids) remove.run(id);
+        }
+      }),
+    );
+    for (const id of ids) this.#cache.delete(id);
+    return ids;
+  }
+
+  #write(key: ApiKey): void {
+    const { id, name, scopes, plan, createdAt, expiresAt, revokedAt, secretHash } = key;
+    this.#db
+      .prepare(
+        `INSERT OR REPLACE INTO keys(id, name, scopes, plan, created_at, expires_at, revoked_at, secret_hash)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(id, name, scopes.join(" "), plan, createdAt, expiresAt, revokedAt, secretHash);
+    this.#db.prepare("DELETE FROM previous_secrets WHERE key_id = ?").run(id);
+    const insert = this.#db.prepare("INSERT INTO previous_secrets(key_id, hash, until) VALUES (?, ?, ?)");
+    for (const { hash, until } of key.previous) insert.run(id, hash, until);
+  }
+
+  /** All of it or nothing. */
+  #together<Value>(work: () => Value): Value {
+    return this.#identity.during(() => {
+      this.#db.exec("BEGIN IMMEDIATE");
+      try {
+        const value = work();
+        this.#db.exec("COMMIT");
+        return value;
+      } catch (error) {
+        if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+        throw error;
+      }
+    });
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  get goneFiles(): GoneFile[] {
+    return this.#identity.faults;
+  }
+
+  #toKey(row: KeyRow): ApiKey {
+    const previous = this.#selectPrevious.all(row.id) as unknown as { hash: Uint8Array; until: number }[];
+    if (row.previous_hash !== null && row.previous_until !== null) {
+      previous.push({ hash: row.previous_hash, until: row.previous_until });
+    }
+    return toKey(row, previous);
+  }
+
+  usage(): KeyUsage[] {
+    const rows = this.#db
+      .prepare(
+        `SELECT key_id AS keyId, last_used_at AS lastUsedAt, day, day_count AS dayCount,
+           minute_ends_at AS minuteEndsAt, minute_count AS minuteCount FROM usage`,
+      )
+      .all() as unknown as KeyUsage[];
+    return rows.map((row) => ({ ...row }));
+  }
+
+  saveUsage(usage: readonly KeyUsage[]): void {
+    // Counts survive a killed process without waiting for the disk every second.
+    this.#db.exec("PRAGMA synchronous = NORMAL");
+    try {
+      this.#together(() => {
+        const upsert = this.#db.prepare(
+          `INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count, minute_ends_at, minute_count)
+           VALUES (?, ?, ?, ?, ?, ?)`,
+        );
+        for (const { keyId, lastUsedAt, day, dayCount, minuteEndsAt, minuteCount } of usage) {
+          upsert.run(keyId, lastUsedAt, day, dayCount, minuteEndsAt, minuteCount);
+        }
+      });
+    } finally {
+      this.#db.exec("PRAGMA synchronous = FULL");
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
+
+function toKey(row: KeyRow, previous: readonly PreviousSecret[]): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: row.scopes.split(" ").filter((scope): scope is Scope => (SCOPES as readonly string[]).includes(scope)),
+    plan: PLANS.find((plan) => plan === row.plan) ?? ("starter" satisfies Plan),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    secretHash: row.secret_hash,
+    previous: previous.map(({ hash, until }) => ({ hash, until })),
+  };
+}

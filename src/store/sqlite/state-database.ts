@@ -1,0 +1,212 @@
+import type { DatabaseSync } from "node:sqlite";
+import { parseExact } from "../../lib/exact-json.ts";
+import type { JsonObject } from "../../model/event.ts";
+import type { ExportJob } from "../../model/export.ts";
+import { DAY_MS } from "../../lib/time.ts";
+import type { MissingDay, ReputationStore, RetentionNotes } from "../ports/store.ts";
+import { writing } from "../embedded/store-failure.ts";
+import { SqliteIdentity, type GoneFile } from "../embedded/file-identity.ts";
+import { stateFile, type Layout } from "../embedded/layout.ts";
+import type { Migrations } from "./migrations.ts";
+import { openWhole } from "./sqlite.ts";
+
+export const STATE_MIGRATIONS: Migrations = [
+  `
+CREATE TABLE IF NOT EXISTS facts(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS words(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS reputations(address TEXT PRIMARY KEY, checked_at INTEGER NOT NULL, report TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS reputations_checked_at ON reputations(checked_at);
+CREATE TABLE IF NOT EXISTS lookups(day INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRICT;
+`,
+  `
+CREATE TABLE days(kind TEXT NOT NULL, prefix TEXT NOT NULL, day INTEGER NOT NULL, rows INTEGER NOT NULL, missing INTEGER NOT NULL,
+  removed_at INTEGER, PRIMARY KEY(kind, prefix, day)) STRICT, WITHOUT ROWID;
+`,
+];
+
+export interface Used {
+  readonly seq: number;
+  readonly arrivedMs: number;
+}
+
+/** What a day of events or flows is known to hold. */
+export interface DayEntry {
+  readonly kind: MissingDay["kind"];
+  readonly day: number;
+  readonly rows: number;
+  /** Rows that it has held besides and that are not there any more. */
+  readonly missing: number;
+  /** When retention removed it. */
+  readonly removedAt: number | null;
+}
+
+/** How long it is known of a day that retention has removed it. */
+const REMOVED_KEPT_MS = 400 * DAY_MS;
+
+/** The small tables beside the journal. */
+export class StateDatabase {
+  readonly #db: DatabaseSync;
+  readonly #identity: SqliteIdentity;
+
+  readonly #prefix: string;
+
+  constructor({ dataDir, indexPrefix }: Layout) {
+    this.#prefix = indexPrefix;
+    this.#db = openWhole(stateFile(dataDir), STATE_MIGRATIONS);
+    this.#identity = new SqliteIdentity(stateFile(dataDir));
+  }
+
+  /** The file, where it was removed or replaced since it was opened. */
+  get goneFiles(): GoneFile[] {
+    return this.#identity.faults;
+  }
+
+  /** What it writes survives a loss of power, or it throws. */
+  #durably(sql: string, ...values: (string | number)[]): void {
+    writing(() => this.#identity.during(() => this.#db.prepare(sql).run(...values)));
+  }
+
+  /** How far sequence numbers and times of arrival have been used, whether or not retention left the events. */
+  get used(): Used {
+    const rows = this.#db.prepare("SELECT name, value FROM facts").all() as { name: string; value: number }[];
+    const fact = (name: string) => rows.find((row) => row.name === name)?.value ?? 0;
+    return { seq: fact("used_seq"), arrivedMs: fact("used_arrival") };
+  }
+
+  set used({ seq, arrivedMs }: Used) {
+    this.#durably(
+      "INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)",
+      seq,
+      arrivedMs,
+    );
+  }
+
+  /** The word in front of the sources that something bears, empty while nothing does; undefined where nobody has looked. */
+  get platform(): string | undefined {
+    const row = this.#db.prepare("SELECT value FROM words WHERE name = 'platform'").get();
+    return (row as { value: string } | undefined)?.value;
+  }
+
+  set platform(word: string | undefined) {
+    this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
+  }
+
+  /** As they stand in the file: the command line writes there, too. */
+  get retention(): RetentionNotes {
+    const rows = this.#db.prepare("SELECT name, value FROM facts WHERE name LIKE 'retention_%'").all();
+    const facts = new Map((rows as { name: string; value: number }[]).map(({ name, value }) => [name, value]));
+    const fact = (name: string) => facts.get(`retention_${name}`) ?? null;
+    return {
+      ranAt: fact("ran_at"),
+      heldAt: fact("held_at"),
+      confirmedAt: fact("confirmed_at"),
+      before: { events: fact("events"), flows: fact("flows"), alerts: fact("alerts") },
+    };
+  }
+
+  saveRetention({ ranAt, heldAt, confirmedAt, before }: Partial<RetentionNotes>): void {
+    const facts = { ran_at: ranAt, held_at: heldAt, confirmed_at: confirmedAt, ...before };
+    for (const [name, value] of Object.entries(facts)) {
+      if (value === undefined) continue;
+      if (value === null) this.#durably("DELETE FROM facts WHERE name = ?", `retention_${name}`);
+      else this.#durably("INSERT OR REPLACE INTO facts(name, value) VALUES (?, ?)", `retention_${name}`, value);
+    }
+  }
+
+  /** Nobody waits any more for rows that are missing. Gives how many there were. */
+  acceptLosses(): number {
+    const { rows } = this.#db.prepare("SELECT coalesce(sum(missing), 0) AS rows FROM days").get() as { rows: number };
+    this.#durably("UPDATE days SET missing = 0");
+    return rows;
+  }
+
+  days(): DayEntry[] {
+    const rows = this.#db
+      .prepare("SELECT kind, day, rows, missing, removed_at AS removedAt FROM days WHERE prefix = ?")
+      .all(this.#prefix);
+    return rows as unknown as DayEntry[];
+  }
+
+  saveDays(entries: readonly DayEntry[]): void {
+    writing(() =>
+      this.#identity.during(() => {
+        this.#db.exec("BEGIN IMMEDIATE");
+        try {
+          const put = this.#db.prepare("INSERT OR REPLACE INTO days VALUES (?, ?, ?, ?, ?, ?)");
+          for (const { kind, day, rows, missing, removedAt } of entries)
+            put.run(kind, this.#prefix, day, rows, missing, removedAt);
+          const newest = entries.reduce((most, { removedAt }) => Math.max(most, removedAt ?? 0), 0);
+          this.#db.prepare("DELETE FROM days WHERE removed_at < ?").run(newest - REMOVED_KEPT_MS);
+          this.#db.exec("COMMIT");
+        } catch (error) {
+          if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+          throw error;
+        }
+      }),
+    );
+  }
+
+  exports(): ExportJob[] {
+    const rows = this.#db.prepare("SELECT job FROM exports ORDER BY id").all() as { job: string }[];
+    return rows.map(({ job }) => parseExact(job) as ExportJob);
+  }
+
+  findExport(id: string): ExportJob | undefined {
+    const row = this.#db.prepare("SELECT job FROM exports WHERE id = ?").get(id) as { job: string } | undefined;
+    return row && (parseExact(row.job) as ExportJob);
+  }
+
+  putExport(job: ExportJob): void {
+    this.#durably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job));
+  }
+
+  removeExport(id: string): void {
+    this.#durably("DELETE FROM exports WHERE id = ?", id);
+  }
+
+  readonly reputations: ReputationStore = {
+    since: (ms, limit) => {
+      const rows = this.#db
+        .prepare(
+          "SELECT address, checked_at, report FROM reputations WHERE checked_at >= ? ORDER BY checked_at DESC LIMIT ?",
+        )
+        .all(ms, limit) as unknown as { address: string; checked_at: number; report: string }[];
+      return rows.map(({ address, checked_at: checkedAt, report }) => ({
+        address,
+        checkedAt,
+        report: parseExact(report) as JsonObject,
+      }));
+    },
+    put: ({ address, checkedAt, report }) =>
+      this.#quickly(
+        "INSERT OR REPLACE INTO reputations(address, checked_at, report) VALUES (?, ?, ?)",
+        address,
+        checkedAt,
+        JSON.stringify(report),
+      ),
+    removeBefore: (ms) => this.#quickly("DELETE FROM reputations WHERE checked_at < ?", ms),
+    lookups: (day) => {
+      const row = this.#db.prepare("SELECT count FROM lookups WHERE day = ?").get(day);
+      return (row as { count: number } | undefined)?.count ?? 0;
+    },
+    saveLookups: (day, count) => {
+      this.#quickly("INSERT OR REPLACE INTO lookups(day, count) VALUES (?, ?)", day, count);
+      this.#quickly("DELETE FROM lookups WHERE day < ?", day);
+    },
+  };
+
+  /** Survives a killed process without waiting for the disk: what a power failure takes can be asked for again. */
+  #quickly(sql: string, ...values: (string | number)[]): void {
+    this.#db.exec("PRAGMA synchronous = NORMAL");
+    try {
+      this.#db.prepare(sql).run(...values);
+    } finally {
+      this.#db.exec("PRAGMA synchronous = FULL");
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}

@@ -1,0 +1,646 @@
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { idMaker } from "../../lib/id.ts";
+import { DAY_MS } from "../../lib/time.ts";
+import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } from "../../model/alert.ts";
+import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
+import { SEVERITIES } from "../../model/event.ts";
+import type { Position } from "../../model/page.ts";
+import type { Rule } from "../../model/rule.ts";
+import { plainRule } from "../../model/rule.fixture.ts";
+import {
+  QuestionRefused,
+  RuleConflict,
+  type AlertFilter,
+  type AlertSort,
+  type Detected,
+  type SeenRow,
+  type Store,
+} from "../ports/store.ts";
+
+// What every store must do with alerts, rules and the progress of detection. Called by contract.ts.
+
+const newId = idMaker("alt_");
+const newEntryId = idMaker("tln_");
+
+export function newAlert(more: Partial<Alert> = {}): Alert {
+  return {
+    ...UNTOUCHED,
+    id: newId(),
+    rule: { id: "rule_1", name: "site.one", description: "One.", tags: ["a"] },
+    foldKey: '["192.0.2.1"]',
+    group: { field: "raw.src_ip", value: "192.0.2.1" },
+    title: "Failed logins from 192.0.2.1",
+    description: "Somebody tries passwords.",
+    severity: "high",
+    source: "custom",
+    eventCount: 5,
+    firstEventAt: 1000,
+    lastEventAt: 2000,
+    createdAt: 3000,
+    enrichment: { geo: { country: "AT" } },
+    relatedEvents: [{ id: "evt_1", timestampMs: 2000 }],
+    ...more,
+  };
+}
+
+function newRule(name: string, more: Partial<Rule> = {}): Rule {
+  return plainRule({ id: `rule_${name}`, name, conditions: [{ field: "type", equals: "login_failure" }], ...more });
+}
+
+/** `store` gives the one that is open now; `reopen` closes it and opens the same data again. */
+export function casesContract(store: () => Store, reopen: () => Promise<Store>): void {
+  const summary = (alert: Alert): AlertSummary => {
+    const { relatedEvents, ...rest } = alert;
+    expect(relatedEvents).toBeDefined();
+    return rest;
+  };
+  const commit = (...alerts: Alert[]) => store().alerts.commit({ alerts, timeline: [] });
+  const next = (alert: Alert, more: Partial<Alert>): Alert => ({ ...alert, ...more, version: alert.version + 1 });
+
+  describe("alerts", () => {
+    test("what is committed is read back as it is, also by another process later", async () => {
+      const alert = newAlert({
+        title: 'quotes " and \\ and \u0000 and é 東京 😀 <script>alert(1)</script>',
+        enrichment: JSON.parse('{"__proto__":{"polluted":true},"deep":[{"x":null}]}') as Alert["enrichment"],
+      });
+      expect(await commit(alert)).toEqual([]);
+      expect(await store().alerts.get(alert.id)).toEqual(alert);
+      await reopen();
+      expect(await store().alerts.get(alert.id)).toEqual(alert);
+      expect(await store().alerts.get("alt_0")).toBeUndefined();
+      expect(await store().alerts.getMany(["alt_0", alert.id])).toEqual([undefined, summary(alert)]);
+    });
+
+    test("of two changes to one version only the first is made, and then nothing else of the second", async () => {
+      const alert = newAlert();
+      const other = newAlert();
+      await commit(alert, other);
+      const entry: TimelineEntry = { id: newEntryId(), at: 1, actor: "b", kind: "reopened" };
+      expect(await commit(next(alert, { assignee: "a@example.com" }))).toEqual([]);
+      const late = {
+        alerts: [
+          next(other, { title: "changed" }),
+          next(alert, { assignee: "b@example.com" }),
+          newAlert({ id: "alt_x" }),
+        ],
+        timeline: [{ alertId: other.id, entry }],
+        detected: { upTo: "evt_never", matches: [], seen: [] },
+      };
+      expect(await store().alerts.commit(late)).toEqual([alert.id]);
+      expect(await store().alerts.getMany([alert.id, other.id, "alt_x"])).toEqual([
+        summary(next(alert, { assignee: "a@example.com" })),
+        summary(other),
+        undefined,
+      ]);
+      expect((await store().alerts.withTimeline(other.id))!.timeline).toEqual([]);
+      expect(await store().detection.position()).not.toBe("evt_never");
+      // An id that is taken is no new alert.
+      expect(await commit(newAlert({ id: other.id }))).toEqual([other.id]);
+    });
+
+    test("a change that leaves its events out leaves them as they are", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      const { relatedEvents, ...changed } = next(alert, { assignee: "a@example.com" });
+      expect(await store().alerts.commit({ alerts: [changed], timeline: [] })).toEqual([]);
+      expect(await store().alerts.get(alert.id)).toEqual({ ...changed, relatedEvents });
+    });
+
+    test("many who change one alert at once: each version has one author", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => commit(next(alert, { assignee: `p${i}@example.com` }))),
+      );
+      expect(outcomes.filter((conflicts) => conflicts.length === 0)).toHaveLength(1);
+    });
+
+    test("an alert and its timeline are of one moment, whatever is stored meanwhile", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      let changed = alert;
+      const reads: ReturnType<Store["alerts"]["withTimeline"]>[] = [];
+      for (let count = 1; count <= 30; count++) {
+        changed = next(changed, { eventCount: alert.eventCount + count });
+        const entry: TimelineEntry = { id: newEntryId(), at: count, actor: SYSTEM, kind: "reopened" };
+        const writing = store().alerts.commit({ alerts: [changed], timeline: [{ alertId: alert.id, entry }] });
+        reads.push(store().alerts.withTimeline(alert.id), store().alerts.withTimeline(alert.id));
+        await writing;
+      }
+      for (const read of await Promise.all(reads)) {
+        expect(read!.timeline).toHaveLength(read!.alert.eventCount - alert.eventCount);
+      }
+    });
+
+    test("a timeline is kept in order, and events added one after the other are one entry", async () => {
+      const alert = newAlert();
+      const happened = (at: number) => ({ id: newEntryId(), at, actor: SYSTEM });
+      const add = (entry: TimelineEntry) =>
+        store().alerts.commit({ alerts: [], timeline: [{ alertId: alert.id, entry }] });
+      const entries: TimelineEntry[] = [
+        { ...happened(1), kind: "created" },
+        { ...happened(2), kind: "events_added", count: 3 },
+        { ...happened(3), kind: "events_added", count: 4 },
+        { ...happened(4), actor: "anna", kind: "acknowledged", assignee: null },
+        { ...happened(5), kind: "events_added", count: 1 },
+      ];
+      const timeline = entries.slice(0, 2).map((entry) => ({ alertId: alert.id, entry }));
+      await store().alerts.commit({ alerts: [alert], timeline });
+      for (const entry of entries.slice(2)) await add(entry);
+      expect((await store().alerts.withTimeline(alert.id))!.timeline).toEqual([
+        entries[0],
+        { ...entries[1], at: 3, count: 7 },
+        entries[3],
+        entries[4],
+      ]);
+      expect(await store().alerts.withTimeline("alt_0")).toBeUndefined();
+    });
+
+    test("of the unresolved alerts near a time, the one with the newest event is found", async () => {
+      const rule = { id: "rule_fold", name: "site.fold", description: "", tags: [] };
+      const made = [10, 30, 20].map((lastEventAt) =>
+        newAlert({ rule, foldKey: "k", firstEventAt: lastEventAt - 5, lastEventAt }),
+      );
+      await commit(...made, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
+      const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, foldKey = "k") =>
+        (await store().alerts.unresolved([{ ruleId, foldKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
+      expect(await find(0, 100)).toBe(made[1]!.id);
+      expect(await find(0, 25)).toBe(made[2]!.id);
+      expect(await find(0, 15)).toBe(made[0]!.id);
+      expect(await find(0, 5)).toBeUndefined();
+      expect(await find(29, 100)).toBe(made[1]!.id);
+      expect(await find(30, 100)).toBeUndefined();
+      expect(await find(0, 100, rule.id, "none")).toBeUndefined();
+      expect(await find(0, 100, "rule_none")).toBeUndefined();
+      await commit(next(made[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
+      expect(await find(0, 100)).toBe(made[2]!.id);
+      await commit(next(made[2]!, { status: "acknowledged" }), next(made[0]!, { firstEventAt: 2, lastEventAt: 70 }));
+      expect(await find(0, 100)).toBe(made[0]!.id);
+      expect(await find(0, 5)).toBe(made[0]!.id);
+    });
+
+    test("unresolved alerts of a rule are counted, no further than asked for", async () => {
+      const rule = { id: "rule_many", name: "site.many", description: "", tags: [] };
+      const made = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
+      await commit(...made);
+      const count = (countMax: number, besides = "none") =>
+        store().alerts.countUnresolved([rule.id, "rule_none"], besides, countMax);
+      expect(await count(10)).toEqual([5, 0]);
+      expect(await count(10, "k2")).toEqual([4, 0]);
+      expect(await count(3)).toEqual([3, 0]);
+      await commit(
+        next(made[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
+        next(made[1]!, { status: "acknowledged" }),
+      );
+      expect(await count(10)).toEqual([4, 0]);
+    });
+
+    test("the greatest id is known, also after a restart", async () => {
+      const alert = newAlert();
+      await commit(alert);
+      expect(await store().alerts.lastId()).toBe(alert.id);
+      await reopen();
+      expect(await store().alerts.lastId()).toBe(alert.id);
+    });
+
+    test("changes are numbered: what changed after one is found once, as it is now", async () => {
+      const before = await store().alerts.lastChange();
+      const [a, b, c] = [newAlert(), newAlert(), newAlert()];
+      await commit(a, b);
+      await commit(c);
+      await commit(next(a, { title: "again" }));
+      const changed = await store().alerts.changedSince(before, 10);
+      expect(changed.map(({ alert }) => alert)).toEqual([b, c, next(a, { title: "again" })].map(summary));
+      const numbers = changed.map(({ change }) => change);
+      expect(numbers).toEqual([...new Set(numbers)].sort((x, y) => x - y));
+      expect(numbers.at(-1)).toBe(await store().alerts.lastChange());
+      expect(await store().alerts.changedSince(numbers[0]!, 1)).toEqual([changed[1]]);
+      expect(await store().alerts.changedSince(numbers.at(-1)!, 1)).toEqual([]);
+      await reopen();
+      expect(await store().alerts.changedSince(before, 10)).toEqual(changed);
+      expect(await store().alerts.lastChange()).toBe(numbers.at(-1));
+    });
+
+    test("listeners hear of commits that changed alerts, after they can be read, until they stop", async () => {
+      const heard: Promise<Alert | undefined>[] = [];
+      const alert = newAlert();
+      const stop = store().alerts.onChange(() => heard.push(store().alerts.get(alert.id)));
+      await commit(alert);
+      await store().alerts.commit({ alerts: [], timeline: [] });
+      await commit(alert);
+      expect(await Promise.all(heard)).toEqual([alert]);
+      stop();
+      await commit(newAlert());
+      expect(heard).toHaveLength(1);
+    });
+  });
+
+  describe("lists of alerts", () => {
+    const names = ["list.one", "list.two", "list.three"];
+    const people = ["anna@example.com", "Anna@Example.com", "ben.o'neil@example.org", null];
+    const words = ["Failed", "logins", "from", "192.0.2.17", "camera-7", "Tür", "offline"];
+    const filters = fc.record(
+      {
+        status: fc.subarray([...STATUSES], { minLength: 1 }),
+        severity: fc.subarray([...SEVERITIES], { minLength: 1 }),
+        source: fc.subarray(["custom", "platform_network", "platform_talk"], { minLength: 1 }),
+        assignee: fc.subarray(
+          [...people.filter((name) => name !== null), "nobody@example.com", "BEN.O'NEIL@example.org"],
+          {
+            minLength: 1,
+          },
+        ),
+        fromMs: fc.integer({ min: 0, max: 40 }),
+        toMs: fc.integer({ min: 0, max: 40 }),
+        search: fc.subarray(words, { minLength: 1, maxLength: 2 }).map((some) => some.join(" ")),
+      },
+      { requiredKeys: [] },
+    );
+    const sorts = fc.constantFrom<AlertSort>("created_at", "last_event_at", "severity", "event_count");
+    let alerts: Alert[] = [];
+
+    /** Only those made here: the store has others. */
+    const only = (filter: AlertFilter): AlertFilter => ({ ruleName: names, ...filter });
+    const ids = (items: readonly AlertSummary[]) => items.map(({ id }) => id);
+
+    beforeAll(async () => {
+      const pick = <Value>(values: readonly Value[], n: number) => values[n % values.length]!;
+      alerts = fc
+        .sample(fc.array(fc.nat({ max: 1_000_000 }), { minLength: 9, maxLength: 9 }), { numRuns: 300, seed: 3 })
+        .map(([a, b, c, d, e, f, g, h, i]) =>
+          newAlert({
+            rule: { id: "rule_l", name: pick(names, a!), description: "", tags: [] },
+            title: `${pick(words, b!)} ${pick(words, c!)}`,
+            description: pick(words, d!),
+            severity: pick(SEVERITIES, e!),
+            source: pick(["custom", "platform_network"], f!),
+            status: pick(STATUSES, g!),
+            assignee: pick(people, h!),
+            createdAt: i! % 40,
+            lastEventAt: b! % 30,
+            eventCount: c! % 20,
+          }),
+        );
+      // The order in which they come is neither that of their ids nor that of their times.
+      const shuffled = alerts.map((alert, i) => ({ alert, place: (i * 7919) % 300 })).sort((a, b) => a.place - b.place);
+      for (let i = 0; i < 300; i += 60) await commit(...shuffled.slice(i, i + 60).map(({ alert }) => alert));
+      // And some of them change afterwards.
+      const changes = alerts
+        .slice(0, 50)
+        .map((alert, i) =>
+          next(alert, { status: pick(STATUSES, i), assignee: pick(people, i + 1), eventCount: i, lastEventAt: i }),
+        );
+      await commit(...changes);
+      alerts = [...changes, ...alerts.slice(50)];
+    });
+
+    const textsOf = ({ title, description, rule, group, assignee }: Alert) =>
+      [title, description, rule.name, group?.value ?? "", assignee ?? ""].join(" ").toLowerCase();
+    const matches = (filter: AlertFilter, alert: Alert): boolean =>
+      (filter.status?.includes(alert.status) ?? true) &&
+      (filter.severity?.includes(alert.severity) ?? true) &&
+      (filter.source?.includes(alert.source) ?? true) &&
+      (filter.assignee === undefined ||
+        (alert.assignee !== null &&
+          filter.assignee.some((name) => name.toLowerCase() === alert.assignee!.toLowerCase()))) &&
+      alert.createdAt >= (filter.fromMs ?? 0) &&
+      alert.createdAt < (filter.toMs ?? 1000) &&
+      (filter.search ?? "")
+        .toLowerCase()
+        .split(" ")
+        .every((word) => textsOf(alert).split(" ").includes(word) || word === "");
+    const keyOf = (alert: Alert, sort: AlertSort): number =>
+      ({
+        created_at: alert.createdAt,
+        last_event_at: alert.lastEventAt,
+        severity: -SEVERITIES.indexOf(alert.severity),
+        event_count: alert.eventCount,
+      })[sort];
+    const inOrder = (list: readonly Alert[], sort: AlertSort, descending: boolean): string[] => {
+      const rising = [...list].sort((a, b) => keyOf(a, sort) - keyOf(b, sort) || (a.id < b.id ? -1 : 1));
+      return ids(descending ? rising.reverse() : rising);
+    };
+
+    const walk = async (
+      filter: AlertFilter,
+      sort: AlertSort,
+      descending: boolean,
+      size: number,
+      between = async () => {},
+    ) => {
+      const walked: string[] = [];
+      const totals = new Set<number>();
+      let after: string | undefined;
+      do {
+        const position: Position = { mode: "cursor", after, size };
+        const page = await store().alerts.list(only(filter), position, sort, descending);
+        walked.push(...ids(page.items));
+        totals.add(page.total);
+        after = page.nextCursor ?? undefined;
+        await between();
+      } while (after !== undefined);
+      return { walked, totals: [...totals] };
+    };
+
+    const agree = async () =>
+      fc.assert(
+        fc.asyncProperty(
+          filters,
+          sorts,
+          fc.boolean(),
+          fc.integer({ min: 1, max: 100 }),
+          async (filter, sort, descending, size) => {
+            const wanted = inOrder(
+              alerts.filter((alert) => matches(filter, alert)),
+              sort,
+              descending,
+            );
+            const { walked, totals } = await walk(filter, sort, descending, Math.max(20, size));
+            expect(walked).toEqual(wanted);
+            expect(totals).toEqual([wanted.length]);
+            const number = 1 + (size % 4);
+            const page = await store().alerts.list(
+              only(filter),
+              { mode: "page", page: number, size },
+              sort,
+              descending,
+            );
+            expect(ids(page.items)).toEqual(wanted.slice((number - 1) * size, number * size));
+            expect(page.total).toBe(wanted.length);
+          },
+        ),
+        { numRuns: 150, seed: 5 },
+      );
+
+    test("any filters, sort, page and cursor give what plain evaluation gives", agree);
+
+    test("the same after a restart", async () => {
+      await reopen();
+      await agree();
+    });
+
+    test("the same when some have been removed and others have come since, also after a restart", async () => {
+      const isGone = (_: Alert, i: number) => i % 3 === 1;
+      const going = alerts.filter(isGone);
+      await commit(...going.map((alert) => next(alert, { status: "resolved", resolvedAt: 1, resolution: "benign" })));
+      expect(await store().alerts.removeResolvedBefore(2, new AbortController().signal)).toBe(going.length);
+      const kept = alerts.filter((alert, i) => !isGone(alert, i));
+      alerts = kept;
+      await agree();
+      // Fewer, then more than went, and the last to come has the least of the new ids.
+      const coming = kept
+        .slice(0, 140)
+        .map((alert, i) => newAlert({ ...alert, id: newId(), version: 1, eventCount: i }));
+      for (const some of [coming.slice(60, 100), coming.slice(100), coming.slice(0, 60).reverse()])
+        await commit(...some);
+      alerts = [...kept, ...coming];
+      await agree();
+      await reopen();
+      await agree();
+    });
+
+    test("whole alerts are in a list, as they are now", async () => {
+      const { items } = await store().alerts.list(only({}), { mode: "page", page: 1, size: 100 }, "created_at", true);
+      const known = new Map(alerts.map((alert) => [alert.id, alert]));
+      for (const item of items) expect(item).toEqual(summary(known.get(item.id)!));
+    });
+
+    test("words are found from their beginning, addresses and phrases as a whole, in every text", async () => {
+      const alert = newAlert({
+        rule: { id: "rule_s", name: "search.door_forced", description: "not searched: zebra", tags: ["zebra"] },
+        title: "Türklinke forced open",
+        description: "The back entrance, see /var/log/door.log",
+        group: { field: "raw.door", value: "Warehouse-12" },
+        assignee: "mia@example.net",
+      });
+      await commit(alert);
+      const found = async (search: string) =>
+        ids(
+          (
+            await store().alerts.list(
+              { search, ruleName: [alert.rule.name] },
+              { mode: "page", page: 1, size: 5 },
+              "created_at",
+              true,
+            )
+          ).items,
+        );
+      for (const search of [
+        "türkl",
+        "OPEN forc",
+        "door_forced",
+        "forced",
+        "warehouse",
+        "12",
+        "mia@example.net",
+        "mia",
+        "entrance back",
+        '"forced open"',
+        "t",
+        "door.log",
+      ]) {
+        expect(await found(search), search).toEqual([alert.id]);
+      }
+      for (const search of ["orced", "zebra", "open nothing", '"open forced"', "192.0.2.1", "high"]) {
+        expect(await found(search), search).toEqual([]);
+      }
+      // What it was assigned to before does not find it any more.
+      await commit(next(alert, { assignee: "noah@example.net" }));
+      expect(await found("mia")).toEqual([]);
+      expect(await found("noah")).toEqual([alert.id]);
+    });
+
+    test("alerts that come in between neither repeat nor skip a row of a cursor walk", async () => {
+      const wanted = inOrder(alerts, "created_at", true);
+      let n = 0;
+      const { walked } = await walk({}, "created_at", true, 37, async () => {
+        await commit(
+          newAlert({ rule: { id: "rule_l", name: names[0]!, description: "", tags: [] }, createdAt: 1000 + n++ }),
+        );
+      });
+      expect(walked).toEqual(wanted);
+    });
+
+    test("a cursor that no alert has, and a search without a word, are refused by name", async () => {
+      const unknown = store().alerts.list({}, { mode: "cursor", after: "alt_0", size: 5 }, "created_at", true);
+      await expect(unknown).rejects.toThrow(QuestionRefused);
+      await expect(unknown).rejects.toHaveProperty("field", "after");
+      const empty = store().alerts.list({ search: "***" }, { mode: "page", page: 1, size: 5 }, "created_at", true);
+      await expect(empty).rejects.toHaveProperty("field", "search");
+    });
+
+    test("totals are those of the alerts that were created in the range", async () => {
+      const base = 50 * DAY_MS;
+      const at = (createdAt: number, more: Partial<Alert>) => newAlert({ createdAt: base + createdAt, ...more });
+      await commit(
+        at(0, { severity: "info" }),
+        at(10, { status: "acknowledged", firstAcknowledgedAt: base + 40 }),
+        at(20, { status: "resolved", firstAcknowledgedAt: base + 30, resolvedAt: base + 120, resolution: "benign" }),
+        at(30, { status: "resolved", resolvedAt: base + 40, resolution: "duplicate", severity: "critical" }),
+        at(40, {}),
+      );
+      expect(await store().alerts.totals({ fromMs: base, toMs: base + 40 })).toEqual({
+        total: 4,
+        byStatus: { open: 1, acknowledged: 1, resolved: 2 },
+        bySeverity: { critical: 1, high: 2, medium: 0, low: 0, info: 1 },
+        acknowledgeMs: 20,
+        resolveMs: 55,
+      });
+      expect(await store().alerts.totals({ fromMs: base + 41, toMs: base + 40 })).toEqual({
+        total: 0,
+        byStatus: { open: 0, acknowledged: 0, resolved: 0 },
+        bySeverity: { critical: 0, high: 0, medium: 0, low: 0, info: 0 },
+        acknowledgeMs: null,
+        resolveMs: null,
+      });
+    });
+
+    test("resolutions are counted by the name of the rule", async () => {
+      const rule = { id: "rule_r", name: "site.resolved", description: "", tags: [] };
+      const resolved = [0, 1, 1, 3].map((i) =>
+        newAlert({ rule, status: "resolved", resolvedAt: 4000, resolution: RESOLUTIONS[i]! }),
+      );
+      await commit(...resolved, newAlert({ rule }));
+      const counts = { true_positive: 1, false_positive: 2, benign: 0, duplicate: 1 };
+      expect(await store().alerts.resolutions(rule.name)).toEqual(counts);
+      await commit(next(resolved[0]!, { status: "open", resolution: null, resolvedAt: null }));
+      expect(await store().alerts.resolutions(rule.name)).toEqual({ ...counts, true_positive: 0 });
+      expect(await store().alerts.resolutions("site.never")).toEqual({
+        true_positive: 0,
+        false_positive: 0,
+        benign: 0,
+        duplicate: 0,
+      });
+    });
+  });
+
+  describe("rules", () => {
+    const list = async () => (await store().rules.list()).filter(({ name }) => name.startsWith("kept."));
+
+    test("are read back as they were put, also by another process later", async () => {
+      const rule = newRule("kept.first", { title: "From {{raw.src_ip}}", tags: ["attack.t1110"] });
+      await store().rules.put(rule);
+      expect(await list()).toEqual([rule]);
+      const edited = { ...rule, revision: 2, enabled: false };
+      await store().rules.put(edited);
+      await reopen();
+      expect(await list()).toEqual([edited]);
+      await store().rules.remove(rule.id);
+      expect(await list()).toEqual([]);
+      await store().rules.remove(rule.id);
+    });
+
+    test("a name belongs to one rule, and of two edits at once one is refused", async () => {
+      const rule = newRule("kept.name");
+      const taken = await Promise.allSettled([rule, { ...rule, id: "rule_b" }].map((each) => store().rules.put(each)));
+      expect(taken.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+      const reasonOf = (outcome: PromiseSettledResult<void>) => (outcome as PromiseRejectedResult).reason as unknown;
+      expect(reasonOf(taken[1]!)).toBeInstanceOf(RuleConflict);
+      expect(reasonOf(taken[1]!)).toHaveProperty("kind", "name_taken");
+      const edits = await Promise.allSettled(
+        ["a", "b"].map((description) => store().rules.put({ ...rule, description, revision: 2 })),
+      );
+      expect(edits.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+      expect(reasonOf(edits[1]!)).toHaveProperty("kind", "changed");
+      expect((await list())[0]?.description).toBe("a");
+      await store().rules.remove(rule.id);
+      // An edit of what was deleted meanwhile does not bring it back.
+      await expect(store().rules.put({ ...rule, revision: 3 })).rejects.toHaveProperty("kind", "changed");
+      // A built-in rule is stored when it is first changed, whatever its revision is by then.
+      await store().rules.put({ ...rule, builtin: true, revision: 2 });
+      await store().rules.remove(rule.id);
+    });
+
+    test("several are put all or none", async () => {
+      await store().rules.put(newRule("kept.there"));
+      const many = [newRule("kept.new"), { ...newRule("kept.there"), id: "rule_other" }];
+      await expect(store().rules.putMany(many)).rejects.toHaveProperty("kind", "name_taken");
+      expect((await list()).map(({ name }) => name)).toEqual(["kept.there"]);
+      await store().rules.putMany([newRule("kept.new"), newRule("kept.newer")]);
+      expect((await list()).map(({ name }) => name).sort()).toEqual(["kept.new", "kept.newer", "kept.there"]);
+    });
+  });
+
+  describe("what detection has done", () => {
+    const MINUTE_MS = 60_000;
+    const note = (detected: Partial<Detected>) =>
+      store().alerts.commit({
+        alerts: [],
+        timeline: [],
+        detected: { upTo: "evt_1", matches: [], seen: [], ...detected },
+      });
+
+    const last: SeenRow["last"] = {
+      type: "heartbeat",
+      source: "custom",
+      class: "network",
+      severity: "info",
+      timestamp: "2026-11-15T08:00:00.000Z",
+    };
+    const seen = (ruleId: string, group: string, atMs: number, event: SeenRow["last"] = null): SeenRow => ({
+      ruleId,
+      group,
+      atMs,
+      last: event,
+    });
+
+    test("how far it came is stored with what came of it, and is there after a restart", async () => {
+      const alert = newAlert();
+      const detected: Detected = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
+      await store().alerts.commit({ alerts: [alert], timeline: [], detected });
+      await note({
+        upTo: "evt_8",
+        seen: [seen("rule_b", "", 7), seen("rule_a", "g", 6, last)],
+      });
+      await reopen();
+      expect(await store().detection.position()).toBe("evt_8");
+      expect(await store().detection.seen()).toEqual([seen("rule_a", "g", 6, last), seen("rule_b", "", 7)]);
+    });
+
+    test("a rule that begins anew has seen nothing, and one that goes on has what it saw", async () => {
+      const [one, other] = ["rule_anew", "rule_on"].map((id) => plainRule({ id, name: `seen.${id}`, absence: "5m" }));
+      await store().rules.putMany([one!, other!]);
+      const rows = [seen("rule_anew", "g", 8), seen("rule_on", "g", 9)];
+      await note({ seen: rows });
+      await store().rules.putMany([
+        { ...one!, revision: 2, activeAfter: "evt_5" },
+        { ...other!, revision: 2, severity: "low" },
+      ]);
+      expect((await store().detection.seen()).filter(({ ruleId }) => /anew|on$/.test(ruleId))).toEqual([rows[1]]);
+    });
+
+    test("the times between its last commit and its next beginning are known, each of them", async () => {
+      const at = 1_900_000_000_000;
+      const known = await store().detection.begin(at);
+      await reopen();
+      const outages = [...known, { fromMs: at, toMs: at + 1000 }];
+      expect(await store().detection.begin(at + 1000)).toEqual(outages);
+      // A clock that was set back takes nothing away.
+      expect(await store().detection.begin(at)).toEqual(outages);
+      expect(await store().detection.begin(at + 500)).toEqual(outages);
+    });
+
+    test("matches of a day and of a week are exact to the millisecond, however many a minute has", async () => {
+      const now = 1_800_000_000_000 + 17 * MINUTE_MS + 12_345;
+      const times = fc.sample(fc.integer({ min: now - 7.9 * DAY_MS, max: now }), { numRuns: 400, seed: 9 });
+      const edges = [now - DAY_MS, now - 7 * DAY_MS].flatMap((edge) => [edge - MINUTE_MS, edge - 1, edge, edge + 1]);
+      const busy = fc.sample(fc.integer({ min: now - DAY_MS - 20_000, max: now - DAY_MS + 20_000 }), 5000);
+      const matched = [...times, ...edges, ...busy];
+      for (let i = 0; i < matched.length; i += 300) {
+        const [some, others] = [matched.slice(i, i + 100), matched.slice(i + 100, i + 300)];
+        await note({ matches: [some, others].map((part) => ({ ruleId: "rule_m", timesMs: part })) });
+      }
+      for (const later of [0, 1, 777, MINUTE_MS, 43 * MINUTE_MS, 3 * 3_600_000, DAY_MS]) {
+        const since = (days: number) => now + later - days * DAY_MS;
+        const count = (days: number) => matched.filter((ms) => ms >= since(days)).length;
+        expect(await store().rules.stats(["rule_m", "rule_none"], now + later)).toEqual([
+          { matches24h: count(1), matches7d: count(7), lastMatchAt: Math.max(...matched) },
+          { matches24h: 0, matches7d: 0, lastMatchAt: null },
+        ]);
+      }
+      await store().rules.remove("rule_m");
+      expect(await store().rules.stats(["rule_m"], now)).toEqual([{ matches24h: 0, matches7d: 0, lastMatchAt: null }]);
+    });
+  });
+}

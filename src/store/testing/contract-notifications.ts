@@ -1,0 +1,251 @@
+import { describe, expect, test } from "vitest";
+import { idMaker } from "../../lib/id.ts";
+import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
+import type { NewNotification, NotificationReason } from "../../model/notification.ts";
+import type { Channel } from "../../model/rule.ts";
+import { QuestionRefused, type Store } from "../ports/store.ts";
+
+// What every store must do with notifications and what analyses have cost. Called by contract.ts.
+
+const newId = idMaker("ntf_");
+const newDeliveryId = idMaker("dlv_");
+const newEntryId = idMaker("tln_");
+const PAGE = { mode: "page", page: 1, size: 100 } as const;
+
+export function notificationsContract(
+  store: () => Store,
+  reopen: () => Promise<Store>,
+  newAlert: (more?: Partial<Alert>) => Alert,
+): void {
+  const commit = async (
+    channel: Channel,
+    times: readonly number[],
+    { alert = newAlert(), reason = "created" as NotificationReason } = {},
+  ) => {
+    const notifications = times.map((createdAt): NewNotification => ({
+      id: newId(),
+      alertId: alert.id,
+      channel,
+      reason,
+      createdAt,
+    }));
+    expect(await store().alerts.commit({ alerts: [alert], timeline: [], notifications })).toEqual([]);
+    return { alert, notifications };
+  };
+  const stateOf = async (id: string) => {
+    const { status, attempts, isRepeat, dueAt, error } = (await store().notifications.get(id))!;
+    return { status, attempts, isRepeat, dueAt, error };
+  };
+  const idsOf = (list: readonly { id: string }[]) => list.map(({ id }) => id);
+  /** Nothing of the tests before is left in line. */
+  const clear = async (channel: Channel) => {
+    const { notifications } = store();
+    for (;;) {
+      const { freshSince, retry } = await notifications.backlog(channel, 0, 0);
+      const deliveryId = freshSince === null ? retry?.deliveryId : newDeliveryId();
+      if (deliveryId === undefined) return;
+      if (freshSince === null) await notifications.beginAgain(deliveryId);
+      else await notifications.begin(channel, deliveryId, 1000);
+      await notifications.settle(deliveryId, { status: "sent", error: null }, 1, []);
+    }
+  };
+
+  describe("notifications", () => {
+    test("are stored with the alert that they are about, or not at all", async () => {
+      const { alert, notifications } = await commit("slack", [10]);
+      const lost = { ...notifications[0]!, id: newId() };
+      expect(await store().alerts.commit({ alerts: [alert], timeline: [], notifications: [lost] })).toEqual([alert.id]);
+      expect(await store().notifications.get(lost.id)).toBeUndefined();
+      await reopen();
+      expect(await store().notifications.get(notifications[0]!.id)).toEqual({
+        ...notifications[0],
+        status: "waiting",
+        deliveryId: null,
+        attempts: 0,
+        isRepeat: false,
+        untold: null,
+        queuedAt: 10,
+        dueAt: null,
+        settledAt: null,
+        error: null,
+      });
+    });
+
+    test("a message is made of the oldest of a channel, is durable as such, and is settled as one", async () => {
+      await clear("slack");
+      await commit("email", [1]);
+      const { alert, notifications } = await commit("slack", [30, 10, 20]);
+      const [a, b, c] = idsOf(notifications);
+      expect(await store().notifications.backlog("slack", 15, 99)).toEqual({
+        freshSince: 10,
+        recent: expect.any(Number),
+        retry: null,
+      });
+      const deliveryId = newDeliveryId();
+      const sending = await store().notifications.begin("slack", deliveryId, 2);
+      expect(idsOf(sending)).toEqual([b, c]);
+      expect(sending[0]).toMatchObject({ status: "sending", deliveryId, attempts: 1 });
+      await reopen();
+      expect((await store().notifications.get(b!))!.status).toBe("sending");
+      const entry: TimelineEntry = {
+        id: newEntryId(),
+        at: 40,
+        actor: SYSTEM,
+        kind: "notified",
+        channel: "slack",
+        outcome: "sent",
+        reason: "created",
+      };
+      await store().notifications.settle(deliveryId, { status: "sent", error: null }, 40, [
+        { alertId: alert.id, entry },
+      ]);
+      expect(await store().notifications.get(c!)).toMatchObject({ status: "sent", settledAt: 40 });
+      expect((await store().notifications.get(a!))!.status).toBe("waiting");
+      expect((await store().alerts.withTimeline(alert.id))!.timeline).toEqual([entry]);
+      expect(await store().notifications.begin("webhook", newDeliveryId(), 10)).toEqual([]);
+    });
+
+    test("what is to be tried again comes when it is due, and of what is due the one tried least", async () => {
+      await clear("slack");
+      const { notifications } = store();
+      const fail = async (dueAt: number, deliveryId: string) => {
+        const outcome = { status: "waiting", error: "busy", dueAt, isRepeat: false } as const;
+        await notifications.settle(deliveryId, outcome, 5, []);
+      };
+      const made: string[] = [];
+      for (const time of [1, 2]) {
+        await commit("slack", [time]);
+        made.push(newDeliveryId());
+        await notifications.begin("slack", made.at(-1)!, 10);
+        await fail(100 * time, made.at(-1)!);
+      }
+      const [first, second] = made;
+      expect((await notifications.backlog("slack", 0, 50)).retry).toEqual({ deliveryId: first, dueAt: 100 });
+      expect((await notifications.backlog("slack", 0, 500)).retry).toEqual({ deliveryId: first, dueAt: 100 });
+      const [again] = await notifications.beginAgain(first!);
+      expect(again).toMatchObject({ attempts: 2, status: "sending", deliveryId: first, error: "busy" });
+      await fail(150, first!);
+      expect((await notifications.backlog("slack", 0, 500)).retry!.deliveryId).toBe(second);
+      expect((await notifications.backlog("slack", 0, 160)).retry!.deliveryId).toBe(first);
+    });
+
+    test("who has not got what others have is known from one attempt to the next, after a restart, and when it is sent again", async () => {
+      await clear("email");
+      const { notifications } = await commit("email", [1]);
+      const { id } = notifications[0]!;
+      const deliveryId = newDeliveryId();
+      const waiting = { status: "waiting", error: "busy", dueAt: 10, isRepeat: false } as const;
+      await store().notifications.begin("email", deliveryId, 10);
+      await store().notifications.settle(deliveryId, { ...waiting, untold: ["ben@example.org"] }, 5, []);
+      await reopen();
+      const again = async () => (await store().notifications.beginAgain(deliveryId)).map(({ untold }) => untold);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await store().notifications.settle(deliveryId, waiting, 5, []);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await store().notifications.settle(deliveryId, { status: "dead", error: "no" }, 20, []);
+      await commit("email", [2]);
+      expect(await store().notifications.resend({ id }, 30)).toBe(1);
+      // It does not become part of a message to everybody.
+      expect((await store().notifications.backlog("email", 0, 40)).retry).toEqual({ deliveryId, dueAt: 30 });
+      expect(idsOf(await store().notifications.begin("email", newDeliveryId(), 10))).not.toContain(id);
+      expect(await again()).toEqual([["ben@example.org"]]);
+      await clear("email");
+    });
+
+    test("what was being sent when the process ended is tried again as a repeat, and nothing else is", async () => {
+      await clear("email");
+      const { notifications } = await commit("email", [1]);
+      await store().notifications.begin("email", newDeliveryId(), 10);
+      const waiting = await commit("email", [2]);
+      await reopen();
+      expect(await store().notifications.recover(77)).toBeGreaterThan(0);
+      expect(await store().notifications.recover(78)).toBe(0);
+      expect(await stateOf(notifications[0]!.id)).toMatchObject({ status: "waiting", isRepeat: true, dueAt: 77 });
+      expect(await stateOf(waiting.notifications[0]!.id)).toMatchObject({ isRepeat: false });
+    });
+
+    test("dead ones can be put in line again, one or all of a channel; others cannot", async () => {
+      await clear("email");
+      const { notifications } = await commit("email", [1, 2, 3]);
+      const [a, b] = idsOf(notifications);
+      const deliveryId = newDeliveryId();
+      await store().notifications.begin("email", deliveryId, 3);
+      const resend = (which: { id: string } | { channel: Channel }) => store().notifications.resend(which, 50);
+      expect(await resend({ id: a! })).toBe(0);
+      await store().notifications.settle(deliveryId, { status: "dead", error: "no such user" }, 9, []);
+      expect(await stateOf(a!)).toMatchObject({ status: "dead", error: "no such user" });
+      let heard = 0;
+      const stop = store().notifications.onQueued(() => heard++);
+      expect(await resend({ id: a! })).toBe(1);
+      expect(await resend({ id: a! })).toBe(0);
+      expect(await resend({ id: "ntf_0" })).toBe(0);
+      expect(await resend({ channel: "email" })).toBe(2);
+      stop();
+      expect(heard).toBe(2);
+      expect(await store().notifications.get(b!)).toMatchObject({ status: "waiting", queuedAt: 50, createdAt: 2 });
+      expect((await store().notifications.backlog("email", 0, 99)).freshSince).toBe(50);
+    });
+
+    test("are listed newest first under every filter, by pages and by cursor", async () => {
+      await clear("webhook");
+      const { alert, notifications } = await commit("webhook", [1, 2, 3, 4, 5]);
+      const newest = idsOf(notifications).toReversed();
+      const { list } = store().notifications;
+      expect(idsOf((await list({ alertId: alert.id }, PAGE)).items)).toEqual(newest);
+      const page = await list({ alertId: alert.id, channel: "webhook" }, { mode: "page", page: 2, size: 2 });
+      expect([idsOf(page.items), page.total, page.nextCursor]).toEqual([newest.slice(2, 4), 5, null]);
+      const from = await list({ alertId: alert.id }, { mode: "cursor", after: newest[1], size: 2 });
+      expect([idsOf(from.items), from.total, from.nextCursor]).toEqual([newest.slice(2, 4), 5, newest[3]]);
+      const end = await list({ alertId: alert.id }, { mode: "cursor", after: newest[3], size: 2 });
+      expect([idsOf(end.items), end.nextCursor]).toEqual([newest.slice(4), null]);
+      expect((await list({ alertId: alert.id, status: "dead" }, PAGE)).total).toBe(0);
+      expect((await list({ alertId: alert.id, channel: "slack" }, PAGE)).total).toBe(0);
+      await expect(list({}, { mode: "cursor", after: "ntf_0", size: 2 })).rejects.toThrow(QuestionRefused);
+      const counted = (await store().notifications.counts()).find(
+        ({ channel, status }) => channel === "webhook" && status === "waiting",
+      );
+      expect(counted!.count).toBe((await list({ channel: "webhook", status: "waiting" }, PAGE)).total);
+    });
+
+    test("sent and dead ones are removed once they are old; what waits stays", async () => {
+      await clear("webhook");
+      const old = await commit("webhook", [1, 2]);
+      const deliveryId = newDeliveryId();
+      await store().notifications.begin("webhook", deliveryId, 1);
+      await store().notifications.settle(deliveryId, { status: "dead", error: "x" }, 1000, []);
+      expect(await store().notifications.removeBefore(1001)).toBeGreaterThan(0);
+      expect(await store().notifications.get(old.notifications[0]!.id)).toBeUndefined();
+      expect(await stateOf(old.notifications[1]!.id)).toMatchObject({ status: "waiting" });
+    });
+
+    test("those who listen hear of commits with notifications, and only of those", async () => {
+      let heard = 0;
+      const stop = store().notifications.onQueued(() => heard++);
+      await commit("slack", []);
+      expect(heard).toBe(0);
+      await commit("slack", [1, 2]);
+      stop();
+      await commit("slack", [3]);
+      expect(heard).toBe(1);
+    });
+  });
+
+  test("tokens are added up by month, and outlive the process", async () => {
+    await store().analysis.addTokens("2026-11", 100);
+    await store().analysis.addTokens("2026-11", 23);
+    await store().analysis.addTokens("2026-12", 1);
+    await reopen();
+    expect(await store().analysis.tokensUsed("2026-11")).toBe(123);
+    expect(await store().analysis.tokensUsed("2027-01")).toBe(0);
+  });
+
+  test("tokens are reserved up to the most there may be, however many ask at once", async () => {
+    await store().analysis.addTokens("2028-01", 10);
+    const reserve = () => store().analysis.reserveTokens("2028-01", 30, 100);
+    const reserved = await Promise.all(Array.from({ length: 5 }, reserve));
+    expect(reserved.filter(Boolean)).toHaveLength(3);
+    expect(await store().analysis.tokensUsed("2028-01")).toBe(100);
+    expect(await reserve()).toBe(false);
+    expect(await store().analysis.tokensUsed("2028-01")).toBe(100);
+  });
+}

@@ -1,0 +1,396 @@
+import * as fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { DAY_MS } from "../../lib/time.ts";
+import { ALWAYS, compileCondition, type Condition, type Scalar } from "../../model/condition.ts";
+import type { Event, EventDraft } from "../../model/event.ts";
+import { fieldReader, OBJECT } from "../../model/field.ts";
+import {
+  AGGREGATIONS,
+  type Aggregation,
+  type AggregationKind,
+  type AggregationOf,
+  type PerAggregation,
+} from "../../model/aggregation.ts";
+import type { SearchQuery, TimeRange } from "../../model/query.ts";
+import { conditions, drafts } from "./arbitrary-events.ts";
+import { aggregateByHand, sortByHand } from "./reference-queries.ts";
+import { projectedValues, QuestionRefused, type Projection, type Store } from "../ports/store.ts";
+
+// The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
+
+/** Hundreds of questions one after the other: a busy machine takes its time. */
+const PROPERTY_MS_MAX = 120_000;
+
+export interface QuestionsUnderTest {
+  store(): Store;
+  clock(): number;
+  draft(more?: Partial<EventDraft>): EventDraft;
+  append(...list: EventDraft[]): Promise<Event[]>;
+}
+
+export function questionsContract({ store, clock, draft, append }: QuestionsUnderTest): void {
+  const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
+  const search = (condition: Condition, more: Partial<SearchQuery> = {}) =>
+    store().events.search({ condition, sort: [], limit: 1000, aggs: [], ...more });
+
+  describe("conditions and aggregations mean the same as the plain evaluator", () => {
+    let events: Event[] = [];
+
+    beforeAll(async () => {
+      const sample = fc
+        .sample(drafts(clock() - DAY_MS, clock()), { numRuns: 400, seed: 7 })
+        .map((item) => ({ ...item, type: `random.${item.type}` }));
+      events = await append(...sample);
+    });
+
+    const isRandom: Condition = {
+      kind: "test",
+      field: "type",
+      operator: "starts_with",
+      value: "random.",
+      ignoreCase: false,
+    };
+    const only = (condition: Condition): Condition => ({ kind: "all", of: [isRandom, condition] });
+
+    test(
+      "every random condition finds the same events",
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(conditions(), async (condition) => {
+            const matches = compileCondition(condition);
+            const wanted = events.filter(matches).map(({ id }) => id);
+            const found = await search(only(condition));
+            expect(found.total).toBe(wanted.length);
+            expect(ids(found.items).sort()).toEqual(wanted.sort());
+          }),
+          { numRuns: 300, seed: 11 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    const fields = [
+      "type",
+      "source",
+      "severity",
+      "class",
+      "raw.src_ip",
+      "raw.dst_port",
+      "raw.user",
+      "raw.mixed",
+      "raw.list",
+      "raw.a.b",
+      "raw.flag",
+      "enrichment.geo.country",
+    ];
+    const numeric = ["raw.dst_port", "raw.mixed", "raw.list", "raw.a.b"];
+    const bounded = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
+    const inner = fc.constant([]);
+    const byKind: PerAggregation<{ [Kind in AggregationKind]: fc.Arbitrary<AggregationOf<Kind>> }> = {
+      terms: fc.record({
+        kind: fc.constant("terms"),
+        field: fc.constantFrom(...fields),
+        size: fc.constantFrom(1, 3, 1000),
+        aggs: inner,
+      }),
+      count: fc.record({
+        kind: fc.constant("count"),
+        field: fc.option(fc.constantFrom(...fields, "raw.a", "raw.nothing"), { nil: undefined }),
+      }),
+      cardinality: fc.record({ kind: fc.constant("cardinality"), field: fc.constantFrom(...fields) }),
+      stats: fc.record({ kind: fc.constant("stats"), field: fc.constantFrom("timestamp", ...numeric) }),
+      histogram: fc.oneof(
+        fc.record({
+          kind: fc.constant("histogram" as const),
+          field: fc.constantFrom(...bounded),
+          interval: fc.constantFrom(1, 7, 100, 0.5),
+          aggs: inner,
+        }),
+        fc.record({
+          kind: fc.constant("histogram" as const),
+          field: fc.constant("timestamp"),
+          interval: fc.constantFrom(3_600_000, 900_000),
+          aggs: inner,
+        }),
+      ),
+    };
+    const leaf: fc.Arbitrary<Aggregation> = fc.oneof(...Object.values(byKind));
+    /** Sums of doubles differ in the last digits of the largest of them by the order they are added in. */
+    const rounded = (result: unknown): unknown => {
+      if (Array.isArray(result)) return result.map(rounded);
+      if (typeof result === "number") return result + 0;
+      if (typeof result !== "object" || result === null) return result;
+      const { min, max } = result as { min?: unknown; max?: unknown };
+      const unit = Math.max(Math.abs(Number(min)), Math.abs(Number(max))) / 1e9;
+      const entries = Object.entries(result).map(([key, value]) => {
+        const isSum = (key === "sum" || key === "avg") && typeof value === "number" && unit > 0;
+        return [key, isSum ? Math.round(value / unit) + 0 : rounded(value)];
+      });
+      return Object.fromEntries(entries);
+    };
+    const nested = fc.tuple(leaf, fc.array(leaf, { maxLength: 2 })).map(([agg, leaves]): Aggregation => {
+      const aggs = leaves.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
+      return AGGREGATIONS[agg.kind].hasBuckets ? ({ ...agg, aggs } as Aggregation) : agg;
+    });
+
+    test(
+      "every random aggregation gives the same figures",
+      async () => {
+        await fc.assert(
+          fc.asyncProperty(nested, conditions(), async (aggregation, condition) => {
+            const wanted = aggregateByHand(aggregation, events.filter(compileCondition(condition)));
+            const { aggregations } = await search(only(condition), { limit: 0, aggs: [{ name: "a", aggregation }] });
+            expect(rounded(aggregations.a)).toEqual(rounded(wanted));
+          }),
+          { numRuns: 120, seed: 13 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    test("an id finds its event, and one that differs from it anywhere finds none", async () => {
+      const [event, other] = await append(draft({ type: "named" }), draft({ type: "named" }));
+      const { id } = event!;
+      const wrong = id.slice(0, -1) + (id.endsWith("0") ? "1" : "0");
+      const named: Condition = { kind: "test", field: "type", operator: "equals", value: "named", ignoreCase: false };
+      const found = async (operator: "equals" | "not_equals" | "in", value: string | string[], ignoreCase = false) => {
+        const test: Condition = { kind: "test", field: "id", operator, value, ignoreCase };
+        const { items } = await search({ kind: "all", of: [named, test] });
+        return ids(items).sort();
+      };
+      expect(await found("equals", id)).toEqual([id]);
+      expect(await found("equals", id.toUpperCase())).toEqual([]);
+      expect(await found("equals", id.toUpperCase(), true)).toEqual([id]);
+      expect(await found("equals", wrong)).toEqual([]);
+      expect(await found("in", [wrong, "x", id])).toEqual([id]);
+      expect(await found("not_equals", id)).toEqual([other!.id]);
+      expect(await found("not_equals", wrong)).toEqual([id, other!.id]);
+    });
+
+    test("a pattern looks at the beginning and the end of a very long text, put together", async () => {
+      const pad = "😀".repeat(40_000);
+      const [short, beginning, end, both, split] = await append(
+        // Counted in UTF-16 units: each of these signs is two.
+        draft({ type: "long", raw: { text: `${"😀".repeat(32_766)}x y` } }),
+        draft({ type: "long", raw: { text: `x y${pad}` } }),
+        draft({ type: "long", raw: { text: `${pad}x y` } }),
+        draft({ type: "long", raw: { text: `x ${pad}xy` } }),
+        draft({ type: "long", raw: { text: `${"-".repeat(32_766)}x ${pad}y${"-".repeat(32_767)}` } }),
+        draft({ type: "long", raw: { text: `${pad}x y${pad}` } }),
+      );
+      const pattern = { kind: "test", field: "raw.text", operator: "regex", ignoreCase: false } as const;
+      const found = async (value: string) => ids((await search({ ...pattern, value })).items);
+      expect(await found("x y")).toEqual([short!.id, beginning!.id, end!.id, split!.id].toReversed());
+      expect(await found("^x .*y$")).toEqual([both!.id]);
+    });
+
+    test("every field sorts, and a limit takes the first", async () => {
+      for (const field of ["timestamp", "id", ...fields]) {
+        for (const descending of [false, true]) {
+          const wanted = sortByHand(events, [{ field, descending }]).map(({ id }) => id);
+          const name = `${field} ${descending ? "desc" : "asc"}`;
+          for (const limit of [50, 1000]) {
+            const found = await search(isRandom, { sort: [{ field, descending }], limit });
+            expect(ids(found.items), name).toEqual(wanted.slice(0, limit));
+          }
+        }
+      }
+    });
+
+    test("sorting puts numbers before text before false before true, and what has none of these last", async () => {
+      const mixed = [true, "a", false, 7, null, [true], "b", -1, [false, true]];
+      const own = await append(...mixed.map((b, n) => draft({ type: "sorts", raw: { b, n } })));
+      const sorted = async (descending: boolean) => {
+        const sort = [{ field: "raw.b", descending }];
+        const test: Condition = { kind: "test", field: "type", operator: "equals", value: "sorts", ignoreCase: false };
+        const found = ids((await search(test, { sort })).items);
+        expect(found).toEqual(sortByHand(own, sort).map(({ id }) => id));
+        return found.map((id) => mixed[own.findIndex((event) => event.id === id)]);
+      };
+      expect(await sorted(false)).toEqual([-1, 7, "a", "b", [false, true], false, [true], true, null]);
+      expect(await sorted(true)).toEqual([7, -1, "b", "a", [true], true, [false, true], false, null]);
+    });
+
+    test("a number lies in the bucket that it lies in as it is written, and keys are written like it", async () => {
+      const test: Condition = { kind: "test", field: "type", operator: "equals", value: "decimals", ignoreCase: false };
+      const steps = Array.from({ length: 61 }, (_, i) => i - 30);
+      const values = [...steps.map((n) => n / 10), ...steps.map((n) => n / 100), ...steps.map((n) => (n * 7) / 1000)];
+      const own = await append(...values.map((v) => draft({ type: "decimals", raw: { v, vs: [v, -v] } })));
+      const deep: Aggregation = { kind: "histogram", field: "raw.vs", interval: 0.3, aggs: [] };
+      for (const field of ["raw.v", "raw.vs"]) {
+        for (const interval of [0.1, 0.01, 0.7, 0.25, 1.1, 3, 0.007, 1e-3, 1e30, 2.5e-2]) {
+          const aggs = [{ name: "deep", aggregation: deep }];
+          const aggregation: Aggregation = { kind: "histogram", field, interval, aggs };
+          const found = await search(test, { aggs: [{ name: "steps", aggregation }], limit: 0 });
+          expect(found.aggregations["steps"], `${field} by ${interval}`).toEqual(aggregateByHand(aggregation, own));
+        }
+      }
+      const aggregation: Aggregation = { kind: "histogram", field: "raw.v", interval: 0.1, aggs: [] };
+      const { aggregations } = await search(test, { aggs: [{ name: "steps", aggregation }], limit: 0 });
+      expect(aggregations["steps"]).toMatchObject({ buckets: steps.map((n) => ({ key: n / 10 })) });
+    });
+
+    test("a scan gives every match once, oldest first, and nothing that came after it began", async () => {
+      const wanted = [...events].sort((a, b) =>
+        a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1,
+      );
+      const found: string[] = [];
+      for await (const chunk of store().events.scan({ condition: isRandom }, new AbortController().signal)) {
+        found.push(...ids(chunk));
+        await append(draft({ type: "random.late" }));
+      }
+      expect(found).toEqual(wanted.map(({ id }) => id));
+    });
+
+    test("of the last to arrive between two events it gives the matches in that order, whatever their times", async () => {
+      const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => id);
+      const scanLast = async (after: string | null, upTo: string, eventsMax = events.length) => {
+        const found: string[] = [];
+        let wasCut = false;
+        const question = { condition: isRandom, after, upTo, eventsMax };
+        for await (const { texts, isCut } of store().events.scanLast(question, new AbortController().signal)) {
+          found.push(...ids(texts));
+          wasCut = isCut;
+        }
+        return { found, wasCut };
+      };
+      const last = arrived.at(-1)!;
+      expect(await scanLast(null, last)).toEqual({ found: arrived, wasCut: false });
+      expect(await scanLast(null, last, 7)).toEqual({ found: arrived.slice(-7), wasCut: true });
+      expect(await scanLast(arrived[4]!, arrived.at(-3)!)).toEqual({ found: arrived.slice(5, -2), wasCut: false });
+      expect(await scanLast(last, last)).toEqual({ found: [], wasCut: false });
+    });
+  });
+
+  describe("projections", () => {
+    let events: Event[] = [];
+
+    beforeAll(async () => {
+      const sample = fc
+        .sample(drafts(clock() - DAY_MS, clock()), { numRuns: 300, seed: 17 })
+        // Some share their time: these come in the order of their arrival.
+        .map((item, i) => ({
+          ...item,
+          type: `projected.${item.type}`,
+          timestampMs: item.timestampMs - (i % 2 ? item.timestampMs % 3_600_000 : 0),
+        }));
+      events = await append(...sample);
+    });
+
+    const isProjected: Condition = {
+      kind: "test",
+      field: "type",
+      operator: "starts_with",
+      value: "projected.",
+      ignoreCase: false,
+    };
+    const never = new AbortController().signal;
+    const rowsOf = async (question: Projection & TimeRange) => {
+      const rows: { seq: number; timestampMs: number; passed: number; values: readonly (readonly Scalar[])[] }[] = [];
+      for await (const part of store().events.project(question, never)) {
+        for (let i = 0; i < part.length; i++) {
+          const [seq, timestampMs, passed] = [part.seqs[i]!, part.timesMs[i]!, part.passed[i]!];
+          rows.push({ seq, timestampMs, passed, values: projectedValues(part, i) });
+        }
+      }
+      return rows;
+    };
+    const different = (event: Event, field: string) =>
+      new Set(fieldReader(field)(event).filter((value) => value !== OBJECT));
+    const oldestFirst = (a: Event, b: Event) =>
+      a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1;
+
+    test(
+      "give the values that a reader of the fields gives, oldest first, and which tests are passed",
+      async () => {
+        const fields = fc.uniqueArray(
+          fc.constantFrom(
+            "type",
+            "source",
+            "severity",
+            "timestamp",
+            "raw",
+            "raw.src_ip",
+            "raw.dst_port",
+            "raw.user",
+            "raw.mixed",
+            "raw.list",
+            "raw.a",
+            "raw.a.b",
+            "raw.a.~t/x",
+            "raw.flag",
+            "raw.nothing",
+            "enrichment.geo.country",
+          ),
+          { minLength: 0, maxLength: 4 },
+        );
+        await fc.assert(
+          fc.asyncProperty(
+            fields,
+            conditions(),
+            fc.array(conditions(), { maxLength: 3 }),
+            async (paths, condition, tests) => {
+              const question = {
+                condition: { kind: "all", of: [isProjected, condition] } as const,
+                fields: paths,
+                tests,
+              };
+              const found = (await rowsOf(question)).map(({ timestampMs, passed, values }) => ({
+                timestampMs,
+                passed,
+                values: values.map((list) => new Set(list)),
+              }));
+              const passes = tests.map(compileCondition);
+              const wanted = events.filter(compileCondition(condition)).sort(oldestFirst);
+              expect(found).toEqual(
+                wanted.map((event) => ({
+                  timestampMs: Date.parse(event.timestamp),
+                  passed: passes.reduce((bits, holds, i) => bits + (holds(event) ? 2 ** i : 0), 0),
+                  values: paths.map((path) => different(event, path)),
+                })),
+              );
+            },
+          ),
+          { numRuns: 60, seed: 19 },
+        );
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    test("see what was acknowledged before, number events as they arrived, and keep to their range", async () => {
+      const [early, late] = await append(
+        draft({ type: "projected.now", timestampMs: clock() }),
+        draft({ type: "projected.now", timestampMs: clock() - 1000 }),
+      );
+      const now: Condition = { ...isProjected, operator: "equals", value: "projected.now" };
+      const rows = await rowsOf({ condition: now, fields: [] });
+      expect(rows.map(({ timestampMs }) => timestampMs)).toEqual([clock() - 1000, clock()]);
+      expect(early!.id < late!.id).toBe(true);
+      expect(rows[1]!.seq).toBeLessThan(rows[0]!.seq);
+      const within = { condition: now, fields: [], fromMs: clock() - 1000, toMs: clock() };
+      expect((await rowsOf(within)).length).toBe(1);
+    });
+
+    test("stop when they are told to, and leave room for others", async () => {
+      for (let i = 0; i < 20; i++) {
+        const controller = new AbortController();
+        if (i % 3 === 0) queueMicrotask(() => controller.abort());
+        for await (const part of store().events.project({ condition: ALWAYS, fields: ["type"] }, controller.signal)) {
+          expect(part.length).toBeGreaterThan(0);
+          if (i % 3 === 1) controller.abort();
+          else break;
+        }
+      }
+      const everything = await rowsOf({ condition: ALWAYS, fields: ["raw.user"] });
+      expect(everything.length).toBe(await store().events.count());
+    });
+
+    test("an id is not a value to give", async () => {
+      const refused = async () => {
+        for await (const part of store().events.project({ condition: ALWAYS, fields: ["id"] }, never)) return part;
+        return undefined;
+      };
+      await expect(refused()).rejects.toThrow(QuestionRefused);
+    });
+  });
+}

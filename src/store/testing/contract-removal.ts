@@ -1,0 +1,185 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { idMaker } from "../../lib/id.ts";
+import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
+import type { NewNotification } from "../../model/notification.ts";
+import type { Channel } from "../../model/rule.ts";
+import { newAlert } from "./contract-cases.ts";
+import type { Settlement, Store } from "../ports/store.ts";
+
+// What every store must do when alerts are too old. Called by contract.ts.
+
+const newEntryId = idMaker("tln_");
+const newNotificationId = idMaker("ntf_");
+const newDeliveryId = idMaker("dlv_");
+const CUT_MS = 1_000_000;
+const OLD = { status: "resolved", resolution: "benign", resolvedAt: CUT_MS - 1 } as const;
+const PAGE = { mode: "page", page: 1, size: 100 } as const;
+const SENT: Settlement = { status: "sent", error: null };
+
+export function removalContract(store: () => Store, reopen: () => Promise<Store>): void {
+  describe("alerts that were resolved long ago", () => {
+    const remove = (signal = new AbortController().signal) => store().alerts.removeResolvedBefore(CUT_MS, signal);
+    const ruleOf = (name: string) => ({ id: `rule_${name}`, name: `removal.${name}`, description: "", tags: [] });
+    const entryAt = (at: number): TimelineEntry => ({ id: newEntryId(), at, actor: SYSTEM, kind: "reopened" });
+    const idsOf = (items: readonly { id: string }[]) => items.map(({ id }) => id).sort();
+    const found = async (ruleName: string, search?: string) =>
+      idsOf((await store().alerts.list({ ruleName: [ruleName], search }, PAGE, "created_at", true)).items);
+    const commit = (alerts: readonly Alert[], channel?: Channel) => {
+      const notifications = alerts.map(({ id }): NewNotification => {
+        return { id: newNotificationId(), alertId: id, channel: channel!, reason: "created", createdAt: 1 };
+      });
+      const timeline = alerts.map(({ id }) => ({ alertId: id, entry: entryAt(1) }));
+      return store().alerts.commit({ alerts, timeline, ...(channel && { notifications }) });
+    };
+    const send = async (channel: Channel, outcome: Settlement, deliveryId = newDeliveryId()) => {
+      await store().notifications.begin(channel, deliveryId, 1000);
+      await store().notifications.settle(deliveryId, outcome, 2, []);
+    };
+    const toldOf = async (alertId: string) => (await store().notifications.list({ alertId }, PAGE)).total;
+
+    // Those of the tests before.
+    beforeAll(() => remove());
+
+    test("go with all that belongs to them, for good; whatever is not resolved, or not so long ago, stays", async () => {
+      const rule = ruleOf("goes");
+      const old = { rule, createdAt: CUT_MS - 9, title: "Gate forced" };
+      const going = [
+        newAlert({ ...old, ...OLD, assignee: "gone@example.com" }),
+        newAlert({ ...old, ...OLD, createdAt: CUT_MS + 5 }),
+      ];
+      const staying = [
+        newAlert(old),
+        newAlert({ ...old, status: "acknowledged", firstAcknowledgedAt: CUT_MS - 8 }),
+        newAlert({ ...old, ...OLD, resolvedAt: CUT_MS, resolution: "duplicate" }),
+      ];
+      await commit([...going, ...staying], "slack");
+      await send("slack", SENT);
+      expect(await remove()).toBe(going.length);
+      const look = async () => {
+        const { alerts } = store();
+        expect(await alerts.getMany(idsOf(going))).toEqual([undefined, undefined]);
+        for (const { id } of going) {
+          expect([await alerts.get(id), await alerts.withTimeline(id), await toldOf(id)]).toEqual([
+            undefined,
+            undefined,
+            0,
+          ]);
+        }
+        for (const alert of staying) {
+          const { timeline } = (await alerts.withTimeline(alert.id))!;
+          expect([await alerts.get(alert.id), timeline.length, await toldOf(alert.id)]).toEqual([alert, 1, 1]);
+        }
+        expect(await found(rule.name)).toEqual(idsOf(staying));
+        expect(await found(rule.name, "gate forced")).toEqual(idsOf(staying));
+        expect(await found(rule.name, "gone@example.com")).toEqual([]);
+        expect(await alerts.totals({ fromMs: CUT_MS - 9, toMs: CUT_MS + 9 })).toMatchObject({
+          total: 3,
+          byStatus: { open: 1, acknowledged: 1, resolved: 1 },
+          acknowledgeMs: 1,
+          resolveMs: 9,
+        });
+        expect(await alerts.resolutions(rule.name)).toMatchObject({ benign: 0, duplicate: 1 });
+      };
+      await look();
+      await reopen();
+      await look();
+      expect(await remove()).toBe(0);
+    });
+
+    test("one that comes in the place of another has nothing of it", async () => {
+      const rule = ruleOf("place");
+      const before = newAlert({ ...OLD, rule, title: "Camera dark", assignee: "mia@example.com" });
+      await commit([before]);
+      await store().alerts.commit({ alerts: [], timeline: [{ alertId: before.id, entry: entryAt(2) }] });
+      expect(await remove()).toBe(1);
+      const after = newAlert({ rule, title: "Door held", relatedEvents: [] });
+      await commit([after]);
+      expect(await store().alerts.get(after.id)).toEqual(after);
+      expect((await store().alerts.withTimeline(after.id))!.timeline).toHaveLength(1);
+      for (const word of ["camera", "dark", "mia"]) expect(await found(rule.name, word), word).toEqual([]);
+      expect(await found(rule.name, "door")).toEqual([after.id]);
+      expect(await store().alerts.get(before.id)).toBeUndefined();
+    });
+
+    test("stay while somebody is yet to be told of them, and go once that is over, told or given up", async () => {
+      const alerts = [newAlert(OLD), newAlert(OLD)];
+      const ids = alerts.map(({ id }) => id);
+      const isThere = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== undefined);
+      for (const [i, alert] of alerts.entries()) await commit([alert], i === 0 ? "slack" : "email");
+      expect(await remove()).toBe(0);
+      const deliveryId = newDeliveryId();
+      await send("slack", { status: "waiting", error: "busy", dueAt: 9, isRepeat: false }, deliveryId);
+      expect(await remove()).toBe(0);
+      await store().notifications.beginAgain(deliveryId);
+      await reopen();
+      expect(await remove()).toBe(0);
+      expect(await isThere()).toEqual([true, true]);
+      await store().notifications.settle(deliveryId, SENT, 3, [{ alertId: ids[0]!, entry: entryAt(3) }]);
+      expect(await remove()).toBe(1);
+      expect(await isThere()).toEqual([false, true]);
+      await send("email", { status: "dead", error: "refused" });
+      expect(await remove()).toBe(1);
+      // Nobody can be told of what is not there any more.
+      expect(await store().notifications.list({ alertId: ids[1]! }, PAGE)).toMatchObject({ total: 0 });
+    });
+
+    test("a change to one that has gone meanwhile is not made", async () => {
+      const alert = newAlert(OLD);
+      await commit([alert]);
+      const reopened = { ...alert, status: "open", resolvedAt: null, resolution: null, version: 2 } as const;
+      const [removed, conflicts] = await Promise.all([remove(), commit([reopened])]);
+      expect([removed, conflicts]).toEqual([1, [alert.id]]);
+      expect(await store().alerts.get(alert.id)).toBeUndefined();
+    });
+
+    test("one that is reopened just before stays", async () => {
+      const alert = newAlert(OLD);
+      await commit([alert]);
+      const reopened = { ...alert, status: "open", resolvedAt: null, resolution: null, version: 2 } as const;
+      const [conflicts, removed] = await Promise.all([commit([reopened]), remove()]);
+      expect([conflicts, removed]).toEqual([[], 0]);
+      expect(await store().alerts.get(alert.id)).toEqual(reopened);
+    });
+
+    test("the numbers of changes go on, though what changed last is gone", async () => {
+      await commit([newAlert(OLD)]);
+      const last = await store().alerts.lastChange();
+      expect(await remove()).toBe(1);
+      await reopen();
+      expect(await store().alerts.lastChange()).toBe(last);
+      const alert = newAlert();
+      await commit([alert]);
+      expect(await store().alerts.changedSince(last, 10)).toMatchObject([
+        { change: last + 1, alert: { id: alert.id } },
+      ]);
+    });
+
+    test("many go in steps: others are answered meanwhile, and what a stop leaves is whole and goes the next time", async () => {
+      const rule = ruleOf("many");
+      const alerts = Array.from({ length: 1000 }, (_, i) => newAlert({ ...OLD, rule, title: `Number n${i} of many` }));
+      for (let i = 0; i < alerts.length; i += 100) await commit(alerts.slice(i, i + 100));
+      const count = async () => (await store().alerts.list({ ruleName: [rule.name] }, PAGE, "created_at", true)).total;
+      const stop = new AbortController();
+      const removing = remove(stop.signal);
+      await expect.poll(count, { interval: 1 }).toBeLessThan(alerts.length);
+      const meanwhile = newAlert({ rule, title: "Number meanwhile" });
+      expect(await commit([meanwhile])).toEqual([]);
+      stop.abort();
+      const removed = await removing;
+      expect(removed).toBeGreaterThan(0);
+      expect(removed).toBeLessThan(alerts.length);
+      await reopen();
+      expect(await count()).toBe(alerts.length - removed + 1);
+      const left = await store().alerts.getMany(alerts.map(({ id }) => id));
+      for (const [i, { id }] of alerts.entries()) {
+        const isLeft = left[i] !== undefined;
+        expect(await found(rule.name, `n${i}`).then((ids) => ids.includes(id))).toBe(isLeft);
+        expect((await store().alerts.withTimeline(id))?.timeline.length).toBe(isLeft ? 1 : undefined);
+      }
+      expect(await remove(AbortSignal.abort())).toBe(0);
+      expect(await remove()).toBe(alerts.length - removed);
+      expect(await found(rule.name)).toEqual([meanwhile.id]);
+      expect(await found(rule.name, "number")).toEqual([meanwhile.id]);
+    });
+  });
+}
