@@ -1,6 +1,6 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 import { MEMORY_LIMIT } from "../src/store/duckdb/columns/column-engine.ts";
-import { columnsFile } from "../src/store/embedded/layout.ts";
+import { columnsFile } from "../src/store/files/layout.ts";
 import { timed, withServer, type Bench } from "./bench.ts";
 import { ms, spreadOf, type Answer } from "./figures.ts";
 

@@ -71,7 +71,7 @@ async function fill({ folder, events, fromMs, toMs }: Dataset): Promise<void> {
   if (chunk.length > 0) await flush();
   await Promise.all(ahead);
   // As in a long-running service: no bench should compete with detection that catches up on five million events.
-  const upTo = store.events.lastArrival()!;
+  const upTo = (await store.events.lastArrival())!;
   await store.alerts.commit({ alerts: [], timeline: [], detected: { upTo, matches: [], seen: [] } });
   await store.close();
   const seconds = (performance.now() - startedAt) / 1000;

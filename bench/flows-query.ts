@@ -4,7 +4,7 @@ import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api";
 import { pino } from "pino";
 import { Registry } from "prom-client";
 import { FLOW_WINDOW_MS } from "../src/model/flow.ts";
-import { flowsFolder } from "../src/store/embedded/layout.ts";
+import { flowsFolder } from "../src/store/files/layout.ts";
 import { openStore } from "../src/store/open-store.ts";
 import { timed, withServer } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";

@@ -3,7 +3,7 @@ import { copyFile, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { startOfDay } from "../src/lib/time.ts";
 import { openDayForWriting, WordsMerger } from "../src/store/sqlite/journal/day-file.ts";
-import { dayFile, eventsFolder } from "../src/store/embedded/layout.ts";
+import { dayFile, eventsFolder } from "../src/store/files/layout.ts";
 import { eventWords } from "../src/store/search/indexed-words.ts";
 import { timed, watchMemory, withServer, type Bench, type Serving } from "./bench.ts";
 import { benchEvents, INDEX_PREFIX } from "./dataset.ts";

@@ -29,6 +29,8 @@ import type { Finding } from "./model/finding.ts";
 import { startRetention } from "./retention.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/ports/store.ts";
+import { convertToParquet } from "./store/duckdb/parquet/convert-to-parquet.ts";
+import { exportsFolder, parquetScratch } from "./store/files/layout.ts";
 
 // The wiring of the service: opens every part in the order of the data flow and closes them in reverse. Parts are
 // connected nowhere else.
@@ -99,7 +101,15 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
     const exportRunner = opens(
       "export runner",
-      await openExportRunner({ store, registry, log, now, mayExpire: () => retaining.isClockTrusted() }),
+      await openExportRunner({
+        store,
+        folder: exportsFolder(dataDir),
+        convertToParquet: (task, signal) => convertToParquet(task, parquetScratch(dataDir), signal),
+        registry,
+        log,
+        now,
+        mayExpire: () => retaining.isClockTrusted(),
+      }),
     );
 
     const channels = openChannels(settings.notifications);

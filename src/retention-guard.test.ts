@@ -88,7 +88,7 @@ test("a lower setting that takes less than the share, and every day that falls d
 });
 
 test("of a day that goes each day, however large its share, nothing is held back", async () => {
-  server.store.retention.save({ confirmedAt: NOW });
+  await server.store.retention.save({ confirmedAt: NOW });
   await restart(withDays(1));
   expect(await count()).toBe(2);
   clock.ms += DAY_MS;

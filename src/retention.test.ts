@@ -10,7 +10,8 @@ import { DAY_MS } from "./lib/time.ts";
 import { startRetention } from "./retention.ts";
 import { newAlert } from "./store/testing/contract-cases.ts";
 import { openStore } from "./store/open-store.ts";
-import { StoreUnavailable, type Store } from "./store/ports/store.ts";
+import { StoreUnavailable } from "./store/ports/store-errors.ts";
+import type { Store } from "./store/ports/store.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
 const SETTINGS = { eventsDays: 365, flowsDays: 30, alertsDays: 10, shareMax: 100 };

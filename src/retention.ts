@@ -5,7 +5,8 @@ import { timeOfId } from "./lib/id.ts";
 import { DAY_MS, formatTime, startOfDay } from "./lib/time.ts";
 import { SerialQueue } from "./lib/serial-queue.ts";
 import type { RetentionStatus } from "./model/retention-status.ts";
-import type { RetentionKind, Store } from "./store/ports/store.ts";
+import type { RetentionKind } from "./store/ports/retention-store.ts";
+import type { Store } from "./store/ports/store.ts";
 
 // Removes expired data at the start and every hour. Removal is final, so it needs a confirmation by a person if the clock
 // has jumped or a large share would go at once.
@@ -28,7 +29,7 @@ const PAUSED =
 export interface Retention {
   readonly status: RetentionStatus;
   /** True if data that the clock says is expired may be removed. */
-  isClockTrusted(): boolean;
+  isClockTrusted(): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -52,14 +53,13 @@ export async function startRetention(options: RetentionOptions): Promise<Retenti
   void queue.take(() => runs.removeAlerts());
   const timer = setInterval(() => void queue.take(() => runs.run({ isStart: false })), everyMs);
   const looker = setInterval(() => {
-    if (runs.status.isPaused && runs.isConfirmed() && queue.waiting === 0)
-      void queue.take(() => runs.run({ isStart: false }));
+    if (runs.status.isPaused && queue.waiting === 0) void queue.take(() => runs.runIfConfirmed());
   }, lookMs).unref();
   return {
     get status() {
       return runs.status;
     },
-    isClockTrusted: () => runs.clockFault() === undefined,
+    isClockTrusted: async () => (await runs.clockFault()) === undefined,
     close: async () => {
       clearInterval(timer);
       clearInterval(looker);
@@ -115,29 +115,38 @@ class RetentionRuns {
   }
 
   /** Why the clock is not trusted; undefined if it is. */
-  clockFault(): string | undefined {
+  async clockFault(): Promise<string | undefined> {
     const { now, store } = this.#options;
-    if (this.isConfirmed()) return undefined;
+    if (await this.isConfirmed()) return undefined;
     if (this.#last) {
       const jumpMs = now() - this.#last.wallMs - (performance.now() - this.#last.monotonicMs);
       if (Math.abs(jumpMs) <= JUMP_MS_MAX) return undefined;
       return `the clock has jumped by ${daysOf(jumpMs)} days since ${formatTime(this.#last.wallMs)}`;
     }
-    const newest = store.events.lastArrival();
-    const known = Math.max(store.retention.notes.ranAt ?? 0, newest === null ? 0 : timeOfId(newest));
+    const [newest, { ranAt }] = await Promise.all([store.events.lastArrival(), store.retention.notes()]);
+    const known = Math.max(ranAt ?? 0, newest === null ? 0 : timeOfId(newest));
     if (known === 0 || now() - known <= STOP_MS_MAX) return undefined;
     return `the clock is ${daysOf(now() - known)} days ahead of ${formatTime(known)}, when the service was last at work`;
   }
 
-  isConfirmed(): boolean {
-    const { confirmedAt } = this.#options.store.retention.notes;
+  async isConfirmed(): Promise<boolean> {
+    const { confirmedAt } = await this.#options.store.retention.notes();
     return confirmedAt !== null && Math.abs(this.#options.now() - confirmedAt) <= CONFIRMED_MS_MAX;
+  }
+
+  /** A failed look is repeated at the next one. */
+  async runIfConfirmed(): Promise<void> {
+    const isConfirmed = await this.isConfirmed().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, "confirmation of retention not read; the next look retries");
+      return false;
+    });
+    if (isConfirmed) await this.run({ isStart: false });
   }
 
   async run({ isStart }: { isStart: boolean }): Promise<void> {
     const { store, settings, log, now } = this.#options;
-    const wasConfirmed = this.isConfirmed();
-    this.#clockFault = this.clockFault();
+    const wasConfirmed = await this.isConfirmed();
+    this.#clockFault = await this.clockFault();
     this.#held = [];
     const today = startOfDay(now());
     for (const [kind, days] of [
@@ -163,7 +172,7 @@ class RetentionRuns {
       if (await this.#mayRemove("alerts", beforeMs)) this.#alertsBefore = beforeMs;
     });
     if (!isStart) await this.removeAlerts();
-    this.#note(wasConfirmed);
+    await this.#note(wasConfirmed);
   }
 
   /** Removes the alerts that the last run cleared for removal. */
@@ -181,12 +190,12 @@ class RetentionRuns {
   async #mayRemove(kind: RetentionKind, beforeMs: number): Promise<boolean> {
     const { store, settings, now } = this.#options;
     const { rows, total } = await store.retention.due(kind, beforeMs);
-    const { ranAt, before } = store.retention.notes;
+    const { ranAt, before } = await store.retention.notes();
     const lastBefore = before[kind];
     const isSteady =
       ranAt !== null && lastBefore !== null && beforeMs - lastBefore <= Math.max(0, now() - ranAt) + DAY_MS;
     const share = settings.shareMax;
-    const isLarge = !isSteady && rows * 100 > total * share && !this.isConfirmed();
+    const isLarge = !isSteady && rows * 100 > total * share && !(await this.isConfirmed());
     const why =
       this.#clockFault ??
       (isLarge
@@ -196,8 +205,7 @@ class RetentionRuns {
       this.#held = [...this.#held, { kind, rows, why }];
       return false;
     }
-    if (this.#clockFault === undefined)
-      store.retention.save({ before: { ...store.retention.notes.before, [kind]: beforeMs } });
+    if (this.#clockFault === undefined) await store.retention.save({ before: { ...before, [kind]: beforeMs } });
     return true;
   }
 
@@ -210,16 +218,16 @@ class RetentionRuns {
     }
   }
 
-  #note(wasConfirmed: boolean): void {
+  async #note(wasConfirmed: boolean): Promise<void> {
     const { store, log, now } = this.#options;
     const { isPaused, messages } = this.status;
     try {
       if (this.#clockFault === undefined) {
         this.#last = { wallMs: now(), monotonicMs: performance.now() };
-        store.retention.save({ ranAt: now() });
+        await store.retention.save({ ranAt: now() });
       }
-      if (wasConfirmed && !isPaused) store.retention.save({ confirmedAt: null });
-      store.retention.save({ heldAt: isPaused ? now() : null });
+      if (wasConfirmed && !isPaused) await store.retention.save({ confirmedAt: null });
+      await store.retention.save({ heldAt: isPaused ? now() : null });
     } catch (error) {
       log.error({ err: error }, "retention run not recorded; the next run retries");
     }

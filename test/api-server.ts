@@ -37,7 +37,7 @@ export interface TestServer {
   readonly key: CreatedKey;
   readonly log: Record<string, any>[];
   call(method: string, path: string, options?: CallOptions): Promise<Answer>;
-  addKey(key?: Partial<NewKey>): CreatedKey;
+  addKey(key?: Partial<NewKey>): Promise<CreatedKey>;
   /** Stops and starts again on the same folder; `between` runs while it is stopped. */
   restart(between?: () => unknown, more?: TestOptions): Promise<TestServer>;
   close(): Promise<void>;
@@ -89,12 +89,12 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const log = createLog({ level: "info", destination });
   const app = await startApp(settings, log, options);
   const { store, intake, port } = app;
-  const addKey = (key: Partial<NewKey> = {}) => {
+  const addKey = async (key: Partial<NewKey> = {}) => {
     const made = createKey({ name: "test", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: now(), ...key });
-    store.keys.put(made.key);
+    await store.keys.put(made.key);
     return made;
   };
-  const key = addKey();
+  const key = await addKey();
   return {
     store,
     intake,

@@ -137,7 +137,7 @@ describe("an event", () => {
     const metrics = (await server.call("GET", "/metrics")).text;
     expect(metrics).toContain('tocsin_enrichment_list_entries{list="bad"} 3');
     expect(metrics).toContain("tocsin_enrichment_geo_loaded 1");
-    const { secret } = server.addKey({ scopes: ["alerts:read"] });
+    const { secret } = await server.addKey({ scopes: ["alerts:read"] });
     expect((await server.call("GET", "/v1/enrichment", { key: secret })).status).toBe(403);
   });
 

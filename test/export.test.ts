@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { exportsFolder } from "../src/store/embedded/layout.ts";
+import { exportsFolder } from "../src/store/files/layout.ts";
 import { readCsv } from "../src/exports/csv-reader.fixture.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
 

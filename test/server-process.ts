@@ -75,7 +75,7 @@ export async function makeKey(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true });
   const keys = openKeyStore(dataDir);
   const made = createKey({ name: "test", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: Date.now() });
-  keys.put(made.key);
+  await keys.put(made.key);
   keys.close();
   return made.secret;
 }

@@ -1,7 +1,7 @@
 import { SYSTEM, type AlertSummary } from "../model/alert.ts";
 import type { NewNotification, NotificationReason } from "../model/notification.ts";
 import type { Channel } from "../model/rule.ts";
-import type { AlertChanges } from "../store/ports/store.ts";
+import type { AlertChanges } from "../store/ports/alert-store.ts";
 
 // Notifications that a change of an alert queues.
 

@@ -6,7 +6,10 @@ import type { JsonObject } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { NotificationReason } from "../model/notification.ts";
 import type { ExceptionInput } from "../model/rule-schema.ts";
-import { StoreUnavailable, type AlertStore, type Detected, type Store } from "../store/ports/store.ts";
+import type { AlertStore } from "../store/ports/alert-store.ts";
+import type { DetectionProgress } from "../store/ports/detection-store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { deduplicateFindings, unresolvedQueries } from "./finding-dedup.ts";
 import {
   TransitionRefused,
@@ -111,7 +114,7 @@ export class Alerts {
   }
 
   /** Adds each finding to the alert it belongs to, or creates one. The alerts and `detected` are committed in one transaction. */
-  async raise(findings: readonly Finding[], detected: Detected | undefined): Promise<void> {
+  async raise(findings: readonly Finding[], detected: DetectionProgress | undefined): Promise<void> {
     if (findings.length === 0 && !detected) return;
     const { created, changes, overflowed } = await this.#retryOnConflict(async () => {
       const limited = await this.#unresolvedLimit.apply(findings, this.#now());

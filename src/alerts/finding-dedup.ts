@@ -1,7 +1,7 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
-import type { AlertChanges, UnresolvedQuestion } from "../store/ports/store.ts";
+import type { AlertChanges, UnresolvedQuery } from "../store/ports/alert-store.ts";
 import type { AlertChange } from "./alert-notifications.ts";
 
 // Deduplication: a finding close in time to an unresolved alert of the same rule and key is added to that alert.
@@ -12,9 +12,9 @@ interface FindingSpan {
 }
 
 /** Queries for the stored alerts, by index in `findings`. Findings close to an earlier one in the list need none. */
-export function unresolvedQueries(findings: readonly Finding[]): Map<number, UnresolvedQuestion> {
+export function unresolvedQueries(findings: readonly Finding[]): Map<number, UnresolvedQuery> {
   const spans = new Map<string, FindingSpan[]>();
-  const queries = new Map<number, UnresolvedQuestion>();
+  const queries = new Map<number, UnresolvedQuery>();
   for (const [i, finding] of findings.entries()) {
     const key = keyOf(finding.rule.id, finding.foldKey);
     const known = spans.get(key) ?? [];
@@ -30,7 +30,7 @@ export function unresolvedQueries(findings: readonly Finding[]): Map<number, Unr
 }
 
 /** The query for the unresolved alert that a finding belongs to. */
-export function unresolvedQueryFor({ rule, foldKey, foldMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuestion {
+export function unresolvedQueryFor({ rule, foldKey, foldMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuery {
   return {
     ruleId: rule.id,
     foldKey,

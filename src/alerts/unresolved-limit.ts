@@ -1,6 +1,6 @@
 import { formatTime, startOfDay } from "../lib/time.ts";
 import { isSameIncident, type Finding } from "../model/finding.ts";
-import type { AlertStore } from "../store/ports/store.ts";
+import type { AlertStore } from "../store/ports/alert-store.ts";
 import { unresolvedQueryFor } from "./finding-dedup.ts";
 
 // Each rule has a limit on its unresolved alerts, because nobody may ever resolve them, or an attacker may forge one address

@@ -103,8 +103,8 @@ describe("transitions", () => {
 
   test("are on the timeline with the name of the key, oldest first", async () => {
     const id = await raise();
-    const anna = current.server.addKey({ name: "anna" }).secret;
-    const ben = current.server.addKey({ name: "ben" }).secret;
+    const anna = (await current.server.addKey({ name: "anna" })).secret;
+    const ben = (await current.server.addKey({ name: "ben" })).secret;
     clock.ms += 60_000;
     await post(`${id}/acknowledge`, { comment: "mine", assignee: "anna@example.com" }, anna);
     clock.ms += 60_000;
@@ -232,7 +232,7 @@ describe("transitions", () => {
 
   test("an exception also requires the scope rules:write, without which nothing changes", async () => {
     const id = await raise();
-    const { secret } = current.server.addKey({ scopes: ["alerts:read", "alerts:write"] });
+    const { secret } = await current.server.addKey({ scopes: ["alerts:read", "alerts:write"] });
     const body = {
       resolution: "false_positive",
       exception: { conditions: [{ field: "type", equals: "x" }], reason: "lab" },
@@ -258,7 +258,7 @@ describe("transitions", () => {
     ["POST", "/v1/alerts/bulk", "alerts:write"],
   ])("%s %s needs %s", async (method, path, scope) => {
     const other = scope === "alerts:read" ? ("alerts:write" as const) : ("alerts:read" as const);
-    const { secret } = current.server.addKey({ scopes: [other, "events:read", "rules:write"] });
+    const { secret } = await current.server.addKey({ scopes: [other, "events:read", "rules:write"] });
     const answer = await current.server.call(method, path, { key: secret });
     expect(answer.status).toBe(403);
     expect(answer.body.error.message).toContain(scope);
@@ -375,7 +375,7 @@ test("alerts, timelines and totals survive a restart", async () => {
   await post(`${id}/acknowledge`, { comment: "before" });
   const before = await get(id);
   current.server = await current.server.restart();
-  const key = current.server.addKey().secret;
+  const key = (await current.server.addKey()).secret;
   expect((await current.server.call("GET", `/v1/alerts/${id}`, { key })).body.data).toEqual(before);
   const listed = await current.server.call("GET", "/v1/alerts?rule_name=test.restart&status=acknowledged", { key });
   expect(listed.body.pagination.total).toBe(1);

@@ -49,7 +49,7 @@ const ID_CHARACTERS_MAX = 100;
 
 export interface AlertEndpointOptions {
   readonly alerts: Alerts;
-  readonly store: Pick<Store, "alerts" | "events" | "searchFault">;
+  readonly store: Pick<Store, "alerts" | "events">;
   readonly sources: readonly string[];
   readonly now: () => number;
 }
@@ -161,7 +161,6 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
           from: boundParameter.optional().describe("earliest `created_at`, inclusive"),
           to: boundParameter.optional().describe("latest `created_at`, exclusive"),
           search: searchParameter(
-            (words) => store.searchFault(words),
             "words that must all occur in title, description, rule name, group or assignee; each matches as a prefix",
           ),
           sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
@@ -191,7 +190,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
           toMs: to,
         };
         const found = await abortOnDisconnect(request.raw.socket, (signal) =>
-          store.alerts.list(filter, position, query.sort, query.order === "desc", { asker: key.id, signal }),
+          store.alerts.list(filter, position, query.sort, query.order === "desc", { client: key.id, signal }),
         );
         const items = found.items.map((alert) => JSON.stringify(alertView(alert)));
         return listPage(position, { ...found, items });

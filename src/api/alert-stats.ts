@@ -3,7 +3,8 @@ import { formatDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { boundParameter, refuseBackwards } from "../model/query.ts";
-import type { AlertTotals, Store } from "../store/ports/store.ts";
+import type { AlertTotals } from "../store/ports/alert-store.ts";
+import type { Store } from "../store/ports/store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
 

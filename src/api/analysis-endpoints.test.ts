@@ -66,7 +66,7 @@ test("a call without a body refuses one; an empty body counts as none", async ()
 });
 
 test("the analysis requires a write scope, no body and an existing alert", async () => {
-  const reader = server.addKey({ scopes: ["alerts:read"] });
+  const reader = await server.addKey({ scopes: ["alerts:read"] });
   expect((await server.call("POST", `/v1/alerts/${id}/analyze`, { key: reader.secret })).status).toBe(403);
   expect((await server.call("POST", "/v1/alerts/alt_0/analyze")).status).toBe(404);
   expect((await server.call("GET", `/v1/alerts/${id}/analyze`)).status).toBe(405);

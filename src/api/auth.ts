@@ -1,21 +1,21 @@
 import { timingSafeEqual } from "node:crypto";
 import { isUsable, openKey, parseKey, type ApiKey, type Scope } from "../model/key.ts";
-import type { KeyStore } from "../store/ports/store.ts";
+import type { KeyStore } from "../store/ports/key-store.ts";
 import { Problem } from "./problems.ts";
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** Returns the key of a request; undefined if it is missing or not valid. */
-export type Authenticate = (authorization: string | undefined, now: number) => ApiKey | undefined;
+export type Authenticate = (authorization: string | undefined, now: number) => Promise<ApiKey | undefined>;
 
 export function createAuthenticate(keys: KeyStore): Authenticate {
   // The secret that last passed for a key, so that the secret of a busy client is hashed once. A rotated or revoked key is a
   // new object. A secret in its grace period is not cached, because it expires.
   const verified = new WeakMap<ApiKey, Buffer>();
-  return (authorization, now) => {
+  return async (authorization, now) => {
     const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
     const given = bearer === undefined ? undefined : parseKey(bearer);
-    const key = given && keys.find(given.id);
+    const key = given && (await keys.find(given.id));
     if (!key) return undefined;
     const secret = Buffer.from(given.secret, "latin1");
     const known = verified.get(key);

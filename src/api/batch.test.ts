@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CHUNK_EVENTS_MAX } from "../intake/intake.ts";
-import { StoreUnavailable } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import { ARRAY_PARSE_BYTES_MAX, batchItems } from "./batch.ts";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 
@@ -305,7 +305,7 @@ describe("a batch", () => {
     expect(new Set(together.map(({ body }) => JSON.stringify(body.data))).size).toBe(1);
     expect(await total(own)).toBe(2 * 249);
     // The key of another client, and a single submission with the same key, are independent of it.
-    const others = await post(own, "one", batch.slice(0, 3), own.addKey().secret);
+    const others = await post(own, "one", batch.slice(0, 3), (await own.addKey()).secret);
     const headers = { "idempotency-key": "one" };
     const single = await own.call("POST", "/v1/events", { body: item(0), headers });
     expect(first.body.data.ids).not.toContain(single.body.data.id);

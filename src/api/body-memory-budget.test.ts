@@ -56,17 +56,17 @@ const batch = (mib: number, headers = {}, key = server.key.secret) =>
 
 describe("while one client holds its maximum of the body memory", () => {
   test("with one key, others submit, search and send batches", async () => {
-    const { secret } = server.addKey({ scopes: ["collect:eve"], plan: "starter" });
+    const { secret } = await server.addKey({ scopes: ["collect:eve"], plan: "starter" });
     for (let n = 0; n < 5; n++) await stall(server.port, { key: secret, announced: 32 * MIB, sent: 31 * MIB });
     expect((await submit()).status).toBe(201);
     expect((await search()).status).toBe(200);
     expect((await batch(20)).status).toBe(200);
-    expect((await submit(server.addKey().secret)).status).toBe(201);
+    expect((await submit((await server.addKey()).secret)).status).toBe(201);
   });
 
   test("with many keys from one address (over IPv6 one /64), others do so too", async () => {
     for (let n = 0; n < 5; n++) {
-      const { secret: key } = server.addKey({ scopes: ["collect:eve"] });
+      const { secret: key } = await server.addKey({ scopes: ["collect:eve"] });
       await stall(server.port, { key, from: `2001:db8::${n}`, announced: 32 * MIB, sent: 31 * MIB });
     }
     expect((await submit()).status).toBe(201);
@@ -78,7 +78,7 @@ describe("while one client holds its maximum of the body memory", () => {
 
   test("with many keys from many addresses, small bodies are still accepted", async () => {
     for (let n = 0; n < 12; n++) {
-      const { secret: key } = server.addKey({ scopes: ["collect:eve"] });
+      const { secret: key } = await server.addKey({ scopes: ["collect:eve"] });
       await stall(server.port, { key, from: `192.0.2.${n}`, announced: 32 * MIB, sent: 31 * MIB });
     }
     expect((await submit()).status).toBe(201);
@@ -86,7 +86,7 @@ describe("while one client holds its maximum of the body memory", () => {
   });
 
   test("the memory is returned when the client disconnects", async () => {
-    const { secret: key } = server.addKey({ scopes: ["collect:eve"] });
+    const { secret: key } = await server.addKey({ scopes: ["collect:eve"] });
     await stall(server.port, { key, announced: 32 * MIB, sent: 31 * MIB });
     await expect.poll(heldBytes).toBe(31 * MIB);
     for (const socket of sockets.splice(0)) socket.destroy();

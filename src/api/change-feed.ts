@@ -2,7 +2,8 @@ import { setImmediate } from "node:timers/promises";
 import { parseExact } from "../lib/exact-json.ts";
 import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
-import type { Searchable, Store } from "../store/ports/store.ts";
+import type { Store } from "../store/ports/store.ts";
+import { searchableAlert, searchableEvent, type Searchable } from "../store/search/text-matcher.ts";
 import type { FairShare } from "./fair-share.ts";
 
 // The feed of changed alerts (by change number) and new events (by id). It reads the store once for all listeners.
@@ -30,7 +31,7 @@ export interface FeedListener {
   onFailure(error: unknown): void;
 }
 
-export type FeedStore = Pick<Store, "alerts" | "events" | "searchable">;
+export type FeedStore = Pick<Store, "alerts" | "events">;
 
 export class ChangeFeed {
   readonly #store: FeedStore;
@@ -101,9 +102,10 @@ export class ChangeFeed {
     const unsubscribe = alerts.onChange(() => void deliver());
     signal.addEventListener("abort", unsubscribe);
     const change = await alerts.lastChange();
+    const eventId = await events.lastArrival();
     if (signal.aborted) return;
     this.#change = change;
-    this.#eventId = events.lastArrival();
+    this.#eventId = eventId;
     isBusy = false;
     void this.#followEvents(signal);
     void deliver();
@@ -114,7 +116,7 @@ export class ChangeFeed {
     const changes = await this.#store.alerts.changedSince(this.#change, ALERTS_CHUNK_MAX);
     if (signal.aborted || changes.length === 0) return false;
     this.#change = changes.at(-1)!.change;
-    const items = changes.map(({ change, alert }) => new AlertFeedItem(this.#store, change, alert));
+    const items = changes.map(({ change, alert }) => new AlertFeedItem(change, alert));
     const isOver = this.#share.untilOver();
     for (const listener of this.#listeners) listener.onAlerts(items, isOver);
     return true;
@@ -154,7 +156,7 @@ export async function* eventItems(
     for (let start = 0; start < chunk.length; start += EVENTS_CHUNK_MAX) {
       if (start > 0) await setImmediate();
       const some = chunk.slice(start, start + EVENTS_CHUNK_MAX);
-      yield some.map(({ id, text }) => new EventFeedItem(store, id, text));
+      yield some.map(({ id, text }) => new EventFeedItem(id, text));
     }
   }
 }
@@ -166,13 +168,11 @@ export class AlertFeedItem implements FeedItem<number> {
   readonly fields: FeedItem<number>["fields"];
   readonly timeMs: number;
   readonly message: string;
-  readonly #store: FeedStore;
   readonly #alert: AlertSummary;
   #searchable: Searchable | undefined;
 
-  constructor(store: FeedStore, change: number, alert: AlertSummary) {
+  constructor(change: number, alert: AlertSummary) {
     const { severity, source, status, rule, assignee } = alert;
-    this.#store = store;
     this.#alert = alert;
     this.position = change;
     this.fields = { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase() };
@@ -181,20 +181,18 @@ export class AlertFeedItem implements FeedItem<number> {
   }
 
   get searchable(): Searchable {
-    return (this.#searchable ??= this.#store.searchable.alert(this.#alert));
+    return (this.#searchable ??= searchableAlert(this.#alert));
   }
 }
 
 export class EventFeedItem implements FeedItem<string> {
   readonly position: string;
   readonly message: string;
-  readonly #store: FeedStore;
   readonly #text: string;
   #event: Event | undefined;
   #searchable: Searchable | undefined;
 
-  constructor(store: FeedStore, id: string, text: string) {
-    this.#store = store;
+  constructor(id: string, text: string) {
     this.#text = text;
     this.position = id;
     this.message = `event: event\ndata: ${text}\n\n`;
@@ -214,6 +212,6 @@ export class EventFeedItem implements FeedItem<string> {
   }
 
   get searchable(): Searchable {
-    return (this.#searchable ??= this.#store.searchable.event(this.#parsed));
+    return (this.#searchable ??= searchableEvent(this.#parsed));
   }
 }

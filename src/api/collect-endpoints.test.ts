@@ -3,7 +3,8 @@ import { changed, openTestServer, type TestServer } from "../../test/api-server.
 import { signBody } from "../lib/signature.ts";
 import { loadSettings } from "../config/config.ts";
 import type { Scope } from "../model/key.ts";
-import { StoreUnavailable, type Store } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 
 // Bodies through the real server, with a controlled clock for old signatures.
 
@@ -25,7 +26,7 @@ const post = (path: string, body: unknown, options: object = {}) =>
   server.call("POST", `/v1/collect/${path}`, { body, ...options });
 const webhook = async (name: string) =>
   (await server.call("GET", "/v1/collectors")).body.data.webhooks.find((one: any) => one.name === name);
-const withScopes = (...scopes: Scope[]) => server.addKey({ scopes }).secret;
+const withScopes = async (...scopes: Scope[]) => (await server.addKey({ scopes })).secret;
 
 const UNLOCK = (door: string) => ({
   event: "access.door.unlock",
@@ -225,16 +226,16 @@ describe("an invalid body", () => {
 
 describe("permissions", () => {
   test("events:write allows every name, collect:<name> only its own", async () => {
-    expect((await post("eve", ALERT, { key: withScopes("events:write") })).status).toBe(200);
-    expect((await post("eve", ALERT, { key: withScopes("collect:eve") })).status).toBe(200);
-    const other = await post("eve", ALERT, { key: withScopes("collect:talk", "events:read") });
+    expect((await post("eve", ALERT, { key: await withScopes("events:write") })).status).toBe(200);
+    expect((await post("eve", ALERT, { key: await withScopes("collect:eve") })).status).toBe(200);
+    const other = await post("eve", ALERT, { key: await withScopes("collect:talk", "events:read") });
     expect(other).toMatchObject({ status: 403, body: { error: { code: "forbidden" } } });
     expect(other.body.error.message).toContain("collect:eve");
     expect((await post("eve", ALERT, { key: null })).status).toBe(401);
   });
 
   test("a key with only collect scopes can be in the path, without any header", async () => {
-    const key = withScopes("collect:eve", "collect:talk");
+    const key = await withScopes("collect:eve", "collect:talk");
     // Bytes are sent without a content type.
     const answer = await fetch(`http://127.0.0.1:${server.port}/v1/collect/eve/${key}`, {
       method: "POST",
@@ -251,7 +252,7 @@ describe("permissions", () => {
   });
 
   test("a webhook with a wrong token is a 401", async () => {
-    const { key, secret } = server.addKey({ scopes: ["collect:eve"] });
+    const { key, secret } = await server.addKey({ scopes: ["collect:eve"] });
     expect((await post(`eve/${secret}`, ALERT, { key: null })).status).toBe(200);
     const another = secret.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
     for (const token of [another, key.id, "wrong", `${secret}0`]) {
@@ -261,7 +262,7 @@ describe("permissions", () => {
   });
 
   test("a stronger, a wrong or a revoked key in the path is refused, even with a valid key in the header", async () => {
-    const strong = withScopes("collect:eve", "events:read");
+    const strong = await withScopes("collect:eve", "events:read");
     const refused = await post(`eve/${strong}`, ALERT, { key: null });
     expect([refused.status, refused.body.error.message]).toEqual([401, expect.stringContaining("collect: scopes")]);
     expect((await post(`eve/${server.key.secret}`, ALERT)).status).toBe(401);
@@ -269,7 +270,7 @@ describe("permissions", () => {
     const long = await post(`eve/${strong}${"0".repeat(100)}`, ALERT);
     expect(long.status).toBeGreaterThanOrEqual(400);
     expect(long.text + JSON.stringify(server.log)).not.toContain(strong.slice(-64));
-    const weak = server.addKey({ scopes: ["collect:eve"] });
+    const weak = await server.addKey({ scopes: ["collect:eve"] });
     expect((await post(`eve/${weak.secret.slice(0, -1)}${weak.secret.endsWith("0") ? "1" : "0"}`, ALERT)).status).toBe(
       401,
     );
@@ -278,17 +279,17 @@ describe("permissions", () => {
   });
 
   test("a path that ends before the key is a 404, with and without a valid key in the header", async () => {
-    for (const key of [undefined, null, withScopes("collect:network")]) {
+    for (const key of [undefined, null, await withScopes("collect:network")]) {
       const { status, body } = await post("network/", {}, key === undefined ? {} : { key });
       expect([status, body.error.code]).toEqual([404, "not_found"]);
     }
   });
 
   test("a key that can submit events can grant a collect scope", async () => {
-    const key = withScopes("keys:manage", "events:write");
+    const key = await withScopes("keys:manage", "events:write");
     const made = await server.call("POST", "/v1/keys", { key, body: { name: "door", scopes: ["collect:access"] } });
     expect(made.status).toBe(201);
-    const without = withScopes("keys:manage");
+    const without = await withScopes("keys:manage");
     const refused = await server.call("POST", "/v1/keys", {
       key: without,
       body: { name: "door", scopes: ["collect:access"] },

@@ -110,7 +110,7 @@ test("evicted templates are counted per exporter, in total and in the metrics", 
 test("the status requires the scope events:read and takes no parameter", async () => {
   server = await openTestServer();
   expect((await server.call("GET", "/v1/collectors", { key: null })).status).toBe(401);
-  const { secret } = server.addKey({ scopes: ["rules:read"] });
+  const { secret } = await server.addKey({ scopes: ["rules:read"] });
   expect((await server.call("GET", "/v1/collectors", { key: secret })).status).toBe(403);
   expect((await server.call("GET", "/v1/collectors?x=1")).status).toBe(400);
   expect((await collectors()).exporters).toEqual([]);

@@ -1,7 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
-import { QuestionRefused, type Store } from "../store/ports/store.ts";
+import { QueryRefused } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 
 const NOW = Date.UTC(2026, 10, 15, 12);
 const custom = (data: object = {}, more: object = {}) => ({ type: "login_failure", source: "custom", data, ...more });
@@ -125,7 +126,7 @@ describe("the list of events", () => {
   });
 
   test("whose response would be too large names the parameter that sets the size", async () => {
-    const refuse = () => Promise.reject(new QuestionRefused("limit", "the answer would be too large: ask for fewer"));
+    const refuse = () => Promise.reject(new QueryRefused("limit", "the answer would be too large: ask for fewer"));
     const full = await openTestServer({
       around: (store) => Object.create(store, { events: { value: changed(store.events, { list: refuse }) } }) as Store,
     });
@@ -318,7 +319,7 @@ describe("an idempotency key", () => {
     const together = await Promise.all(Array.from({ length: 10 }, (_, n) => send(own, custom({ n }), "two")));
     expect(new Set(together.map(({ body }) => body.data.id)).size).toBe(1);
     expect((await own.call("GET", "/v1/events")).body.pagination.total).toBe(2);
-    const other = own.addKey();
+    const other = await own.addKey();
     expect((await send(own, custom(), "one", other.secret)).body.data.id).not.toBe(first.body.data.id);
     // A refused submission does not count as the first response.
     expect((await send(own, { type: "x" }, "three")).status).toBe(400);

@@ -70,7 +70,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "Use pages (`page`, `per_page`) or a cursor: `limit` alone starts at the top, `after` continues after an event. " +
         "New events neither repeat nor hide rows while a client follows the cursor.",
       scopes: ["events:read"],
-      query: listQuery(sources, (words) => store.searchFault(words)),
+      query: listQuery(sources),
       cursorFault: async (id) =>
         (await store.events.get(id)) === undefined ? "is not the id of a stored event" : undefined,
       responses: {
@@ -86,7 +86,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         const { page, per_page, after, limit, from, to, ...filter } = query;
         const position = positionOf({ page, per_page, after, limit });
         return abortOnDisconnect(request.raw.socket, async (signal) => {
-          const caller = { asker: key.id, signal };
+          const caller = { client: key.id, signal };
           const page = store.events.list({ ...filter, fromMs: from, toMs: to }, position, caller);
           const response = listPage(position, await withSizeField(position, page));
           return markIncomplete(response, store, "events", { fromMs: from, toMs: to });
@@ -147,7 +147,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       handle: async ({ body, key, request }) => {
         const query = toSearchQuery(body);
         const { items, total, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
-          store.events.search(query, { asker: key.id, signal }),
+          store.events.search(query, { client: key.id, signal }),
         );
         const aggregationsText = JSON.stringify(aggregations);
         const response = dataText(
@@ -233,7 +233,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
   ];
 }
 
-function listQuery(sources: readonly string[], searchFault: Store["searchFault"]) {
+function listQuery(sources: readonly string[]) {
   return refuseMixedPaging(
     z.strictObject({
       ...pagingParameters("event"),
@@ -244,7 +244,6 @@ function listQuery(sources: readonly string[], searchFault: Store["searchFault"]
       from: boundParameter.optional().describe("inclusive"),
       to: boundParameter.optional().describe("exclusive"),
       search: searchParameter(
-        searchFault,
         'words that must all occur in any field; each matches as a prefix, an address or a "phrase" as a whole; an id finds ' +
           "its event and events that mention it; `2026-11-15` or `2026-11-15T08:30` finds the events of that time (UTC)",
       ),

@@ -92,9 +92,9 @@ describe("an export", () => {
   test("is deleted only by the key that created it or one with keys:manage; any reader can download it", async () => {
     const reader = { scopes: ["events:read"] } as const;
     const [maker, other, manager] = [
-      server.addKey(reader),
-      server.addKey(reader),
-      server.addKey({ scopes: ["events:read", "keys:manage"] }),
+      await server.addKey(reader),
+      await server.addKey(reader),
+      await server.addKey({ scopes: ["events:read", "keys:manage"] }),
     ];
     const by = ({ secret }: { secret: string }, method: string, path: string, body?: object) =>
       server.call(method, path, { key: secret, ...(body && { body }) });
@@ -116,17 +116,17 @@ describe("an export", () => {
     await expect
       .poll(async () => (await old.call("GET", `/v1/events/exports/${id}`)).body.data.status)
       .toBe("completed");
-    const { owner: _owner, ...before } = old.store.exports.get(id)!;
-    old.store.exports.put(before as typeof before & { owner: null });
+    const { owner: _owner, ...before } = (await old.store.exports.get(id))!;
+    await old.store.exports.put(before as typeof before & { owner: null });
     const again = await old.restart();
     expect((await again.call("GET", `/v1/events/exports/${id}/download`)).status).toBe(200);
-    const { secret } = again.addKey({ scopes: ["events:read"] });
+    const { secret } = await again.addKey({ scopes: ["events:read"] });
     expect((await again.call("DELETE", `/v1/events/exports/${id}`, { key: secret })).status).toBe(200);
     await again.close();
   });
 
   test("past the limit of a key is a 429 with Retry-After, without affecting other keys", async () => {
-    const [greedy, other] = [server.addKey(), server.addKey()];
+    const [greedy, other] = [await server.addKey(), await server.addKey()];
     const by = ({ secret }: { secret: string }) =>
       server.call("POST", "/v1/events/export", { body: everything, key: secret });
     const answers = await Promise.all(Array.from({ length: 8 }, () => by(greedy)));

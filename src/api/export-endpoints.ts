@@ -45,9 +45,9 @@ export function exportEndpoints(
     if (!job) throw new Problem("not_found", `export ${id} does not exist; exports expire after 24 hours`);
     return job;
   };
-  const create: ExportRunner["create"] = (request) => {
+  const create: ExportRunner["create"] = async (request) => {
     try {
-      return runner.create(request);
+      return await runner.create(request);
     } catch (error) {
       if (!(error instanceof TooManyExports)) throw error;
       const headers = { "Retry-After": String(error.retryAfterSeconds) };
@@ -78,8 +78,8 @@ export function exportEndpoints(
       },
       responses: { 201: { description: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
       headers: { 201: ["Location"] },
-      handle: ({ body, key }) => {
-        const job = create({ format: body.format, question: exportQuery(body), owner: key.id });
+      handle: async ({ body, key }) => {
+        const job = await create({ format: body.format, question: exportQuery(body), owner: key.id });
         const response = data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
         return markIncomplete(response, store, "events", job.question);
       },
@@ -119,10 +119,10 @@ export function exportEndpoints(
         },
       },
       problems: ["not_found"],
-      handle: ({ params, key }) => {
+      handle: async ({ params, key }) => {
         const { id, owner } = find(params.id);
         requireOwner(owner, key);
-        runner.cancel(id);
+        await runner.cancel(id);
         return data({ id, deleted: true });
       },
     }),

@@ -358,7 +358,7 @@ describe("an invalid request", () => {
   test("a key with events:read is required", async () => {
     for (const path of ["", ...AGGREGATIONS]) {
       expect((await server.call("GET", `/api/v1/flows${path}`, { key: null })).status).toBe(401);
-      const { secret } = server.addKey({ scopes: ["events:write", "alerts:read"] });
+      const { secret } = await server.addKey({ scopes: ["events:write", "alerts:read"] });
       const refused = await server.call("GET", `/api/v1/flows${path}`, { key: secret });
       expect(refused.status).toBe(403);
       expect(refused.body.error.message).toContain("events:read");

@@ -17,7 +17,8 @@ import {
 } from "../model/flow-query.ts";
 import { protocolName } from "../model/protocol.ts";
 import { refuseBackwards } from "../model/query.ts";
-import type { Asking, Store } from "../store/ports/store.ts";
+import type { QueryContext } from "../store/ports/query-context.ts";
+import type { Store } from "../store/ports/store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { bare } from "./response.ts";
 import { integerParameter } from "./query-parameters.ts";
@@ -370,9 +371,9 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
 function queryFlows<Result>(
   request: FastifyRequest,
   key: { readonly id: string },
-  query: (caller: Asking) => Promise<Result>,
+  query: (caller: QueryContext) => Promise<Result>,
 ): Promise<Result> {
-  return abortOnDisconnect(request.raw.socket, (signal) => query({ asker: key.id, signal }));
+  return abortOnDisconnect(request.raw.socket, (signal) => query({ client: key.id, signal }));
 }
 
 function defaultInterval(fromMs: number, toMs: number): number {

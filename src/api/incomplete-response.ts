@@ -19,12 +19,12 @@ function incompleteDays(missing: readonly MissingDay[]): IncompleteDays | undefi
 }
 
 /** Adds the incomplete days in the range to a response. */
-export function markIncomplete(
+export async function markIncomplete(
   response: ApiResponse,
   store: Pick<Store, "missing">,
   kind: MissingDay["kind"],
   range: TimeRange,
-): ApiResponse {
-  const incomplete = incompleteDays(store.missing(kind, range));
+): Promise<ApiResponse> {
+  const incomplete = incompleteDays(await store.missing(kind, range));
   return incomplete && response.kind !== "stream" ? { ...response, incomplete } : response;
 }

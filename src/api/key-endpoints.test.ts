@@ -48,11 +48,11 @@ describe("a key", () => {
       ["DELETE", "/v1/keys/key_1", "keys:manage"],
     ] as const;
     for (const [method, path, scope] of calls) {
-      const without = server.addKey({ scopes: SCOPES.filter((other) => other !== scope) });
+      const without = await server.addKey({ scopes: SCOPES.filter((other) => other !== scope) });
       const refused = await server.call(method, path, { key: without.secret });
       expect(refused.status, `${method} ${path}`).toBe(403);
       expect(refused.body.error).toMatchObject({ code: "forbidden", message: expect.stringContaining(scope) });
-      const withIt = server.addKey({ scopes: [scope] });
+      const withIt = await server.addKey({ scopes: [scope] });
       expect((await server.call(method, path, { key: withIt.secret })).status, `${method} ${path}`).not.toBe(403);
     }
   });
@@ -66,7 +66,7 @@ describe("a key", () => {
   });
 
   test("is refused from the moment it expires", async () => {
-    const { secret } = server.addKey({ expiresAt: clock + 1000 });
+    const { secret } = await server.addKey({ expiresAt: clock + 1000 });
     expect(await ask(secret)).toBe(200);
     clock += 1000;
     expect(await ask(secret)).toBe(401);
@@ -91,7 +91,7 @@ describe("/v1/keys", () => {
     expect(made.body.data.key).toMatch(new RegExp(`^tsn_${made.body.data.id}_[0-9a-f]{64}$`));
     clock += 5000;
     expect(await ask(made.body.data.key)).toBe(200);
-    const total = server.store.keys.list().length;
+    const total = (await server.store.keys.list()).length;
     const listed = await server.call("GET", "/v1/keys?per_page=100");
     expect(listed.body.pagination).toEqual({ total, page: 1, per_page: 100, total_pages: 1 });
     const shown = listed.body.data.find(({ id }: { id: string }) => id === made.body.data.id);
@@ -142,14 +142,14 @@ describe("/v1/keys", () => {
     for (const name of ["file system", "Büro 2", "玄関", "סוכן"]) {
       expect((await make({ name, scopes: ["events:read"] })).body.data.name).toBe(name);
     }
-    const { key } = server.addKey({ name: "system\u200b" });
+    const { key } = await server.addKey({ name: "system\u200b" });
     const shown = (await server.call("GET", "/v1/keys?per_page=100")).body.data;
     expect(shown.find(({ id }: { id: string }) => id === key.id).name).toBe("system\u200b");
     expect((await server.call("POST", `/v1/keys/${key.id}/rotate`)).status).toBe(200);
   });
 
   test("does not let a key grant a scope that it lacks, by creating or rotating", async () => {
-    const clerk = server.addKey({ scopes: ["keys:manage", "events:read"] });
+    const clerk = await server.addKey({ scopes: ["keys:manage", "events:read"] });
     expect((await make({ name: "x", scopes: ["events:read"] }, clerk.secret)).status).toBe(201);
     const refused = await make({ name: "x", scopes: ["events:read", "events:write"] }, clerk.secret);
     expect(refused.status).toBe(403);
@@ -160,7 +160,7 @@ describe("/v1/keys", () => {
   });
 
   test("rotates immediately without a body, and with a grace period if one is given", async () => {
-    const first = server.addKey();
+    const first = await server.addKey();
     const second = (await server.call("POST", `/v1/keys/${first.key.id}/rotate`)).body.data.key as string;
     expect(await ask(first.secret)).toBe(401);
     expect(await ask(second)).toBe(200);
@@ -176,7 +176,7 @@ describe("/v1/keys", () => {
   });
 
   test("keeps every grace period, reports the last one, and limits their number", async () => {
-    const first = server.addKey();
+    const first = await server.addKey();
     const rotate = (body?: object) =>
       server.call("POST", `/v1/keys/${first.key.id}/rotate`, body === undefined ? {} : { body });
     const at = (ms: number) => new Date(clock + ms).toISOString();
@@ -205,7 +205,7 @@ describe("/v1/keys", () => {
   });
 
   test("does not revoke a key if the request has an unknown body", async () => {
-    const { key, secret } = server.addKey();
+    const { key, secret } = await server.addKey();
     const revoke = (body: string) => {
       const headers = { "content-length": String(body.length) };
       return server.call("DELETE", `/v1/keys/${key.id}`, { body, headers });
@@ -219,7 +219,7 @@ describe("/v1/keys", () => {
   });
 
   test("revokes a key with effect on the next request, and keeps it in the list", async () => {
-    const { key, secret } = server.addKey();
+    const { key, secret } = await server.addKey();
     expect(await ask(secret)).toBe(200);
     const revoked = await server.call("DELETE", `/v1/keys/${key.id}`);
     expect([revoked.status, revoked.body.data]).toEqual([200, { id: key.id, revoked: true }]);
@@ -242,7 +242,7 @@ describe("a key with keys:manage", () => {
   const at = (ms: number) => new Date(ms).toISOString();
 
   test("creates none with a higher plan than its own", async () => {
-    const { secret } = server.addKey({ scopes: ["keys:manage"], plan: "pro" });
+    const { secret } = await server.addKey({ scopes: ["keys:manage"], plan: "pro" });
     for (const plan of ["starter", "pro"]) expect((await make(secret, { plan })).status, plan).toBe(201);
     const refused = await make(secret, { plan: "enterprise" });
     expect([refused.status, refused.body.error.code]).toEqual([403, "forbidden"]);
@@ -251,7 +251,7 @@ describe("a key with keys:manage", () => {
 
   test("creates none that outlives it; one without an expiry gets its own", async () => {
     const expiresAt = clock + 60_000;
-    const { secret } = server.addKey({ scopes: ["keys:manage"], expiresAt });
+    const { secret } = await server.addKey({ scopes: ["keys:manage"], expiresAt });
     expect((await make(secret, { expires_at: at(expiresAt) })).status).toBe(201);
     expect((await make(secret, {})).body.data.expires_at).toBe(at(expiresAt));
     for (const expires_at of [null, at(expiresAt + 1)]) {
@@ -264,21 +264,21 @@ describe("a key with keys:manage", () => {
 
   test("rotates and revokes none that is stronger in scopes, plan or expiry", async () => {
     const own = { scopes: ["keys:manage", "events:read"] as const, plan: "pro", expiresAt: clock + 60_000 } as const;
-    const clerk = server.addKey(own);
+    const clerk = await server.addKey(own);
     for (const [more, message] of [
       [{ scopes: [...own.scopes, "rules:write"] }, /the scope rules:write/],
       [{ plan: "enterprise" }, /plan pro.*not enterprise/],
       [{ expiresAt: clock + 60_001 }, /expires/],
       [{ expiresAt: null }, /expires/],
     ] as const) {
-      const strong = server.addKey({ ...own, ...more });
+      const strong = await server.addKey({ ...own, ...more });
       for (const answer of [await rotate(clerk.secret, strong.key.id), await revoke(clerk.secret, strong.key.id)]) {
         expect([answer.status, answer.body.error.code]).toEqual([403, "forbidden"]);
         expect(answer.body.error.message).toMatch(message);
       }
       expect(await ask(strong.secret)).toBe(200);
     }
-    const weak = server.addKey({ ...own, scopes: ["events:read"], plan: "starter" });
+    const weak = await server.addKey({ ...own, scopes: ["events:read"], plan: "starter" });
     expect((await rotate(clerk.secret, weak.key.id)).status).toBe(200);
     expect((await revoke(clerk.secret, weak.key.id)).status).toBe(200);
     const rotated = await rotate(clerk.secret, clerk.key.id);
@@ -287,20 +287,22 @@ describe("a key with keys:manage", () => {
   });
 
   test("used with an old secret is limited to the grace period: it neither renews itself nor creates a key that lasts longer", async () => {
-    const { key, secret: old } = server.addKey();
+    const { key, secret: old } = await server.addKey();
     await server.call("POST", `/v1/keys/${key.id}/rotate`, { body: { grace_seconds: 60 }, key: old });
     expect((await rotate(old, key.id)).status).toBe(403);
     expect((await make(old, { expires_at: null })).status).toBe(403);
     expect((await make(old, {})).body.data.expires_at).toBe(at(clock + 60_000));
-    expect((await revoke(old, server.addKey().key.id)).status).toBe(403);
+    expect((await revoke(old, (await server.addKey()).key.id)).status).toBe(403);
     expect((await revoke(old, key.id)).status).toBe(200);
   });
 
   test("cannot exceed the limit of keys: ended keys do not count, and the oldest of them are removed", async () => {
     const crowded = await openTestServer({ settings: { rateLimits: false }, now: () => clock });
-    const ended = Array.from({ length: ENDED_KEYS_MAX }, (_, n) => crowded.addKey({ expiresAt: clock - 10_000 + n }));
+    const ended = await Promise.all(
+      Array.from({ length: ENDED_KEYS_MAX }, (_, n) => crowded.addKey({ expiresAt: clock - 10_000 + n })),
+    );
     // One key exists from the start, and one is still to be created.
-    for (let n = 2; n < KEYS_MAX; n++) crowded.addKey();
+    for (let n = 2; n < KEYS_MAX; n++) await crowded.addKey();
     const add = () =>
       crowded.call("POST", "/v1/keys", { body: { name: "x", scopes: ["events:read"], plan: "starter" } });
     const last = await add();
@@ -310,10 +312,10 @@ describe("a key with keys:manage", () => {
     expect(refused.body.error.message).toContain(`${KEYS_MAX} keys`);
     expect((await crowded.call("DELETE", `/v1/keys/${last.body.data.id}`)).status).toBe(200);
     expect((await add()).status).toBe(201);
-    expect(crowded.store.keys.find(ended[0]!.key.id)).toBeUndefined();
-    expect(crowded.store.keys.find(ended[1]!.key.id)).toBeDefined();
-    expect(crowded.store.keys.find(last.body.data.id)).toBeDefined();
-    expect(crowded.store.keys.list()).toHaveLength(ENDED_KEYS_MAX + KEYS_MAX);
+    expect(await crowded.store.keys.find(ended[0]!.key.id)).toBeUndefined();
+    expect(await crowded.store.keys.find(ended[1]!.key.id)).toBeDefined();
+    expect(await crowded.store.keys.find(last.body.data.id)).toBeDefined();
+    expect(await crowded.store.keys.list()).toHaveLength(ENDED_KEYS_MAX + KEYS_MAX);
     await crowded.close();
   });
 });

@@ -20,12 +20,13 @@ import {
 } from "../model/key.ts";
 import { PER_PAGE_DEFAULT } from "../model/page.ts";
 import { timeSchema } from "../model/query.ts";
-import type { KeyStore } from "../store/ports/store.ts";
+import type { KeyStore } from "../store/ports/key-store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data, listResponse, paginate } from "./response.ts";
 import { pageParameter, perPageParameter } from "./query-parameters.ts";
 import type { RateLimits } from "./rate-limits.ts";
 import { Problem } from "./problems.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
 
 export interface KeyEndpointOptions {
   readonly keys: KeyStore;
@@ -55,11 +56,13 @@ const createdKeySchema = keySchema
 
 export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoint[] {
   const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id), now());
-  const change = (id: string, alter: (key: ApiKey) => ApiKey): ApiKey => {
-    const changed = keys.change(id, alter);
+  const change = async (id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey> => {
+    const changed = await keys.change(id, alter);
     if (!changed) throw new Problem("not_found", `key ${id} does not exist`);
     return changed;
   };
+  // One after the other, so that two requests cannot both create the last key.
+  const creations = new SerialQueue();
   return [
     endpoint({
       method: "GET",
@@ -72,8 +75,8 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       responses: {
         200: { description: "one page of keys", data: z.array(keySchema), paginated: true, example: [KEY_EXAMPLE] },
       },
-      handle: ({ query: { page = 1, per_page = PER_PAGE_DEFAULT } }) => {
-        const all = keys.list().sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
+      handle: async ({ query: { page = 1, per_page = PER_PAGE_DEFAULT } }) => {
+        const all = (await keys.list()).sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
         const shown = all.slice((page - 1) * per_page, page * per_page);
         return listResponse(
           shown.map((key) => JSON.stringify(view(key))),
@@ -106,19 +109,21 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       example: { name: "ci", scopes: ["events:read", "events:write"], plan: "pro" },
       responses: { 201: { description: "the key", data: createdKeySchema, example: CREATED_KEY_EXAMPLE } },
       problems: ["conflict"],
-      handle: ({ body, key: own }) => {
+      handle: async ({ body, key: own }) => {
         const at = now();
         const expiresAt = body.expires_at === undefined ? own.expiresAt : body.expires_at;
         const { key, secret } = createKey({ ...body, expiresAt, now: at });
         const ways = strongerWays(own, key);
         if (ways.length > 0)
           throw new Problem("forbidden", `the key ${ways.join(" and ")} and cannot grant more than it has`);
-        const all = keys.list();
-        if (all.filter((other) => isUsable(other, at)).length >= KEYS_MAX) {
-          throw new Problem("conflict", `${KEYS_MAX} keys are active, the maximum; revoke one first`);
-        }
-        keys.put(key);
-        limits.forget(keys.remove(endedKeysToRemove(all, at)));
+        await creations.take(async () => {
+          const all = await keys.list();
+          if (all.filter((other) => isUsable(other, at)).length >= KEYS_MAX) {
+            throw new Problem("conflict", `${KEYS_MAX} keys are active, the maximum; revoke one first`);
+          }
+          await keys.put(key);
+          limits.forget(await keys.remove(endedKeysToRemove(all, at)));
+        });
         return data({ ...view(key), key: secret }, 201);
       },
     }),
@@ -144,10 +149,10 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
         200: { description: "the key with its new secret", data: createdKeySchema, example: ROTATED_KEY_EXAMPLE },
       },
       problems: ["not_found", "conflict"],
-      handle: ({ params, body, key: own }) => {
+      handle: async ({ params, body, key: own }) => {
         const at = now();
         let secret = "";
-        const rotated = change(params.id, (key) => {
+        const rotated = await change(params.id, (key) => {
           if (key.revokedAt !== null) throw new Problem("conflict", `key ${key.id} is revoked`);
           if (key.expiresAt !== null && key.expiresAt <= at) {
             throw new Problem("conflict", `key ${key.id} has expired`);
@@ -179,8 +184,8 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
         200: { description: "the key is revoked", data: z.object({ id: z.string(), revoked: z.literal(true) }) },
       },
       problems: ["not_found"],
-      handle: ({ params, key: own }) => {
-        const { id } = change(params.id, (key) => {
+      handle: async ({ params, key: own }) => {
+        const { id } = await change(params.id, (key) => {
           if (key.id !== own.id) requireNoStronger(own, key);
           return revokeKey(key, now());
         });

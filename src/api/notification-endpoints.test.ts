@@ -71,7 +71,7 @@ test("a dead notification is listed with its error, resent by an authorised key,
   expect((await list(`alert_id=${alertId}`)).pagination.total).toBe(1);
   expect((await list("channel=slack")).data).toEqual([]);
   answer = 200;
-  const reader = server.addKey({ scopes: ["alerts:read"] });
+  const reader = await server.addKey({ scopes: ["alerts:read"] });
   const path = `/v1/notifications/${dead.id}/resend`;
   expect((await server.call("POST", path, { key: reader.secret })).status).toBe(403);
   const resent = await server.call("POST", path);
@@ -119,7 +119,7 @@ test("the list supports pages and cursors and refuses unknown parameters", async
   for (const query of ["status=lost", "channel=pigeon", "page=1&limit=1", "after=ntf_0", "color=red"]) {
     expect((await server.call("GET", `/v1/notifications?${query}`)).status, query).toBe(400);
   }
-  const writer = server.addKey({ scopes: ["alerts:write"] });
+  const writer = await server.addKey({ scopes: ["alerts:write"] });
   expect((await server.call("GET", "/v1/notifications", { key: writer.secret })).status).toBe(403);
 });
 
@@ -175,7 +175,7 @@ test("each resolution notifies with its actor, resolution and comment", async ()
     await told.close();
   });
   const alertId = await alertOf(["webhook"], own);
-  const { secret } = own.addKey({ name: "ann" });
+  const { secret } = await own.addKey({ name: "ann" });
   const move = async (action: string, body?: object) => {
     const { status, text } = await own.call("POST", `/v1/alerts/${alertId}/${action}`, { key: secret, body });
     expect(status, text).toBe(200);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NOTIFICATION_STATUSES, notificationSchema, notificationView } from "../model/notification.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
-import type { NotificationStore } from "../store/ports/store.ts";
+import type { NotificationStore } from "../store/ports/notification-store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";

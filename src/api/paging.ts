@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
-import { QuestionRefused, type Store } from "../store/ports/store.ts";
+import { QueryRefused } from "../store/ports/store-errors.ts";
 import { listResponse, paginate, type ApiResponse } from "./response.ts";
 import { integerParameter, pageParameter, perPageParameter } from "./query-parameters.ts";
+import { searchFault } from "../store/search/text-search.ts";
 
 // Paging of lists: by page number or by cursor.
 
@@ -26,7 +27,7 @@ export function pagingParameters(itemName: string) {
 const SEARCH_CHARACTERS_MAX = 1000;
 
 /** Search words. Their faults are reported together with those of other parameters. */
-export function searchParameter(searchFault: Store["searchFault"], description: string) {
+export function searchParameter(description: string) {
   return z
     .string()
     .trim()
@@ -94,8 +95,8 @@ export async function withSizeField<Result>(position: Position, listed: Promise<
   try {
     return await listed;
   } catch (error) {
-    const isSize = error instanceof QuestionRefused && error.field === "limit" && position.mode === "page";
-    throw isSize ? new QuestionRefused("per_page", error.message) : error;
+    const isSize = error instanceof QueryRefused && error.field === "limit" && position.mode === "page";
+    throw isSize ? new QueryRefused("per_page", error.message) : error;
   }
 }
 

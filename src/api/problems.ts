@@ -2,7 +2,8 @@ import { z } from "zod";
 import { TransitionRefused } from "../alerts/alerts.ts";
 import { FAULTS_MAX, type Fault } from "../lib/fault.ts";
 import { RuleRefused } from "../detection/rules/rulebook.ts";
-import { QuestionRefused, RuleConflict, StoreUnavailable } from "../store/ports/store.ts";
+import { RuleConflict } from "../store/ports/rule-store.ts";
+import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 
 /** All errors. The responses, the OpenAPI document and the docs are generated from this table. */
 export const PROBLEMS = {
@@ -96,7 +97,7 @@ export function toProblem(error: unknown): Problem | undefined {
     return new Problem("conflict", error.message, { details });
   }
   if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
-  if (error instanceof QuestionRefused) return invalid([{ field: error.field, message: error.message }]);
+  if (error instanceof QueryRefused) return invalid([{ field: error.field, message: error.message }]);
   if (error instanceof StoreUnavailable) {
     return new Problem("unavailable", error.message, {
       headers: { "Retry-After": String(error.retryAfterSeconds) },

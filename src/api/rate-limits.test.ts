@@ -34,7 +34,7 @@ const seconds = (ms: number) => Math.ceil(ms / 1000);
 
 describe("rate limits", () => {
   test("allow a key the requests per minute of its plan, and start over when the minute ends", async () => {
-    const { secret } = server.addKey({ plan: "enterprise" });
+    const { secret } = await server.addKey({ plan: "enterprise" });
     const reset = seconds(clock + 60_000);
     for (const remaining of [4, 3, 2, 1, 0]) expect(await ask(secret)).toEqual([200, 5, remaining, reset]);
     clock += 20_500;
@@ -48,7 +48,7 @@ describe("rate limits", () => {
   });
 
   test("report the window with the fewest requests remaining; a refused request does not count", async () => {
-    const { secret } = server.addKey({ plan: "starter" });
+    const { secret } = await server.addKey({ plan: "starter" });
     const minute = seconds(clock + 60_000);
     const day = midnight / 1000;
     expect(await ask(secret)).toEqual([200, 3, 2, minute]);
@@ -66,7 +66,7 @@ describe("rate limits", () => {
   });
 
   test("report the window that ends later if both are exhausted", async () => {
-    const { secret } = server.addKey({ plan: "starter" });
+    const { secret } = await server.addKey({ plan: "starter" });
     for (let i = 0; i < 2; i++) await ask(secret);
     clock += 60_000;
     for (const remaining of [2, 1, 0]) expect((await ask(secret))[2]).toBe(remaining);
@@ -77,7 +77,7 @@ describe("rate limits", () => {
   });
 
   test("count requests of a key regardless of the response", async () => {
-    const { secret } = server.addKey({ plan: "pro", scopes: ["events:read"] });
+    const { secret } = await server.addKey({ plan: "pro", scopes: ["events:read"] });
     expect((await ask(secret, "/v1/keys"))[0]).toBe(403);
     expect((await ask(secret, "/v1/nothing"))[0]).toBe(404);
     expect((await ask(secret, "/v1/events?nope=1"))[0]).toBe(400);
@@ -85,7 +85,7 @@ describe("rate limits", () => {
   });
 
   test("are separate for keys and addresses: anonymous requests do not lock out a key", async () => {
-    const { secret } = server.addKey({ plan: "pro" });
+    const { secret } = await server.addKey({ plan: "pro" });
     const reset = seconds(clock + 60_000);
     expect(await ask(null)).toEqual([401, 2, 1, reset]);
     expect(await ask("tsn_wrong")).toEqual([401, 2, 0, reset]);
@@ -123,7 +123,7 @@ describe("rate limits", () => {
   });
 
   test("keep the count of the day across a restart", async () => {
-    const { secret } = server.addKey({ plan: "starter" });
+    const { secret } = await server.addKey({ plan: "starter" });
     for (let i = 0; i < 3; i++) await ask(secret);
     clock += 60_000;
     server = await server.restart();
@@ -135,7 +135,7 @@ describe("rate limits", () => {
   });
 
   test("keep the count of the minute across a restart", async () => {
-    const { secret } = server.addKey({ plan: "enterprise" });
+    const { secret } = await server.addKey({ plan: "enterprise" });
     const reset = seconds(clock + 60_000);
     for (let i = 0; i < 3; i++) await ask(secret);
     clock += 10_000;
@@ -155,10 +155,10 @@ describe("rate limits", () => {
       settings: { plans: { ...plans, enterprise: { perMinute: 50, perDay: null } } },
       now: () => clock,
     });
-    const { secret, key } = big.addKey({ plan: "enterprise" });
+    const { secret, key } = await big.addKey({ plan: "enterprise" });
     for (let i = 1; i <= 50; i++) {
       expect((await big.call("GET", "/v1/events", { key: secret })).status).toBe(200);
-      const written = big.store.keys.usage().find(({ keyId }) => keyId === key.id)!;
+      const written = (await big.store.keys.usage()).find(({ keyId }) => keyId === key.id)!;
       expect(written.minuteEndsAt).toBe(clock + 60_000);
       expect(written.minuteCount).toBeGreaterThanOrEqual(i);
       expect(written.minuteCount).toBeLessThanOrEqual(i + 5);
@@ -168,23 +168,23 @@ describe("rate limits", () => {
   });
 
   test("lose nothing of a day when the process is killed, and count at most a hundredth of it too many", async () => {
-    const { secret, key } = server.addKey({ plan: "pro" });
+    const { secret, key } = await server.addKey({ plan: "pro" });
     for (let i = 0; i < 37; i++) {
       expect((await ask(secret))[0]).toBe(200);
       clock += 20_000;
       // The stored counts at this moment are those that a restart after a kill would read.
-      const written = server.store.keys.usage().find(({ keyId }) => keyId === key.id)!;
+      const written = (await server.store.keys.usage()).find(({ keyId }) => keyId === key.id)!;
       expect(written.dayCount).toBeGreaterThanOrEqual(i + 1);
       expect(written.dayCount).toBeLessThanOrEqual(i + 2);
     }
     server = await server.restart();
     expect((await ask(secret)).slice(0, 2)).toEqual([200, 4]);
-    expect(server.store.keys.usage().find(({ keyId }) => keyId === key.id)!.dayCount).toBeLessThanOrEqual(39);
+    expect((await server.store.keys.usage()).find(({ keyId }) => keyId === key.id)!.dayCount).toBeLessThanOrEqual(39);
   });
 
   test("refuse nothing when disabled, and keep their headers", async () => {
     const open = await openTestServer({ settings: { plans, rateLimits: false }, now: () => clock });
-    const { secret } = open.addKey({ plan: "starter" });
+    const { secret } = await open.addKey({ plan: "starter" });
     for (let i = 0; i < 10; i++) {
       const answer = await open.call("GET", "/v1/events", { key: secret });
       expect(limitsOf(answer).slice(0, 3)).toEqual([200, 3, 3]);

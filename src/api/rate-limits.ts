@@ -1,9 +1,10 @@
 import type { Logger } from "pino";
 import { clientNetwork } from "../lib/ip.ts";
 import { createLruCache } from "../lib/lru.ts";
+import { SerialQueue } from "../lib/serial-queue.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
-import type { KeyStore, KeyUsage } from "../store/ports/store.ts";
+import type { KeyStore, KeyUsage } from "../store/ports/key-store.ts";
 
 // Rate limits: per minute and per UTC day for each key, per minute for each address without a key.
 
@@ -56,6 +57,11 @@ export interface RateLimitOptions {
   readonly now: () => number;
 }
 
+/** Continues the saved counts. */
+export async function openRateLimits(options: RateLimitOptions): Promise<RateLimits> {
+  return new RateLimits(options, await options.keys.usage());
+}
+
 export class RateLimits {
   readonly #settings: RateLimitSettings;
   readonly #keys: KeyStore;
@@ -65,22 +71,24 @@ export class RateLimits {
   readonly #changed = new Set<string>();
   readonly #addresses = createLruCache<string, RateWindow>(ADDRESSES_MAX);
   readonly #saver: NodeJS.Timeout;
+  /** In order, so that an older count does not replace a newer one. */
+  readonly #writes = new SerialQueue();
   /** False after a failed write until one succeeds, so that not every request attempts it. */
   #canSave = true;
 
-  constructor({ settings, keys, log, now }: RateLimitOptions) {
+  constructor({ settings, keys, log, now }: RateLimitOptions, usage: readonly KeyUsage[]) {
     this.#settings = settings;
     this.#keys = keys;
     this.#log = log;
     this.#now = now;
-    for (const { keyId, ...used } of keys.usage()) {
+    for (const { keyId, ...used } of usage) {
       this.#counters.set(keyId, { ...used, savedMinuteCount: used.minuteCount, savedDayCount: used.dayCount });
     }
-    this.#saver = setInterval(() => this.save(), SAVE_MS).unref();
+    this.#saver = setInterval(() => void this.save(), SAVE_MS).unref();
   }
 
   /** Counts a request of a key. Refused requests do not count. */
-  countForKey(key: ApiKey): RateLimitResult {
+  async countForKey(key: ApiKey): Promise<RateLimitResult> {
     const now = this.#now();
     const use = this.#countersOf(key.id, now);
     const plan = this.#settings.plans[key.plan];
@@ -103,7 +111,7 @@ export class RateLimits {
       this.#changed.add(key.id);
       const isSaved =
         use.minuteCount <= use.savedMinuteCount && (plan.perDay === null || use.dayCount <= use.savedDayCount);
-      if (!isSaved && this.#canSave) this.#reserve(key.id, plan);
+      if (!isSaved && this.#canSave) await this.#reserve(key.id, plan);
     }
     return result;
   }
@@ -134,31 +142,36 @@ export class RateLimits {
   }
 
   /** Saves changed counts, so that they survive a restart. Reservations are kept. */
-  save(): void {
+  async save(): Promise<void> {
     if (this.#changed.size === 0) return;
     const usage: KeyUsage[] = [];
-    for (const keyId of this.#changed) {
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    for (const keyId of changed) {
       const use = this.#counters.get(keyId)!;
       const minuteCount = Math.max(use.minuteCount, use.savedMinuteCount);
       usage.push(toUsage(keyId, use, { minuteCount, dayCount: Math.max(use.dayCount, use.savedDayCount) }));
     }
-    if (this.#write(usage)) this.#changed.clear();
+    if (!(await this.#write(usage)))
+      for (const keyId of changed) if (this.#counters.has(keyId)) this.#changed.add(keyId);
   }
 
   /** Saves counts in advance, before an unsaved request is admitted, so that a killed process does not lose it. */
-  #reserve(keyId: string, { perMinute, perDay }: RateLimitSettings["plans"][Plan]): void {
+  async #reserve(keyId: string, { perMinute, perDay }: RateLimitSettings["plans"][Plan]): Promise<void> {
     const use = this.#counters.get(keyId)!;
     const minuteCount = use.minuteCount + Math.floor(perMinute * RESERVED_SHARES.minute);
     const dayCount = use.dayCount + Math.floor((perDay ?? 0) * RESERVED_SHARES.day);
-    this.#write([toUsage(keyId, use, { minuteCount, dayCount })]);
+    await this.#write([toUsage(keyId, use, { minuteCount, dayCount })]);
   }
 
-  #write(usage: readonly KeyUsage[]): boolean {
+  async #write(usage: readonly KeyUsage[]): Promise<boolean> {
     try {
-      this.#keys.saveUsage(usage);
+      await this.#writes.take(() => this.#keys.saveUsage(usage));
       this.#canSave = true;
-      for (const { keyId, minuteCount, dayCount } of usage) {
-        const use = this.#counters.get(keyId)!;
+      for (const { keyId, minuteEndsAt, minuteCount, day, dayCount } of usage) {
+        const use = this.#counters.get(keyId);
+        // The key may have been removed, or a window may have begun, while the counts were being written.
+        if (!use || use.minuteEndsAt !== minuteEndsAt || use.day !== day) continue;
         use.savedMinuteCount = minuteCount;
         use.savedDayCount = dayCount;
       }
@@ -169,7 +182,7 @@ export class RateLimits {
     return this.#canSave;
   }
 
-  close(): void {
+  async close(): Promise<void> {
     clearInterval(this.#saver);
     // Unused reservations are returned.
     for (const [keyId, use] of this.#counters) {
@@ -177,7 +190,7 @@ export class RateLimits {
       use.savedDayCount = 0;
       use.savedMinuteCount = 0;
     }
-    this.save();
+    await this.save();
   }
 
   #countersOf(keyId: string, now: number): KeyCounters {

@@ -118,10 +118,10 @@ describe("a rule is replaced", () => {
       ];
       const made = await shifted.call("POST", "/v1/rules", { body: rule({ exceptions }) });
       const { id, name, exceptions: read } = made.body.data;
-      const put = (list: object[], more: object = {}) =>
+      const put = async (list: object[], more: object = {}) =>
         shifted.call("PUT", `/v1/rules/${id}`, {
           body: { ...rule(), name, enabled: true, exceptions: list, ...more },
-          key: shifted.addKey({ name: "somebody else" }).secret,
+          key: (await shifted.addKey({ name: "somebody else" })).secret,
         });
       shift = 7_200_000;
       const kept = await put([...read, { conditions, reason: "new" }]);
@@ -352,7 +352,7 @@ describe("the list of rules", () => {
   });
 
   test("a key needs the scope of the call", async () => {
-    const reader = server.addKey({ scopes: ["rules:read"] }).secret;
+    const reader = (await server.addKey({ scopes: ["rules:read"] })).secret;
     expect((await server.call("GET", "/v1/rules", { key: reader })).status).toBe(200);
     const refused = await server.call("POST", "/v1/rules", { key: reader, body: rule() });
     expect(refused.status).toBe(403);

@@ -7,7 +7,7 @@ import { ANY_SOURCE, type Rule } from "../model/rule.ts";
 import { exceptionInputSchema, ruleInputSchema, ruleReplacementSchema } from "../model/rule-schema.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
-import type { Searchable, Store } from "../store/ports/store.ts";
+import { searchableTexts, textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
 import { booleanParameter } from "./query-parameters.ts";
@@ -72,20 +72,19 @@ const revisionHeader = z.object({
 
 export interface RuleEndpointOptions {
   readonly rulebook: Rulebook;
-  readonly store: Pick<Store, "searchable" | "searchFault" | "searchIn">;
   readonly sources: readonly string[];
   /** Resolves once all matches counted by detection are in the stats. */
   readonly countMatches: () => Promise<void>;
   readonly now: () => number;
 }
 
-export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
+export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
   const views = async (rules: readonly Rule[]) => {
     await countMatches();
     const stats = await rulebook.stats(rules);
     return rules.map((rule, i) => ruleView(rule, stats[i]!));
   };
-  const findRules = ruleSearch(store);
+  const findRules = ruleSearch();
   const respond = async (rule: Rule, status = 200, headers: Readonly<Record<string, string>> = {}) => {
     const [view] = await views([rule]);
     return data(view, status, { ETag: etagOf(rule), ...headers });
@@ -106,7 +105,6 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
           severity: severitySchema.optional(),
           tag: z.string().min(1).max(TAG_CHARACTERS_MAX).optional(),
           search: searchParameter(
-            (words) => store.searchFault(words),
             'words that must all occur in the name or the description; each matches as a prefix, a "phrase" as a whole',
           ),
         }),
@@ -278,17 +276,17 @@ export function ruleEndpoints({ rulebook, store, sources, countMatches, now }: R
 }
 
 /** Finds rules by words. The searchable text of a rule is cached; building many yields to other requests in between. */
-function ruleSearch(store: Pick<Store, "searchable" | "searchIn">) {
+function ruleSearch() {
   const known = new WeakMap<Rule, Searchable>();
   return async (rules: readonly Rule[], words: string): Promise<Rule[]> => {
-    const matches = store.searchIn(words);
+    const matches = textMatcher(words);
     const found: Rule[] = [];
     let built = 0;
     for (const rule of rules) {
       let searchable = known.get(rule);
       if (!searchable) {
         if (++built % SEARCHABLES_CHUNK_MAX === 0) await setImmediate();
-        known.set(rule, (searchable = store.searchable.texts([rule.name, rule.description])));
+        known.set(rule, (searchable = searchableTexts([rule.name, rule.description])));
       }
       if (matches(searchable)) found.push(rule);
     }

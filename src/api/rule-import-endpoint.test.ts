@@ -2,7 +2,8 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { importInThread } from "./rule-import-endpoint.ts";
-import { StoreUnavailable, type RuleStore } from "../store/ports/store.ts";
+import type { RuleStore } from "../store/ports/rule-store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -174,7 +175,7 @@ describe("POST /v1/rules/import", () => {
 
   test("requires a body and the scope rules:write", async () => {
     expect((await server.call("POST", "/v1/rules/import")).status).toBe(400);
-    const reader = server.addKey({ scopes: ["rules:read"] });
+    const reader = await server.addKey({ scopes: ["rules:read"] });
     const { status, body } = await importing({ format: "sigma", content: sigma("Not allowed") }, reader.secret);
     expect(status).toBe(403);
     expect(body.error.message).toContain("rules:write");
@@ -219,7 +220,7 @@ describe("a long import", () => {
     try {
       const body = { format: "sigma", content: sigma("One of many"), dry_run: true };
       const call = ({ secret: key }: { secret: string }) => idle.call("POST", "/v1/rules/import", { body, key });
-      const answers = await Promise.all(Array.from({ length: 12 }, () => call(idle.addKey())));
+      const answers = await Promise.all(Array.from({ length: 12 }, async () => call(await idle.addKey())));
       const refused = answers.filter(({ status }) => status === 503);
       expect(answers.filter(({ status }) => status === 200).length).toBeGreaterThanOrEqual(4);
       expect(refused.length).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { StoreUnavailable } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import { PROBLEMS } from "./problems.ts";
 import { changed, openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
 
@@ -429,7 +429,7 @@ describe("operations", () => {
       ),
     );
     expect(examples.length).toBeGreaterThan(15);
-    const { key } = server.addKey();
+    const { key } = await server.addKey();
     const rule = (
       await server.call("POST", "/v1/rules", {
         body: paths["/v1/rules"].post.requestBody.content["application/json"].example,
@@ -437,7 +437,7 @@ describe("operations", () => {
     ).body.data;
     const rest = examples.filter(({ path }) => path !== "/v1/rules");
     const alert = await makeAlert();
-    const token = server.addKey({ scopes: ["collect:talk"] }).secret;
+    const token = (await server.addKey({ scopes: ["collect:talk"] })).secret;
     for (const { method, path, body } of rest) {
       expect(body, path).toBeDefined();
       const id = path.startsWith("/v1/rules") ? rule.id : path.startsWith("/v1/alerts") ? alert : key.id;

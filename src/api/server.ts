@@ -33,7 +33,7 @@ import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
-import { RateLimits } from "./rate-limits.ts";
+import { openRateLimits, type RateLimits } from "./rate-limits.ts";
 import { methodTable, shadowedRoutes } from "./allowed-methods.ts";
 import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
@@ -98,15 +98,15 @@ export interface ServerOptions {
 export async function openServer(options: ServerOptions): Promise<FastifyInstance> {
   const { settings, store, intake, exportRunner, hostnames, collectorStatus, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detector, channels, analyse } = options;
-  const limits = new RateLimits({ settings, keys: store.keys, log, now });
+  const limits = await openRateLimits({ settings, keys: store.keys, log, now });
   const times = { ...CONNECTION_TIMEOUTS, ...options.connections };
   const app = createApp(settings, log, limits, now, times);
   const fileDescriptors = new FileDescriptorMonitor({ registry, log });
   const max = fileDescriptors.connectionsMax(settings.connections.max);
   const { perAddressMax } = settings.connections;
   limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
-  app.addHook("onClose", () => {
-    limits.close();
+  app.addHook("onClose", async () => {
+    await limits.close();
     fileDescriptors.close();
   });
   addRequestMetrics(app, registry);
@@ -120,9 +120,9 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
-    ...ruleEndpoints({ rulebook, store, sources, countMatches: () => detector.flush(), now }),
+    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
-    streamEndpoint(streams, sources, (words) => store.searchFault(words)),
+    streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
@@ -252,34 +252,29 @@ interface Admission {
 function addAdmission(app: FastifyInstance, { store, limits, now }: Admission): void {
   const authenticate = createAuthenticate(store.keys);
   app.decorateRequest("apiKey", null);
-  app.addHook("onRequest", (request, reply, done) => {
+  app.addHook("onRequest", async (request, reply) => {
     reply.headers(SECURITY_HEADERS);
     reply.header("X-Request-Id", request.id);
     reply.header("Cache-Control", "no-store");
     // An empty content type counts as none; the framework would refuse it with its own message.
     if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
-    if (isPublic(request)) return done();
+    if (isPublic(request)) return;
     const repeated = repeatedHeaders(request);
     const authorization = authorizationOf(request);
     // With two headers, a proxy may have checked the other one.
-    const authenticated = repeated.includes("Authorization") ? undefined : authenticate(authorization, now());
+    const authenticated = repeated.includes("Authorization") ? undefined : await authenticate(authorization, now());
     const isInPath = tokenOf(request) !== undefined;
     const isTooStrong = authenticated !== undefined && isInPath && !mayStandInPath(authenticated);
     const key = isTooStrong ? undefined : authenticated;
     request.apiKey = key ?? null;
-    const result = key ? limits.countForKey(key) : limits.countForAddress(request.ip);
+    const result = key ? await limits.countForKey(key) : limits.countForAddress(request.ip);
     reply.headers(limitHeaders(result));
-    if (!result.allowed) return done(rateLimited(result, now()));
+    if (!result.allowed) throw rateLimited(result, now());
     const { scopes } = request.routeOptions.config;
-    try {
-      refuseHeaders(request, repeated);
-      if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
-      if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have only collect: scopes");
-      if (scopes) requireScopes(key, scopes, authorization);
-      done();
-    } catch (problem) {
-      done(problem as Problem);
-    }
+    refuseHeaders(request, repeated);
+    if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
+    if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have only collect: scopes");
+    if (scopes) requireScopes(key, scopes, authorization);
   });
 }
 

@@ -1,7 +1,8 @@
 import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
-import type { Projection, Store } from "../store/ports/store.ts";
+import type { Projection } from "../store/ports/projection.ts";
+import type { Store } from "../store/ports/store.ts";
 
 const DAY_MS = 86_400_000;
 const now = Date.parse("2026-11-15T12:00:00Z");
@@ -16,7 +17,7 @@ const around = (store: Store): Store => {
     signal.addEventListener("abort", () => aborted++);
     begun++;
     await held;
-    yield* store.events.project(question, signal);
+    yield* store.events.project!(question, signal);
   }
   return changed(store, { events: changed(store.events, { project }) });
 };
@@ -133,10 +134,10 @@ describe("POST /v1/rules/simulate", () => {
 
   test("requires both scopes, because it returns events", async () => {
     for (const scope of ["rules:read", "events:read"] as const) {
-      const { secret } = server.addKey({ scopes: [scope] });
+      const { secret } = await server.addKey({ scopes: [scope] });
       expect((await simulate({ rule, time_range: week }, secret)).status).toBe(403);
     }
-    const { secret } = server.addKey({ scopes: ["rules:read", "events:read"] });
+    const { secret } = await server.addKey({ scopes: ["rules:read", "events:read"] });
     expect((await simulate({ rule, time_range: week }, secret)).status).toBe(200);
   });
 
@@ -179,9 +180,9 @@ describe("POST /v1/rules/simulate", () => {
     const second = await by(server.key);
     expect([second.status, second.body.error.code]).toEqual([429, "rate_limited"]);
     expect(Number(second.headers["retry-after"])).toBeGreaterThan(0);
-    running.push(by(server.addKey()));
+    running.push(by(await server.addKey()));
     await expect.poll(() => begun).toBe(before + 2);
-    const third = await by(server.addKey());
+    const third = await by(await server.addKey());
     expect(third.status).toBe(503);
     expect(third.body.error.code).toBe("unavailable");
     expect(Number(third.headers["retry-after"])).toBeGreaterThan(0);
@@ -200,7 +201,7 @@ describe("POST /v1/rules/simulate", () => {
         port: server.port,
         method: "POST",
         path: "/v1/rules/simulate",
-        headers: { authorization: `Bearer ${server.addKey().secret}`, "content-type": "application/json" },
+        headers: { authorization: `Bearer ${(await server.addKey()).secret}`, "content-type": "application/json" },
       });
       sent.on("error", () => undefined);
       sent.end(JSON.stringify({ rule, time_range: week }));

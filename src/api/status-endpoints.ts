@@ -3,7 +3,8 @@ import type { Registry } from "prom-client";
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
-import { StoreUnavailable, type MissingDay, type Store } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { MissingDay, Store } from "../store/ports/store.ts";
 import { data, send } from "./response.ts";
 import { errorSchema, metaSchema, Problem, PROBLEMS } from "./problems.ts";
 
@@ -111,7 +112,8 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
       }
       const { lagMs, isReady } = detection;
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
-      const messages = (["events", "flows"] as const).flatMap((kind) => store.missing(kind).map(missingText));
+      const missing = await Promise.all([store.missing("events"), store.missing("flows")]);
+      const messages = missing.flat().map(missingText);
       const storage = {
         status: messages.length === 0 ? "complete" : "incomplete",
         messages: messages.slice(0, MESSAGES_MAX),

@@ -1,5 +1,5 @@
 import type { ApiKey, Scope } from "../model/key.ts";
-import type { Searchable, Store } from "../store/ports/store.ts";
+import { textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import {
   AlertFeedItem,
   eventItems,
@@ -60,23 +60,21 @@ export interface StreamRequest {
 
 type EndReason = "client" | "slow_reader" | "key" | "failure" | "shutdown";
 
-type StreamStore = FeedStore & Pick<Store, "searchIn">;
-
 interface StreamConnectionOptions {
-  readonly store: StreamStore;
+  readonly store: FeedStore;
   readonly feed: ChangeFeed;
   /** Shared by streams that catch up, because filters and searches run on the thread that answers requests. */
   readonly share: FairShare;
   readonly request: StreamRequest;
   /** Returns false once the key may no longer read the stream. */
-  readonly mayRead: () => boolean;
+  readonly mayRead: () => Promise<boolean>;
   readonly onEnd: (reason: EndReason, error?: unknown) => void;
 }
 
 export class StreamConnection {
   readonly request: StreamRequest;
   readonly output = new StreamOutput(BUFFER_BYTES_MAX);
-  readonly #store: StreamStore;
+  readonly #store: FeedStore;
   readonly #feed: ChangeFeed;
   readonly #share: FairShare;
   readonly #mayRead: StreamConnectionOptions["mayRead"];
@@ -88,6 +86,9 @@ export class StreamConnection {
   /** True while items come from the feed; false while the stream catches up from the store. */
   readonly #isLive = { alerts: false, events: false };
   #quietTicks = 0;
+  /** Text to send once the key was checked. */
+  #outgoing = "";
+  #sending: Promise<void> | undefined;
   #unsubscribe = () => {};
 
   constructor({ store, feed, share, request, mayRead, onEnd }: StreamConnectionOptions) {
@@ -97,7 +98,7 @@ export class StreamConnection {
     this.request = request;
     this.#mayRead = mayRead;
     this.#onEnd = onEnd;
-    this.#matchesSearch = request.search === undefined ? undefined : store.searchIn(request.search);
+    this.#matchesSearch = request.search === undefined ? undefined : textMatcher(request.search);
   }
 
   async start(): Promise<void> {
@@ -148,7 +149,7 @@ export class StreamConnection {
   #onAlerts(items: readonly AlertFeedItem[], isOver: () => boolean): void {
     if (!this.#isLive.alerts) return;
     const isComplete = this.#sendAlerts(items, 0, isOver) === items.length;
-    if (isComplete && !this.output.isFull) return;
+    if (isComplete && !this.#isFull) return;
     this.#isLive.alerts = false;
     void this.#endOnFailure(this.#catchUpAlerts());
   }
@@ -156,14 +157,14 @@ export class StreamConnection {
   #onEvents(items: readonly EventFeedItem[], isOver: () => boolean): void {
     if (!this.#isLive.events) return;
     const isComplete = this.#sendEvents(items, 0, isOver) === items.length;
-    if (isComplete && !this.output.isFull) return;
+    if (isComplete && !this.#isFull) return;
     this.#isLive.events = false;
     void this.#endOnFailure(this.#catchUpEvents());
   }
 
   async #catchUpAlerts(): Promise<void> {
     for (;;) {
-      await this.output.drained();
+      await this.#drained();
       if (this.#stop.signal.aborted) return;
       // This check and the switch to live are synchronous, so that no item is lost in between.
       if (this.#change >= this.#feed.change) {
@@ -172,7 +173,7 @@ export class StreamConnection {
       }
       const upTo = this.#feed.change;
       const changes = await this.#store.alerts.changedSince(this.#change, ALERTS_CHUNK_MAX);
-      const items = changes.map(({ change, alert }) => new AlertFeedItem(this.#store, change, alert));
+      const items = changes.map(({ change, alert }) => new AlertFeedItem(change, alert));
       await this.#inSlices(items.length, (from, isOver) => this.#sendAlerts(items, from, isOver));
       if (changes.length === 0) this.#change = upTo;
     }
@@ -184,11 +185,11 @@ export class StreamConnection {
       this.#isLive.events = eventId === null || (this.#eventId !== null && this.#eventId >= eventId);
       return this.#isLive.events;
     };
-    await this.output.drained();
+    await this.#drained();
     if (this.#stop.signal.aborted || hasCaughtUp()) return;
     for await (const items of eventItems(this.#store, this.#eventId, this.#stop.signal)) {
       await this.#inSlices(items.length, (from, isOver) => this.#sendEvents(items, from, isOver));
-      await this.output.drained();
+      await this.#drained();
       if (this.#stop.signal.aborted || hasCaughtUp()) return;
     }
   }
@@ -246,9 +247,31 @@ export class StreamConnection {
 
   #write(text: string): void {
     if (text === "") return;
-    // Checked before each write, not only on the tick: a revoked key must not read anything more.
-    if (!this.#mayRead()) return this.end("key");
-    this.#quietTicks = 0;
-    this.output.write(text);
+    this.#outgoing += text;
+    this.#sending ??= this.#endOnFailure(this.#send());
+  }
+
+  /** Checks the key before each write, not only on the tick: a revoked key must not read anything more. */
+  async #send(): Promise<void> {
+    try {
+      while (this.#outgoing !== "" && !this.#stop.signal.aborted) {
+        if (!(await this.#mayRead())) return this.end("key");
+        const text = this.#outgoing;
+        this.#outgoing = "";
+        this.#quietTicks = 0;
+        this.output.write(text);
+      }
+    } finally {
+      this.#sending = undefined;
+    }
+  }
+
+  get #isFull(): boolean {
+    return this.output.isFull || this.#outgoing.length >= BUFFER_BYTES_MAX;
+  }
+
+  async #drained(): Promise<void> {
+    await this.#sending;
+    await this.output.drained();
   }
 }

@@ -202,8 +202,10 @@ describe("a stream", () => {
       `search=stream_word&from=${at(noon - 1)}&to=${at(noon)}`,
       `to=${at(noon)}`,
     ];
-    const open = async (more = "", key = server.addKey().secret) =>
-      Promise.all(questions.map((question) => listen(`?${question}${more}`, {}, key)));
+    const open = async (more = "") => {
+      const { secret } = await server.addKey();
+      return Promise.all(questions.map((question) => listen(`?${question}${more}`, {}, secret)));
+    };
     const live = await open();
     const data = [
       { src_ip: "192.0.2.77", port: 8443 },
@@ -298,7 +300,7 @@ describe("a stream", () => {
 
 describe("permissions", () => {
   test("a stream contains only what its key can read, and refuses a request for more", async () => {
-    const { secret } = server.addKey({ scopes: ["alerts:read"] });
+    const { secret } = await server.addKey({ scopes: ["alerts:read"] });
     const reader = await listen("", {}, secret);
     await submit();
     const alert = await raise();
@@ -307,16 +309,16 @@ describe("permissions", () => {
     const asked = await call("/v1/stream?kinds=alerts,events", secret);
     expect([asked.status, asked.body.error.code]).toEqual([403, "forbidden"]);
     expect(asked.body.error.message).toContain("events:read");
-    expect((await call("/v1/stream", server.addKey({ scopes: ["rules:read"] }).secret)).status).toBe(403);
+    expect((await call("/v1/stream", (await server.addKey({ scopes: ["rules:read"] })).secret)).status).toBe(403);
     expect((await call("/v1/stream", null)).status).toBe(401);
   });
 
   test("a stream ends when its key is revoked", async () => {
-    const { key, secret } = server.addKey();
+    const { key, secret } = await server.addKey();
     const reader = await listen("", {}, secret);
-    server.store.keys.put(revokeKey(key, Date.now()));
+    await server.store.keys.put(revokeKey(key, Date.now()));
     await reader.ended;
-    expect(isUsable(server.store.keys.find(key.id)!, Date.now())).toBe(false);
+    expect(isUsable((await server.store.keys.find(key.id))!, Date.now())).toBe(false);
   });
 
   test("an invalid position is reported under the name it was sent as", async () => {
@@ -381,7 +383,7 @@ describe("limits", () => {
   test.each(gone)("a key that was %s reads nothing more, neither new nor buffered messages", async (_, change) => {
     const register = registry();
     const streams = newStreams(register, { ...quick, tickMs: 600_000 });
-    const made = server.addKey();
+    const made = await server.addKey();
     const [reading, waiting] = [await streams.open(opening(made)), await streams.open(opening(made))];
     const texts = ["", ""];
     const read = async (index: number, output: Readable) => {
@@ -390,7 +392,7 @@ describe("limits", () => {
     const live = read(0, reading);
     const before = await submit();
     while (!texts[0]!.includes(before) || waiting.readableLength < texts[0]!.length) await new Promise(setImmediate);
-    server.store.keys.put(change(made.key));
+    await server.store.keys.put(change(made.key));
     const after = await submit();
     await live;
     await read(1, waiting).catch(() => undefined);
@@ -522,11 +524,11 @@ describe("limits", () => {
       code: "rate_limited",
       headers: { "Retry-After": expect.any(String) },
     });
-    await streams.open(opening(server.addKey()));
+    await streams.open(opening(await server.addKey()));
     outputs[0]!.destroy();
     await new Promise((resolve) => outputs[0]!.once("close", resolve));
     await streams.open(opening());
     streams.close();
-    await expect(streams.open(opening(server.addKey()))).rejects.toMatchObject({ code: "unavailable" });
+    await expect(streams.open(opening(await server.addKey()))).rejects.toMatchObject({ code: "unavailable" });
   });
 });

@@ -6,7 +6,8 @@ import { CLASSES } from "../model/event.ts";
 import { classSchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
 import { boundParameter } from "../model/query.ts";
-import { QuestionRefused, type Store } from "../store/ports/store.ts";
+import { QueryRefused } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { alertFilters } from "./alert-endpoints.ts";
 import { createAuthenticate, type Authenticate } from "./auth.ts";
 import { commaListParameter } from "./comma-list.ts";
@@ -38,7 +39,7 @@ const FULL_RETRY_SECONDS = 10;
 const TIMES: StreamTimes = { tickMs: 1000, heartbeatTicks: 15, stalledTicksMax: 30 };
 
 export interface StreamHubOptions {
-  readonly store: Pick<Store, "alerts" | "events" | "keys" | "searchable" | "searchIn">;
+  readonly store: Pick<Store, "alerts" | "events" | "keys">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
@@ -137,20 +138,26 @@ export class StreamHub {
     try {
       this.#store.events.arrivals(eventId, AbortSignal.abort());
     } catch (error) {
-      throw error instanceof QuestionRefused ? invalidPosition(field) : error;
+      throw error instanceof QueryRefused ? invalidPosition(field) : error;
     }
   }
 
-  #mayRead({ authorization, kinds }: StreamRequest): boolean {
-    const key = this.#authenticate(authorization, this.#now());
+  async #mayRead({ authorization, kinds }: StreamRequest): Promise<boolean> {
+    const key = await this.#authenticate(authorization, this.#now());
     return key !== undefined && kinds.every((kind) => key.scopes.includes(SCOPE_OF[kind]));
   }
 
   /** Also ends idle streams whose key is no longer valid. */
   #tick(): void {
-    for (const stream of this.#streams) {
-      if (this.#mayRead(stream.request)) stream.tick(this.#times);
+    for (const stream of this.#streams) void this.#tickStream(stream);
+  }
+
+  async #tickStream(stream: StreamConnection): Promise<void> {
+    try {
+      if (await this.#mayRead(stream.request)) stream.tick(this.#times);
       else stream.end("key");
+    } catch (error) {
+      stream.end("failure", error);
     }
   }
 
@@ -177,11 +184,7 @@ const CURL_EXAMPLE = [
   "```",
 ].join("\n");
 
-export function streamEndpoint(
-  streams: StreamHub,
-  sources: readonly string[],
-  searchFault: Store["searchFault"],
-): Endpoint {
+export function streamEndpoint(streams: StreamHub, sources: readonly string[]): Endpoint {
   return endpoint({
     method: "GET",
     path: "/v1/stream",
@@ -210,7 +213,7 @@ export function streamEndpoint(
           .optional()
           .describe("earliest `timestamp` of an event or `created_at` of an alert, inclusive"),
         to: boundParameter.optional().describe("latest such time, exclusive"),
-        search: searchParameter(searchFault, "words that must all occur, as in the lists of events and alerts"),
+        search: searchParameter("words that must all occur, as in the lists of events and alerts"),
         last_event_id: z.string().optional().describe("the id of the last message received"),
       }),
     ),

@@ -21,7 +21,7 @@ import {
   type Plan,
   type Scope,
 } from "../model/key.ts";
-import type { KeyStore } from "../store/ports/store.ts";
+import type { KeyStore } from "../store/ports/key-store.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./command-failure.ts";
 import { addSettingFlags, countOf, requireSettings } from "./setting-flags.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
@@ -52,9 +52,9 @@ export function addKeys(program: Command): void {
     .option("--expires <when>", "a time or a duration from now: 2027-01-01, 90d")
     .option("--json", "as one JSON object");
   // A key may be created before the first start, when the folder does not exist yet.
-  withKeyStore(create, { mayBegin: true, read: readCreate }, (store, _, { json, ...wanted }) => {
+  withKeyStore(create, { mayBegin: true, read: readCreate }, async (store, _, { json, ...wanted }) => {
     const made = createKey(wanted);
-    store.put(made.key);
+    await store.put(made.key);
     showSecret(made.key, made.secret, json);
   });
 
@@ -62,10 +62,10 @@ export function addKeys(program: Command): void {
     .command("list")
     .description("list the keys without their secrets")
     .option("--json", "as one JSON array");
-  withKeyStore(list, { mayBegin: false }, (store, _, { json }: { json?: true }) => {
-    const usage = new Map(store.usage().map((used) => [used.keyId, used]));
+  withKeyStore(list, { mayBegin: false }, async (store, _, { json }: { json?: true }) => {
+    const usage = new Map((await store.usage()).map((used) => [used.keyId, used]));
     const now = Date.now();
-    const views = store.list().map((key) => keyView(key, usage.get(key.id), now));
+    const views = (await store.list()).map((key) => keyView(key, usage.get(key.id), now));
     if (json) return printJson(views);
     if (views.length === 0)
       return print("There is no key yet. Make one: tocsin keys create --name <name> --scopes all");
@@ -93,10 +93,10 @@ export function addKeys(program: Command): void {
     .description("give a key a new secret and show it once")
     .option("--grace <duration>", "how long the old secret stays valid: 30s, 10m, 24h", readGrace, 0)
     .option("--json", "as one JSON object");
-  withKeyStore(rotate, { mayBegin: false }, (store, [id], { grace, json }: { grace: number; json?: true }) => {
+  withKeyStore(rotate, { mayBegin: false }, async (store, [id], { grace, json }: { grace: number; json?: true }) => {
     const rotation = { graceMs: grace, now: Date.now() };
     let secret = "";
-    const rotated = changeKey(store, id!, (key) => {
+    const rotated = await changeKey(store, id!, (key) => {
       requireNotRevoked(key);
       const fault = rotationFault(key, rotation);
       if (fault !== undefined) throw new CommandFailure(`Not rotated: ${fault}.`);
@@ -112,9 +112,9 @@ export function addKeys(program: Command): void {
     .argument("<id>", "the key's id, as tocsin keys list shows it")
     .description("revoke a key")
     .option("--json", "as one JSON object");
-  withKeyStore(revoke, { mayBegin: false }, (store, [id], { json }: { json?: true }) => {
+  withKeyStore(revoke, { mayBegin: false }, async (store, [id], { json }: { json?: true }) => {
     const now = Date.now();
-    const revoked = changeKey(store, id!, (key) => revokeKey(key, now));
+    const revoked = await changeKey(store, id!, (key) => revokeKey(key, now));
     if (json) printJson(keyView(revoked, undefined, now));
     else print(`Revoked ${revoked.id} (${plain(revoked.name)}). It is refused from the next request on.`);
   });
@@ -163,7 +163,7 @@ interface KeyCommand<Given, Options> {
 function withKeyStore<Given, Options = Given>(
   command: Command,
   { mayBegin, read }: KeyCommand<Given, Options>,
-  run: (store: KeyStore, ids: string[], options: Options) => void,
+  run: (store: KeyStore, ids: string[], options: Options) => Promise<void>,
 ): void {
   addSettingFlags(command, ["data_dir"]).action(async () => {
     const { settings } = requireSettings(command);
@@ -178,7 +178,7 @@ function withKeyStore<Given, Options = Given>(
       if (wereLost && !mayBegin) throw keysLost(settings.dataDir);
       const store = openKeyStore(settings.dataDir);
       try {
-        run(store, command.args, options);
+        await run(store, command.args, options);
       } finally {
         store.close();
       }
@@ -239,8 +239,8 @@ function howToPost(key: ApiKey, secret: string): string {
   return `\n\nA controller that can set no header posts to${paths.join("")}\nOne that can, to the same without the key, with the header Authorization: Bearer <key>.`;
 }
 
-function changeKey(store: KeyStore, id: string, alter: (key: ApiKey) => ApiKey): ApiKey {
-  const key = store.change(id, alter);
+async function changeKey(store: KeyStore, id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey> {
+  const key = await store.change(id, alter);
   if (key) return key;
   throw new CommandFailure(`There is no key ${id} in this data folder. tocsin keys list shows those there are.`);
 }

@@ -41,7 +41,7 @@ Exit codes: 0 stopped by a signal, ${EXIT_FAILED} could not start or crashed, ${
         throw explainFailure(error, settings);
       }
       log.info({ address: app.address, version: readVersion(), dataDir: settings.dataDir, file }, "listening");
-      welcome(app, log);
+      await welcome(app, log);
       log.info({ signal: await stop }, "stopping");
       await app.close();
       log.info("stopped");
@@ -78,10 +78,10 @@ function watchProcess(log: Logger): Promise<string> {
  * Creates a key and shows it to the operator if there is none: on the first start, with or without the events of
  * `tocsin demo`, and after keys.db was lost.
  */
-function welcome({ address, store }: App, log: Logger): void {
-  if (store.keys.list().length > 0) return;
+async function welcome({ address, store }: App, log: Logger): Promise<void> {
+  if ((await store.keys.list()).length > 0) return;
   const made = createKey({ name: "first key", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: Date.now() });
-  store.keys.put(made.key);
+  await store.keys.put(made.key);
   // If the log goes to a file, the key still goes to the terminal and not into that file.
   const terminal = process.stderr.isTTY && !process.stdout.isTTY ? process.stderr : process.stdout;
   const why = store.keys.wereLost

@@ -13,7 +13,7 @@ import {
   type EndedException,
   type Rule,
 } from "../model/rule.ts";
-import type { Outage } from "../store/ports/store.ts";
+import type { Outage } from "../store/ports/detection-store.ts";
 import { createRuleMemory, type RuleMemory } from "./windows/rule-chain.ts";
 import { exceedsCombinations } from "./windows/group-combinations.ts";
 import { compilePredicate, type CompileContext } from "./matching/compile-condition.ts";

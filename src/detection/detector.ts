@@ -6,14 +6,9 @@ import { endingProcess, Thread } from "../lib/thread.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Finding } from "../model/finding.ts";
 import { isDecidedByClock, type Rule } from "../model/rule.ts";
-import {
-  StoreUnavailable,
-  type Detected,
-  type DetectionStore,
-  type EventStore,
-  type NewEvent,
-  type StoredEvent,
-} from "../store/ports/store.ts";
+import type { DetectionProgress, DetectionStore } from "../store/ports/detection-store.ts";
+import type { EventEngine, NewEvent, StoredEvent } from "../store/ports/event-engine.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import { warmUpRules, later, type WarmupRefusal } from "./windows/window-warmup.ts";
 import type { Rulebook, RuleChange } from "./rules/rulebook.ts";
 import { UndecidedReports, type Undecided } from "./undecided.ts";
@@ -39,11 +34,11 @@ const ATTEMPTS_PER_WARNING = 120;
 const SETTLE_MS_MAX = 2000;
 
 export interface DetectorOptions {
-  readonly events: Pick<EventStore, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
+  readonly events: Pick<EventEngine, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
   readonly progress: DetectionStore;
   readonly rulebook: Rulebook;
   /** Turns findings into alerts and commits the progress with them. */
-  readonly raise: (findings: readonly Finding[], detected: Detected | undefined) => Promise<void>;
+  readonly raise: (findings: readonly Finding[], detected: DetectionProgress | undefined) => Promise<void>;
   /** Stores events about detection itself. Events with a known idempotency token are ignored. */
   readonly report: (events: readonly NewEvent[]) => Promise<void>;
   readonly registry: Registry;
@@ -51,8 +46,8 @@ export interface DetectorOptions {
   readonly now?: () => number;
 }
 
-type MatchRecord = Detected["matches"][number];
-type SeenRecord = Detected["seen"][number];
+type MatchRecord = DetectionProgress["matches"][number];
+type SeenRecord = DetectionProgress["seen"][number];
 
 /** Resolves when the rules are in force. Warm-up and the backlog follow in the background. */
 export async function openDetector(options: DetectorOptions): Promise<Detector> {
@@ -117,7 +112,7 @@ export class Detector {
     await this.#turns.take(() => this.#warmUp(this.#options.rulebook.all()));
     if (this.#stop.signal.aborted) return;
     this.#isReady = true;
-    const lastBeforeStart = this.#options.events.lastArrival();
+    const lastBeforeStart = await this.#options.events.lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, lastBeforeStart) !== this.#position && performance.now() < until;
     this.#ticking = this.#runTicks();
@@ -125,7 +120,7 @@ export class Detector {
       const events = chunk;
       await this.#turns.take(() => this.#process(events));
       const last = events.at(-1)!.id;
-      this.#lagSince = this.#options.events.lastArrival() === last ? undefined : timeOfId(last);
+      this.#lagSince = (await this.#options.events.lastArrival()) === last ? undefined : timeOfId(last);
       next = this.#nextArrivals();
     }
   }
@@ -142,8 +137,8 @@ export class Detector {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
         this.#arrivals = undefined;
-        const isBehind = later(this.#position, this.#options.events.lastArrival()) !== this.#position;
-        if (isBehind) this.#lagSince ??= this.#position === null ? this.#now() : timeOfId(this.#position);
+        if (await this.#isBehindArrivals())
+          this.#lagSince ??= this.#position === null ? this.#now() : timeOfId(this.#position);
         await this.#backOff(attempt, error, "events cannot be read");
       }
     }
@@ -196,7 +191,7 @@ export class Detector {
     this.#findings.push(...found);
     const isNothingNew = this.#findings.length === 0 && this.#durable === this.#position;
     if (isNothingNew && !this.#isHeartbeatDue(isLast)) return;
-    const detected: Detected | undefined =
+    const detected: DetectionProgress | undefined =
       this.#position === null
         ? undefined
         : { upTo: this.#position, matches: [...this.#matches], seen: [...this.#seen.values()] };
@@ -244,17 +239,20 @@ export class Detector {
   async #tick(): Promise<void> {
     if (this.#stop.signal.aborted) return;
     if (this.#isBehind() || this.#findings.length > 0) return this.#commit([]);
-    const { findings, seen } = await this.#thread.call("tick", this.#now(), this.#processedMs());
+    const { findings, seen } = await this.#thread.call("tick", this.#now(), await this.#processedMs());
     for (const row of seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     this.#metrics.findings.inc(findings.length);
     await this.#commit(findings);
   }
 
   /** The time up to which all arrivals have been processed. */
-  #processedMs(): number {
-    const isBehind = later(this.#position, this.#options.events.lastArrival()) !== this.#position;
-    const upToMs = isBehind && this.#position !== null ? timeOfId(this.#position) : Infinity;
+  async #processedMs(): Promise<number> {
+    const upToMs = (await this.#isBehindArrivals()) && this.#position !== null ? timeOfId(this.#position) : Infinity;
     return Math.min(upToMs, this.#now() - IN_FLIGHT_MS_MAX);
+  }
+
+  async #isBehindArrivals(): Promise<boolean> {
+    return later(this.#position, await this.#options.events.lastArrival()) !== this.#position;
   }
 
   /** Commits everything processed so far, so that reads include it. Returns at once if the store refuses commits. */
@@ -270,9 +268,10 @@ export class Detector {
       isRefused = true;
       throw error;
     });
-    const changed = this.#settle(this.#options.events.lastArrival()).then(() =>
-      this.#changeInTurn(work, () => isRefused),
-    );
+    const changed = this.#options.events
+      .lastArrival()
+      .then((last) => this.#settle(last))
+      .then(() => this.#changeInTurn(work, () => isRefused));
     changed.catch(() => undefined);
     await Promise.race([changed, refused]);
   }

@@ -1,4 +1,4 @@
-import type { NewEvent } from "../store/ports/store.ts";
+import type { NewEvent } from "../store/ports/event-engine.ts";
 
 // Reports rules that could not be decided on an event: a pattern was aborted or saw only a part of a very long value, or two
 // fields had too many values to compare, and all other conditions held; or the event had more values than a rule counts.

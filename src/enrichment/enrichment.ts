@@ -5,7 +5,7 @@ import type { EventDraft, JsonObject, JsonValue } from "../model/event.ts";
 import { openGeo, type Geo } from "./geo.ts";
 import { openLists, type Lists } from "./lists/lists.ts";
 import { RecentValues } from "./recent-values.ts";
-import { Reputations, type ReputationsOptions } from "./reputations.ts";
+import { openReputations, type Reputations, type ReputationsOptions } from "./reputations.ts";
 import type { EnrichmentStatus } from "./enrichment-status.ts";
 
 // Enriches events: the location and reputation of their public address, and the lists that contain their addresses and names.
@@ -63,7 +63,7 @@ export async function openEnrichment(options: EnrichmentOptions): Promise<Enrich
   const reputations =
     key === null
       ? undefined
-      : new Reputations({ service: { url, key }, perDay, reputationStore, events, annotate, ...common });
+      : await openReputations({ service: { url, key }, perDay, reputationStore, events, annotate, ...common });
   const enrichment = new Enrichment(geo, lists, reputations, pollMs);
   new Gauge({
     name: "tocsin_enrichment_geo_loaded",

@@ -6,7 +6,8 @@ import { DAY_MS, startOfDay } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import type { JsonObject } from "../model/event.ts";
-import type { EventStore, Reputation, ReputationStore } from "../store/ports/store.ts";
+import type { EventEngine } from "../store/ports/event-engine.ts";
+import type { Reputation, ReputationStore } from "../store/ports/reputation-store.ts";
 import { queryAbuseIpdb, type AbuseIpdbService, type AbuseIpdbResult } from "./abuse-ipdb.ts";
 import type { EnrichmentFault, ReputationStatus } from "./enrichment-status.ts";
 import { LookupQueue, type DroppedKind } from "./lookup-queue.ts";
@@ -39,12 +40,28 @@ export interface ReputationsOptions {
   readonly service: AbuseIpdbService;
   readonly perDay: number;
   readonly reputationStore: ReputationStore;
-  readonly events: Pick<EventStore, "amend">;
+  readonly events: Pick<EventEngine, "amend">;
   /** Adds a report to an alert that has none yet. */
   readonly annotate: (alertId: string, report: JsonObject) => Promise<void>;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
+}
+
+interface StoredReputations {
+  readonly budget: { readonly day: number; readonly used: number };
+  /** Newest first. */
+  readonly cached: readonly Reputation[];
+}
+
+/** Continues with the stored reputations and today's budget. */
+export async function openReputations(options: ReputationsOptions): Promise<Reputations> {
+  const { reputationStore, now } = options;
+  const day = startOfDay(now());
+  const used = await reputationStore.lookups(day);
+  await reputationStore.removeBefore(now() - CACHE_MS);
+  const cached = await reputationStore.since(now() - CACHE_MS, CACHED_MAX);
+  return new Reputations(options, { budget: { day, used }, cached });
 }
 
 export class Reputations {
@@ -68,16 +85,13 @@ export class Reputations {
   readonly #additions = new SerialQueue();
   #expiredRemovedAtMs: number;
 
-  constructor(options: ReputationsOptions) {
-    const { reputationStore, registry, now } = options;
+  constructor(options: ReputationsOptions, { budget, cached }: StoredReputations) {
+    const { registry, now } = options;
     this.#options = options;
     this.#expiredRemovedAtMs = now();
-    const day = startOfDay(now());
-    this.#budget = { day, used: reputationStore.lookups(day) };
-    reputationStore.removeBefore(now() - CACHE_MS);
+    this.#budget = { ...budget };
     // Oldest first, so that the newest are evicted last.
-    for (const reputation of reputationStore.since(now() - CACHE_MS, CACHED_MAX).reverse())
-      this.#cache.set(reputation.address, reputation);
+    for (const reputation of cached.toReversed()) this.#cache.set(reputation.address, reputation);
     const registers = [registry];
     const dropped = new Counter({
       name: "tocsin_enrichment_reputation_dropped_total",
@@ -195,7 +209,7 @@ export class Reputations {
     if (known) return this.#answer(address, known);
     const budget = this.#today();
     budget.used++;
-    this.#tryPersist(() => reputationStore.saveLookups(budget.day, budget.used));
+    await this.#tryPersist(() => reputationStore.saveLookups(budget.day, budget.used));
     const result = await queryAbuseIpdb(service, address, now(), this.#stop.signal);
     if (this.#stop.signal.aborted) return;
     this.#outcomes.inc({ outcome: result.kind });
@@ -205,8 +219,8 @@ export class Reputations {
     if (result.isLast) this.#pause(result.untilMs ?? budget.day + DAY_MS);
     const reputation = { address, checkedAt: now(), report: result.report };
     this.#cache.set(address, reputation);
-    this.#tryPersist(() => reputationStore.put(reputation));
-    this.#removeExpired();
+    await this.#tryPersist(() => reputationStore.put(reputation));
+    await this.#removeExpired();
     await this.#answer(address, result.report);
   }
 
@@ -285,20 +299,20 @@ export class Reputations {
   }
 
   /** Persists if possible; otherwise the value stays in memory until the next start. */
-  #tryPersist(work: () => void): void {
+  async #tryPersist(work: () => Promise<void>): Promise<void> {
     try {
-      work();
+      await work();
     } catch (error) {
       this.#outcomes.inc({ outcome: "not_kept" });
       this.#options.log.warn({ err: error }, "persisting a reputation failed");
     }
   }
 
-  #removeExpired(): void {
+  async #removeExpired(): Promise<void> {
     const now = this.#options.now();
     if (now - this.#expiredRemovedAtMs < REMOVE_EXPIRED_MS) return;
     this.#expiredRemovedAtMs = now;
-    this.#tryPersist(() => this.#options.reputationStore.removeBefore(now - CACHE_MS));
+    await this.#tryPersist(() => this.#options.reputationStore.removeBefore(now - CACHE_MS));
   }
 
   /** The end of the current pause, which a failure, a rate limit or the daily budget causes. */

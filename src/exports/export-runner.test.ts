@@ -11,10 +11,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { DAY_MS } from "../lib/time.ts";
 import { ALWAYS } from "../model/condition.ts";
 import type { Event, EventDraft, JsonObject } from "../model/event.ts";
-import type { ExportFormat, ExportJob, ExportQuery } from "../model/export.ts";
+import type { ExportFormat, ExportJob, ExportQuery, ParquetTask } from "../model/export.ts";
 import { changed } from "../../test/api-server.ts";
 import { openStore } from "../store/open-store.ts";
-import { StoreUnavailable, type Store } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { DEFAULT_COLUMNS } from "./export-columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
 import {
@@ -25,6 +26,8 @@ import {
   TooManyExports,
   type ExportRunner,
 } from "./export-runner.ts";
+import { convertToParquet } from "../store/duckdb/parquet/convert-to-parquet.ts";
+import { exportsFolder, parquetScratch } from "../store/files/layout.ts";
 
 let dataDir: string;
 let store: Store;
@@ -42,8 +45,8 @@ beforeEach(() => {
   now = start;
 });
 afterEach(async () => {
-  for (const { id } of store.exports.list()) runner.cancel(id);
-  await vi.waitFor(() => expect([store.exports.list(), files()]).toEqual([[], []]), WAIT_OPTIONS);
+  for (const { id } of await store.exports.list()) await runner.cancel(id);
+  await vi.waitFor(async () => expect([await store.exports.list(), files()]).toEqual([[], []]), WAIT_OPTIONS);
 });
 afterAll(async () => {
   await close();
@@ -59,8 +62,18 @@ async function open(): Promise<void> {
   runner = await runnerFor(store);
 }
 
+const folder = () => exportsFolder(dataDir);
+const convert = (task: ParquetTask, signal: AbortSignal) => convertToParquet(task, parquetScratch(dataDir), signal);
+
 function runnerFor(store: Parameters<typeof openExportRunner>[0]["store"]): Promise<ExportRunner> {
-  return openExportRunner({ store, log, registry: new Registry(), now: () => now });
+  return openExportRunner({
+    store,
+    folder: folder(),
+    convertToParquet: convert,
+    log,
+    registry: new Registry(),
+    now: () => now,
+  });
 }
 
 async function close(): Promise<void> {
@@ -90,7 +103,11 @@ async function append(drafts: readonly EventDraft[]): Promise<Event[]> {
 const many = (count: number) => append(Array.from({ length: count }, (_, n) => draft({ n }, count - n)));
 
 let owners = 0;
-function create(format: ExportFormat, question: Partial<ExportQuery> = {}, owner = `key_${owners++}`): ExportJob {
+function create(
+  format: ExportFormat,
+  question: Partial<ExportQuery> = {},
+  owner = `key_${owners++}`,
+): Promise<ExportJob> {
   const everything: ExportQuery = { condition: ALWAYS, fields: null, fromMs: start - DAY_MS };
   return runner.create({ format, question: { ...everything, ...question }, owner });
 }
@@ -113,7 +130,7 @@ async function fetched(id: string): Promise<string> {
   return content;
 }
 
-const files = () => readdirSync(store.exports.folder).sort();
+const files = () => readdirSync(folder()).sort();
 
 async function readParquet(path: string): Promise<{ columns: string[]; rows: Record<string, unknown>[] }> {
   const instance = await DuckDBInstance.create(":memory:");
@@ -137,7 +154,7 @@ const AWKWARD: JsonObject[] = [
 describe("a completed export contains every matching event, oldest first,", () => {
   it("as csv", async () => {
     const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
-    const [header, ...rows] = readCsv(await fetched(create("csv").id));
+    const [header, ...rows] = readCsv(await fetched((await create("csv")).id));
     expect(header).toEqual(DEFAULT_COLUMNS);
     const column = (name: string) => rows.map((row) => row[DEFAULT_COLUMNS.indexOf(name)]);
     expect(column("id")).toEqual(events.map(({ id }) => id));
@@ -150,16 +167,16 @@ describe("a completed export contains every matching event, oldest first,", () =
 
   it("as json and ndjson", async () => {
     const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
-    expect(JSON.parse(await fetched(create("json").id))).toEqual(events);
-    const lines = (await fetched(create("ndjson").id)).trimEnd().split("\n");
+    expect(JSON.parse(await fetched((await create("json")).id))).toEqual(events);
+    const lines = (await fetched((await create("ndjson")).id)).trimEnd().split("\n");
     expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(events);
   });
 
   it("as parquet", async () => {
     const events = await append(AWKWARD.map((raw, n) => draft(raw, 100 - n)));
-    const job = await finished(create("parquet").id);
+    const job = await finished((await create("parquet")).id);
     expect(job).toMatchObject({ status: "completed", rowCount: events.length, error: null });
-    const { columns, rows } = await readParquet(join(store.exports.folder, `${job.id}.parquet`));
+    const { columns, rows } = await readParquet(join(folder(), `${job.id}.parquet`));
     expect(columns).toEqual(DEFAULT_COLUMNS);
     expect(rows.map(({ id }) => id)).toEqual(events.map(({ id }) => id));
     expect(rows.map((row) => row["raw.user"])).toEqual(events.map(({ raw }) => raw.user ?? null));
@@ -171,12 +188,12 @@ describe("a completed export contains every matching event, oldest first,", () =
   it("with only the named fields", async () => {
     await append([draft({ a: { b: [1, 2] }, user: "ada" })]);
     const fields = ["raw.user", "raw.a.b", "severity"];
-    expect(readCsv(await fetched(create("csv", { fields }).id))).toEqual([fields, ["ada", "1; 2", "low"]]);
+    expect(readCsv(await fetched((await create("csv", { fields })).id))).toEqual([fields, ["ada", "1; 2", "low"]]);
     const row = { "raw.user": "ada", "raw.a.b": [1, 2], severity: "low" };
-    expect(JSON.parse(await fetched(create("json", { fields }).id))).toEqual([row]);
-    expect(JSON.parse(await fetched(create("ndjson", { fields }).id))).toEqual(row);
-    const job = await finished(create("parquet", { fields }).id);
-    const { columns, rows } = await readParquet(join(store.exports.folder, `${job.id}.parquet`));
+    expect(JSON.parse(await fetched((await create("json", { fields })).id))).toEqual([row]);
+    expect(JSON.parse(await fetched((await create("ndjson", { fields })).id))).toEqual(row);
+    const job = await finished((await create("parquet", { fields })).id);
+    const { columns, rows } = await readParquet(join(folder(), `${job.id}.parquet`));
     expect(columns).toEqual(fields);
     expect(rows[0]).toMatchObject({ "raw.user": "ada", severity: "low" });
   });
@@ -188,65 +205,68 @@ describe("a completed export contains every matching event, oldest first,", () =
       toMs: Date.parse(events[400]!.timestamp),
       condition: { kind: "test", field: "raw.n", operator: "gte", value: 390, ignoreCase: false },
     };
-    expect(JSON.parse(await fetched(create("json", question).id))).toEqual(events.slice(390, 400));
+    expect(JSON.parse(await fetched((await create("json", question)).id))).toEqual(events.slice(390, 400));
   });
 
   it("with events of the maximum size of a submission", async () => {
     const large = "=x\n".repeat(300_000);
     await append(Array.from({ length: 40 }, (_, n) => draft({ n, large }, 100 - n)));
-    const rows = readCsv(await fetched(create("csv", { fields: ["raw.n", "raw.large"] }).id));
+    const rows = readCsv(await fetched((await create("csv", { fields: ["raw.n", "raw.large"] })).id));
     expect(rows).toHaveLength(41);
     expect(rows.at(-1)).toEqual(["39", `'${large}`]);
   });
 
   it("and is valid without any events", async () => {
-    expect(readCsv(await fetched(create("csv").id))).toEqual([DEFAULT_COLUMNS]);
-    expect(JSON.parse(await fetched(create("json").id))).toEqual([]);
-    expect(await fetched(create("ndjson").id)).toBe("");
-    const job = await finished(create("parquet").id);
+    expect(readCsv(await fetched((await create("csv")).id))).toEqual([DEFAULT_COLUMNS]);
+    expect(JSON.parse(await fetched((await create("json")).id))).toEqual([]);
+    expect(await fetched((await create("ndjson")).id)).toBe("");
+    const job = await finished((await create("parquet")).id);
     expect(job).toMatchObject({ status: "completed", rowCount: 0 });
-    expect((await readParquet(join(store.exports.folder, `${job.id}.parquet`))).columns).toEqual(DEFAULT_COLUMNS);
+    expect((await readParquet(join(folder(), `${job.id}.parquet`))).columns).toEqual(DEFAULT_COLUMNS);
   });
 });
 
 describe("the queue", () => {
   it("runs one export at a time and leaves one file for each", async () => {
     await many(3000);
-    const jobs = (["csv", "json", "ndjson", "parquet"] as const).map((format) => create(format));
+    const jobs = await Promise.all((["csv", "json", "ndjson", "parquet"] as const).map((format) => create(format)));
     for (const { id } of jobs) expect(await finished(id)).toMatchObject({ status: "completed", rowCount: 3000 });
     expect(files()).toEqual(jobs.map(({ id, format }) => `${id}.${format}`).sort());
   });
 
-  it("refuses exports past its limit", () => {
-    for (let n = 0; n < EXPORTS_QUEUED_MAX; n++) create("csv");
-    expect(() => create("csv")).toThrow(StoreUnavailable);
+  it("refuses exports past its limit", async () => {
+    const created = Array.from({ length: EXPORTS_QUEUED_MAX }, () => create("csv"));
+    await expect(create("csv")).rejects.toThrow(StoreUnavailable);
+    await Promise.all(created);
   });
 
   it("limits the unfinished exports of one key and alternates between keys", async () => {
     await many(3000);
-    const greedy = Array.from({ length: EXPORTS_UNFINISHED_PER_KEY_MAX }, () => create("csv", {}, "key_greedy"));
-    expect(() => create("csv", {}, "key_greedy")).toThrow(TooManyExports);
-    const other = create("csv", {}, "key_other");
+    const greedy = await Promise.all(
+      Array.from({ length: EXPORTS_UNFINISHED_PER_KEY_MAX }, () => create("csv", {}, "key_greedy")),
+    );
+    await expect(create("csv", {}, "key_greedy")).rejects.toThrow(TooManyExports);
+    const other = await create("csv", {}, "key_other");
     await finished(other.id);
     expect(runner.get(greedy.at(-1)!.id)!.status).toBe("pending");
     for (const { id } of greedy) await finished(id);
-    expect(create("csv", {}, "key_greedy").status).toBe("pending");
+    expect((await create("csv", {}, "key_greedy")).status).toBe("pending");
   });
 
   it("limits the stored exports of one key until one is deleted", async () => {
     const kept: ExportJob[] = [];
     while (kept.length < EXPORTS_KEPT_PER_KEY_MAX) {
-      kept.push(create("csv", { toMs: start - DAY_MS }, "key_collector"));
+      kept.push(await create("csv", { toMs: start - DAY_MS }, "key_collector"));
       if (kept.length % EXPORTS_UNFINISHED_PER_KEY_MAX === 0) await finished(kept.at(-1)!.id);
     }
-    expect(() => create("csv", {}, "key_collector")).toThrow(/delete one/);
-    expect(create("csv").owner).toMatch(/^key_/);
-    runner.cancel(kept[0]!.id);
-    expect(create("csv", {}, "key_collector").status).toBe("pending");
+    await expect(create("csv", {}, "key_collector")).rejects.toThrow(/delete one/);
+    expect((await create("csv")).owner).toMatch(/^key_/);
+    await runner.cancel(kept[0]!.id);
+    expect((await create("csv", {}, "key_collector")).status).toBe("pending");
   });
 
   it("offers no download before an export is completed", async () => {
-    const { id } = create("csv");
+    const { id } = await create("csv");
     expect(await runner.openDownload(id)).toBeUndefined();
     expect(await runner.openDownload("exp_unknown")).toBeUndefined();
   });
@@ -258,68 +278,69 @@ describe("cancelling", () => {
     writeFileSync(from, `{"a":"${"x".repeat(100)}"}\n`.repeat(20_000));
     const stop = new AbortController();
     const task = { from, to, columns: ["a"], rowBytesMax: 1000 };
-    const converted = store.exports.toParquet(task, stop.signal);
+    const converted = convert(task, stop.signal);
     stop.abort(new Error("gone"));
     await expect(converted).rejects.toThrow("gone");
-    await store.exports.toParquet(task, new AbortController().signal);
+    await convert(task, new AbortController().signal);
     expect((await readParquet(to)).rows).toHaveLength(20_000);
   });
 
   it("removes the file of an export that is written but not yet marked completed", async () => {
     await many(10);
     await runner.close();
-    let isWritten = false;
+    let cancelled: Promise<boolean> | undefined;
     const parts = changed(store.exports, {
-      // `folder` is read for each file operation; this is the last read before the export is completed.
-      get folder() {
-        const { folder } = store.exports;
-        if (!isWritten && readdirSync(folder).some((name) => name.endsWith(".json"))) {
-          isWritten = true;
-          expect(runner.cancel(id)).toBe(true);
-        }
-        return folder;
+      put: (job) => {
+        if (job.status === "completed") cancelled ??= runner.cancel(job.id);
+        return store.exports.put(job);
       },
     });
     runner = await runnerFor(changed(store, { exports: parts }));
-    const { id } = create("json");
-    await vi.waitFor(() => expect([isWritten, files()]).toEqual([true, []]), WAIT_OPTIONS);
-    expect([runner.get(id), store.exports.list(), await runner.openDownload(id)]).toEqual([undefined, [], undefined]);
+    const { id } = await create("json");
+    await vi.waitFor(() => expect(cancelled).toBeDefined(), WAIT_OPTIONS);
+    expect(await cancelled).toBe(true);
+    await vi.waitFor(() => expect(files()).toEqual([]), WAIT_OPTIONS);
+    expect([runner.get(id), await store.exports.list(), await runner.openDownload(id)]).toEqual([
+      undefined,
+      [],
+      undefined,
+    ]);
     await runner.close();
     runner = await runnerFor(store);
   });
 
   it("removes a pending, a running and a completed export with its file", async () => {
     await many(20_000);
-    const [completed, running, waiting] = [create("csv"), create("csv"), create("csv")];
+    const [completed, running, waiting] = [await create("csv"), await create("csv"), await create("csv")];
     await finished(completed.id);
     while (runner.get(running.id)!.status !== "running") await sleep(1);
     for (const { id } of [waiting, running, completed]) {
-      expect(runner.cancel(id)).toBe(true);
+      expect(await runner.cancel(id)).toBe(true);
       expect(runner.get(id)).toBeUndefined();
-      expect(store.exports.get(id)).toBeUndefined();
-      expect(runner.cancel(id)).toBe(false);
+      expect(await store.exports.get(id)).toBeUndefined();
+      expect(await runner.cancel(id)).toBe(false);
     }
-    const last = create("ndjson");
+    const last = await create("ndjson");
     await finished(last.id);
     await vi.waitFor(() => expect(files()).toEqual([`${last.id}.ndjson`]), WAIT_OPTIONS);
   });
 
   it("persists if the service stops before the running export has aborted", async () => {
     await many(20_000);
-    const { id } = create("csv");
+    const { id } = await create("csv");
     while (runner.get(id)!.status !== "running") await sleep(1);
-    expect(runner.cancel(id)).toBe(true);
+    expect(await runner.cancel(id)).toBe(true);
     await close();
     await open();
-    expect([runner.get(id), store.exports.list(), files()]).toEqual([undefined, [], []]);
+    expect([runner.get(id), await store.exports.list(), files()]).toEqual([undefined, [], []]);
   });
 
   it("does not interrupt a download in flight", async () => {
     const events = await many(5000);
-    const { id } = create("json");
+    const { id } = await create("json");
     await finished(id);
     const { stream } = (await runner.openDownload(id))!;
-    runner.cancel(id);
+    await runner.cancel(id);
     await vi.waitFor(() => expect(files()).toEqual([]), WAIT_OPTIONS);
     expect(JSON.parse(await text(stream))).toEqual(events);
   });
@@ -328,9 +349,9 @@ describe("cancelling", () => {
 describe("a restart", () => {
   it("runs an interrupted export again and keeps completed ones", async () => {
     await many(30_000);
-    const done = create("ndjson");
+    const done = await create("ndjson");
     const before = await fetched(done.id);
-    const { id } = create("csv");
+    const { id } = await create("csv");
     while (runner.get(id)!.status !== "running") await sleep(1);
     await close();
     await open();
@@ -340,7 +361,7 @@ describe("a restart", () => {
 
   it("marks a completed export as failed if its file is gone or has another size", async () => {
     await many(10);
-    const [gone, cut, whole] = [create("csv"), create("json"), create("ndjson")];
+    const [gone, cut, whole] = [await create("csv"), await create("json"), await create("ndjson")];
     for (const { id } of [gone, cut, whole]) await finished(id);
     await close();
     const folder = join(dataDir, "exports");
@@ -359,12 +380,11 @@ describe("a restart", () => {
 
   it("after a crash removes partial and unknown files", async () => {
     const events = await many(10);
-    const { id } = create("json");
+    const { id } = await create("json");
     await finished(id);
-    const { folder } = store.exports;
-    store.exports.put({ ...runner.get(id)!, status: "running", rowCount: null, sizeBytes: null });
-    writeFileSync(join(folder, `${id}.part`), "half a f");
-    writeFileSync(join(folder, "exp_forgotten.csv"), "nobody knows this one");
+    await store.exports.put({ ...runner.get(id)!, status: "running", rowCount: null, sizeBytes: null });
+    writeFileSync(join(folder(), `${id}.part`), "half a f");
+    writeFileSync(join(folder(), "exp_forgotten.csv"), "nobody knows this one");
     await close();
     await open();
     expect(JSON.parse(await fetched(id))).toEqual(events);
@@ -374,7 +394,7 @@ describe("a restart", () => {
 
 describe("an export expires a day after its creation", () => {
   it("and is no longer returned at once, and its file is removed at the next start", async () => {
-    const { id } = create("csv");
+    const { id } = await create("csv");
     await finished(id);
     now += 24 * 3_600_000 - 1;
     expect(runner.get(id)).toBeDefined();
@@ -384,7 +404,7 @@ describe("an export expires a day after its creation", () => {
     await close();
     await open();
     expect(files()).toEqual([]);
-    expect(store.exports.list()).toEqual([]);
+    expect(await store.exports.list()).toEqual([]);
   });
 
   it("and its file is removed within a minute while the service runs", async () => {
@@ -392,12 +412,12 @@ describe("an export expires a day after its creation", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       await open();
-      const { id } = create("csv");
+      const { id } = await create("csv");
       await finished(id);
       now += 24 * 3_600_000;
       vi.advanceTimersByTime(60_000);
       await vi.waitFor(() => expect(files()).toEqual([]), WAIT_OPTIONS);
-      expect(store.exports.list()).toEqual([]);
+      expect(await store.exports.list()).toEqual([]);
     } finally {
       vi.useRealTimers();
       await close();
@@ -409,28 +429,28 @@ describe("an export expires a day after its creation", () => {
 describe("an export that cannot be written", () => {
   it.skipIf(!existsSync("/dev/full"))("reports a full disk and leaves no file behind", async () => {
     await many(10);
-    const { id } = create("csv");
-    symlinkSync("/dev/full", join(store.exports.folder, `${id}.part`));
+    const { id } = await create("csv");
+    symlinkSync("/dev/full", join(folder(), `${id}.part`));
     expect(await finished(id)).toMatchObject({
       status: "failed",
       error: "the disk of the server is full",
       rowCount: null,
     });
     expect(files()).toEqual([]);
-    expect(await fetched(create("csv").id)).toContain("login_failure");
+    expect(await fetched((await create("csv")).id)).toContain("login_failure");
   });
 
   it("does not disclose a path of the server", async () => {
-    await rm(store.exports.folder, { recursive: true });
-    const { error } = await finished(create("csv").id);
+    await rm(folder(), { recursive: true });
+    const { error } = await finished((await create("csv")).id);
     expect(error).toMatch(/could not write/);
     expect(error).not.toContain(dataDir);
-    mkdirSync(store.exports.folder);
+    mkdirSync(folder());
   });
 
   it("is still marked as failed after a restart", async () => {
-    symlinkSync("/dev/full", join(store.exports.folder, `${create("csv").id}.part`));
-    const { id } = store.exports.list()[0]!;
+    symlinkSync("/dev/full", join(folder(), `${(await create("csv")).id}.part`));
+    const { id } = (await store.exports.list())[0]!;
     await finished(id);
     await close();
     await open();

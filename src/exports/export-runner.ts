@@ -3,12 +3,14 @@ import type { Readable } from "node:stream";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import { makeFolder } from "../lib/folder.ts";
 import { greatestId, idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import type { ExportFormat, ExportJob, ExportQuery } from "../model/export.ts";
-import { QuestionRefused, StoreUnavailable, type Store } from "../store/ports/store.ts";
+import type { ExportFormat, ExportJob, ExportQuery, ParquetTask } from "../model/export.ts";
+import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { columnsOf } from "./export-columns.ts";
 import { FORMATS } from "./export-formats.ts";
 import { writeExport } from "./export-writer.ts";
@@ -52,10 +54,10 @@ interface Download {
 
 export interface ExportRunner {
   /** Throws TooManyExports at the limit of the owner, and StoreUnavailable when the queue is full. */
-  create(request: ExportRequest): ExportJob;
+  create(request: ExportRequest): Promise<ExportJob>;
   get(id: string): ExportJob | undefined;
   /** Stops an export and removes it with its file; false if it does not exist. A download in flight continues. */
-  cancel(id: string): boolean;
+  cancel(id: string): Promise<boolean>;
   /** Undefined unless the export is completed. */
   openDownload(id: string): Promise<Download | undefined>;
   /** Stops the running export. It restarts when the runner is opened again. */
@@ -63,30 +65,42 @@ export interface ExportRunner {
 }
 
 export interface ExportRunnerOptions {
-  readonly store: Store;
+  readonly store: Pick<Store, "events" | "exports">;
+  /** Holds the files of the exports. */
+  readonly folder: string;
+  /** Rejects with the signal's reason when it aborts. */
+  readonly convertToParquet: (task: ParquetTask, signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
   readonly registry: Registry;
   readonly now?: () => number;
-  /** Returns false while the clock is not trusted and files must not expire. */
-  readonly mayExpire?: () => boolean;
+  /** Resolves to false while the clock is not trusted and files must not expire. */
+  readonly mayExpire?: () => Promise<boolean>;
 }
 
 export async function openExportRunner(options: ExportRunnerOptions): Promise<ExportRunner> {
-  const runner = new QueuedExportRunner(options);
-  await runner.recover();
+  makeFolder(options.folder);
+  const stored = await options.store.exports.list();
+  const runner = new QueuedExportRunner(options, greatestId(stored.map(({ id }) => id)));
+  await runner.recover(stored);
   return runner;
 }
 
 class QueuedExportRunner implements ExportRunner {
-  readonly #store: Store;
+  readonly #store: ExportRunnerOptions["store"];
+  readonly #folder: string;
+  readonly #convertToParquet: ExportRunnerOptions["convertToParquet"];
   readonly #log: Logger;
   readonly #now: () => number;
-  readonly #mayExpire: () => boolean;
+  readonly #mayExpire: () => Promise<boolean>;
   readonly #nextId: () => string;
   readonly #finished: Counter<"format" | "outcome">;
   /** All exports. The store holds the same, except for `#unsaved` while its writes fail. */
   readonly #jobs = new Map<string, ExportJob>();
   readonly #unsaved = new Set<string>();
+  /** New exports that are being stored. They count towards the limits. */
+  readonly #creating = new Set<ExportJob>();
+  /** In order, so that an export which was removed is not stored again. */
+  readonly #writes = new SerialQueue();
   readonly #closing = new AbortController();
   #running: { readonly id: string; readonly stop: AbortController } | undefined;
   /** The owner of the last export that ran. The next export is taken from another owner if one is queued. */
@@ -94,12 +108,15 @@ class QueuedExportRunner implements ExportRunner {
   readonly #queue = new SerialQueue();
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor({ store, log, registry, now = Date.now, mayExpire = () => true }: ExportRunnerOptions) {
+  constructor(options: ExportRunnerOptions, lastId: string | null) {
+    const { store, folder, convertToParquet, log, registry, now = Date.now, mayExpire = async () => true } = options;
     this.#mayExpire = mayExpire;
     this.#store = store;
+    this.#folder = folder;
+    this.#convertToParquet = convertToParquet;
     this.#log = log;
     this.#now = now;
-    this.#nextId = idMaker("exp_", now, greatestId(store.exports.list().map(({ id }) => id)));
+    this.#nextId = idMaker("exp_", now, lastId);
     this.#finished = new Counter({
       name: "tocsin_exports_total",
       help: "Exports by format and outcome",
@@ -120,11 +137,11 @@ class QueuedExportRunner implements ExportRunner {
   }
 
   /** Loads the stored exports, queues the interrupted one again and removes files without an export. */
-  async recover(): Promise<void> {
-    for (const stored of this.#store.exports.list()) {
-      const job = { ...stored, owner: stored.owner ?? null };
+  async recover(stored: readonly ExportJob[]): Promise<void> {
+    for (const { owner = null, ...rest } of stored) {
+      const job = { ...rest, owner };
       this.#jobs.set(job.id, job);
-      if (job.status === "running") this.#save({ ...job, status: "pending" });
+      if (job.status === "running") await this.#save({ ...job, status: "pending" });
     }
     await this.#sweep();
     await this.#markLostFiles();
@@ -133,10 +150,10 @@ class QueuedExportRunner implements ExportRunner {
     this.#start();
   }
 
-  create({ format, question, owner }: ExportRequest): ExportJob {
+  async create({ format, question, owner }: ExportRequest): Promise<ExportJob> {
     if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the service is stopping");
     this.#requireKeyLimits(owner);
-    if (this.#queued().length >= EXPORTS_QUEUED_MAX) {
+    if (this.#queued().length + this.#creating.size >= EXPORTS_QUEUED_MAX) {
       const message = `${EXPORTS_QUEUED_MAX} exports are queued already`;
       throw new StoreUnavailable("queue_full", message, QUEUE_FULL_RETRY_SECONDS);
     }
@@ -154,15 +171,22 @@ class QueuedExportRunner implements ExportRunner {
       error: null,
       owner,
     };
-    this.#store.exports.put(job);
-    this.#jobs.set(job.id, job);
+    this.#creating.add(job);
+    try {
+      await this.#writes.take(async () => {
+        await this.#store.exports.put(job);
+        this.#jobs.set(job.id, job);
+      });
+    } finally {
+      this.#creating.delete(job);
+    }
     this.#start();
     return job;
   }
 
   #requireKeyLimits(owner: string): void {
     const now = this.#now();
-    const own = [...this.#jobs.values()].filter((job) => job.owner === owner && job.expiresAt > now);
+    const own = [...this.#jobs.values(), ...this.#creating].filter((job) => job.owner === owner && job.expiresAt > now);
     const unfinished = own.filter(({ status }) => status === "pending" || status === "running");
     if (unfinished.length >= EXPORTS_UNFINISHED_PER_KEY_MAX) {
       const message = `the key has ${EXPORTS_UNFINISHED_PER_KEY_MAX} unfinished exports; wait until one of them completes`;
@@ -179,10 +203,10 @@ class QueuedExportRunner implements ExportRunner {
     return job && job.expiresAt > this.#now() ? job : undefined;
   }
 
-  cancel(id: string): boolean {
+  async cancel(id: string): Promise<boolean> {
     const job = this.get(id);
     if (!job) return false;
-    this.#remove(job);
+    await this.#remove(job.id);
     return true;
   }
 
@@ -211,6 +235,7 @@ class QueuedExportRunner implements ExportRunner {
     clearInterval(this.#sweeper);
     this.#closing.abort(new StoreUnavailable("closed", "the service is stopping"));
     await this.#queue.settled();
+    await this.#writes.settled();
   }
 
   async #markLostFiles(): Promise<void> {
@@ -227,7 +252,7 @@ class QueuedExportRunner implements ExportRunner {
   async #markLost(job: ExportJob): Promise<void> {
     // A file that a concurrent cancellation removed is not lost.
     if (this.#jobs.get(job.id) !== job) return;
-    this.#save({ ...job, status: "failed", rowCount: null, sizeBytes: null, error: FILE_LOST });
+    await this.#save({ ...job, status: "failed", rowCount: null, sizeBytes: null, error: FILE_LOST });
     this.#finished.inc({ format: job.format, outcome: "lost" });
     this.#log.error({ export: job.id, format: job.format }, "export file lost");
     await this.#removeFiles(job.id);
@@ -255,16 +280,17 @@ class QueuedExportRunner implements ExportRunner {
   }
 
   async #run(pending: ExportJob): Promise<void> {
-    const job = this.#save({ ...pending, status: "running" });
     const stop = new AbortController();
-    this.#running = { id: job.id, stop };
+    this.#running = { id: pending.id, stop };
+    const job = await this.#save({ ...pending, status: "running" });
     const signal = AbortSignal.any([stop.signal, this.#closing.signal]);
     const startedAt = performance.now();
     try {
       const written = await this.#write(job, signal);
-      // Synchronous with the save: an export cancelled during the final write must not reappear.
       stop.signal.throwIfAborted();
-      this.#save({ ...job, status: "completed", completedAt: this.#now(), ...written });
+      await this.#save({ ...job, status: "completed", completedAt: this.#now(), ...written });
+      // The export may have been cancelled while its completion was being stored.
+      stop.signal.throwIfAborted();
       this.#finished.inc({ format: job.format, outcome: "completed" });
       const ms = Math.round(performance.now() - startedAt);
       this.#log.info({ export: job.id, format: job.format, ...written, ms }, "export completed");
@@ -273,9 +299,9 @@ class QueuedExportRunner implements ExportRunner {
       if (stop.signal.aborted) {
         this.#finished.inc({ format: job.format, outcome: "cancelled" });
       } else if (this.#closing.signal.aborted) {
-        this.#save({ ...job, status: "pending" });
+        await this.#save({ ...job, status: "pending" });
       } else {
-        this.#save({ ...job, status: "failed", completedAt: this.#now(), error: errorForClient(error) });
+        await this.#save({ ...job, status: "failed", completedAt: this.#now(), error: errorForClient(error) });
         this.#finished.inc({ format: job.format, outcome: "failed" });
         this.#log.error({ export: job.id, format: job.format, err: error }, "export failed");
       }
@@ -285,7 +311,7 @@ class QueuedExportRunner implements ExportRunner {
   }
 
   async #write(job: ExportJob, signal: AbortSignal): Promise<{ rowCount: number; sizeBytes: number }> {
-    const { folder, toParquet } = this.#store.exports;
+    const folder = this.#folder;
     const { condition, fromMs, toMs, fields } = job.question;
     const columns = columnsOf(fields);
     let part = join(folder, `${job.id}.part`);
@@ -298,7 +324,7 @@ class QueuedExportRunner implements ExportRunner {
     if (job.format === "parquet") {
       const parquet = join(folder, `${job.id}.parquet.part`);
       const names = columns.map(({ path }) => path);
-      await toParquet.call(this.#store.exports, { from: part, to: parquet, columns: names, rowBytesMax }, signal);
+      await this.#convertToParquet({ from: part, to: parquet, columns: names, rowBytesMax }, signal);
       await rm(part);
       part = parquet;
     }
@@ -311,10 +337,13 @@ class QueuedExportRunner implements ExportRunner {
     return { rowCount, sizeBytes: size };
   }
 
-  #save(job: ExportJob): ExportJob {
-    this.#jobs.set(job.id, job);
+  async #save(job: ExportJob): Promise<ExportJob> {
+    if (this.#jobs.has(job.id)) this.#jobs.set(job.id, job);
     try {
-      this.#store.exports.put(job);
+      await this.#writes.take(async () => {
+        // The export may have been removed meanwhile.
+        if (this.#jobs.has(job.id)) await this.#store.exports.put(job);
+      });
       this.#unsaved.delete(job.id);
     } catch (error) {
       // The export itself succeeded. The sweep saves its state as soon as the store accepts writes again.
@@ -324,27 +353,30 @@ class QueuedExportRunner implements ExportRunner {
     return job;
   }
 
-  #remove(job: ExportJob): void {
-    this.#store.exports.remove(job.id);
-    this.#jobs.delete(job.id);
-    this.#unsaved.delete(job.id);
+  async #remove(id: string): Promise<void> {
+    await this.#writes.take(async () => {
+      await this.#store.exports.remove(id);
+      this.#jobs.delete(id);
+      this.#unsaved.delete(id);
+    });
     // A running export removes its own file once it has stopped writing.
-    if (this.#running?.id === job.id) this.#running.stop.abort(new Error("the export was cancelled"));
-    else void this.#removeFiles(job.id);
+    if (this.#running?.id === id) this.#running.stop.abort(new Error("the export was cancelled"));
+    else void this.#removeFiles(id);
   }
 
   async #sweep(): Promise<void> {
     try {
-      for (const id of this.#unsaved) this.#save(this.#jobs.get(id)!);
-      if (!this.#mayExpire()) return;
-      for (const job of this.#jobs.values()) if (job.expiresAt <= this.#now()) this.#remove(job);
+      for (const id of this.#unsaved) await this.#save(this.#jobs.get(id)!);
+      if (!(await this.#mayExpire())) return;
+      const expired = [...this.#jobs.values()].filter((job) => job.expiresAt <= this.#now());
+      for (const { id } of expired) await this.#remove(id);
     } catch (error) {
       this.#log.warn({ err: error }, "expired exports not removed; the next sweep tries again");
     }
   }
 
   #path(job: ExportJob): string {
-    return join(this.#store.exports.folder, `${job.id}.${FORMATS[job.format].extension}`);
+    return join(this.#folder, `${job.id}.${FORMATS[job.format].extension}`);
   }
 
   async #removeFiles(id: string): Promise<void> {
@@ -355,11 +387,11 @@ class QueuedExportRunner implements ExportRunner {
   async #removeStrayFiles(): Promise<void> {
     const completed = [...this.#jobs.values()].filter((job) => job.status === "completed");
     const kept = new Set(completed.map((job) => this.#path(job)));
-    await this.#removeWhere((name) => !kept.has(join(this.#store.exports.folder, name)));
+    await this.#removeWhere((name) => !kept.has(join(this.#folder, name)));
   }
 
   async #removeWhere(isUnwanted: (name: string) => boolean): Promise<void> {
-    const { folder } = this.#store.exports;
+    const folder = this.#folder;
     try {
       for (const name of await readdir(folder)) if (isUnwanted(name)) await rm(join(folder, name));
     } catch (error) {
@@ -397,7 +429,7 @@ const DISK_FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /** The error text for the client, without paths or other details of the machine. The log has those. */
 function errorForClient(error: unknown): string {
-  if (error instanceof StoreUnavailable || error instanceof QuestionRefused) return error.message;
+  if (error instanceof StoreUnavailable || error instanceof QueryRefused) return error.message;
   const code = codeOf(error);
   if (DISK_FULL_CODES.has(code) || /no space left/i.test(String(error))) {
     return "the disk of the server is full";

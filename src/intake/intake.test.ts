@@ -5,7 +5,8 @@ import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../lib/log.ts";
 import { openStore } from "../store/open-store.ts";
-import { StoreUnavailable, type Store } from "../store/ports/store.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import {
   CHUNK_BYTES_MAX,
   CHUNK_EVENTS_MAX,

@@ -4,7 +4,9 @@ import { joinFaults, type Fault } from "../lib/fault.ts";
 import { formatTime, startOfDay } from "../lib/time.ts";
 import { clockBounds, type ClockBounds } from "../model/clock.ts";
 import type { EventDraft, JsonObject } from "../model/event.ts";
-import { StoreUnavailable, type NewEvent, type Store, type StoredEvent } from "../store/ports/store.ts";
+import type { NewEvent, StoredEvent } from "../store/ports/event-engine.ts";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { checkSubmission, type CheckedSubmission } from "./submission.ts";
 
 // The single entry point for events: every event passes through here and is limited, validated and counted.

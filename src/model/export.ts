@@ -51,6 +51,15 @@ export interface ExportJob {
   readonly owner: string | null;
 }
 
+/** Converts newline-separated JSON in one file into Parquet in another. */
+export interface ParquetTask {
+  readonly from: string;
+  readonly to: string;
+  readonly columns: readonly string[];
+  /** The size of the longest line. */
+  readonly rowBytesMax: number;
+}
+
 export const exportSchema = z
   .object({
     id: z.string(),

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Backlog } from "../store/ports/store.ts";
+import type { Backlog } from "../store/ports/notification-store.ts";
 import { nextQueueStep, PACE, backoffMs, type ChannelHistory } from "./schedule.ts";
 
 const QUIET: Backlog = { freshSince: null, recent: 0, retry: null };

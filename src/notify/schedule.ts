@@ -1,5 +1,5 @@
 import { RETRY_AFTER_MS_MAX } from "../lib/outgoing.ts";
-import type { Backlog } from "../store/ports/store.ts";
+import type { Backlog } from "../store/ports/notification-store.ts";
 
 // Decides when a channel sends and retries, on plain numbers.
 

@@ -1,14 +1,15 @@
 import { KeyDatabase } from "./sqlite/key-database.ts";
-import type { Layout } from "./embedded/layout.ts";
+import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { StateDatabase } from "./sqlite/state-database.ts";
-import type { KeyStore, MissingDay } from "./ports/store.ts";
+import type { KeyStore } from "./ports/key-store.ts";
+import type { MissingDay } from "./ports/store.ts";
 
 // The stores there are.
 
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded-store.ts";
 
-export { areKeysLost } from "./embedded/layout.ts";
+export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 

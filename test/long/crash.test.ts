@@ -16,7 +16,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { DAY_MS } from "../../src/lib/time.ts";
-import { columnsFile, eventsFolder } from "../../src/store/embedded/layout.ts";
+import { columnsFile, eventsFolder } from "../../src/store/files/layout.ts";
 import { makeKey, startServer, type ServerOptions, type ServerProcess } from "../server-process.ts";
 import { makeSmallDisk } from "../small-disk.ts";
 

@@ -9,7 +9,8 @@ import { changed, openTestServer, type TestOptions, type TestServer } from "../.
 import { loadSettings } from "../../config/config.ts";
 import type { Settings } from "../../config/settings.ts";
 import { createLog } from "../../lib/log.ts";
-import { StoreUnavailable, type Store } from "../../store/ports/store.ts";
+import { StoreUnavailable } from "../../store/ports/store-errors.ts";
+import type { Store } from "../../store/ports/store.ts";
 import { CLIENT_KEY, SERVER_CERTIFICATE } from "./certificates.fixture.ts";
 import { closeAfter, closeAll, connected, linesOf, sendDatagrams } from "./line-sockets.fixture.ts";
 import { openLineReceiver, type LineReceiverSettings } from "./line-receiver.ts";

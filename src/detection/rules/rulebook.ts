@@ -11,7 +11,7 @@ import {
 } from "../../model/rule.ts";
 import { toRuleBody } from "../../model/rule-body.ts";
 import type { ExceptionInput, RuleInput, RuleReplacement } from "../../model/rule-schema.ts";
-import { RuleConflict, type RuleStore } from "../../store/ports/store.ts";
+import { RuleConflict, type RuleStore } from "../../store/ports/rule-store.ts";
 import { memoryMsOf } from "../windows/rule-tracker.ts";
 
 // The active rules: built-in and user-defined. Changes are serialised, and in force when the call returns.

@@ -1,6 +1,6 @@
 import { isInRanges, parseCidr } from "../../lib/ip.ts";
 import type { Scalar } from "../../model/condition.ts";
-import type { ProjectedEvents } from "../../store/ports/store.ts";
+import type { ProjectedEvents } from "../../store/ports/projection.ts";
 import { ValueMemo } from "./value-memo.ts";
 
 // Sources that are probably harmless: internal addresses, and addresses without abuse reports.

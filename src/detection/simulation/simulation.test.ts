@@ -13,7 +13,8 @@ import type { Rule } from "../../model/rule.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import { conditions, drafts } from "../../store/testing/arbitrary-events.ts";
 import { openStore } from "../../store/open-store.ts";
-import { QuestionRefused, type Store } from "../../store/ports/store.ts";
+import { QueryRefused } from "../../store/ports/store-errors.ts";
+import type { Store } from "../../store/ports/store.ts";
 import { rulesOf, START_MS } from "../testing/arbitrary-rules.ts";
 import { DetectionEngine } from "../detection-engine.ts";
 import { estimateFalsePositives, simulate } from "./simulation.ts";
@@ -195,7 +196,7 @@ describe("a simulation", () => {
 
   test("with a condition that the columns do not support is refused on the rule", async () => {
     const refused = run(plainRule({ conditions: [{ field: "id", contains: "0" }] }));
-    await expect(refused).rejects.toThrow(QuestionRefused);
+    await expect(refused).rejects.toThrow(QueryRefused);
     await expect(refused).rejects.toHaveProperty("field", "rule");
   });
 });

@@ -5,11 +5,14 @@ import type { Condition } from "../../model/condition.ts";
 import { inputConditions, ruleCondition, type Rule } from "../../model/rule.ts";
 import { toRuleBody } from "../../model/rule-body.ts";
 import type { RuleInput } from "../../model/rule-schema.ts";
-import { projectedValues, QuestionRefused, type Store } from "../../store/ports/store.ts";
+import { projectedValues } from "../../store/ports/projection.ts";
+import { QueryRefused } from "../../store/ports/store-errors.ts";
+import type { Store } from "../../store/ports/store.ts";
 import { ThresholdPrefilter } from "../windows/threshold-prefilter.ts";
 import { ADDRESS_FIELD, knownGoodCounter, SCORE_FIELD } from "./known-good.ts";
 import { isMeasured, upperBound } from "../windows/threshold-measure.ts";
 import { Playback, SAMPLE_EVENTS_MAX, TooManyIncidents, type PlayedEvent } from "./playback.ts";
+import { projectEvents } from "./project-events.ts";
 
 // Simulates a rule over stored events. The store's columns do the matching, with the same semantics; windows and
 // deduplication are those of live detection.
@@ -76,13 +79,13 @@ export async function simulate(
   const stop = AbortSignal.any([signal, timeout]);
   const refuse = (error: unknown): never => {
     if (timeout.aborted)
-      throw new QuestionRefused(
+      throw new QueryRefused(
         "time_range",
         `took longer than ${SIMULATION_MS_MAX / 1000} s: shorten the range or narrow the conditions`,
       );
-    if (error instanceof TooManyIncidents) throw new QuestionRefused("rule.dedup", error.message);
+    if (error instanceof TooManyIncidents) throw new QueryRefused("rule.dedup", error.message);
     // A condition that the columns do not support is part of the rule.
-    if (error instanceof QuestionRefused && error.field === "query") throw new QuestionRefused("rule", error.message);
+    if (error instanceof QueryRefused && error.field === "query") throw new QueryRefused("rule", error.message);
     throw error;
   };
   const condition = ruleCondition(rule, now());
@@ -93,8 +96,8 @@ export async function simulate(
   const countKnownGood = knownGoodCounter(fields);
   let knownGood = 0;
   try {
-    const question = { condition, fields, tests, fromMs, toMs };
-    for await (const part of store.events.project(question, stop)) {
+    const query = { condition, fields, tests, fromMs, toMs };
+    for await (const part of projectEvents(store.events, query, stop)) {
       playback.count(part.timesMs);
       knownGood += countKnownGood(part);
       await yieldToEventLoop();

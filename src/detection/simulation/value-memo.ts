@@ -1,5 +1,5 @@
 import type { Scalar } from "../../model/condition.ts";
-import type { ProjectedColumn } from "../../store/ports/store.ts";
+import type { ProjectedColumn } from "../../store/ports/projection.ts";
 
 /** Memoises a function of the values of a projected field, by their dictionary number. */
 export class ValueMemo<T> {

@@ -3,7 +3,7 @@ import { parseDuration } from "../../lib/duration.ts";
 import type { Scalar } from "../../model/condition.ts";
 import type { SeenEvent } from "../../model/finding.ts";
 import { groupPaths, type Rule } from "../../model/rule.ts";
-import type { Outage } from "../../store/ports/store.ts";
+import type { Outage } from "../../store/ports/detection-store.ts";
 import { combinations } from "./group-combinations.ts";
 import { downtimeSince } from "./outages.ts";
 

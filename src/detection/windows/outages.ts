@@ -1,4 +1,4 @@
-import type { Outage } from "../../store/ports/store.ts";
+import type { Outage } from "../../store/ports/detection-store.ts";
 
 /** The downtime since `atMs`. */
 export function downtimeSince(atMs: number, outages: readonly Outage[]): number {

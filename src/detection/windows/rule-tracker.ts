@@ -2,7 +2,7 @@ import { parseDuration } from "../../lib/duration.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import { timeOfId } from "../../lib/id.ts";
 import { isOpenEnded, type Rule } from "../../model/rule.ts";
-import type { Outage } from "../../store/ports/store.ts";
+import type { Outage } from "../../store/ports/detection-store.ts";
 import { COMBINATIONS_MAX, NO_VALUES } from "./group-combinations.ts";
 import { VALUE_WORDS } from "./distinct-values.ts";
 import { CLOSING_MS, FixedWindows, type Deadline } from "./fixed-windows.ts";

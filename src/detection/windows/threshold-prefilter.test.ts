@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Scalar } from "../../model/condition.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
-import { projectedValues, type ProjectedEvents } from "../../store/ports/store.ts";
+import { projectedValues, type ProjectedEvents } from "../../store/ports/projection.ts";
 import { ThresholdPrefilter } from "./threshold-prefilter.ts";
 import { WindowMemoryLimit } from "./window-memory-limit.ts";
 import { RuleTracker } from "./rule-tracker.ts";

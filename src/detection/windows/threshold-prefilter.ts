@@ -1,7 +1,7 @@
 import { parseDuration } from "../../lib/duration.ts";
 import type { Scalar } from "../../model/condition.ts";
 import { groupPaths, pathList, type Rule } from "../../model/rule.ts";
-import type { ProjectedEvents } from "../../store/ports/store.ts";
+import type { ProjectedEvents } from "../../store/ports/projection.ts";
 import { ValueMemo } from "../simulation/value-memo.ts";
 import { GroupHash, randomSeed } from "./group-hash.ts";
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestServer } from "../../../test/api-server.ts";
 import { alertsOf, eventually, uniqueType } from "../../../test/detection.ts";
-import { QuestionRefused, StoreUnavailable } from "../../store/ports/store.ts";
+import { QueryRefused, StoreUnavailable } from "../../store/ports/store-errors.ts";
 
 // Warm-up of rules after a start, over the real server, store and threads.
 
@@ -161,7 +161,7 @@ describe("a store that fails during warm-up", () => {
   test("leaves only the affected rule without its earlier matches if it never answers", async () => {
     for (const failure of [
       () => new StoreUnavailable("failed", "the question could not be answered"),
-      () => new QuestionRefused("query", "took longer than 30 s"),
+      () => new QueryRefused("query", "took longer than 30 s"),
     ]) {
       const [lost, kept] = [`lost_${uniqueType()}`, `kept_${uniqueType()}`];
       for (const type of [lost, kept]) await countTwo(type);

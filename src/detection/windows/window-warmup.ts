@@ -3,7 +3,8 @@ import type { Counter } from "prom-client";
 import { timeOfId } from "../../lib/id.ts";
 import type { Thread } from "../../lib/thread.ts";
 import { ruleCondition, type Rule } from "../../model/rule.ts";
-import { QuestionRefused, StoreUnavailable, type EventStore } from "../../store/ports/store.ts";
+import type { EventEngine } from "../../store/ports/event-engine.ts";
+import { QueryRefused, StoreUnavailable } from "../../store/ports/store-errors.ts";
 import { memoryMsOf } from "./rule-tracker.ts";
 import type { DetectionApi } from "../detection-thread.ts";
 
@@ -16,7 +17,7 @@ const EVENTS_MAX = 50_000;
 const ATTEMPTS_MAX = 4;
 
 export interface WarmupOptions {
-  readonly events: Pick<EventStore, "lastArrival" | "lastArrivalBefore" | "scanLast">;
+  readonly events: Pick<EventEngine, "lastArrival" | "lastArrivalBefore" | "scanLast">;
   readonly thread: Thread<DetectionApi>;
   /** Waits before a refused query is tried again. */
   readonly backOff: (attempt: number, refusal: WarmupRefusal) => Promise<void>;
@@ -27,13 +28,13 @@ export interface WarmupOptions {
   readonly signal: AbortSignal;
 }
 
-export type WarmupRefusal = StoreUnavailable | QuestionRefused;
+export type WarmupRefusal = StoreUnavailable | QueryRefused;
 
 /** Warms up the rules; `position` is the last processed event. */
 export async function warmUpRules(rules: readonly Rule[], position: string, options: WarmupOptions): Promise<void> {
   const { events, now, signal } = options;
   // If nothing is left to process, memory would have expired by the current time without the stop.
-  const isCaughtUp = later(position, events.lastArrival()) === position;
+  const isCaughtUp = later(position, await events.lastArrival()) === position;
   const untilMs = isCaughtUp ? now() : timeOfId(position);
   const starts = new Map<number, string | null>();
   const startOf = async (memoryMs: number) => {
@@ -65,7 +66,7 @@ async function retryUntilWarm(
     try {
       return await warmUp();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable || error instanceof QuestionRefused)) throw error;
+      if (!(error instanceof StoreUnavailable || error instanceof QueryRefused)) throw error;
       // Matches read before the refusal would otherwise count twice.
       await thread.call("forget", rule.id);
       if (!(error instanceof StoreUnavailable && error.reason === "queue_full")) failures++;

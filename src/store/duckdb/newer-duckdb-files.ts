@@ -4,7 +4,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { NewerFile } from "../../lib/newer-file.ts";
 import { COLUMNS_VERSION } from "./columns/column-table.ts";
 import { readSchemaVersion } from "./schema-version.ts";
-import { columnsFile, flowsFolder, isFlowUnitFile } from "../embedded/layout.ts";
+import { columnsFile, flowsFolder, isFlowUnitFile } from "../files/layout.ts";
 import { FLOW_DAY_MIGRATIONS } from "./flows/flow-table.ts";
 
 /** Throws NewerFile if a newer version has written a DuckDB file of the folder. Files are opened read-only. */

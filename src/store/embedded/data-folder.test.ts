@@ -29,9 +29,9 @@ import { plainRule } from "../../model/rule.fixture.ts";
 import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
 import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
-import { readEventId } from "./event-id.ts";
+import { readEventId } from "../files/event-id.ts";
 import { KeyDatabase } from "../sqlite/key-database.ts";
-import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "./layout.ts";
+import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "../files/layout.ts";
 import { DataFolderInUse } from "./lock.ts";
 import { PlatformChanged } from "./platform-word.ts";
 
@@ -311,13 +311,13 @@ describe("the data folder", () => {
       secretHash: new Uint8Array(32),
       previous: [],
     };
-    beside.put(key);
+    await beside.put(key);
     await new Promise(setImmediate);
-    expect(store.keys.find("key_9")).toEqual(key);
-    beside.put({ ...key, revokedAt: 2 });
+    expect(await store.keys.find("key_9")).toEqual(key);
+    await beside.put({ ...key, revokedAt: 2 });
     // As the next request would be: in a later turn of the loop.
     await new Promise(setImmediate);
-    expect(store.keys.find("key_9")?.revokedAt).toBe(2);
+    expect((await store.keys.find("key_9"))?.revokedAt).toBe(2);
     beside.close();
   });
 
@@ -326,12 +326,12 @@ describe("the data folder", () => {
     const store = await open(folder);
     const beside = new KeyDatabase(folder);
     const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
-    store.keys.put(key);
-    expect(store.keys.find(key.id)?.revokedAt).toBeNull();
-    beside.change(key.id, (now) => revokeKey(now, 2));
+    await store.keys.put(key);
+    expect((await store.keys.find(key.id))?.revokedAt).toBeNull();
+    await beside.change(key.id, (now) => revokeKey(now, 2));
     // In the same turn of the loop, in which the look-up above has been remembered.
-    expect(store.keys.change(key.id, (now) => rotateKey(now, { graceMs: 0, now: 3 }).key)?.revokedAt).toBe(2);
-    expect(store.keys.find(key.id)?.revokedAt).toBe(2);
+    expect((await store.keys.change(key.id, (now) => rotateKey(now, { graceMs: 0, now: 3 }).key))?.revokedAt).toBe(2);
+    expect((await store.keys.find(key.id))?.revokedAt).toBe(2);
     beside.close();
   });
 

@@ -1,7 +1,7 @@
 import { open, rm } from "node:fs/promises";
-import { StoreUnavailable } from "../ports/store.ts";
-import { noRoom } from "./store-failure.ts";
-import { roomFile } from "./layout.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
+import { noRoom } from "../files/store-failure.ts";
+import { roomFile } from "../files/layout.ts";
 
 // Whether there is room to write: a store that only reads is not one to send events to.
 

@@ -6,34 +6,32 @@ import type { JsonObject } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { AggregationResult } from "../../model/aggregation.ts";
 import type { SearchQuery, TimeRange } from "../../model/query.ts";
-import {
-  QuestionRefused,
-  type Amendment,
-  type Asking,
-  type EventFilter,
-  type EventStore,
-  type LastArrivals,
-  type NewEvent,
-  type ProjectedEvents,
-  type Projection,
-  type StoredEvent,
-  type ParquetTask,
-} from "../ports/store.ts";
+import type {
+  Amendment,
+  EventFilter,
+  EventEngine,
+  LastArrivals,
+  NewEvent,
+  StoredEvent,
+} from "../ports/event-engine.ts";
+import type { ProjectedEvents, Projection } from "../ports/projection.ts";
+import type { QueryContext } from "../ports/query-context.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
 import type { ColumnFeed } from "./column-feed.ts";
 import { projectionDecoder } from "../duckdb/columns/projection-decoder.ts";
 import type { ProjectedRows } from "../duckdb/columns/projection.ts";
 import type { ColumnsApi } from "../duckdb/columns/columns-thread.ts";
-import { readEventId } from "./event-id.ts";
+import { readEventId } from "../files/event-id.ts";
 import type { Journal } from "../sqlite/journal/journal.ts";
 import { idOfText } from "../sqlite/journal/journal-queries.ts";
 import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts";
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
-import { cancellable, type WithoutAsking } from "./queries-in-flight.ts";
+import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { DiskSpaceProbe } from "./disk-space-probe.ts";
-import type { Manifest } from "./manifest.ts";
+import type { Manifest } from "../sqlite/manifest.ts";
 import type { StateDatabase } from "../sqlite/state-database.ts";
-import { asStoreError } from "./store-failure.ts";
+import { asStoreError } from "../files/store-failure.ts";
 import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
 
 // Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
@@ -55,7 +53,7 @@ export interface EventParts {
   readonly room: DiskSpaceProbe;
 }
 
-export class EmbeddedEvents implements EventStore {
+export class EmbeddedEvents implements EventEngine {
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
   readonly #news: ColumnFeed;
@@ -103,13 +101,13 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.questions.findTokens(token);
   }
 
-  async list(filter: EventFilter, position: Position, asking: Asking = {}): Promise<TextPage> {
+  async list(filter: EventFilter, position: Position, context: QueryContext = {}): Promise<TextPage> {
     const after =
       position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;
     const offset = position.mode === "page" ? (position.page - 1) * position.size : 0;
     // One more than asked for tells whether the list goes on.
     const limit = position.mode === "cursor" ? position.size + 1 : position.size;
-    const { total, texts } = await this.#listTexts(filter, after, offset, limit, asking);
+    const { total, texts } = await this.#listTexts(filter, after, offset, limit, context);
     if (position.mode === "page") return { total, items: texts, nextCursor: null };
     const items = texts.slice(0, position.size);
     return { total, items, nextCursor: texts.length > position.size ? idOfText(items.at(-1)!) : null };
@@ -120,19 +118,19 @@ export class EmbeddedEvents implements EventStore {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
-    asking: Asking,
+    context: QueryContext,
   ): Promise<{ total: number; texts: string[] }> {
     const span = { from: filter.fromMs ?? 0, to: filter.toMs ?? TIME_END };
-    if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit, asking);
+    if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit, context);
     const condition = listCondition(filter);
     if (condition.of.length > 0) {
-      const { total, places } = await this.#question(asking, "list", condition, filter, after, offset, limit);
+      const { total, places } = await this.#question(context, "list", condition, filter, after, offset, limit);
       return { total, texts: await this.#journal.questions.bodies(places) };
     }
     const isWhole = filter.fromMs === undefined && filter.toMs === undefined;
     const [texts, total] = await Promise.all([
       this.#journal.questions.page(span, after, offset, limit),
-      isWhole ? this.#journal.count() : this.#question(asking, "count", condition, filter),
+      isWhole ? this.#journal.count() : this.#question(context, "count", condition, filter),
     ]);
     return { total, texts };
   }
@@ -144,10 +142,10 @@ export class EmbeddedEvents implements EventStore {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
-    { signal }: Asking,
+    { signal }: QueryContext,
   ) {
     const search = parseSearch(words, filter);
-    if ("fault" in search) throw new QuestionRefused("search", search.fault);
+    if ("fault" in search) throw new QueryRefused("search", search.fault);
     const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
     const [total, places, named] = await Promise.all([
       this.#journal.questions.textCount(ofWords, span, signal),
@@ -178,10 +176,10 @@ export class EmbeddedEvents implements EventStore {
 
   async search(
     query: SearchQuery,
-    asking: Asking = {},
+    context: QueryContext = {},
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
     const condition = await this.#withStoredIds(query.condition);
-    const { total, places, aggregations } = await this.#question(asking, "search", { ...query, condition });
+    const { total, places, aggregations } = await this.#question(context, "search", { ...query, condition });
     return { total, items: await this.#journal.questions.bodies(places), aggregations };
   }
 
@@ -236,7 +234,7 @@ export class EmbeddedEvents implements EventStore {
     return this.#journal.follow(seqOfId("after", after), signal);
   }
 
-  lastArrival(): string | null {
+  async lastArrival(): Promise<string | null> {
     return this.#journal.lastId;
   }
 
@@ -266,10 +264,6 @@ export class EmbeddedEvents implements EventStore {
       signal.removeEventListener("abort", stop);
       await end();
     }
-  }
-
-  async toParquet(task: ParquetTask, signal: AbortSignal): Promise<void> {
-    await this.#question({ signal }, "toParquet", task);
   }
 
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
@@ -315,34 +309,34 @@ export class EmbeddedEvents implements EventStore {
 
   async #placeOf(id: string): Promise<ListPlace> {
     const row = await this.#find(id);
-    if (!row) throw new QuestionRefused("after", "is not the id of an event that is stored");
+    if (!row) throw new QueryRefused("after", "is not the id of an event that is stored");
     return { ts: row.ts, seq: row.seq };
   }
 
   /** Asks the columns what can be cancelled. */
-  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals" | "toParquet">(
-    { asker, signal }: Asking,
+  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+    { client, signal }: QueryContext,
     method: M,
-    ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
+    ...args: WithoutContext<Parameters<ColumnsApi[M]>>
   ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
     const number = this.#questions++;
     return cancellable(
       signal,
       () => this.#columns.call("cancel", number),
-      () => this.#ask(method, ...([{ number, asker }, ...args] as unknown as Parameters<ColumnsApi[M]>)),
+      () => this.#ask(method, ...([{ number, client }, ...args] as unknown as Parameters<ColumnsApi[M]>)),
     );
   }
 
   /** The same for a walk, which ends in silence when it is told to. */
   async #unlessAborted<M extends "scan" | "lastArrivals">(
-    asking: Asking & { readonly signal: AbortSignal },
+    context: QueryContext & { readonly signal: AbortSignal },
     method: M,
-    ...args: WithoutAsking<Parameters<ColumnsApi[M]>>
+    ...args: WithoutContext<Parameters<ColumnsApi[M]>>
   ): Promise<ListPlace[]> {
     try {
-      return await this.#question(asking, method, ...args);
+      return await this.#question(context, method, ...args);
     } catch (error) {
-      if (asking.signal.aborted) return [];
+      if (context.signal.aborted) return [];
       throw error;
     }
   }
@@ -364,7 +358,7 @@ export class EmbeddedEvents implements EventStore {
 function seqOfId(field: string, id: string | null): number {
   if (id === null) return 0;
   const place = readEventId(id);
-  if (!place) throw new QuestionRefused(field, "is not the id of an event");
+  if (!place) throw new QueryRefused(field, "is not the id of an event");
   return place.seq;
 }
 

@@ -3,14 +3,15 @@ import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../../lib/folder.ts";
 import { endingProcess, Thread } from "../../lib/thread.ts";
-import { StoreUnavailable, type ExportStore, type Store } from "../ports/store.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
 import type { ColumnsApi, ColumnsData } from "../duckdb/columns/columns-thread.ts";
 import { CaseDatabase } from "../sqlite/cases/case-database.ts";
 import { readPosition } from "../sqlite/cases/rule-tables.ts";
 import { ColumnFeed } from "./column-feed.ts";
-import { readEventId } from "./event-id.ts";
+import { readEventId } from "../files/event-id.ts";
 import { EmbeddedEvents } from "./embedded-events.ts";
-import { goneAmong } from "./file-identity.ts";
+import { goneAmong } from "../files/file-identity.ts";
 import { FileWatch } from "./file-watch.ts";
 import { FlowDatabase } from "../duckdb/flows/flow-database.ts";
 import { Journal } from "../sqlite/journal/journal.ts";
@@ -20,20 +21,17 @@ import {
   casesFile,
   columnsFile,
   eventsFolder,
-  exportsFolder,
   isMissing,
   keysFile,
   otherPrefixes,
   type Layout,
-} from "./layout.ts";
+} from "../files/layout.ts";
 import { lockDataFolder, type Lock } from "./lock.ts";
 import { refuseNewerFiles } from "./newer-files.ts";
-import { Manifest } from "./manifest.ts";
+import { Manifest } from "../sqlite/manifest.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { DiskSpaceProbe } from "./disk-space-probe.ts";
 import { StateDatabase, type Used } from "../sqlite/state-database.ts";
-import { searchable, searchIn } from "../search/search-in-memory.ts";
-import { searchFault } from "../search/text-search.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -152,20 +150,15 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       analysis: cases.analysis,
       flows,
       keys,
-      exports: exportStore(dataDir, state, events),
+      exports: state.exports,
       reputations: state.reputations,
       retention: {
-        get notes() {
-          return state.retention;
-        },
-        save: (notes) => state.saveRetention(notes),
+        notes: async () => state.retention,
+        save: async (notes) => state.saveRetention(notes),
         due: (kind, beforeMs) =>
           kind === "alerts" ? cases.dueAlerts(beforeMs) : Promise.resolve(manifest.rowsBefore(kind, beforeMs)),
       },
-      missing: (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
-      searchFault,
-      searchable,
-      searchIn,
+      missing: async (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       check: async () => {
         await Promise.all([journal.check(), cases.check(), flows.check(), room.check(), watch.check()]);
         const { flushFailure } = await status();
@@ -190,7 +183,7 @@ async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ l
   opened.add(() => flows.close());
   await flows.refuseNewer();
   lock.sign();
-  for (const folder of [eventsFolder(dataDir), exportsFolder(dataDir)]) makeFolder(folder);
+  makeFolder(eventsFolder(dataDir));
   return { lock, flows };
 }
 
@@ -306,17 +299,6 @@ async function writeOut(columns: Thread<ColumnsApi>, news: ColumnFeed, log: Logg
     // The journal has everything: the columns read what they lack at the next start.
     log.warn({ err: error }, "the columns could not be written out; they will catch up from the journal");
   }
-}
-
-function exportStore(dataDir: string, state: StateDatabase, events: EmbeddedEvents): ExportStore {
-  return {
-    folder: exportsFolder(dataDir),
-    list: () => state.exports(),
-    get: (id) => state.findExport(id),
-    put: (job) => state.putExport(job),
-    remove: (id) => state.removeExport(id),
-    toParquet: (task, signal) => events.toParquet(task, signal),
-  };
 }
 
 /** Drops the columns and reads them anew from the journal. */

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
-import { fileGone } from "./store-failure.ts";
-import { FileGone, type GoneFile } from "./file-identity.ts";
+import { fileGone } from "../files/store-failure.ts";
+import { FileGone, type GoneFile } from "../files/file-identity.ts";
 
 // Whoever writes to a file notices by itself that it is gone. Files that nobody writes to, such as days that are over, are
 // looked at now and then, and whenever somebody asks whether the store is well.

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { responseCharactersMax, responsesCharactersMax } from "../../lib/memory.ts";
 import { DAY_MS } from "../../lib/time.ts";
-import { QuestionRefused, StoreUnavailable, type Store } from "../ports/store.ts";
+import { QueryRefused, StoreUnavailable } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
 import { openEmbedded } from "./embedded-store.ts";
 
@@ -52,7 +53,7 @@ test.each([[{}], [{ type: "large" }]])("a page of large events has all of them i
 
 test.each([[{}], [{ type: "large" }]])("more than one answer may hold is refused in words: %j", async (filter) => {
   const refused = list(filter, 1, EVENTS);
-  await expect(refused).rejects.toThrow(QuestionRefused);
+  await expect(refused).rejects.toThrow(QueryRefused);
   await expect(refused).rejects.toThrow(/the answer would be larger than \d+ characters: ask for fewer/);
 });
 

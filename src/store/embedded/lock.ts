@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { ofFile } from "./store-failure.ts";
-import { FileIdentity } from "./file-identity.ts";
-import { lockFile } from "./layout.ts";
+import { ofFile } from "../files/store-failure.ts";
+import { FileIdentity } from "../files/file-identity.ts";
+import { lockFile } from "../files/layout.ts";
 
 export class DataFolderInUse extends Error {
   constructor(dataDir: string, holder: string) {

@@ -4,7 +4,7 @@ import { NewerFile } from "../../lib/newer-file.ts";
 import { CASES_MIGRATIONS } from "../sqlite/cases/case-migrations.ts";
 import { DAY_MIGRATIONS } from "../sqlite/journal/day-file.ts";
 import { KEYS_MIGRATIONS } from "../sqlite/key-database.ts";
-import { casesFile, eventsFolder, isDayFile, keysFile, stateFile } from "./layout.ts";
+import { casesFile, eventsFolder, isDayFile, keysFile, stateFile } from "../files/layout.ts";
 import { STATE_MIGRATIONS } from "../sqlite/state-database.ts";
 
 // Whether a newer version has written to the data folder. The bytes of the files are read as they are: SQLite itself would

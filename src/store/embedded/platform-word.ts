@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CUSTOM_SOURCE, sourceNames, type Event } from "../../model/event.ts";
 import type { Rule } from "../../model/rule.ts";
-import type { EventStore, NewEvent, RuleStore } from "../ports/store.ts";
-import { onFile } from "./store-failure.ts";
-import { stateFile } from "./layout.ts";
+import type { EventEngine, NewEvent } from "../ports/event-engine.ts";
+import type { RuleStore } from "../ports/rule-store.ts";
+import { onFile } from "../files/store-failure.ts";
+import { stateFile } from "../files/layout.ts";
 import type { StateDatabase } from "../sqlite/state-database.ts";
 
 // The word in front of the sources stands in the texts of events, in alerts and in rules. With another word the filters
@@ -44,7 +45,7 @@ export class PlatformWord {
   }
 
   /** Refuses another word than the one that something bears. */
-  async agree(dataDir: string, events: Pick<EventStore, "search" | "count">): Promise<void> {
+  async agree(dataDir: string, events: Pick<EventEngine, "search" | "count">): Promise<void> {
     let known = this.#state.platform;
     if (known === undefined) {
       // A folder of an older version says it by its newest event alone.
@@ -87,7 +88,7 @@ export class PlatformWord {
   }
 }
 
-async function wordOfNewest(events: Pick<EventStore, "search">): Promise<string> {
+async function wordOfNewest(events: Pick<EventEngine, "search">): Promise<string> {
   const { items } = await events.search({
     condition: {
       kind: "not",

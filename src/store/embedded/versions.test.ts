@@ -87,8 +87,8 @@ test("a folder from before there were versions is upgraded in place, and everyth
   expect(await store.flows.count()).toBe(16);
   expect((await store.rules.list()).map(({ name }) => name)).toEqual(["test.rule"]);
   expect((await store.alerts.totals({})).total).toBe(1);
-  expect(store.keys.find("key_1")).toMatchObject({ name: "fixture" });
-  expect(store.exports.get("exp_1")).toMatchObject({ status: "failed" });
+  expect(await store.keys.find("key_1")).toMatchObject({ name: "fixture" });
+  expect(await store.exports.get("exp_1")).toMatchObject({ status: "failed" });
   await closeAll();
   for (const name of filesOf(folder)) {
     const path = join(folder, name);

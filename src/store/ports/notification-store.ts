@@ -1,14 +1,7 @@
-import type { TimelineEntry } from "../../model/alert.ts";
 import type { Notification, NotificationStatus } from "../../model/notification.ts";
 import type { Position } from "../../model/page.ts";
 import type { Channel } from "../../model/rule.ts";
-
-// The part of store.ts that is about telling people.
-
-export interface NewTimelineEntry {
-  readonly alertId: string;
-  readonly entry: TimelineEntry;
-}
+import type { NewTimelineEntry } from "./alert-store.ts";
 
 export interface NotificationFilter {
   readonly status?: NotificationStatus | undefined;
@@ -16,13 +9,13 @@ export interface NotificationFilter {
   readonly alertId?: string | undefined;
 }
 
-/** What waits for one channel. */
+/** The queue of one channel. */
 export interface Backlog {
-  /** When the first of those was put in line that no message has been made of yet. */
+  /** When the oldest notification was queued that is not yet part of a message. */
   readonly freshSince: number | null;
-  /** How many were put in line since the time that was asked for, whatever has become of them; at most a thousand. */
+  /** How many were queued since the given time, whatever became of them; at most a thousand. */
   readonly recent: number;
-  /** Of the messages that are to be tried again, the one that is due, or will be first; where several are due, the one tried least. */
+  /** The message to retry that is due first; of several that are due, the one with the fewest attempts. */
   readonly retry: { readonly deliveryId: string; readonly dueAt: number } | null;
 }
 
@@ -34,17 +27,17 @@ export type Settlement =
       readonly error: string;
       readonly dueAt: number;
       readonly isRepeat: boolean;
-      /** Given where it is known by now who has not got it; left out, it is as it was. */
+      /** The recipients who have not received it, if known; if omitted, they stay as they were. */
       readonly untold?: readonly string[];
     };
 
 /**
- * Notifications that alerts are committed with. A message is made of the oldest of a channel, and is a message for good:
- * whatever happens to it happens to all of its notifications. There is an end to how many wait, and to how many are kept after.
+ * Notifications that are committed together with alerts. A message comprises the oldest notifications of a channel, and
+ * stays that message: its outcome is the outcome of all of them. The queue and the number of settled ones are bounded.
  */
 export interface NotificationStore {
   get(id: string): Promise<Notification | undefined>;
-  /** Newest first. An unknown cursor is a QuestionRefused on `after`. */
+  /** Newest first. An unknown cursor is a QueryRefused on `after`. */
   list(
     filter: NotificationFilter,
     position: Position,
@@ -54,34 +47,25 @@ export interface NotificationStore {
     readonly nextCursor: string | null;
   }>;
   backlog(channel: Channel, since: number, now: number): Promise<Backlog>;
-  /** Makes a message of at most so many, and says durably that it is being sent. Empty: nothing waits. */
+  /** Makes a message of at most `limit` notifications and records that it is being sent. Empty: nothing waits. */
   begin(channel: Channel, deliveryId: string, limit: number): Promise<readonly Notification[]>;
-  /** The same for a message that is to be tried again. */
+  /** The same for a message to retry. */
   beginAgain(deliveryId: string): Promise<readonly Notification[]>;
-  /** What has become of a message, and what is said of it on the timelines. */
+  /** Records the outcome of a message and adds to the timelines. */
   settle(deliveryId: string, outcome: Settlement, now: number, timeline: readonly NewTimelineEntry[]): Promise<void>;
-  /** Messages that were being sent when the process ended will be tried again, as repeats. Gives how many there are. */
+  /** Queues messages that were being sent when the process ended again, as repeats. Returns how many. */
   recover(now: number): Promise<number>;
   /**
-   * Puts dead ones in line again: one, or all of a channel. Gives how many. What somebody has got already stays the message that it
-   * was, for those who have not.
+   * Queues dead notifications again: one, or all of a channel. Returns how many. A message that some recipients have
+   * received stays the same message, for the others.
    */
   resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): Promise<number>;
-  /** Removes sent and dead ones that were settled before this time. Gives how many. */
+  /** Removes sent and dead notifications that were settled before this time. Returns how many. */
   removeBefore(ms: number): Promise<number>;
-  /** How many there are of each status, by channel. */
+  /** Notifications of each status by channel. */
   counts(): Promise<
     readonly { readonly channel: Channel; readonly status: NotificationStatus; readonly count: number }[]
   >;
-  /** Called after notifications were put in line. Gives the way to stop it. */
+  /** Calls the listener after notifications were queued. Returns a function that removes it. */
   onQueued(listener: () => void): () => void;
-}
-
-/** What analyses have cost. */
-export interface AnalysisStore {
-  /** Tokens that were used in the month, written as 2026-11. */
-  tokensUsed(month: string): Promise<number>;
-  /** Adds them where the month then has at most so many; false: it would have more, and nothing is added. */
-  reserveTokens(month: string, tokens: number, max: number): Promise<boolean>;
-  addTokens(month: string, tokens: number): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { findText } from "../../lib/find-text.ts";
 import { FINAL_SIGMA, SIGMA } from "../../lib/text.ts";
 import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
-import { readEventId } from "../embedded/event-id.ts";
+import { readEventId } from "../files/event-id.ts";
 import {
   filterWord,
   foldText,

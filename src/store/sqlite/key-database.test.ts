@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-test("keys and counts from before minutes were kept are read, and the minute is kept from then on", () => {
+test("keys and counts from before minutes were kept are read, and the minute is kept from then on", async () => {
   const old = new DatabaseSync(join(dataDir, "keys.db"));
   old.exec(`
     CREATE TABLE keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,
@@ -22,14 +22,14 @@ test("keys and counts from before minutes were kept are read, and the minute is 
   `);
   old.close();
   let keys = new KeyDatabase(dataDir);
-  expect(keys.find("key_1")).toMatchObject({ name: "ci", plan: "pro", previous: [{ until: 9 }] });
-  expect(keys.usage()).toEqual([
+  expect(await keys.find("key_1")).toMatchObject({ name: "ci", plan: "pro", previous: [{ until: 9 }] });
+  expect(await keys.usage()).toEqual([
     { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 0, minuteCount: 0 },
   ]);
   const used = { keyId: "key_1", lastUsedAt: 5, day: 0, dayCount: 6, minuteEndsAt: 60_000, minuteCount: 2 };
-  keys.saveUsage([used]);
+  await keys.saveUsage([used]);
   keys.close();
   keys = new KeyDatabase(dataDir);
-  expect(keys.usage()).toEqual([used]);
+  expect(await keys.usage()).toEqual([used]);
   keys.close();
 });

@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
-import type { KeyStore, KeyUsage } from "../ports/store.ts";
-import { writing } from "../embedded/store-failure.ts";
-import { SqliteIdentity, type GoneFile } from "../embedded/file-identity.ts";
-import { keysFile } from "../embedded/layout.ts";
+import type { KeyStore, KeyUsage } from "../ports/key-store.ts";
+import { writing } from "../files/store-failure.ts";
+import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
+import { keysFile } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
 
@@ -28,14 +28,14 @@ interface KeyRow {
   expires_at: number | null;
   revoked_at: number | null;
   secret_hash: Uint8Array;
-  /** As an older version kept the one that it knew of. */
+  /** Where an older version stored the only one. */
   previous_hash: Uint8Array | null;
   previous_until: number | null;
 }
 
 /**
- * Keys in a file of their own, so that the command line can change them beside a running server. A look-up asks the
- * file for one number: whether anyone else has written. Only then is the memory of keys thrown away.
+ * Keys in a file of their own, so that the command line can change them while the server runs. A look-up reads one number
+ * of the file, which tells whether another process has written; only then is the cache dropped.
  */
 export class KeyDatabase implements KeyStore {
   readonly wereLost: boolean;
@@ -59,7 +59,7 @@ export class KeyDatabase implements KeyStore {
     );
   }
 
-  find(id: string): ApiKey | undefined {
+  async find(id: string): Promise<ApiKey | undefined> {
     this.#noticeChanges();
     const cached = this.#cache.get(id);
     if (cached) return cached;
@@ -70,7 +70,7 @@ export class KeyDatabase implements KeyStore {
     return key;
   }
 
-  /** Requests that came in together share one look: what any of them can know of was written before it. */
+  /** Requests that arrive together share one check: any change that they can know of was written before it. */
   #noticeChanges(): void {
     if (this.#hasLooked) return;
     this.#hasLooked = true;
@@ -83,17 +83,17 @@ export class KeyDatabase implements KeyStore {
     this.#seenVersion = version;
   }
 
-  list(): ApiKey[] {
+  async list(): Promise<ApiKey[]> {
     const rows = this.#db.prepare("SELECT * FROM keys ORDER BY id").all() as unknown as KeyRow[];
     return rows.map((row) => this.#toKey(row));
   }
 
-  put(key: ApiKey): void {
+  async put(key: ApiKey): Promise<void> {
     writing(() => this.#together(() => this.#write(key)));
     this.#cache.delete(key.id);
   }
 
-  change(id: string, alter: (key: ApiKey) => ApiKey): ApiKey | undefined {
+  async change(id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey | undefined> {
     const changed = writing(() =>
       this.#together(() => {
         const row = this.#select.get(id) as KeyRow | undefined;
@@ -106,7 +106,7 @@ export class KeyDatabase implements KeyStore {
     return changed;
   }
 
-  remove(ids: readonly string[]): readonly string[] {
+  async remove(ids: readonly string[]): Promise<readonly string[]> {
     if (ids.length === 0) return ids;
     writing(() =>
       this.#together(() => {
@@ -133,7 +133,7 @@ export class KeyDatabase implements KeyStore {
     for (const { hash, until } of key.previous) insert.run(id, hash, until);
   }
 
-  /** All of it or nothing. */
+  /** Runs the work in one transaction. */
   #together<Value>(work: () => Value): Value {
     return this.#identity.during(() => {
       this.#db.exec("BEGIN IMMEDIATE");
@@ -161,7 +161,7 @@ export class KeyDatabase implements KeyStore {
     return toKey(row, previous);
   }
 
-  usage(): KeyUsage[] {
+  async usage(): Promise<KeyUsage[]> {
     const rows = this.#db
       .prepare(
         `SELECT key_id AS keyId, last_used_at AS lastUsedAt, day, day_count AS dayCount,
@@ -171,7 +171,7 @@ export class KeyDatabase implements KeyStore {
     return rows.map((row) => ({ ...row }));
   }
 
-  saveUsage(usage: readonly KeyUsage[]): void {
+  async saveUsage(usage: readonly KeyUsage[]): Promise<void> {
     // Counts survive a killed process without waiting for the disk every second.
     this.#db.exec("PRAGMA synchronous = NORMAL");
     try {

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { DamagedFile, onFile } from "../embedded/store-failure.ts";
+import { DamagedFile, onFile } from "../files/store-failure.ts";
 import { migrate, type Migrations } from "./migrations.ts";
 
 /** A small file of tables: several processes may have it open at once. */

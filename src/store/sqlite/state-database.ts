@@ -3,12 +3,15 @@ import { parseExact } from "../../lib/exact-json.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import { DAY_MS } from "../../lib/time.ts";
-import type { MissingDay, ReputationStore, RetentionNotes } from "../ports/store.ts";
-import { writing } from "../embedded/store-failure.ts";
-import { SqliteIdentity, type GoneFile } from "../embedded/file-identity.ts";
-import { stateFile, type Layout } from "../embedded/layout.ts";
+import type { ReputationStore } from "../ports/reputation-store.ts";
+import type { RetentionNotes } from "../ports/retention-store.ts";
+import type { MissingDay } from "../ports/store.ts";
+import { writing } from "../files/store-failure.ts";
+import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
+import { stateFile, type Layout } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
 import { openWhole } from "./sqlite.ts";
+import type { ExportStore } from "../ports/export-store.ts";
 
 export const STATE_MIGRATIONS: Migrations = [
   `
@@ -30,21 +33,21 @@ export interface Used {
   readonly arrivedMs: number;
 }
 
-/** What a day of events or flows is known to hold. */
+/** The manifest entry of one day of events or flows. */
 export interface DayEntry {
   readonly kind: MissingDay["kind"];
   readonly day: number;
   readonly rows: number;
-  /** Rows that it has held besides and that are not there any more. */
+  /** Further rows that it held and that are gone. */
   readonly missing: number;
   /** When retention removed it. */
   readonly removedAt: number | null;
 }
 
-/** How long it is known of a day that retention has removed it. */
+/** How long entries of removed days are kept. */
 const REMOVED_KEPT_MS = 400 * DAY_MS;
 
-/** The small tables beside the journal. */
+/** Small tables: sequence numbers, the manifest, exports, reputations, notes of retention. */
 export class StateDatabase {
   readonly #db: DatabaseSync;
   readonly #identity: SqliteIdentity;
@@ -62,12 +65,12 @@ export class StateDatabase {
     return this.#identity.faults;
   }
 
-  /** What it writes survives a loss of power, or it throws. */
+  /** Writes survive a power failure, or it throws. */
   #durably(sql: string, ...values: (string | number)[]): void {
     writing(() => this.#identity.during(() => this.#db.prepare(sql).run(...values)));
   }
 
-  /** How far sequence numbers and times of arrival have been used, whether or not retention left the events. */
+  /** The last used sequence number and time of arrival, including those of events that retention removed. */
   get used(): Used {
     const rows = this.#db.prepare("SELECT name, value FROM facts").all() as { name: string; value: number }[];
     const fact = (name: string) => rows.find((row) => row.name === name)?.value ?? 0;
@@ -82,7 +85,7 @@ export class StateDatabase {
     );
   }
 
-  /** The word in front of the sources that something bears, empty while nothing does; undefined where nobody has looked. */
+  /** The platform word that stored sources begin with, empty while there are none; undefined before the first check. */
   get platform(): string | undefined {
     const row = this.#db.prepare("SELECT value FROM words WHERE name = 'platform'").get();
     return (row as { value: string } | undefined)?.value;
@@ -92,7 +95,7 @@ export class StateDatabase {
     this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
   }
 
-  /** As they stand in the file: the command line writes there, too. */
+  /** Read from the file each time, since the command line writes it, too. */
   get retention(): RetentionNotes {
     const rows = this.#db.prepare("SELECT name, value FROM facts WHERE name LIKE 'retention_%'").all();
     const facts = new Map((rows as { name: string; value: number }[]).map(({ name, value }) => [name, value]));
@@ -114,7 +117,7 @@ export class StateDatabase {
     }
   }
 
-  /** Nobody waits any more for rows that are missing. Gives how many there were. */
+  /** Accepts that the missing rows are lost. Returns how many there were. */
   acceptLosses(): number {
     const { rows } = this.#db.prepare("SELECT coalesce(sum(missing), 0) AS rows FROM days").get() as { rows: number };
     this.#durably("UPDATE days SET missing = 0");
@@ -147,26 +150,22 @@ export class StateDatabase {
     );
   }
 
-  exports(): ExportJob[] {
-    const rows = this.#db.prepare("SELECT job FROM exports ORDER BY id").all() as { job: string }[];
-    return rows.map(({ job }) => parseExact(job) as ExportJob);
-  }
-
-  findExport(id: string): ExportJob | undefined {
-    const row = this.#db.prepare("SELECT job FROM exports WHERE id = ?").get(id) as { job: string } | undefined;
-    return row && (parseExact(row.job) as ExportJob);
-  }
-
-  putExport(job: ExportJob): void {
-    this.#durably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job));
-  }
-
-  removeExport(id: string): void {
-    this.#durably("DELETE FROM exports WHERE id = ?", id);
-  }
+  readonly exports: ExportStore = {
+    list: async () => {
+      const rows = this.#db.prepare("SELECT job FROM exports ORDER BY id").all() as { job: string }[];
+      return rows.map(({ job }) => parseExact(job) as ExportJob);
+    },
+    get: async (id) => {
+      const row = this.#db.prepare("SELECT job FROM exports WHERE id = ?").get(id) as { job: string } | undefined;
+      return row && (parseExact(row.job) as ExportJob);
+    },
+    put: async (job) =>
+      this.#durably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job)),
+    remove: async (id) => this.#durably("DELETE FROM exports WHERE id = ?", id),
+  };
 
   readonly reputations: ReputationStore = {
-    since: (ms, limit) => {
+    since: async (ms, limit) => {
       const rows = this.#db
         .prepare(
           "SELECT address, checked_at, report FROM reputations WHERE checked_at >= ? ORDER BY checked_at DESC LIMIT ?",
@@ -178,25 +177,25 @@ export class StateDatabase {
         report: parseExact(report) as JsonObject,
       }));
     },
-    put: ({ address, checkedAt, report }) =>
+    put: async ({ address, checkedAt, report }) =>
       this.#quickly(
         "INSERT OR REPLACE INTO reputations(address, checked_at, report) VALUES (?, ?, ?)",
         address,
         checkedAt,
         JSON.stringify(report),
       ),
-    removeBefore: (ms) => this.#quickly("DELETE FROM reputations WHERE checked_at < ?", ms),
-    lookups: (day) => {
+    removeBefore: async (ms) => this.#quickly("DELETE FROM reputations WHERE checked_at < ?", ms),
+    lookups: async (day) => {
       const row = this.#db.prepare("SELECT count FROM lookups WHERE day = ?").get(day);
       return (row as { count: number } | undefined)?.count ?? 0;
     },
-    saveLookups: (day, count) => {
+    saveLookups: async (day, count) => {
       this.#quickly("INSERT OR REPLACE INTO lookups(day, count) VALUES (?, ?)", day, count);
       this.#quickly("DELETE FROM lookups WHERE day < ?", day);
     },
   };
 
-  /** Survives a killed process without waiting for the disk: what a power failure takes can be asked for again. */
+  /** Survives a killed process without waiting for the disk: rows lost in a power failure can be looked up again. */
   #quickly(sql: string, ...values: (string | number)[]): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
     try {

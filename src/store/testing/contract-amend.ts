@@ -5,7 +5,8 @@ import { compileCondition, type Condition } from "../../model/condition.ts";
 import type { Event, EventDraft, JsonObject } from "../../model/event.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
 import { aggregateByHand } from "./reference-queries.ts";
-import { projectedValues, type Store } from "../ports/store.ts";
+import { projectedValues } from "../ports/projection.ts";
+import type { Store } from "../ports/store.ts";
 
 // The part of the contract that is about what becomes known of an event after it was stored.
 
@@ -47,7 +48,7 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
   };
   const projected = async (condition: Condition, field: string) => {
     const found: unknown[] = [];
-    for await (const part of store().events.project({ condition, fields: [field] }, never)) {
+    for await (const part of store().events.project!({ condition, fields: [field] }, never)) {
       for (let place = 0; place < part.length; place++) found.push(projectedValues(part, place)[0]![0]);
     }
     return found;
@@ -114,7 +115,7 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
     });
 
     test("is in an arrival that nobody has asked for yet", async () => {
-      const after = store().events.lastArrival();
+      const after = await store().events.lastArrival();
       const [event] = await append(draft());
       await store().events.amend([{ id: event!.id, enrichment: { abuse_ipdb: { score: 5 } } }]);
       for await (const [arrival] of store().events.arrivals(after, never)) {
@@ -207,31 +208,28 @@ export function amendContract({ store, reopen, clock, draft, append }: AmendingU
     test("are kept over a restart until they are removed, the newest first", async () => {
       const { reputations } = store();
       for (const [i, address] of ["192.0.2.1", "2001:db8::1", "192.0.2.2"].entries()) {
-        reputations.put(reputation(address, 100 + i));
+        await reputations.put(reputation(address, 100 + i));
       }
-      reputations.put(reputation("192.0.2.1", 110));
+      await reputations.put(reputation("192.0.2.1", 110));
       await reopen();
-      const known = store().reputations.since(0, 10);
+      const known = await store().reputations.since(0, 10);
       expect(known).toEqual([
         reputation("192.0.2.1", 110),
         reputation("192.0.2.2", 102),
         reputation("2001:db8::1", 101),
       ]);
-      expect(store().reputations.since(102, 1)).toEqual([reputation("192.0.2.1", 110)]);
-      store().reputations.removeBefore(102);
-      expect(
-        store()
-          .reputations.since(0, 10)
-          .map(({ checkedAt }) => checkedAt),
-      ).toEqual([110, 102]);
+      expect(await store().reputations.since(102, 1)).toEqual([reputation("192.0.2.1", 110)]);
+      await store().reputations.removeBefore(102);
+      const left = await store().reputations.since(0, 10);
+      expect(left.map(({ checkedAt }) => checkedAt)).toEqual([110, 102]);
     });
 
     test("and so is how many were asked for on a day", async () => {
-      expect(store().reputations.lookups(0)).toBe(0);
-      store().reputations.saveLookups(0, 7);
-      store().reputations.saveLookups(DAY_MS, 3);
+      expect(await store().reputations.lookups(0)).toBe(0);
+      await store().reputations.saveLookups(0, 7);
+      await store().reputations.saveLookups(DAY_MS, 3);
       await reopen();
-      expect([store().reputations.lookups(0), store().reputations.lookups(DAY_MS)]).toEqual([0, 3]);
+      expect([await store().reputations.lookups(0), await store().reputations.lookups(DAY_MS)]).toEqual([0, 3]);
     });
   });
 }

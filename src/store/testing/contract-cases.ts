@@ -8,15 +8,11 @@ import { SEVERITIES } from "../../model/event.ts";
 import type { Position } from "../../model/page.ts";
 import type { Rule } from "../../model/rule.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
-import {
-  QuestionRefused,
-  RuleConflict,
-  type AlertFilter,
-  type AlertSort,
-  type Detected,
-  type SeenRow,
-  type Store,
-} from "../ports/store.ts";
+import type { AlertFilter, AlertSort } from "../ports/alert-store.ts";
+import type { DetectionProgress, SeenRow } from "../ports/detection-store.ts";
+import { RuleConflict } from "../ports/rule-store.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
 
 // What every store must do with alerts, rules and the progress of detection. Called by contract.ts.
 
@@ -464,7 +460,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
 
     test("a cursor that no alert has, and a search without a word, are refused by name", async () => {
       const unknown = store().alerts.list({}, { mode: "cursor", after: "alt_0", size: 5 }, "created_at", true);
-      await expect(unknown).rejects.toThrow(QuestionRefused);
+      await expect(unknown).rejects.toThrow(QueryRefused);
       await expect(unknown).rejects.toHaveProperty("field", "after");
       const empty = store().alerts.list({ search: "***" }, { mode: "page", page: 1, size: 5 }, "created_at", true);
       await expect(empty).rejects.toHaveProperty("field", "search");
@@ -564,7 +560,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
 
   describe("what detection has done", () => {
     const MINUTE_MS = 60_000;
-    const note = (detected: Partial<Detected>) =>
+    const note = (detected: Partial<DetectionProgress>) =>
       store().alerts.commit({
         alerts: [],
         timeline: [],
@@ -587,7 +583,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
 
     test("how far it came is stored with what came of it, and is there after a restart", async () => {
       const alert = newAlert();
-      const detected: Detected = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
+      const detected: DetectionProgress = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
       await store().alerts.commit({ alerts: [alert], timeline: [], detected });
       await note({
         upTo: "evt_8",

@@ -340,7 +340,7 @@ export function flowsContract(store: () => Store, reopen: () => Promise<void>): 
     test("too many points are refused where they are asked for", async () => {
       const filter = { fromMs: START, toMs: START + 2000 * 60_000 };
       const question = store().flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 });
-      await expect(question).rejects.toMatchObject({ name: "QuestionRefused", field: "interval" });
+      await expect(question).rejects.toMatchObject({ name: "QueryRefused", field: "interval" });
     });
 
     test("sums beyond 64 bits are exact", async () => {

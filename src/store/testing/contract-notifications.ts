@@ -3,7 +3,8 @@ import { idMaker } from "../../lib/id.ts";
 import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification, NotificationReason } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
-import { QuestionRefused, type Store } from "../ports/store.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
 
 // What every store must do with notifications and what analyses have cost. Called by contract.ts.
 
@@ -200,7 +201,7 @@ export function notificationsContract(
       expect([idsOf(end.items), end.nextCursor]).toEqual([newest.slice(4), null]);
       expect((await list({ alertId: alert.id, status: "dead" }, PAGE)).total).toBe(0);
       expect((await list({ alertId: alert.id, channel: "slack" }, PAGE)).total).toBe(0);
-      await expect(list({}, { mode: "cursor", after: "ntf_0", size: 2 })).rejects.toThrow(QuestionRefused);
+      await expect(list({}, { mode: "cursor", after: "ntf_0", size: 2 })).rejects.toThrow(QueryRefused);
       const counted = (await store().notifications.counts()).find(
         ({ channel, status }) => channel === "webhook" && status === "waiting",
       );

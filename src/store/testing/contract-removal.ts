@@ -4,7 +4,8 @@ import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
 import { newAlert } from "./contract-cases.ts";
-import type { Settlement, Store } from "../ports/store.ts";
+import type { Settlement } from "../ports/notification-store.ts";
+import type { Store } from "../ports/store.ts";
 
 // What every store must do when alerts are too old. Called by contract.ts.
 

@@ -3,7 +3,17 @@ import { describe, expect, test } from "vitest";
 import type { AlertSummary } from "../../model/alert.ts";
 import type { Event, EventDraft } from "../../model/event.ts";
 import { newAlert } from "./contract-cases.ts";
-import { QuestionRefused, type EventFilter, type Searchable, type Store } from "../ports/store.ts";
+import type { EventFilter } from "../ports/event-engine.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
+import {
+  searchableAlert,
+  searchableEvent,
+  searchableTexts,
+  textMatcher,
+  type Searchable,
+} from "../search/text-matcher.ts";
+import { searchFault } from "../search/text-search.ts";
 
 // The part of the contract that is about searches of what is at hand: they find what lists find.
 
@@ -86,8 +96,8 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
     const ready = items.map((item) => ({ id: item.id, what: searchable(item) }));
     let found = 0;
     for (const search of [...fc.sample(typed, { numRuns: 400, seed: SEED }), ...more]) {
-      if (store().searchFault(search) !== undefined) continue;
-      const finds = store().searchIn(search);
+      if (searchFault(search) !== undefined) continue;
+      const finds = textMatcher(search);
       const atHand = ready.filter(({ what }) => finds(what)).map(({ id }) => id);
       expect(atHand.sort(), search).toEqual((await list(search)).sort());
       if (atHand.length > 0) found++;
@@ -142,7 +152,7 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
       await compare(
         events,
         [...ids, `${two} high`, `${one} "see ${two}"`, "wien", "at_hand", "hand", "t", '"at_hand"'],
-        (event) => store().searchable.event(event),
+        (event) => searchableEvent(event),
         async (search) => {
           const { total, items } = await store().events.list({ type, search }, WHOLE);
           const found = items.map((item) => (JSON.parse(item) as Event).id);
@@ -170,7 +180,7 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
       await compare(
         alerts,
         ["mia", "MIA.O", "example.net", "at_hand", "m"],
-        (alert) => store().searchable.alert(alert),
+        (alert) => searchableAlert(alert),
         alertsOf(rule.name),
       );
     });
@@ -183,13 +193,13 @@ export function searchContract({ store, draft, append }: SearchUnderTest): void 
       await compare(
         alerts,
         [],
-        ({ title, description }) => store().searchable.texts([title, description, rule.name]),
+        ({ title, description }) => searchableTexts([title, description, rule.name]),
         alertsOf(rule.name),
       );
     });
 
     test("is refused where a list would refuse it", () => {
-      expect(() => store().searchIn("***")).toThrow(QuestionRefused);
+      expect(() => textMatcher("***")).toThrow(QueryRefused);
     });
   });
 }

@@ -15,7 +15,10 @@ import { flowsContract } from "./contract-flows.ts";
 import { questionsContract } from "./contract-questions.ts";
 import { removalContract } from "./contract-removal.ts";
 import { searchContract } from "./contract-search.ts";
-import { QuestionRefused, type EventFilter, type Store } from "../ports/store.ts";
+import type { EventFilter } from "../ports/event-engine.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import type { Store } from "../ports/store.ts";
+import { searchFault } from "../search/text-search.ts";
 
 // What every store must do, whatever it is made of. A backend passes this suite as it stands.
 
@@ -294,12 +297,12 @@ export function storeContract(name: string, open: (now: () => number) => Promise
 
       test("a cursor that no event has, and a search without a word, are refused by name", async () => {
         const unknown = store.events.list({}, { mode: "cursor", after: "evt_0123", size: 5 });
-        await expect(unknown).rejects.toThrow(QuestionRefused);
+        await expect(unknown).rejects.toThrow(QueryRefused);
         await expect(unknown).rejects.toHaveProperty("field", "after");
         const empty = page({ search: "***" });
         await expect(empty).rejects.toHaveProperty("field", "search");
-        expect(store.searchFault("***")).toEqual(expect.any(String));
-        expect(store.searchFault("needle")).toBeUndefined();
+        expect(searchFault("***")).toEqual(expect.any(String));
+        expect(searchFault("needle")).toBeUndefined();
       });
     });
 
@@ -328,47 +331,48 @@ export function storeContract(name: string, open: (now: () => number) => Promise
         previous: [],
       };
 
-      test("a key is found as it was put, and as it was changed", () => {
-        expect(store.keys.find("key_1")).toBeUndefined();
-        store.keys.put(key);
-        expect(store.keys.find("key_1")).toEqual(key);
+      test("a key is found as it was put, and as it was changed", async () => {
+        expect(await store.keys.find("key_1")).toBeUndefined();
+        await store.keys.put(key);
+        expect(await store.keys.find("key_1")).toEqual(key);
         const previous = [
           { hash: new Uint8Array([9]), until: 7 },
           { hash: new Uint8Array([8]), until: 9 },
         ];
         const revoked = { ...key, revokedAt: 5, previous };
-        store.keys.put(revoked);
-        expect(store.keys.find("key_1")).toEqual(revoked);
-        expect(store.keys.list()).toEqual([revoked]);
-        const renamed = store.keys.change("key_1", (now) => ({ ...now, name: "renamed", previous: [] }));
+        await store.keys.put(revoked);
+        expect(await store.keys.find("key_1")).toEqual(revoked);
+        expect(await store.keys.list()).toEqual([revoked]);
+        const renamed = await store.keys.change("key_1", (now) => ({ ...now, name: "renamed", previous: [] }));
         expect(renamed).toEqual({ ...revoked, name: "renamed", previous: [] });
-        expect(store.keys.find("key_1")).toEqual(renamed);
+        expect(await store.keys.find("key_1")).toEqual(renamed);
       });
 
-      test("a change of a key that is not there, or that is given up, changes nothing", () => {
-        const before = store.keys.list();
-        expect(store.keys.change("key_0", (now) => now)).toBeUndefined();
-        const givenUp = () =>
-          store.keys.change("key_1", () => {
-            throw new Error("given up");
-          });
-        expect(givenUp).toThrow("given up");
-        expect(store.keys.list()).toEqual(before);
+      test("a change of a key that is not there, or that is given up, changes nothing", async () => {
+        const before = await store.keys.list();
+        expect(await store.keys.change("key_0", (now) => now)).toBeUndefined();
+        const givenUp = store.keys.change("key_1", () => {
+          throw new Error("given up");
+        });
+        await expect(givenUp).rejects.toThrow("given up");
+        expect(await store.keys.list()).toEqual(before);
       });
 
-      test("a key that is removed is gone, with what it has used, and the others stay", () => {
-        const before = store.keys.list();
+      test("a key that is removed is gone, with what it has used, and the others stay", async () => {
+        const before = await store.keys.list();
         const previous = [{ hash: new Uint8Array([9]), until: 7 }];
-        store.keys.put({ ...key, id: "key_2", previous });
-        store.keys.saveUsage([{ keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1, minuteEndsAt: 0, minuteCount: 0 }]);
-        expect(store.keys.find("key_2")).toBeDefined();
-        expect(store.keys.remove(["key_2", "key_none"])).toEqual(["key_2", "key_none"]);
-        expect(store.keys.find("key_2")).toBeUndefined();
-        expect(store.keys.list()).toEqual(before);
-        expect(store.keys.usage().filter(({ keyId }) => keyId === "key_2")).toEqual([]);
-        store.keys.put({ ...key, id: "key_2" });
-        expect(store.keys.find("key_2")!.previous).toEqual([]);
-        store.keys.remove(["key_2"]);
+        await store.keys.put({ ...key, id: "key_2", previous });
+        await store.keys.saveUsage([
+          { keyId: "key_2", lastUsedAt: 1, day: 0, dayCount: 1, minuteEndsAt: 0, minuteCount: 0 },
+        ]);
+        expect(await store.keys.find("key_2")).toBeDefined();
+        expect(await store.keys.remove(["key_2", "key_none"])).toEqual(["key_2", "key_none"]);
+        expect(await store.keys.find("key_2")).toBeUndefined();
+        expect(await store.keys.list()).toEqual(before);
+        expect((await store.keys.usage()).filter(({ keyId }) => keyId === "key_2")).toEqual([]);
+        await store.keys.put({ ...key, id: "key_2" });
+        expect((await store.keys.find("key_2"))!.previous).toEqual([]);
+        await store.keys.remove(["key_2"]);
       });
 
       test("usage and exports are kept over a restart", async () => {
@@ -385,18 +389,20 @@ export function storeContract(name: string, open: (now: () => number) => Promise
           expiresAt: 2,
           error: null,
         };
-        store.exports.put(job);
-        store.keys.saveUsage([{ keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 }]);
+        await store.exports.put(job);
+        await store.keys.saveUsage([
+          { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 },
+        ]);
         const before = await store.events.count();
         const newest = (await page({}, 1, 3)).items;
         store = await opened.reopen();
-        expect(store.exports.get("exp_1")).toEqual(job);
-        expect(store.exports.list()).toEqual([job]);
-        expect(store.keys.usage()).toEqual([
+        expect(await store.exports.get("exp_1")).toEqual(job);
+        expect(await store.exports.list()).toEqual([job]);
+        expect(await store.keys.usage()).toEqual([
           { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 5, minuteCount: 6 },
         ]);
-        store.exports.remove("exp_1");
-        expect(store.exports.get("exp_1")).toBeUndefined();
+        await store.exports.remove("exp_1");
+        expect(await store.exports.get("exp_1")).toBeUndefined();
         expect(await store.events.count()).toBe(before);
         expect((await page({}, 1, 3)).items).toEqual(newest);
         expect((await search(ALWAYS, { limit: 0 })).total).toBe(before);
@@ -415,22 +421,22 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       };
 
       test("come in the order of their ids, across days, after the one that is named, and go on with what comes", async () => {
-        const before = store.events.lastArrival();
+        const before = await store.events.lastArrival();
         const times = Array.from({ length: 1200 }, (_, i) => clock - (i % 5) * DAY_MS);
         const [first, ...rest] = await append(...times.map((timestampMs) => draft({ timestampMs })));
         const following = follow(first!.id, rest.length + 1);
         const [late] = await append(draft({ timestampMs: clock - 3 * DAY_MS }));
         const expected = [...rest.map(({ id }) => id), late!.id];
         expect(await following).toEqual(expected);
-        expect(store.events.lastArrival()).toBe(late!.id);
+        expect(await store.events.lastArrival()).toBe(late!.id);
         expect((await follow(before, 1))[0]).toBe(first!.id);
       });
 
       test("are the same from the start, after a reopening, as they came in", async () => {
-        const upTo = store.events.lastArrival();
+        const upTo = await store.events.lastArrival();
         const total = await store.events.count();
         store = await opened.reopen();
-        expect(store.events.lastArrival()).toBe(upTo);
+        expect(await store.events.lastArrival()).toBe(upTo);
         const all = await follow(null, total);
         expect(all).toHaveLength(total);
         expect(all).toEqual([...all].sort());
@@ -438,7 +444,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       });
 
       test("the last one before any time is found, on whichever day it lies", async () => {
-        const first = store.events.lastArrival()!;
+        const first = (await store.events.lastArrival())!;
         const usual = clock;
         // Ids never go back: earlier tests had a later clock.
         clock = timeOfId(first);
@@ -457,7 +463,7 @@ export function storeContract(name: string, open: (now: () => number) => Promise
       });
 
       test("an id that no event can have is refused", () => {
-        expect(() => store.events.arrivals("evt_x", new AbortController().signal)).toThrow(QuestionRefused);
+        expect(() => store.events.arrivals("evt_x", new AbortController().signal)).toThrow(QueryRefused);
       });
     });
 

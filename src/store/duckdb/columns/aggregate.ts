@@ -13,7 +13,7 @@ import {
   type PerAggregation,
 } from "../../../model/aggregation.ts";
 import { formatTime } from "../../../lib/time.ts";
-import { QuestionRefused } from "../../ports/store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import { fromSortable } from "./large-integer.ts";
 import { hasLargeIntegers, nearestDoubleSql } from "./large-integer-sql.ts";
 import { ENUM_COLUMNS, hotField, type ExtraType } from "./column-table.ts";
@@ -195,7 +195,7 @@ function statsMetric(
   base: string,
 ): MetricQuery {
   const { from, number: n, large } = aggregatedField(agg.field, "w", matching, parameters, base);
-  if (n === "NULL") throw new QuestionRefused(`${path}.stats.field`, "is not a number");
+  if (n === "NULL") throw new QueryRefused(`${path}.stats.field`, "is not a number");
   if (agg.field === "timestamp") {
     // Integer division of milliseconds: the mean as a double would sometimes be off by one.
     const read = (times: readonly SqlValue[]) => {
@@ -261,7 +261,7 @@ async function histogram(agg: AggregationOf<"histogram">, request: AggregationRe
   const parameters = matching.parameters.copy();
   const field = aggregatedField(agg.field, "v", matching, parameters, matching.sql);
   if (field.number === "NULL")
-    throw new QuestionRefused(`${path}.histogram.field`, "is neither a number nor the timestamp");
+    throw new QueryRefused(`${path}.histogram.field`, "is neither a number nor the timestamp");
   // An event with several numbers in one bucket counts once there.
   const counted = field.keys.length === 1 ? "count(*)" : "count(DISTINCT seq)";
   const rows = await run(
@@ -329,7 +329,7 @@ function innerTerms(agg: AggregationOf<"terms">, field: AggregatedField): InnerB
 function innerHistogram(agg: AggregationOf<"histogram">, field: AggregatedField, path: string): InnerBuckets {
   const interval: HistogramInterval = { interval: agg.interval, isTime: agg.field === "timestamp" };
   if (field.number === "NULL")
-    throw new QuestionRefused(`${path}.histogram.field`, "is neither a number nor the timestamp");
+    throw new QueryRefused(`${path}.histogram.field`, "is neither a number nor the timestamp");
   return {
     keys: [bucketNumberSql(interval, field.number)],
     isPresent: `${field.number} IS NOT NULL`,

@@ -1,5 +1,5 @@
 import type { Condition } from "../../../model/condition.ts";
-import { QuestionRefused } from "../../ports/store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import type { RunSql } from "./aggregate.ts";
 import { splitByCost, type Costly } from "./condition-cost.ts";
 import { and, FALSE, onlyThen, type Parameters } from "./sql.ts";
@@ -101,7 +101,7 @@ async function slicesAfter(
   );
   const slices = found.map(([first, last, ns]) => ({ first: Number(first), last: Number(last), ns: Number(ns) }));
   if (slices.some(({ ns }) => ns > rowNsMax)) {
-    throw new QuestionRefused(
+    throw new QueryRefused(
       "query",
       "has more or larger patterns than can be searched for in texts as long as some stored ones: use fewer, or narrow the other filters",
     );

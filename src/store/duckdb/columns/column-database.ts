@@ -5,8 +5,8 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { SerialQueue } from "../../../lib/serial-queue.ts";
 import { startOfDay } from "../../../lib/time.ts";
 import type { Event } from "../../../model/event.ts";
-import { StoreUnavailable } from "../../ports/store.ts";
-import { columnsFile, type Layout } from "../../embedded/layout.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
+import { columnsFile, type Layout } from "../../files/layout.ts";
 import { DayReaders } from "../../sqlite/journal/day-file.ts";
 import {
   ActiveReaders,
@@ -16,7 +16,8 @@ import {
   releaseCache,
 } from "../cache-release.ts";
 import { MEMORY_LIMIT, openColumnEngine, type ColumnEngine } from "./column-engine.ts";
-import { openJournalFollower, type CommittedRows, type DayEnd, type JournalFollower } from "./journal-follower.ts";
+import { openJournalFollower, type CommittedRows, type JournalFollower } from "./journal-follower.ts";
+import type { DayEnd } from "../../sqlite/journal/journal-days.ts";
 
 // The life cycle of the columns: open, follow the journal, flush, release caches, rebuild after damage, close.
 

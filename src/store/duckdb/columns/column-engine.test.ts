@@ -1,6 +1,6 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, test } from "vitest";
-import { QuestionRefused, StoreUnavailable } from "../../ports/store.ts";
+import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
 import { explainFailure, queryRows } from "./column-engine.ts";
 
 async function failureOf(sql: string): Promise<unknown> {
@@ -20,7 +20,7 @@ test("a query that takes too much memory is refused with advice; beside others i
     "SELECT repeat(range::VARCHAR, 10000) AS k, count(*) AS n FROM range(5000) GROUP BY k ORDER BY n DESC, k LIMIT 10",
   );
   const alone = explainFailure(failure, true);
-  expect(alone).toBeInstanceOf(QuestionRefused);
+  expect(alone).toBeInstanceOf(QueryRefused);
   expect(alone).toMatchObject({ field: "query", message: expect.stringMatching(/memory.*narrow the time range/) });
   const beside = explainFailure(failure, false);
   expect(beside).toBeInstanceOf(StoreUnavailable);

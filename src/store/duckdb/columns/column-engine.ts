@@ -4,8 +4,8 @@ import { DuckDBInstance, type DuckDBConnection, type DuckDBValue } from "@duckdb
 import { memoryShare } from "../../../lib/memory.ts";
 import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
-import { QuestionRefused, StoreUnavailable } from "../../ports/store.ts";
-import { columnsFile, columnsScratch } from "../../embedded/layout.ts";
+import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
+import { columnsFile, columnsScratch } from "../../files/layout.ts";
 import type { SqlValue } from "./aggregate.ts";
 import { FUNCTION_TOO_SLOW, registerScalarFunctions, type EventReader } from "./scalar-functions.ts";
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
@@ -138,19 +138,19 @@ export function explainFailure(error: unknown, isAlone: boolean): unknown {
   if (error instanceof Error && error.message.includes(FUNCTION_TOO_SLOW)) return functionTooSlow();
   if (!(error instanceof Error) || !/^Out of Memory Error/i.test(error.message)) return error;
   if (!isAlone) return new StoreUnavailable("queue_full", "concurrent queries take too much memory");
-  return new QuestionRefused(
+  return new QueryRefused(
     "query",
     "takes more memory than is available: narrow the time range or the filters, or group by a field with fewer or shorter values",
   );
 }
 
-function functionTooSlow(): QuestionRefused {
-  return new QuestionRefused(
+function functionTooSlow(): QueryRefused {
+  return new QueryRefused(
     "query",
     "takes too long on some large events: narrow the time range or the filters, or use simpler patterns",
   );
 }
 
-export function queryTimedOut(msMax: number): QuestionRefused {
-  return new QuestionRefused("query", `took longer than ${msMax / 1000} s: narrow the time range or the filters`);
+export function queryTimedOut(msMax: number): QueryRefused {
+  return new QueryRefused("query", `took longer than ${msMax / 1000} s: narrow the time range or the filters`);
 }

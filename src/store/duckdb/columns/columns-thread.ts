@@ -1,12 +1,9 @@
-import { join } from "node:path";
 import { workerData } from "node:worker_threads";
-import { SerialQueue } from "../../../lib/serial-queue.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { SearchQuery, TimeRange } from "../../../model/query.ts";
-import type { ParquetTask, Projection } from "../../ports/store.ts";
-import { columnsScratch } from "../../embedded/layout.ts";
-import type { NumberedAsking } from "../../embedded/queries-in-flight.ts";
+import type { Projection } from "../../ports/projection.ts";
+import type { NumberedContext } from "../../queries/queries-in-flight.ts";
 import type { ListPlace } from "../../sqlite/journal/list-position.ts";
 import {
   openColumnDatabase,
@@ -16,12 +13,12 @@ import {
 } from "./column-database.ts";
 import { countMatches, lastArrivals, newestMatches, rangeSql, scanMatches, searchMatches } from "./column-queries.ts";
 import { isQuick } from "./condition-cost.ts";
-import type { CommittedRows, DayEnd, JournalFollower } from "./journal-follower.ts";
+import type { CommittedRows, JournalFollower } from "./journal-follower.ts";
 import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
-import { writeParquet } from "./parquet.ts";
 import { Projections, type ProjectedRows, type ProjectionScope } from "./projection.ts";
-import type { Lane } from "./query-lanes.ts";
+import type { Lane } from "../../queries/query-lanes.ts";
 import { QUERY_MS_MAX, QueryRunner } from "./query-runner.ts";
+import type { DayEnd } from "../../sqlite/journal/journal-days.ts";
 
 // The thread that owns the columns. It follows the journal and answers queries.
 
@@ -33,8 +30,6 @@ const SLICE_MEMTABLES = 2;
 const options = workerData as ColumnsData;
 let database: ColumnDatabase;
 let runner: QueryRunner;
-/** Conversions to Parquet have an engine of their own. */
-const conversions = new SerialQueue();
 const projections = new Projections(
   { msMax: QUERY_MS_MAX, sliceRows: SLICE_MEMTABLES * (options.memtableRowsMax ?? MEMTABLE_ROWS_MAX) },
   openProjectionScope,
@@ -89,52 +84,52 @@ const api = {
     return database.memoryBytes();
   },
 
-  count(client: NumberedAsking, condition: Condition, range: TimeRange): Promise<number> {
-    return runner.run(client, laneOf(condition), async (query) =>
+  count(context: NumberedContext, condition: Condition, range: TimeRange): Promise<number> {
+    return runner.run(context, laneOf(condition), async (query) =>
       countMatches(query, await query.where(condition, rangeSql(range))),
     );
   },
 
   /** One page of a list: the total, and the positions of its events. */
   list(
-    client: NumberedAsking,
+    context: NumberedContext,
     condition: Condition,
     range: TimeRange,
     after: ListPlace | undefined,
     offset: number,
     limit: number,
   ): Promise<{ total: number; places: ListPlace[] }> {
-    return runner.run(client, laneOf(condition), async (query) => {
+    return runner.run(context, laneOf(condition), async (query) => {
       const where = await query.where(condition, rangeSql(range));
       const total = await countMatches(query, where);
       return { total, places: await newestMatches(query, where, after, offset, limit) };
     });
   },
 
-  search(client: NumberedAsking, search: SearchQuery): ReturnType<typeof searchMatches> {
+  search(context: NumberedContext, search: SearchQuery): ReturnType<typeof searchMatches> {
     const lane = search.aggs.length > 0 || search.sort.length > 0 ? "heavy" : laneOf(search.condition);
-    return runner.run(client, lane, (query) => searchMatches(query, search));
+    return runner.run(context, lane, (query) => searchMatches(query, search));
   },
 
   scan(
-    client: NumberedAsking,
+    context: NumberedContext,
     condition: Condition,
     range: TimeRange,
     after: ListPlace | undefined,
     upTo: number,
     limit: number,
   ): Promise<ListPlace[]> {
-    return runner.run(client, "heavy", (query) => scanMatches(query, condition, range, after, upTo, limit));
+    return runner.run(context, "heavy", (query) => scanMatches(query, condition, range, after, upTo, limit));
   },
 
   lastArrivals(
-    client: NumberedAsking,
+    context: NumberedContext,
     condition: Condition,
     after: number,
     upTo: number,
     limit: number,
   ): Promise<ListPlace[]> {
-    return runner.run(client, "heavy", (query) => lastArrivals(query, condition, after, upTo, limit));
+    return runner.run(context, "heavy", (query) => lastArrivals(query, condition, after, upTo, limit));
   },
 
   /** The client is gone: stops the query, or removes it from its queue. */
@@ -157,16 +152,6 @@ const api = {
     await projections.end(number);
   },
 
-  /** Converts without a time limit; cancelling the export cancels it. */
-  toParquet({ number }: NumberedAsking, task: ParquetTask): Promise<void> {
-    return runner.inFlight.during(number, ({ signal }) =>
-      conversions.take(() => {
-        database.throwIfClosing();
-        return writeParquet(task, join(columnsScratch(options.dataDir), "parquet"), signal);
-      }),
-    );
-  },
-
   async removeDay(day: number): Promise<void> {
     await database.removeDay(day);
   },
@@ -186,7 +171,6 @@ const api = {
     runner.inFlight.cancelAll();
     await projections.endAll();
     await database.readers.whenIdle();
-    await conversions.settled();
     await database.close();
   },
 };

@@ -1,6 +1,6 @@
 import { formatTime } from "../../../lib/time.ts";
 import { HISTOGRAM_BUCKETS_MAX } from "../../../model/aggregation.ts";
-import { QuestionRefused } from "../../ports/store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 
 // The buckets of a histogram: bucket number n covers n times the interval up to the next bucket. Numbers count as written:
 // 0.3 is three times 0.1, although their doubles are not.
@@ -50,7 +50,7 @@ export function fillBuckets(
   const width = last === undefined ? 0 : last - first + 1;
   // NaN if even the bucket numbers are too large to count.
   if (!(width <= HISTOGRAM_BUCKETS_MAX)) {
-    throw new QuestionRefused(
+    throw new QueryRefused(
       `${path}.histogram.interval`,
       `would make more than ${HISTOGRAM_BUCKETS_MAX} buckets: make it longer`,
     );

@@ -4,13 +4,14 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import { SerialQueue } from "../../../lib/serial-queue.ts";
 import type { Event } from "../../../model/event.ts";
-import { onFile } from "../../embedded/store-failure.ts";
+import { onFile } from "../../files/store-failure.ts";
 import type { DayReaders } from "../../sqlite/journal/day-file.ts";
 import { VECTOR_ROWS } from "../vectors/vector-layout.ts";
 import { readAmended, type AmendedRows } from "./amended-rows.ts";
 import type { ColumnEngine } from "./column-engine.ts";
 import { MEMTABLE_ROWS_MAX, openMemtables, type Memtables } from "./memtables.ts";
 import { RowPacker, type PackedRows } from "./packed-rows.ts";
+import type { DayEnd } from "../../sqlite/journal/journal-days.ts";
 
 // Copies what the journal has committed into the columns. It knows how far the journal goes in each day, and how far each
 // day has been read.
@@ -26,15 +27,6 @@ export interface CommittedRows {
   readonly rows: number;
   /** The rows of one or several commit groups; undefined when they have to be read from the journal. */
   readonly packed: PackedRows | undefined;
-}
-
-/** The end of one day of the journal. */
-export interface DayEnd {
-  readonly day: number;
-  readonly rows: number;
-  readonly lastSeq: number;
-  /** The number of the last amendment to one of its events. */
-  readonly lastAmendment: number;
 }
 
 export interface JournalFollowerOptions {

@@ -10,7 +10,8 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import type { Event, EventDraft, JsonObject, JsonValue } from "../../../model/event.ts";
 import type { Aggregations } from "../../../model/aggregation.ts";
 import { conditions, drafts } from "../../testing/arbitrary-events.ts";
-import { projectedValues, type Store } from "../../ports/store.ts";
+import { projectedValues } from "../../ports/projection.ts";
+import type { Store } from "../../ports/store.ts";
 import { openEmbedded, rebuildColumns } from "../../embedded/embedded-store.ts";
 
 // Events as large as the API accepts, in shapes that are larger still when they are expanded.
@@ -165,7 +166,7 @@ test("aggregations, sorts and projections see the same values in oversized event
       );
     }
     const rows: (readonly (readonly Scalar[])[])[] = [];
-    for await (const part of store.events.project({ condition, fields }, new AbortController().signal))
+    for await (const part of store.events.project!({ condition, fields }, new AbortController().signal))
       for (let row = 0; row < part.length; row++) rows.push(projectedValues(part, row));
     return { aggregations: found.aggregations, orders, rows };
   };

@@ -1,5 +1,5 @@
 import type { Scalar } from "../../../model/condition.ts";
-import type { ProjectedEvents } from "../../ports/store.ts";
+import type { ProjectedEvents } from "../../ports/projection.ts";
 import type { ProjectedRows } from "./projection.ts";
 
 const NO_VALUES: readonly Scalar[] = [];

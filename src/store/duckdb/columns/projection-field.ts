@@ -1,7 +1,7 @@
 import { formatTime } from "../../../lib/time.ts";
 import type { Scalar } from "../../../model/condition.ts";
 import type { JsonValue } from "../../../model/event.ts";
-import { QuestionRefused } from "../../ports/store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import { decodeValue } from "./large-integer.ts";
 import type { Parameters } from "./sql.ts";
 import { hotField } from "./column-table.ts";
@@ -32,7 +32,7 @@ export interface FieldColumn {
 }
 
 export function fieldColumn(field: string, platform: string, parameters: Parameters): FieldColumn {
-  if (field === "id") throw new QuestionRefused("query", "every id is different");
+  if (field === "id") throw new QueryRefused("query", "every id is different");
   if (field === "raw" || field === "enrichment") return { select: [], start: emptyColumn, read: () => 0 };
   if (field === "timestamp") return numberColumn("ts", formatTime);
   if (isEnumColumn(field)) return enumColumn(field, platform);

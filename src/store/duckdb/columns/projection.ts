@@ -1,9 +1,10 @@
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBResult } from "@duckdb/node-api";
 import type { TimeRange } from "../../../model/query.ts";
-import { StoreUnavailable, type Projection } from "../../ports/store.ts";
+import type { Projection } from "../../ports/projection.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
 import type { RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded-where.ts";
-import { interruptOn } from "../../embedded/queries-in-flight.ts";
+import { interruptOn } from "../interrupt.ts";
 import { queryRows, queryTimedOut, explainFailure } from "./column-engine.ts";
 import type { UnsupportedPatterns } from "./unsupported-patterns.ts";
 import { VECTOR_ROWS } from "../vectors/vector-layout.ts";

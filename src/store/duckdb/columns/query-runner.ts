@@ -1,14 +1,15 @@
 import type { Condition } from "../../../model/condition.ts";
-import { interruptOn, QueriesInFlight, type NumberedAsking } from "../../embedded/queries-in-flight.ts";
+import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import type { RunSql } from "./aggregate.ts";
 import { boundedWhere } from "./bounded-where.ts";
 import type { ColumnDatabase, OpenColumns } from "./column-database.ts";
 import { explainFailure, queryRows, queryTimedOut } from "./column-engine.ts";
 import type { Snapshot } from "./memtables.ts";
-import { QueryLanes, type Lane } from "./query-lanes.ts";
+import { QueryLanes, type Lane } from "../../queries/query-lanes.ts";
 import { Parameters } from "./sql.ts";
 import { isTerse } from "./sql-size.ts";
 import { UnsupportedPatterns } from "./unsupported-patterns.ts";
+import { interruptOn } from "../interrupt.ts";
 
 // Runs queries on the columns: each waits for its lane, reads one snapshot, and ends on cancellation or timeout.
 
@@ -43,10 +44,10 @@ export class QueryRunner {
   }
 
   /** Runs a query on a snapshot that has everything the journal had when the query arrived. */
-  run<T>({ number, asker }: NumberedAsking, lane: Lane, answer: (query: ColumnQuery) => Promise<T>): Promise<T> {
+  run<T>({ number, client }: NumberedContext, lane: Lane, answer: (query: ColumnQuery) => Promise<T>): Promise<T> {
     return this.#database.readers.track(() =>
       this.inFlight.during(number, (stop) =>
-        this.lanes.take({ name: asker, lane }, stop.signal, () =>
+        this.lanes.take({ name: client, lane }, stop.signal, () =>
           this.#database.withRepair(() => this.#runOnce(stop, answer)),
         ),
       ),

@@ -1,6 +1,6 @@
 import { positiveOperator, type Condition, type FieldTest } from "../../../model/condition.ts";
 import { isAnyField } from "../../../model/field.ts";
-import { QuestionRefused } from "../../ports/store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import { HOT_FIELDS } from "./column-table.ts";
 import { listOf } from "./value-tests.ts";
 
@@ -20,7 +20,7 @@ export function isTerse(conditions: readonly Condition[]): boolean {
   const all: Condition = { kind: "all", of: conditions };
   if (expressionsOf(all, false) <= EXPRESSIONS_TERSE_MIN) return false;
   if (expressionsOf(all, true) <= EXPRESSIONS_MAX) return true;
-  throw new QuestionRefused(
+  throw new QueryRefused(
     "query",
     `has more than ${EXPRESSIONS_MAX} expressions: use fewer keywords, numbers and ids, or put the keywords into one list`,
   );

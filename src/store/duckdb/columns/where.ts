@@ -9,8 +9,8 @@ import { parseTimePart } from "../../../model/time-part.ts";
 import { foldCase, SIGMA } from "../../../lib/text.ts";
 import { DAY_MS, parseTime } from "../../../lib/time.ts";
 import { unreachable } from "../../../lib/unreachable.ts";
-import { QuestionRefused } from "../../ports/store.ts";
-import { readEventId } from "../../embedded/event-id.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
+import { readEventId } from "../../files/event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE, type SqlContext } from "./sql.ts";
 import { sortableText } from "./large-integer.ts";
 import { hasLargeIntegers, largeIntegerSql } from "./large-integer-sql.ts";
@@ -170,8 +170,8 @@ function idSql(test: ValueTest): string {
   return seqs.length === 0 ? FALSE : `seq IN (${seqs.join(", ")})`;
 }
 
-function idRefused(operator: string): QuestionRefused {
-  return new QuestionRefused("query", `id takes equals, not_equals, in, not_in and exists, not ${operator}`);
+function idRefused(operator: string): QueryRefused {
+  return new QueryRefused("query", `id takes equals, not_equals, in, not_in and exists, not ${operator}`);
 }
 
 const TIME_TEXT = `strftime(make_timestamp(ts * 1000), '%Y-%m-%dT%H:%M:%S.%gZ')`;
@@ -408,7 +408,7 @@ function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: Rela
 /** All values of a field as JSON: one value or a list. Null if there is none, or only an object. */
 function valuesSql(field: string, platform: string, parameters: Parameters): string {
   if (field === "raw" || field === "enrichment") return "CAST(NULL AS VARCHAR)";
-  if (field === "id") throw new QuestionRefused("query", "id cannot be compared with another field");
+  if (field === "id") throw new QueryRefused("query", "id cannot be compared with another field");
   if (field === "type") return "to_json(type)";
   if (field === "timestamp") return `to_json(${TIME_TEXT})`;
   if (isEnumColumn(field)) {

@@ -24,8 +24,8 @@ import type {
   TimeseriesQuery,
   Traffic,
 } from "../../../model/flow-query.ts";
-import { QuestionRefused } from "../../ports/store.ts";
-import { QueryLanes, type Lane } from "../columns/query-lanes.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
+import { QueryLanes, type Lane } from "../../queries/query-lanes.ts";
 import {
   IDLE_CACHE_BYTES_MAX,
   CACHE_BYTES_MAX,
@@ -33,15 +33,16 @@ import {
   releaseCache,
   ActiveReaders,
 } from "../cache-release.ts";
-import type { GoneFile } from "../../embedded/file-identity.ts";
-import { flowsFolder, flowsScratch, type Layout } from "../../embedded/layout.ts";
-import { interruptOn, QueriesInFlight, type NumberedAsking } from "../../embedded/queries-in-flight.ts";
+import type { GoneFile } from "../../files/file-identity.ts";
+import { flowsFolder, flowsScratch, type Layout } from "../../files/layout.ts";
+import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { refuseNewerDuckFiles } from "../newer-duckdb-files.ts";
 import { pageBySize, pageByTime, sumsRowsOf, type FlowQuery } from "./flow-queries.ts";
 import { ADDRESS_FUNCTION, countSql, groupingsOf } from "./flow-sql.ts";
 import { MIXED, moveStagedSql, stageRows } from "./flow-table.ts";
 import { timeseries, topGroups, withoutCells, type RunFlowSql } from "./traffic-sums.ts";
 import { FlowDays, type FlowDay, type FlowDayFiles } from "./flow-days.ts";
+import { interruptOn } from "../interrupt.ts";
 
 // The thread that owns the flows. It writes them and answers queries. It has an engine of its own, so that event searches and
 // flow queries do not compete for memory or threads.
@@ -228,7 +229,7 @@ function releaseCaches(): void {
 
 /** Runs a query on everything that is stored when it starts. */
 function runInLane<T>(
-  { number, asker }: NumberedAsking,
+  { number, client }: NumberedContext,
   filter: FlowFilter,
   answer: (query: FlowQuery) => Promise<T>,
   lane: Lane = "heavy",
@@ -236,7 +237,7 @@ function runInLane<T>(
   return readers.track(() =>
     inFlight.during(number, async (stop) => {
       await release;
-      return lanes.take({ name: asker, lane }, stop.signal, () => {
+      return lanes.take({ name: client, lane }, stop.signal, () => {
         const outcome = withEngine((current) => runQuery(current, stop, filter, answer));
         running.add(outcome);
         return outcome.finally(() => running.delete(outcome));
@@ -254,7 +255,7 @@ async function runQuery<T>(
   const { signal } = stop;
   const inRange = await flowDays.inRange(filter.fromMs, filter.toMs);
   if (inRange.length > DAYS_PER_QUERY_MAX)
-    throw new QuestionRefused("from", `covers more than ${DAYS_PER_QUERY_MAX} days of flows: narrow the time range`);
+    throw new QueryRefused("from", `covers more than ${DAYS_PER_QUERY_MAX} days of flows: narrow the time range`);
   const connection = idle.pop() ?? (await instance.connect());
   const timer = setTimeout(() => stop.abort(flowQueryTimedOut()), QUERY_MS_MAX);
   const stopInterrupts = interruptOn(signal, connection);
@@ -279,8 +280,8 @@ async function runQuery<T>(
   }
 }
 
-function flowQueryTimedOut(): QuestionRefused {
-  return new QuestionRefused("from", `took longer than ${QUERY_MS_MAX / 1000} s: narrow the time range`);
+function flowQueryTimedOut(): QueryRefused {
+  return new QueryRefused("from", `took longer than ${QUERY_MS_MAX / 1000} s: narrow the time range`);
 }
 
 const api = {
@@ -312,7 +313,7 @@ const api = {
   takeReports,
 
   list(
-    client: NumberedAsking,
+    context: NumberedContext,
     filter: FlowFilter,
     order: FlowOrder,
     offset: number,
@@ -325,27 +326,27 @@ const api = {
       if (query.flowDays.length === 0) return { total: 0, flows: [] };
       return (isByTime ? pageByTime : pageBySize)(query, order, offset, limit);
     };
-    return runInLane(client, filter, answer, lane);
+    return runInLane(context, filter, answer, lane);
   },
 
-  topTalkers(client: NumberedAsking, { filter, dimension, by, limit }: TalkersQuery): Promise<Traffic[]> {
-    return runInLane(client, filter, async (query) => {
+  topTalkers(context: NumberedContext, { filter, dimension, by, limit }: TalkersQuery): Promise<Traffic[]> {
+    return runInLane(context, filter, async (query) => {
       if (query.flowDays.length === 0) return [];
       const groupings = groupingsOf(dimension, query.flowDays);
       return (await topGroups(query.run, sumsRowsOf(query), groupings, by, limit)).map(withoutCells);
     });
   },
 
-  protocols(client: NumberedAsking, filter: FlowFilter): Promise<Traffic[]> {
-    return runInLane(client, filter, async (query) => {
+  protocols(context: NumberedContext, filter: FlowFilter): Promise<Traffic[]> {
+    return runInLane(context, filter, async (query) => {
       if (query.flowDays.length === 0) return [];
       const groupings = groupingsOf("protocol", query.flowDays);
       return (await topGroups(query.run, sumsRowsOf(query), groupings, "bytes", PROTOCOLS)).map(withoutCells);
     });
   },
 
-  timeseries(client: NumberedAsking, request: TimeseriesQuery): Promise<Timeseries> {
-    return runInLane(client, request.filter, async (query) => {
+  timeseries(context: NumberedContext, request: TimeseriesQuery): Promise<Timeseries> {
+    return runInLane(context, request.filter, async (query) => {
       // Without a day there is nothing to select from, but the points are returned.
       const run: RunFlowSql = query.flowDays.length === 0 ? async () => [] : query.run;
       const groupings = request.split === undefined ? [] : groupingsOf(request.split, query.flowDays);
@@ -374,8 +375,8 @@ const api = {
     });
   },
 
-  count(client: NumberedAsking): Promise<number> {
-    return runInLane(client, {}, async ({ run, flowDays }) => {
+  count(context: NumberedContext): Promise<number> {
+    return runInLane(context, {}, async ({ run, flowDays }) => {
       if (flowDays.length === 0) return 0;
       const [[rows]] = (await run(countSql(flowDays, {}))) as [[bigint]];
       return Number(rows);

@@ -91,27 +91,27 @@ test("queries of a client that has gone are cancelled, running or queued, and th
   await flows.append(rowsAt(DAY, 50_000), "batch");
   const filter = { fromMs: DAY, toMs: DAY + DAY_MS };
   const stop = new AbortController();
-  const client = { asker: "key", signal: stop.signal };
+  const context = { client: "key", signal: stop.signal };
   const order = { sort: "timestamp", descending: true } as const;
   const queries = [
-    flows.list(filter, order, 0, 10, client),
-    flows.topTalkers({ filter, dimension: "pair", by: "bytes", limit: 5 }, client),
-    flows.protocols(filter, client),
-    flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 }, client),
+    flows.list(filter, order, 0, 10, context),
+    flows.topTalkers({ filter, dimension: "pair", by: "bytes", limit: 5 }, context),
+    flows.protocols(filter, context),
+    flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 }, context),
   ];
   stop.abort(new Error("gone"));
   for (const outcome of await Promise.allSettled<unknown>(queries)) {
     expect(outcome).toMatchObject({ status: "rejected", reason: { message: "gone" } });
   }
-  expect((await flows.list(filter, order, 0, 10, { asker: "key" })).total).toBe(50_000);
+  expect((await flows.list(filter, order, 0, 10, { client: "key" })).total).toBe(50_000);
 });
 
 test("the queries in flight of one client are limited; refusals are counted, and other clients are answered", async () => {
   const flows = await open(newFolder());
   await flows.append(rowsAt(DAY, 50_000), "batch");
   const talkers = { filter: {}, dimension: "pair", by: "bytes", limit: 5 } as const;
-  const queries = Promise.allSettled(Array.from({ length: 60 }, () => flows.topTalkers(talkers, { asker: "key" })));
-  expect(await flows.topTalkers(talkers, { asker: "other" })).toHaveLength(1);
+  const queries = Promise.allSettled(Array.from({ length: 60 }, () => flows.topTalkers(talkers, { client: "key" })));
+  expect(await flows.topTalkers(talkers, { client: "other" })).toHaveLength(1);
   const refused = (await queries).filter((outcome) => outcome.status === "rejected");
   for (const { reason } of refused) expect(reason).toMatchObject({ name: "StoreUnavailable", reason: "queue_full" });
   expect(refused.length).toBeGreaterThan(0);

@@ -9,11 +9,13 @@ import {
   type TalkersQuery,
   type TimeseriesQuery,
 } from "../../../model/flow-query.ts";
-import { QuestionRefused, StoreUnavailable, type Asking, type FlowStore } from "../../ports/store.ts";
-import { asStoreError, isStorageFailure, noRoom } from "../../embedded/store-failure.ts";
-import { flowUnitFile, isMissing, type Layout } from "../../embedded/layout.ts";
-import type { Manifest } from "../../embedded/manifest.ts";
-import { cancellable, type WithoutAsking } from "../../embedded/queries-in-flight.ts";
+import type { FlowEngine } from "../../ports/flow-engine.ts";
+import type { QueryContext } from "../../ports/query-context.ts";
+import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
+import { asStoreError, isStorageFailure, noRoom } from "../../files/store-failure.ts";
+import { flowUnitFile, isMissing, type Layout } from "../../files/layout.ts";
+import type { Manifest } from "../../sqlite/manifest.ts";
+import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
 import type { FlowThreadApi, FlowThreadOptions } from "./flow-database-thread.ts";
 
 // The flow store, as the rest of the service sees it. The work is done in a thread.
@@ -28,7 +30,7 @@ export interface FlowDatabaseOptions extends FlowThreadOptions {
 
 const QUARANTINED = "a day of flows cannot be read: its file was renamed, and queries leave it out";
 
-export class FlowDatabase implements FlowStore {
+export class FlowDatabase implements FlowEngine {
   readonly #thread: Thread<FlowThreadApi>;
   readonly #log: Logger;
   #batchesInFlight = 0;
@@ -90,24 +92,24 @@ export class FlowDatabase implements FlowStore {
     }
   }
 
-  list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number, client: Asking = {}) {
-    return this.#query(client, "list", filter, order, offset, limit);
+  list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number, context: QueryContext = {}) {
+    return this.#query(context, "list", filter, order, offset, limit);
   }
 
-  topTalkers(request: TalkersQuery, client: Asking = {}) {
-    return this.#query(client, "topTalkers", request);
+  topTalkers(request: TalkersQuery, context: QueryContext = {}) {
+    return this.#query(context, "topTalkers", request);
   }
 
-  protocols(filter: FlowFilter, client: Asking = {}) {
-    return this.#query(client, "protocols", filter);
+  protocols(filter: FlowFilter, context: QueryContext = {}) {
+    return this.#query(context, "protocols", filter);
   }
 
-  async timeseries(request: TimeseriesQuery, client: Asking = {}) {
+  async timeseries(request: TimeseriesQuery, context: QueryContext = {}) {
     const { filter, intervalMs } = request;
     if ((filter.toMs - filter.fromMs) / intervalMs > TIMESERIES_POINTS_MAX)
-      throw new QuestionRefused("interval", `gives more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
+      throw new QueryRefused("interval", `gives more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
     if (timeseriesPoints(filter.fromMs, filter.toMs, intervalMs).length === 0) return { timestamps: [], series: [] };
-    return this.#query(client, "timeseries", request);
+    return this.#query(context, "timeseries", request);
   }
 
   async removeBefore(ms: number) {
@@ -148,16 +150,16 @@ export class FlowDatabase implements FlowStore {
   }
 
   async #query<M extends "list" | "topTalkers" | "protocols" | "timeseries" | "count">(
-    { asker, signal }: Asking,
+    { client, signal }: QueryContext,
     method: M,
-    ...args: WithoutAsking<Parameters<FlowThreadApi[M]>>
+    ...args: WithoutContext<Parameters<FlowThreadApi[M]>>
   ): Promise<Awaited<ReturnType<FlowThreadApi[M]>>> {
     const number = this.#nextQuery++;
     try {
       return await cancellable(
         signal,
         () => this.#thread.call("cancel", number),
-        () => this.#call(method, ...([{ number, asker }, ...args] as unknown as Parameters<FlowThreadApi[M]>)),
+        () => this.#call(method, ...([{ number, client }, ...args] as unknown as Parameters<FlowThreadApi[M]>)),
       );
     } catch (error) {
       if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;

@@ -2,8 +2,8 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { NewerFile } from "../../../lib/newer-file.ts";
 import { DAY_MS } from "../../../lib/time.ts";
-import { FileIdentity, goneAmong, type GoneFile } from "../../embedded/file-identity.ts";
-import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../../embedded/layout.ts";
+import { FileIdentity, goneAmong, type GoneFile } from "../../files/file-identity.ts";
+import { flowsFolder, flowUnitFile, listFlowDays, type Layout } from "../../files/layout.ts";
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
 import { MIXED, FLOW_DAY_FORMAT, FLOW_DAY_MIGRATIONS } from "./flow-table.ts";
 

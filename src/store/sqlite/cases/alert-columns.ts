@@ -1,7 +1,7 @@
 import { SEVERITIES, type Severity } from "../../../model/event.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert-state.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import type { AlertFilter, AlertSort, AlertTotals } from "../../ports/store.ts";
+import type { AlertFilter, AlertSort, AlertTotals } from "../../ports/alert-store.ts";
 import { sliceInOrder } from "./slice-in-order.ts";
 
 // What lists, totals and statistics ask of alerts, in memory, about 70 bytes for each: any combination of filters with

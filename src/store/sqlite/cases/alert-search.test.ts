@@ -5,8 +5,9 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Position } from "../../../model/page.ts";
 import { newAlert } from "../../testing/contract-cases.ts";
-import { StoreUnavailable, type Asking } from "../../ports/store.ts";
-import { HEAVY_PER_CLIENT_MAX } from "../../duckdb/columns/query-lanes.ts";
+import type { QueryContext } from "../../ports/query-context.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
+import { HEAVY_PER_CLIENT_MAX } from "../../queries/query-lanes.ts";
 import { CaseDatabase } from "./case-database.ts";
 
 // A search for a phrase reads every alert that has its words, in parts: it holds up nobody, and can be stopped.
@@ -20,10 +21,10 @@ const PAGE: Position = { mode: "page", page: 1, size: 10 };
 
 let cases: CaseDatabase;
 const open = () => CaseDatabase.open({ dataDir: folder, registry: new Registry(), now: Date.now });
-const search = (words: string, asking?: Asking) =>
-  cases.alerts.list({ search: words }, PAGE, "created_at", true, asking);
+const search = (words: string, context?: QueryContext) =>
+  cases.alerts.list({ search: words }, PAGE, "created_at", true, context);
 /** Every alert has its words, and none has it. */
-const slow = (asking?: Asking) => search('"minutes within address"', asking);
+const slow = (context?: QueryContext) => search('"minutes within address"', context);
 
 beforeAll(async () => {
   cases = await open();
@@ -60,11 +61,11 @@ test("it stops when its client goes", async () => {
 
 test("a client with too many of them is told to come back, and others are answered", async () => {
   const client = new AbortController();
-  const asking = { asker: "key_1", signal: client.signal };
-  const running = Array.from({ length: HEAVY_PER_CLIENT_MAX }, () => slow(asking));
+  const context = { client: "key_1", signal: client.signal };
+  const running = Array.from({ length: HEAVY_PER_CLIENT_MAX }, () => slow(context));
   const ended = Promise.allSettled(running);
-  await expect(slow(asking)).rejects.toMatchObject({ reason: "queue_full", retryAfterSeconds: expect.any(Number) });
-  expect((await search('"passwords were tried"', { asker: "key_2" })).total).toBe(ALERTS);
+  await expect(slow(context)).rejects.toMatchObject({ reason: "queue_full", retryAfterSeconds: expect.any(Number) });
+  expect((await search('"passwords were tried"', { client: "key_2" })).total).toBe(ALERTS);
   client.abort();
   await ended;
   expect(cases.refused).toBe(1);

@@ -1,9 +1,11 @@
 import type { AlertSummary } from "../../../model/alert.ts";
-import { QuestionRefused, type AlertFilter } from "../../ports/store.ts";
-import type { TimeSlices } from "../../embedded/time-slices.ts";
+import type { AlertFilter } from "../../ports/alert-store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
+import type { TimeSlices } from "../../queries/time-slices.ts";
 import { holdsPhrases, idTerm, parseSearch, type TextSearch } from "../../search/text-search.ts";
 import type { AlertColumns } from "./alert-columns.ts";
 import type { WordIndex } from "./word-index.ts";
+import { alertTexts } from "../../search/text-matcher.ts";
 
 /** Finds alerts by what a person typed, in parts: commits and other questions have their turn in between. */
 export class AlertSearch {
@@ -30,7 +32,7 @@ export class AlertSearch {
     use: (found: Uint8Array) => Value,
   ): Promise<Value> {
     const search = parseSearch(words, {});
-    if ("fault" in search) throw new QuestionRefused("search", search.fault);
+    if ("fault" in search) throw new QueryRefused("search", search.fault);
     const { slotsEnd } = this.#columns;
     const [first, ...others] = [...search.terms, ...search.ids.map(idTerm)];
     const found = this.#words.find(first!, slotsEnd);
@@ -67,12 +69,7 @@ export class AlertSearch {
     for (const slot of slots) {
       if (parts.isOver) await parts.next();
       if (found[slot] === 0) continue;
-      if (!holdsPhrases({ texts: searchTexts(this.#summaryOf(slot)) }, search.phrases)) found[slot] = 0;
+      if (!holdsPhrases({ texts: alertTexts(this.#summaryOf(slot)) }, search.phrases)) found[slot] = 0;
     }
   }
-}
-
-/** What of an alert is searched. */
-export function searchTexts({ title, description, rule, group, assignee }: AlertSummary): string[] {
-  return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
 }

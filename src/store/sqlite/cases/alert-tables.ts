@@ -5,20 +5,21 @@ import type { AlertSummary } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import {
-  QuestionRefused,
-  type AlertChanges,
-  type AlertFilter,
-  type AlertSort,
-  type AlertTotals,
-  type ChangedAlert,
-  type NewTimelineEntry,
-  type UnresolvedQuestion,
-} from "../../ports/store.ts";
+import type {
+  AlertChanges,
+  AlertFilter,
+  AlertSort,
+  AlertTotals,
+  ChangedAlert,
+  NewTimelineEntry,
+  UnresolvedQuery,
+} from "../../ports/alert-store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
-import type { TimeSlices } from "../../embedded/time-slices.ts";
+import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
-import { AlertSearch, searchTexts } from "./alert-search.ts";
+import { alertTexts } from "../../search/text-matcher.ts";
+import { AlertSearch } from "./alert-search.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
@@ -131,7 +132,7 @@ export class AlertTables {
     return slot === null ? [] : this.#timelines.of(slot + 1);
   }
 
-  unresolved(questions: readonly UnresolvedQuestion[]): (string | undefined)[] {
+  unresolved(questions: readonly UnresolvedQuery[]): (string | undefined)[] {
     const select = this.#sql.read(
       `SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
        AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1`,
@@ -182,7 +183,7 @@ export class AlertTables {
   #page(selection: Pick<Selection, "filter" | "found" | "sort" | "descending">, position: Position): DocumentPage {
     const isCursor = position.mode === "cursor";
     const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
-    if (after === null) throw new QuestionRefused("after", "is not the id of an alert");
+    if (after === null) throw new QueryRefused("after", "is not the id of an alert");
     const { total, slots } = this.#columns.select({
       ...selection,
       after,
@@ -270,7 +271,7 @@ export class AlertTables {
       const slot = slots[looked]!;
       const alert = this.#summaryOf(slot);
       if (!letGo(alert.id)) continue;
-      const words = textWords(searchTexts(alert));
+      const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
       rows += words.size + this.#timelines.remove(slot + 1);
       for (const table of ["alerts", "documents", "related"]) {
@@ -304,7 +305,7 @@ export class AlertTables {
     change: number,
     knownHash: string | undefined,
   ): void {
-    const texts = searchTexts(alert);
+    const texts = alertTexts(alert);
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
       `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
@@ -343,7 +344,7 @@ export class AlertTables {
 
   #indexTexts(slot: number, texts: readonly string[], isChange: boolean): void {
     const words = textWords(texts);
-    const before = isChange ? textWords(searchTexts(this.#summaryOf(slot))) : new Set<string>();
+    const before = isChange ? textWords(alertTexts(this.#summaryOf(slot))) : new Set<string>();
     this.#words.remove(slot, before.difference(words));
     this.#words.add(slot, words.difference(before));
   }

@@ -6,8 +6,8 @@ import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
 import { newAlert } from "../../testing/contract-cases.ts";
-import type { Detected } from "../../ports/store.ts";
-import { casesFile } from "../../embedded/layout.ts";
+import type { DetectionProgress } from "../../ports/detection-store.ts";
+import { casesFile } from "../../files/layout.ts";
 import { CaseDatabase } from "./case-database.ts";
 
 const folders: string[] = [];
@@ -27,7 +27,7 @@ test("counts of matches are kept as long as statistics look back, and not much l
   const start = 1_800_000_000_000;
   let clock = start;
   const cases = await open(newFolder(), () => clock);
-  const note = (matches: Detected["matches"]) =>
+  const note = (matches: DetectionProgress["matches"]) =>
     cases.alerts.commit({ alerts: [], timeline: [], detected: { upTo: "evt_1", matches, seen: [] } });
   const rules = Array.from({ length: 120 }, (_, i) => `rule_${i}`);
   const match = (ms: number) => rules.map((ruleId) => ({ ruleId, timesMs: [ms] }));

@@ -4,18 +4,16 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { endingProcess, Thread } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Rule } from "../../../model/rule.ts";
-import {
-  StoreUnavailable,
-  type AlertStore,
-  type AnalysisStore,
-  type Asking,
-  type DetectionStore,
-  type NotificationStore,
-  type RuleStore,
-} from "../../ports/store.ts";
-import { asStoreError, isStorageFailure, noRoom, ofFile } from "../../embedded/store-failure.ts";
-import { casesFile } from "../../embedded/layout.ts";
-import { cancellable, type WithoutAsking } from "../../embedded/queries-in-flight.ts";
+import type { AlertStore } from "../../ports/alert-store.ts";
+import type { AnalysisStore } from "../../ports/analysis-store.ts";
+import type { DetectionStore } from "../../ports/detection-store.ts";
+import type { NotificationStore } from "../../ports/notification-store.ts";
+import type { QueryContext } from "../../ports/query-context.ts";
+import type { RuleStore } from "../../ports/rule-store.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
+import { asStoreError, isStorageFailure, noRoom, ofFile } from "../../files/store-failure.ts";
+import { casesFile } from "../../files/layout.ts";
+import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
 import type { CaseThreadApi, CaseThreadData } from "./case-thread.ts";
 
 // Alerts, notifications, rules and the progress of detection, as the rest of the service sees them.
@@ -53,8 +51,8 @@ export class CaseDatabase {
       if (changes.notifications && changes.notifications.length > 0) this.#queued.tell();
       return conflicts;
     },
-    list: async (filter, position, sort, descending, asking) => {
-      const { total, documents, nextCursor } = await this.#list(asking ?? {}, filter, position, sort, descending);
+    list: async (filter, position, sort, descending, context) => {
+      const { total, documents, nextCursor } = await this.#list(context ?? {}, filter, position, sort, descending);
       return { total, items: documents.map((text) => parseExact(text) as AlertSummary), nextCursor };
     },
     totals: (range) => this.#ask("totals", range),
@@ -197,13 +195,13 @@ export class CaseDatabase {
     return removed;
   }
 
-  async #list({ asker, signal }: Asking, ...question: WithoutAsking<Parameters<CaseThreadApi["list"]>>) {
+  async #list({ client, signal }: QueryContext, ...question: WithoutContext<Parameters<CaseThreadApi["list"]>>) {
     const number = this.#lists++;
     try {
       return await cancellable(
         signal,
         () => this.#thread.call("cancel", number),
-        () => this.#ask("list", { number, asker }, ...question),
+        () => this.#ask("list", { number, client }, ...question),
       );
     } catch (error) {
       if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;

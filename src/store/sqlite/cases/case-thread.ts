@@ -3,13 +3,15 @@ import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Rule } from "../../../model/rule.ts";
-import { QuestionRefused, type AlertChanges, type NewTimelineEntry, type Settlement } from "../../ports/store.ts";
-import { QueryLanes } from "../../duckdb/columns/query-lanes.ts";
-import { SqliteIdentity, type GoneFile } from "../../embedded/file-identity.ts";
-import { casesFile } from "../../embedded/layout.ts";
-import { TimeSlices } from "../../embedded/time-slices.ts";
+import type { AlertChanges, NewTimelineEntry } from "../../ports/alert-store.ts";
+import type { Settlement } from "../../ports/notification-store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
+import { QueryLanes } from "../../queries/query-lanes.ts";
+import { SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
+import { casesFile } from "../../files/layout.ts";
+import { TimeSlices } from "../../queries/time-slices.ts";
 import { openSmall } from "../sqlite.ts";
-import { QueriesInFlight, type NumberedAsking } from "../../embedded/queries-in-flight.ts";
+import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { AlertTables, type DocumentPage } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
@@ -76,13 +78,13 @@ function keep<Value>(work: () => Value): Value {
 
 /** Lists that ask for words take long where many alerts have them: only some run at a time, and each in parts. */
 function list(
-  { number, asker }: NumberedAsking,
+  { number, client }: NumberedContext,
   ...[filter, position, sort, descending]: Parameters<AlertTables["list"]>
 ): DocumentPage | Promise<DocumentPage> {
   const { search } = filter;
   if (search === undefined) return opened!.alerts.list(filter, position, sort, descending);
   return underWay.during(number, (stop) =>
-    lanes.take({ name: asker, lane: "heavy" }, stop.signal, async () => {
+    lanes.take({ name: client, lane: "heavy" }, stop.signal, async () => {
       const timer = setTimeout(() => stop.abort(tookTooLong()), SEARCH_MS_MAX);
       try {
         return await opened!.alerts.search(search, filter, position, { sort, descending }, new TimeSlices(stop.signal));
@@ -93,8 +95,8 @@ function list(
   );
 }
 
-function tookTooLong(): QuestionRefused {
-  return new QuestionRefused("search", `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
+function tookTooLong(): QueryRefused {
+  return new QueryRefused("search", `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
 }
 
 const api = {

@@ -2,7 +2,8 @@ import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { NewNotification, Notification, NotificationStatus } from "../../../model/notification.ts";
 import type { Channel } from "../../../model/rule.ts";
 import type { Position } from "../../../model/page.ts";
-import { QuestionRefused, type Backlog, type NotificationFilter, type Settlement } from "../../ports/store.ts";
+import type { Backlog, NotificationFilter, Settlement } from "../../ports/notification-store.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
 import { Statements } from "./prepared-statements.ts";
 
 // Who is to be told what, beside the alerts that it is about.
@@ -129,7 +130,7 @@ export class NotificationTables {
 
   #seqOf(id: string): number {
     const row = this.#sql.read("SELECT seq FROM notifications WHERE id = ?").get(id) as { seq: number } | undefined;
-    if (!row) throw new QuestionRefused("after", "is not the id of a notification");
+    if (!row) throw new QueryRefused("after", "is not the id of a notification");
     return row.seq;
   }
 

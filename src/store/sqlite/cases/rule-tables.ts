@@ -5,9 +5,10 @@ import { timeOfId } from "../../../lib/id.ts";
 import { DAY_MS } from "../../../lib/time.ts";
 import type { SeenEvent } from "../../../model/finding.ts";
 import type { Rule, RuleStats } from "../../../model/rule.ts";
-import { RuleConflict, type Detected, type Outage, type SeenRow } from "../../ports/store.ts";
-import { onFile } from "../../embedded/store-failure.ts";
-import { casesFile } from "../../embedded/layout.ts";
+import type { DetectionProgress, Outage, SeenRow } from "../../ports/detection-store.ts";
+import { RuleConflict } from "../../ports/rule-store.ts";
+import { onFile } from "../../files/store-failure.ts";
+import { casesFile } from "../../files/layout.ts";
 import { Statements } from "./prepared-statements.ts";
 
 // Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
@@ -179,7 +180,7 @@ export class RuleTables {
   }
 
   /** Within a transaction. Gives how much of what was seen had to be forgotten. */
-  note({ upTo, matches, seen }: Detected, nowMs: number): number {
+  note({ upTo, matches, seen }: DetectionProgress, nowMs: number): number {
     this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
     this.#noteAlive(nowMs);
     const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
@@ -294,7 +295,7 @@ function offsetsOf(times: Uint8Array): Uint16Array {
   return new Uint16Array(times.slice().buffer);
 }
 
-function byRuleAndMinute(matches: Detected["matches"]): Map<string, Map<number, number[]>> {
+function byRuleAndMinute(matches: DetectionProgress["matches"]): Map<string, Map<number, number[]>> {
   const rules = new Map<string, Map<number, number[]>>();
   for (const { ruleId, timesMs } of matches) {
     const minutes = rules.getOrInsertComputed(ruleId, () => new Map<number, number[]>());

@@ -1,7 +1,8 @@
 import type { Thread } from "../../../lib/thread.ts";
-import { StoreUnavailable, type Amendment } from "../../ports/store.ts";
-import { readEventId } from "../../embedded/event-id.ts";
-import { notStored } from "../../embedded/store-failure.ts";
+import type { Amendment } from "../../ports/event-engine.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
+import { readEventId } from "../../files/event-id.ts";
+import { notStored } from "../../files/store-failure.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { AmendedDay, WriterApi } from "./journal-writer-thread.ts";
 

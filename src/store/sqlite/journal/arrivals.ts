@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { StoredEvent } from "../../ports/store.ts";
+import type { StoredEvent } from "../../ports/event-engine.ts";
 
 // Events in the order of arrival, for whoever follows the journal. What was committed last is at hand in memory: a
 // follower that keeps up never reads a file.

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
-import { dayFile, type Layout } from "../../embedded/layout.ts";
+import { dayFile, type Layout } from "../../files/layout.ts";
 
 // Moves committed pages from the write-ahead log into the day's file, so that the writer need not wait for it.
 

@@ -1,8 +1,8 @@
 import { parseExact } from "../../../lib/exact-json.ts";
 import { formatTime } from "../../../lib/time.ts";
 import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
-import type { StoredEvent } from "../../ports/store.ts";
-import { readEventId } from "../../embedded/event-id.ts";
+import type { StoredEvent } from "../../ports/event-engine.ts";
+import { readEventId } from "../../files/event-id.ts";
 
 // What is committed together.
 

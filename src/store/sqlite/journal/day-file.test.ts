@@ -10,7 +10,7 @@ import { Thread } from "../../../lib/thread.ts";
 import { makeFolder } from "../../../lib/folder.ts";
 import type { Store } from "../../ports/store.ts";
 import { openEmbedded } from "../../embedded/embedded-store.ts";
-import { dayFile, eventsFolder, type Layout } from "../../embedded/layout.ts";
+import { dayFile, eventsFolder, type Layout } from "../../files/layout.ts";
 import { openDayForWriting, WordsMerger } from "./day-file.ts";
 import type { CheckpointerApi } from "./checkpointer-thread.ts";
 import { WriteAheadLogs } from "./write-ahead-logs.ts";

@@ -1,8 +1,8 @@
 import { existsSync, rmSync, statSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { isBusy, isStorageFailure } from "../../embedded/store-failure.ts";
-import { FileIdentity } from "../../embedded/file-identity.ts";
-import { dayFile, listDays, type Layout } from "../../embedded/layout.ts";
+import { isBusy, isStorageFailure } from "../../files/store-failure.ts";
+import { FileIdentity } from "../../files/file-identity.ts";
+import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import { migrate, type Migrations } from "../migrations.ts";
 import { CONNECTORS, FILTER_MARK } from "../../search/words.ts";
 

@@ -1,3 +1,12 @@
+/** The end of one day of the journal. */
+export interface DayEnd {
+  readonly day: number;
+  readonly rows: number;
+  readonly lastSeq: number;
+  /** The number of the last amendment to one of its events. */
+  readonly lastAmendment: number;
+}
+
 interface DayGrowth {
   readonly rows: number;
   readonly lastSeq: number;

@@ -1,10 +1,11 @@
 import { responseCharactersMax, responsesCharactersMax } from "../../../lib/memory.ts";
 import { Thread } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
-import { QuestionRefused, StoreUnavailable, type StoredEvent } from "../../ports/store.ts";
-import { readEventId } from "../../embedded/event-id.ts";
-import { asStoreError } from "../../embedded/store-failure.ts";
-import type { Layout } from "../../embedded/layout.ts";
+import type { StoredEvent } from "../../ports/event-engine.ts";
+import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
+import { readEventId } from "../../files/event-id.ts";
+import { asStoreError } from "../../files/store-failure.ts";
+import type { Layout } from "../../files/layout.ts";
 import type { Term, TextSearch } from "../../search/text-search.ts";
 import type { Arrival } from "./arrivals.ts";
 import type { Days } from "./journal-days.ts";
@@ -233,7 +234,7 @@ export class JournalQueries {
       signal?.throwIfAborted();
       if (this.#isClosing) throw new StoreUnavailable("closed", "the store is being closed");
       if (performance.now() <= until) return;
-      throw new QuestionRefused(
+      throw new QueryRefused(
         "search",
         `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the range of time, or add a word`,
       );
@@ -307,7 +308,7 @@ class ResponseBudget {
         this.#characters += more;
         if (characters > this.#answerMax) {
           const message = `the answer would be larger than ${this.#answerMax} characters: ask for fewer`;
-          throw new QuestionRefused("limit", message);
+          throw new QueryRefused("limit", message);
         }
         if (this.#characters > this.#allMax) {
           throw new StoreUnavailable("queue_full", "too many large answers at once: try again later");

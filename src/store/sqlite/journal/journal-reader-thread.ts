@@ -2,8 +2,8 @@ import { workerData } from "node:worker_threads";
 import { timeOfId } from "../../../lib/id.ts";
 import { DigestCache } from "../../../lib/digest-cache.ts";
 import { serveThread } from "../../../lib/thread.ts";
-import { DamagedFile, namingFiles } from "../../embedded/store-failure.ts";
-import { dayFile, type Layout } from "../../embedded/layout.ts";
+import { DamagedFile, namingFiles } from "../../files/store-failure.ts";
+import { dayFile, type Layout } from "../../files/layout.ts";
 import type { Term, TextSearch } from "../../search/text-search.ts";
 import { DAY_MIGRATIONS, DayReaders } from "./day-file.ts";
 import {

@@ -3,10 +3,10 @@ import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
 import type { JsonObject } from "../../../model/event.ts";
-import { isBusy, isStorageFailure, onFile } from "../../embedded/store-failure.ts";
-import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../../embedded/file-identity.ts";
+import { isBusy, isStorageFailure, onFile } from "../../files/store-failure.ts";
+import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
 import { addedWords } from "../../search/indexed-words.ts";
-import { dayFile, listDays, type Layout } from "../../embedded/layout.ts";
+import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
 import { amendedText, type DayGroup } from "./commit-group.ts";
 

@@ -2,13 +2,13 @@ import { statSync } from "node:fs";
 import type { Registry } from "prom-client";
 import { endingProcess, Thread } from "../../../lib/thread.ts";
 import { startOfDay } from "../../../lib/time.ts";
-import { StoreUnavailable, type Amendment, type NewEvent, type StoredEvent } from "../../ports/store.ts";
-import type { DayEnd } from "../../duckdb/columns/journal-follower.ts";
-import { makeEventId, readEventId } from "../../embedded/event-id.ts";
-import { dayFile, listDays, type Layout } from "../../embedded/layout.ts";
+import type { Amendment, NewEvent, StoredEvent } from "../../ports/event-engine.ts";
+import { StoreUnavailable } from "../../ports/store-errors.ts";
+import { makeEventId, readEventId } from "../../files/event-id.ts";
+import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import type { Used } from "../state-database.ts";
-import { notStored } from "../../embedded/store-failure.ts";
-import type { GoneFile } from "../../embedded/file-identity.ts";
+import { notStored } from "../../files/store-failure.ts";
+import type { GoneFile } from "../../files/file-identity.ts";
 import { eventWords } from "../../search/indexed-words.ts";
 import { Amendments } from "./amendments.ts";
 import { Arrivals, type Arrival } from "./arrivals.ts";
@@ -19,6 +19,7 @@ import { WriteAheadLogs } from "./write-ahead-logs.ts";
 import { journalMetrics, type JournalMetrics } from "./journal-metrics.ts";
 import { JournalQueries } from "./journal-queries.ts";
 import type { WriterApi } from "./journal-writer-thread.ts";
+import type { DayEnd } from "./journal-days.ts";
 
 // The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read
 // (questions.ts).

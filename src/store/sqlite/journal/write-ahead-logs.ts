@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { Thread } from "../../../lib/thread.ts";
-import { isBusy, isStorageFailure } from "../../embedded/store-failure.ts";
-import { dayFile, type Layout } from "../../embedded/layout.ts";
+import { isBusy, isStorageFailure } from "../../files/store-failure.ts";
+import { dayFile, type Layout } from "../../files/layout.ts";
 import { LOG_BYTES_KEPT } from "./day-file.ts";
 import type { CheckpointerApi } from "./checkpointer-thread.ts";
 import type { WriterApi } from "./journal-writer-thread.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { StoreUnavailable } from "../../ports/store.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
 import { HEAVY_PER_CLIENT_MAX, QueryLanes, type LaneClient } from "./query-lanes.ts";
 
 const never = new AbortController().signal;

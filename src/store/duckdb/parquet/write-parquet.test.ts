@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, onTestFinished, test } from "vitest";
-import { writeParquet } from "./parquet.ts";
+import { writeParquet } from "./write-parquet.ts";
 
 test("any number of rows of a megabyte become Parquet in less memory than they take", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tocsin-parquet-"));

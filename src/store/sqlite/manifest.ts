@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { DAY_MS, formatTime } from "../../lib/time.ts";
 import type { MissingDay } from "../ports/store.ts";
-import type { DayEntry, StateDatabase } from "../sqlite/state-database.ts";
+import type { DayEntry, StateDatabase } from "./state-database.ts";
 
 // What each day is known to have held: beside the files, so that one that was removed, emptied or damaged is missed. A count
 // is written after its rows are stored, so it never says more than there was; it may be a few seconds behind.

@@ -1,7 +1,7 @@
 import { DuckDBInstance } from "@duckdb/node-api";
-import type { ParquetTask } from "../../ports/store.ts";
-import { interruptOn } from "../../embedded/queries-in-flight.ts";
-import { hotField } from "./column-table.ts";
+import type { ParquetTask } from "../../../model/export.ts";
+import { interruptOn } from "../interrupt.ts";
+import { hotField } from "../columns/column-table.ts";
 
 // Converts the rows of an export to Parquet in an engine of its own: large rows take no memory from queries, and all of the
 // memory is returned at the end.

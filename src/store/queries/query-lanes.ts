@@ -1,4 +1,4 @@
-import { StoreUnavailable } from "../../ports/store.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
 
 // Admission of queries. Heavy queries have slots of their own, and no single client gets all of them. Quick queries, which
 // read a few narrow columns, never wait for heavy ones.

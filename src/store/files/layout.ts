@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { formatDay, parseTime } from "../../lib/time.ts";
 
-// Where things lie in the data folder.
+// The files and folders of the data folder.
 
 export interface Layout {
   readonly dataDir: string;
@@ -12,12 +12,14 @@ export interface Layout {
 export const lockFile = (dataDir: string) => join(dataDir, "lock.db");
 export const keysFile = (dataDir: string) => join(dataDir, "keys.db");
 export const stateFile = (dataDir: string) => join(dataDir, "state.db");
-/** Only there while it is tried whether there is room. */
+/** Exists only during a probe for free space. */
 export const roomFile = (dataDir: string) => join(dataDir, "room.probe");
 export const casesFile = (dataDir: string) => join(dataDir, "cases.db");
 export const eventsFolder = (dataDir: string) => join(dataDir, "events");
 export const columnsFile = (dataDir: string) => join(dataDir, "columns", "columns.duckdb");
 export const columnsScratch = (dataDir: string) => join(dataDir, "columns", "scratch");
+/** Lies with the columns, whose scratch folder is cleared at every start. */
+export const parquetScratch = (dataDir: string) => join(columnsScratch(dataDir), "parquet");
 export const exportsFolder = (dataDir: string) => join(dataDir, "exports");
 
 export const flowsFolder = (dataDir: string) => join(dataDir, "flows");

@@ -1,13 +1,14 @@
 import { basename } from "node:path";
 import { ThreadError } from "../../lib/thread.ts";
-import { QuestionRefused, RuleConflict, StoreUnavailable } from "../ports/store.ts";
+import { RuleConflict } from "../ports/rule-store.ts";
+import { QueryRefused, StoreUnavailable } from "../ports/store-errors.ts";
 import { isFileGone } from "./file-identity.ts";
 
 /** What a thread of the store could not do, as the store's callers know it; `path` is the file where it works on one alone. */
 export function asStoreError(error: unknown, path?: string): unknown {
   if (!(error instanceof ThreadError)) return error;
   const { field, reason, kind, retryAfterSeconds } = error.details;
-  if (error.name === "QuestionRefused") return new QuestionRefused(String(field), error.message);
+  if (error.name === "QueryRefused") return new QueryRefused(String(field), error.message);
   if (error.name === "RuleConflict") return new RuleConflict(kind as RuleConflict["kind"], error.message);
   if (error.name === "StoreUnavailable")
     return new StoreUnavailable(reason as StoreUnavailable["reason"], error.message, Number(retryAfterSeconds));

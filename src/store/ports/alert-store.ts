@@ -1,0 +1,116 @@
+import type { Alert, AlertSummary, TimelineEntry } from "../../model/alert.ts";
+import type { Resolution, Status } from "../../model/alert-state.ts";
+import type { Severity } from "../../model/event.ts";
+import type { EventMark } from "../../model/finding.ts";
+import type { NewNotification } from "../../model/notification.ts";
+import type { Position } from "../../model/page.ts";
+import type { TimeRange } from "../../model/query.ts";
+import type { DetectionProgress } from "./detection-store.ts";
+import type { QueryContext } from "./query-context.ts";
+
+export interface AlertFilter {
+  readonly status?: readonly Status[] | undefined;
+  readonly severity?: readonly Severity[] | undefined;
+  readonly ruleName?: readonly string[] | undefined;
+  readonly source?: readonly string[] | undefined;
+  /** Addresses, in upper or lower case. */
+  readonly assignee?: readonly string[] | undefined;
+  /** Of `createdAt`. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+  /** Words that must all occur in title, description, rule name, group value or assignee; as in an EventFilter. */
+  readonly search?: string | undefined;
+}
+
+export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
+
+export interface AlertPage {
+  readonly total: number;
+  readonly items: readonly AlertSummary[];
+  readonly nextCursor: string | null;
+}
+
+/** New alerts have version 1; a changed alert has the stored version plus one. */
+export type ChangedAlert = AlertSummary & {
+  /** If omitted, the stored ones stay. */
+  readonly relatedEvents?: readonly EventMark[] | undefined;
+};
+
+export interface NewTimelineEntry {
+  readonly alertId: string;
+  readonly entry: TimelineEntry;
+}
+
+/** Changes that become visible together or not at all. */
+export interface AlertChanges {
+  readonly alerts: readonly ChangedAlert[];
+  readonly timeline: readonly NewTimelineEntry[];
+  /** Queued in the same transaction as the change that they report. */
+  readonly notifications?: readonly NewNotification[] | undefined;
+  /** Stored in the same transaction, so that every event counts exactly once. */
+  readonly detected?: DetectionProgress | undefined;
+}
+
+export interface AlertTotals {
+  readonly total: number;
+  readonly byStatus: Readonly<Record<Status, number>>;
+  readonly bySeverity: Readonly<Record<Severity, number>>;
+  /**
+   * Means from creation to the first acknowledgement, including alerts that were reopened since, and to the current
+   * resolution; null where there are none.
+   */
+  readonly acknowledgeMs: number | null;
+  readonly resolveMs: number | null;
+}
+
+/** Alerts of a rule with this key whose last event came after the one time and whose first came before the other. */
+export interface UnresolvedQuery {
+  readonly ruleId: string;
+  readonly foldKey: string;
+  readonly endsAfterMs: number;
+  readonly beginsBeforeMs: number;
+}
+
+export interface AlertStore {
+  get(id: string): Promise<Alert | undefined>;
+  /** Both as of one moment. */
+  withTimeline(id: string): Promise<{ alert: Alert; timeline: TimelineEntry[] } | undefined>;
+  getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
+  /** For each query, the matching unresolved alert with the newest last event. */
+  unresolved(queries: readonly UnresolvedQuery[]): Promise<(Alert | undefined)[]>;
+  /** Counts each rule's unresolved alerts whose keys do not begin with `besides`, up to `countMax`. */
+  countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): Promise<number[]>;
+  /**
+   * Makes the changes durable. If the stored version of an alert is not the expected one, nothing changes and the ids of
+   * such alerts are returned. Consecutive `events_added` entries are merged into one.
+   */
+  commit(changes: AlertChanges): Promise<readonly string[]>;
+  /** Rejects with StoreUnavailable when the client has too many searches in flight. */
+  list(
+    filter: AlertFilter,
+    position: Position,
+    sort: AlertSort,
+    descending: boolean,
+    context?: QueryContext,
+  ): Promise<AlertPage>;
+  totals(range: TimeRange): Promise<AlertTotals>;
+  /** How alerts of a rule with this name were resolved. */
+  resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
+  /** Changes are numbered in rising order. Alerts that changed after this number, as they are now. */
+  changedSince(
+    change: number,
+    limit: number,
+  ): Promise<readonly { readonly change: number; readonly alert: AlertSummary }[]>;
+  /** The number of the last change. */
+  lastChange(): Promise<number>;
+  /** The greatest id of an alert; null when there is none. */
+  lastId(): Promise<string | null>;
+  /**
+   * Removes alerts whose resolution lies before this time, with everything that belongs to them, except alerts with
+   * notifications still to be sent. Works in small steps so that other calls are answered in between, until the signal
+   * aborts. Returns how many it removed.
+   */
+  removeResolvedBefore(ms: number, signal: AbortSignal): Promise<number>;
+  /** Calls the listener after each commit that changed alerts. Returns a function that removes it. */
+  onChange(listener: () => void): () => void;
+}

@@ -1,0 +1,97 @@
+import type { AggregationResult } from "../../model/aggregation.ts";
+import type { Condition } from "../../model/condition.ts";
+import type { EventClass, EventDraft, JsonObject, Severity } from "../../model/event.ts";
+import type { Position, TextPage } from "../../model/page.ts";
+import type { SearchQuery, TimeRange } from "../../model/query.ts";
+import type { ProjectedEvents, Projection } from "./projection.ts";
+import type { QueryContext } from "./query-context.ts";
+
+export interface NewEvent {
+  readonly draft: EventDraft;
+  /** The same token within a day means the same submission. */
+  readonly idempotencyToken?: string | undefined;
+}
+
+export interface StoredEvent {
+  readonly id: string;
+  /** The event as JSON text, as every read returns it. */
+  readonly text: string;
+}
+
+/** An addition to an event after it was stored. */
+export interface Amendment {
+  readonly id: string;
+  /** Each key replaces the one that the event has. */
+  readonly enrichment: JsonObject;
+}
+
+export interface EventFilter extends TimeRange {
+  readonly source?: string | undefined;
+  readonly severity?: Severity | undefined;
+  readonly class?: EventClass | undefined;
+  readonly type?: string | undefined;
+  /**
+   * Words, prefixes and phrases that must all occur, as a person typed them. The list has exactly the events that
+   * `textMatcher` in store/search accepts: that function defines what a word is, in every script.
+   */
+  readonly search?: string | undefined;
+}
+
+export interface LastArrivals {
+  readonly condition: Condition;
+  readonly after: string | null;
+  readonly upTo: string;
+  readonly eventsMax: number;
+}
+
+export interface SearchResult {
+  readonly total: number;
+  readonly items: string[];
+  readonly aggregations: Record<string, AggregationResult>;
+}
+
+/** The engine that holds the events. */
+export interface EventEngine {
+  /**
+   * Stores the events. Once it resolves they survive a crash and every read sees them. If it rejects, with
+   * StoreUnavailable, none of them is promised. Ids rise in the order of arrival.
+   */
+  append(events: readonly NewEvent[]): Promise<StoredEvent[]>;
+  /**
+   * Adds to the enrichment of stored events. Once it resolves the changes survive a crash and every read sees them; a read
+   * in progress may see some. Ids of no event are ignored. Two things stay as they are: a reader of arrivals does not see
+   * the event again, and full text still finds words that a change removed.
+   */
+  amend(amendments: readonly Amendment[]): Promise<void>;
+  get(id: string): Promise<string | undefined>;
+  /** The event that was stored with this token within the last 24 hours. */
+  findByToken(token: string): Promise<StoredEvent | undefined>;
+  /** The same for a batch, whose events have tokens of their own: this one, a space and a number. The ids by number. */
+  findByTokens(token: string): Promise<ReadonlyMap<number, string>>;
+  /** Newest first by timestamp, then id. An unknown cursor is a QueryRefused on `after`. */
+  list(filter: EventFilter, position: Position, context?: QueryContext): Promise<TextPage>;
+  /** Rejects with StoreUnavailable when the client has too many queries in flight. */
+  search(query: SearchQuery, context?: QueryContext): Promise<SearchResult>;
+  /** Matching events that are stored now, oldest first, in chunks of bounded size, until the signal aborts. */
+  scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
+  /**
+   * The last `eventsMax` matching events that arrived after the one event (null: from the very first) and no later than the
+   * other, regardless of their timestamps: in the order of arrival, in chunks of bounded size. Each chunk says whether there
+   * were more. Ends when the signal aborts.
+   */
+  scanLast(query: LastArrivals, signal: AbortSignal): AsyncIterable<{ texts: string[]; isCut: boolean }>;
+  /** The id of the last stored event that arrived before this time; null if there is none. */
+  lastArrivalBefore(ms: number): Promise<string | null>;
+  /**
+   * Events after the one with this id (null: from the very first) in the order of arrival, and then new ones as they come,
+   * until the signal aborts. Chunks are of bounded size and produced on demand.
+   */
+  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]>;
+  /** The id of the newest event by arrival that is or was stored; null if there never was one. */
+  lastArrival(): Promise<string | null>;
+  /** For engines that read columns fast; simulations use `scan` where it is missing. */
+  project?(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents>;
+  /** Removes whole UTC days that lie before this time. */
+  removeBefore(ms: number): Promise<{ days: number; events: number }>;
+  count(): Promise<number>;
+}

@@ -1,0 +1,21 @@
+import type { JsonObject } from "../../model/event.ts";
+
+/** A third party's report about an address. */
+export interface Reputation {
+  readonly address: string;
+  readonly checkedAt: number;
+  /** As it stands in the enrichment of events. */
+  readonly report: JsonObject;
+}
+
+/** A cache of reputations that were looked up, and how many look-ups were made. */
+export interface ReputationStore {
+  /** Checked at this time or later, the newest first. */
+  since(ms: number, limit: number): Promise<Reputation[]>;
+  put(reputation: Reputation): Promise<void>;
+  removeBefore(ms: number): Promise<void>;
+  /** Look-ups of the UTC day that begins at this time. */
+  lookups(day: number): Promise<number>;
+  /** Forgets earlier days. */
+  saveLookups(day: number, count: number): Promise<void>;
+}

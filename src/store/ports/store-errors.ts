@@ -1,0 +1,21 @@
+/** The store cannot serve this call now: try again later. `reason` is a label for metrics. */
+export class StoreUnavailable extends Error {
+  readonly reason: "queue_full" | "disk_full" | "file_gone" | "failed" | "closed";
+  readonly retryAfterSeconds: number;
+  constructor(reason: StoreUnavailable["reason"], message: string, retryAfterSeconds = 1, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "StoreUnavailable";
+    this.reason = reason;
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** The query cannot be answered as it stands; `field` names the part of it that is at fault. */
+export class QueryRefused extends Error {
+  readonly field: string;
+  constructor(field: string, message: string) {
+    super(message);
+    this.name = "QueryRefused";
+    this.field = field;
+  }
+}
