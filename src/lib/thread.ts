@@ -1,17 +1,41 @@
 import { basename } from "node:path";
 import { parentPort, Worker, type ResourceLimits } from "node:worker_threads";
-import { enableExactJson } from "./exact-json.ts";
+import { enableExactJson, parseExact } from "./exact-json.ts";
 
 // Runs blocking work in a worker thread, called like a function.
 
 type Api = { [method: string]: (...args: never[]) => unknown };
 type ThreadCall = { readonly call: number; readonly method: string; readonly args: unknown[] };
-type ThreadReply = { readonly call: number; readonly value?: unknown; readonly failure?: ThreadFailure };
+type ThreadReply = {
+  readonly call: number;
+  readonly value?: unknown;
+  readonly json?: string;
+  readonly failure?: ThreadFailure;
+};
 /** The message that asks a thread to exit by itself. */
 const LEAVE = "leave";
 /** The message of a thread whose code is loaded: a reply to no call. */
 const LOADED = { call: -1 } satisfies ThreadReply;
 type ThreadFailure = { name: string; message: string; stack?: string | undefined; details: Record<string, unknown> };
+
+/** A value as JSON text, which crosses threads in half the time of many objects. The caller receives the value. */
+export class JsonText<T> {
+  readonly text: string;
+  /** Exists only for the type checker. */
+  declare readonly value: T;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+export type ThreadResult<R> = Awaited<R> extends infer Value ? (Value extends JsonText<infer T> ? T : Value) : never;
+
+/** The methods of an object in a thread, as the caller sees them. */
+export type RemoteMethods<Part, Method extends keyof Part> = {
+  readonly [M in Method]: Part[M] extends (...args: infer Args) => infer R
+    ? (...args: Args) => Promise<ThreadResult<R>>
+    : never;
+};
 
 /** An error that was thrown in a thread, with its plain fields in `details`. */
 export class ThreadError extends Error {
@@ -87,7 +111,7 @@ export class Thread<T extends Api> {
       if (!waiting) return;
       this.#waiting.delete(answer.call);
       if (answer.failure) waiting.reject(new ThreadError(answer.failure));
-      else waiting.resolve(answer.value as never);
+      else waiting.resolve((answer.json === undefined ? answer.value : parseExact(answer.json)) as never);
     });
     let failure: Error | undefined;
     this.#worker.on("error", (error) => {
@@ -106,7 +130,7 @@ export class Thread<T extends Api> {
     });
   }
 
-  call<M extends keyof T & string>(method: M, ...args: Parameters<T[M]>): Promise<Awaited<ReturnType<T[M]>>> {
+  call<M extends keyof T & string>(method: M, ...args: Parameters<T[M]>): Promise<ThreadResult<ReturnType<T[M]>>> {
     return this.callWith([], method, ...args);
   }
 
@@ -115,7 +139,7 @@ export class Thread<T extends Api> {
     buffers: readonly ArrayBuffer[],
     method: M,
     ...args: Parameters<T[M]>
-  ): Promise<Awaited<ReturnType<T[M]>>> {
+  ): Promise<ThreadResult<ReturnType<T[M]>>> {
     if (this.#dead) return Promise.reject(this.#dead);
     return new Promise((resolve, reject) => {
       const call = this.#next++;
@@ -150,6 +174,8 @@ export function serveThread(api: Api): void {
   enableExactJson();
   const port = parentPort!;
   const reply = (answer: ThreadReply) => port.postMessage(answer);
+  const answer = (call: number, value: unknown) =>
+    reply(value instanceof JsonText ? { call, json: value.text } : { call, value });
   port.on("message", (message: ThreadCall | typeof LEAVE) => {
     if (message === LEAVE) return port.close();
     const { call, method, args } = message;
@@ -157,10 +183,10 @@ export function serveThread(api: Api): void {
       const value = api[method]!(...(args as never[]));
       if (value instanceof Promise) {
         value.then(
-          (settled: unknown) => reply({ call, value: settled }),
+          (settled: unknown) => answer(call, settled),
           (error: unknown) => reply({ call, failure: describe(error) }),
         );
-      } else reply({ call, value });
+      } else answer(call, value);
     } catch (error) {
       reply({ call, failure: describe(error) });
     }

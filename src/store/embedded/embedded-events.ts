@@ -1,5 +1,5 @@
 import { parseExact } from "../../lib/exact-json.ts";
-import type { Thread } from "../../lib/thread.ts";
+import type { Thread, ThreadResult } from "../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition, Scalar } from "../../model/condition.ts";
 import type { JsonObject } from "../../model/event.ts";
@@ -34,13 +34,13 @@ import type { StateDatabase } from "../sqlite/state-database.ts";
 import { asStoreError } from "../files/store-failure.ts";
 import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
 
-// Which part answers what: the journal gives events by id, unfiltered lists and full text; the columns give filtered
-// lists, totals and aggregations, and say where the rows lie; their texts always come from the journal.
+// The journal answers by id, unfiltered lists and full text. The columns answer filtered lists, totals and aggregations with
+// the places of the rows; the texts always come from the journal.
 
 const TIME_END = 8.64e15;
-/** Up to here the engine keeps the first rows in a heap; a higher limit makes it sort everything, each time. */
+/** Up to this limit the engine keeps the first rows in a heap; past it, it sorts all of them each time. */
 const SCAN_PLACES = 5000;
-/** Events of a chunk in the order of arrival. */
+/** Events in one chunk of arrivals. */
 const LAST_EVENTS = 100;
 
 export interface EventParts {
@@ -62,7 +62,7 @@ export class EmbeddedEvents implements EventEngine {
   readonly #word: PlatformWord;
   readonly #room: DiskSpaceProbe;
   #projections = 0;
-  #questions = 0;
+  #queries = 0;
 
   constructor({ journal, columns, news, state, manifest, word, room }: EventParts) {
     this.#journal = journal;
@@ -94,18 +94,18 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   findByToken(token: string): Promise<StoredEvent | undefined> {
-    return this.#journal.questions.findToken(token);
+    return this.#journal.queries.findToken(token);
   }
 
   findByTokens(token: string): Promise<ReadonlyMap<number, string>> {
-    return this.#journal.questions.findTokens(token);
+    return this.#journal.queries.findTokens(token);
   }
 
   async list(filter: EventFilter, position: Position, context: QueryContext = {}): Promise<TextPage> {
     const after =
       position.mode === "cursor" && position.after !== undefined ? await this.#placeOf(position.after) : undefined;
     const offset = position.mode === "page" ? (position.page - 1) * position.size : 0;
-    // One more than asked for tells whether the list goes on.
+    // One more than requested shows whether there is a next page.
     const limit = position.mode === "cursor" ? position.size + 1 : position.size;
     const { total, texts } = await this.#listTexts(filter, after, offset, limit, context);
     if (position.mode === "page") return { total, items: texts, nextCursor: null };
@@ -124,13 +124,13 @@ export class EmbeddedEvents implements EventEngine {
     if (filter.search !== undefined) return this.#listWords(filter, filter.search, span, after, offset, limit, context);
     const condition = listCondition(filter);
     if (condition.of.length > 0) {
-      const { total, places } = await this.#question(context, "list", condition, filter, after, offset, limit);
-      return { total, texts: await this.#journal.questions.bodies(places) };
+      const { total, places } = await this.#query(context, "list", condition, filter, after, offset, limit);
+      return { total, texts: await this.#journal.queries.bodies(places) };
     }
     const isWhole = filter.fromMs === undefined && filter.toMs === undefined;
     const [texts, total] = await Promise.all([
-      this.#journal.questions.page(span, after, offset, limit),
-      isWhole ? this.#journal.count() : this.#question(context, "count", condition, filter),
+      this.#journal.queries.page(span, after, offset, limit),
+      isWhole ? this.#journal.count() : this.#query(context, "count", condition, filter),
     ]);
     return { total, texts };
   }
@@ -148,22 +148,22 @@ export class EmbeddedEvents implements EventEngine {
     if ("fault" in search) throw new QueryRefused("search", search.fault);
     const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
     const [total, places, named] = await Promise.all([
-      this.#journal.questions.textCount(ofWords, span, signal),
-      this.#journal.questions.textPage(ofWords, span, after, offset + limit, signal),
+      this.#journal.queries.textCount(ofWords, span, signal),
+      this.#journal.queries.textPage(ofWords, span, after, offset + limit, signal),
       this.#named(search, span),
     ]);
     const below = named.filter((place) => !after || newestFirst(after, place) < 0);
     const all = [...places, ...below].sort(newestFirst).slice(offset, offset + limit);
-    return { total: total + named.length, texts: await this.#journal.questions.bodies(all) };
+    return { total: total + named.length, texts: await this.#journal.queries.bodies(all) };
   }
 
-  /** Events whose ids are among the words, but for those that have their own id for a word, too. */
+  /** Events whose ids are among the words, except those that also contain their own id as a word. */
   async #named({ terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
     const named: ListPlace[] = [];
     for (const id of new Set(ids)) {
       const found = await this.#find(id);
       if (!found || found.ts < span.from || found.ts >= span.to) continue;
-      const has = (wanted: readonly Term[]) => this.#journal.questions.textHas(wanted, startOfDay(found.ts), found.seq);
+      const has = (wanted: readonly Term[]) => this.#journal.queries.textHas(wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
         holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&
@@ -179,25 +179,21 @@ export class EmbeddedEvents implements EventEngine {
     context: QueryContext = {},
   ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
     const condition = await this.#withStoredIds(query.condition);
-    const { total, places, aggregations } = await this.#question(context, "search", { ...query, condition });
-    return { total, items: await this.#journal.questions.bodies(places), aggregations };
+    const { total, places, aggregations } = await this.#query(context, "search", { ...query, condition });
+    return { total, items: await this.#journal.queries.bodies(places), aggregations };
   }
 
-  async *scan(question: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
+  async *scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
+    const { fromMs, toMs } = query;
     const upTo = this.#journal.committedSeq;
-    const condition = await this.#withStoredIds(question.condition);
+    const condition = await this.#withStoredIds(query.condition);
     let after: ListPlace | undefined;
     while (!signal.aborted) {
-      const places: ListPlace[] = await this.#unlessAborted(
-        { signal },
-        "scan",
-        condition,
-        { fromMs: question.fromMs, toMs: question.toMs },
-        after,
-        upTo,
-        SCAN_PLACES,
+      const from = after;
+      const places = await this.#unlessAborted(signal, () =>
+        this.#query({ signal }, "scan", condition, { fromMs, toMs }, from, upTo, SCAN_PLACES),
       );
-      for await (const chunk of this.#journal.questions.chunks(places)) {
+      for await (const chunk of this.#journal.queries.chunks(places)) {
         if (signal.aborted) return;
         yield chunk;
       }
@@ -207,27 +203,29 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   async *scanLast(
-    { eventsMax, ...question }: LastArrivals,
+    { eventsMax, ...query }: LastArrivals,
     signal: AbortSignal,
   ): AsyncIterable<{ texts: string[]; isCut: boolean }> {
-    const condition = await this.#withStoredIds(question.condition);
-    const after = seqOfId("after", question.after);
-    const upTo = seqOfId("upTo", question.upTo);
+    const condition = await this.#withStoredIds(query.condition);
+    const after = seqOfId("after", query.after);
+    const upTo = seqOfId("upTo", query.upTo);
     if (signal.aborted) return;
-    const places = await this.#unlessAborted({ signal }, "lastArrivals", condition, after, upTo, eventsMax + 1);
+    const places = await this.#unlessAborted(signal, () =>
+      this.#query({ signal }, "lastArrivals", condition, after, upTo, eventsMax + 1),
+    );
     const isCut = places.length > eventsMax;
     const inOrder = places.slice(0, eventsMax).reverse();
     for (let at = 0; at < inOrder.length && !signal.aborted; at += LAST_EVENTS) {
-      // What arrived together may be of many days: those of one are read together.
+      // Events that arrived together may belong to many days; those of one day are read together.
       const block = inOrder.slice(at, at + LAST_EVENTS).sort((a, b) => a.ts - b.ts);
       const texts: string[] = [];
-      for await (const chunk of this.#journal.questions.chunks(block)) texts.push(...chunk);
+      for await (const chunk of this.#journal.queries.chunks(block)) texts.push(...chunk);
       yield { texts: texts.sort((a, b) => (idOfText(a) < idOfText(b) ? -1 : 1)), isCut };
     }
   }
 
   lastArrivalBefore(ms: number): Promise<string | null> {
-    return this.#journal.questions.lastArrivalBefore(ms);
+    return this.#journal.queries.lastArrivalBefore(ms);
   }
 
   arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]> {
@@ -238,22 +236,21 @@ export class EmbeddedEvents implements EventEngine {
     return this.#journal.lastId;
   }
 
-  async *project(question: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents> {
+  async *project(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents> {
     if (signal.aborted) return;
     const number = this.#projections++;
     const end = () => this.#columns.call("endProjection", number);
-    // Whatever the engine is doing for it stops at once.
-    const stop = () => void end().catch(() => undefined);
+        const stop = () => void end().catch(() => undefined);
     signal.addEventListener("abort", stop, { once: true });
     let coming: Promise<ProjectedRows> | undefined;
     try {
-      const condition = await this.#withStoredIds(question.condition);
-      const tests = await Promise.all((question.tests ?? []).map((test) => this.#withStoredIds(test)));
-      await this.#ask("beginProjection", number, { ...question, condition, tests });
+      const condition = await this.#withStoredIds(query.condition);
+      const tests = await Promise.all((query.tests ?? []).map((test) => this.#withStoredIds(test)));
+      await this.#ask("beginProjection", number, { ...query, condition, tests });
       const projected = projectionDecoder();
       coming = this.#ask("projectedRows", number);
       for (let rows = await coming; rows.seqs.length > 0 && !signal.aborted; rows = await coming) {
-        // The next part is made while this one is being looked at.
+        // The engine prepares the next part meanwhile.
         coming = this.#ask("projectedRows", number);
         coming.catch(() => undefined);
         yield projected(rows);
@@ -285,11 +282,11 @@ export class EmbeddedEvents implements EventEngine {
 
   async #find(id: string) {
     const place = readEventId(id);
-    const row = place && (await this.#journal.questions.get(place.day, place.seq));
+    const row = place && (await this.#journal.queries.get(place.day, place.seq));
     return row && idOfText(row.body) === id ? row : undefined;
   }
 
-  /** The columns know an event by its place alone, so that an id which only looks like one of ours is taken out before. */
+  /** The columns find an event by its place alone, so ids that merely look like stored ones are removed first. */
   async #withStoredIds(condition: Condition): Promise<Condition> {
     if (condition.kind === "not") return { ...condition, of: await this.#withStoredIds(condition.of) };
     if (condition.kind !== "test") {
@@ -313,13 +310,13 @@ export class EmbeddedEvents implements EventEngine {
     return { ts: row.ts, seq: row.seq };
   }
 
-  /** Asks the columns what can be cancelled. */
-  async #question<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+  /** Runs a query of the columns that the signal cancels. */
+  async #query<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
     { client, signal }: QueryContext,
     method: M,
     ...args: WithoutContext<Parameters<ColumnsApi[M]>>
-  ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
-    const number = this.#questions++;
+  ): Promise<ThreadResult<ReturnType<ColumnsApi[M]>>> {
+    const number = this.#queries++;
     return cancellable(
       signal,
       () => this.#columns.call("cancel", number),
@@ -327,16 +324,12 @@ export class EmbeddedEvents implements EventEngine {
     );
   }
 
-  /** The same for a walk, which ends in silence when it is told to. */
-  async #unlessAborted<M extends "scan" | "lastArrivals">(
-    context: QueryContext & { readonly signal: AbortSignal },
-    method: M,
-    ...args: WithoutContext<Parameters<ColumnsApi[M]>>
-  ): Promise<ListPlace[]> {
+  /** A scan ends silently once its signal aborts. */
+  async #unlessAborted(signal: AbortSignal, places: () => Promise<ListPlace[]>): Promise<ListPlace[]> {
     try {
-      return await this.#question(context, method, ...args);
+      return await places();
     } catch (error) {
-      if (context.signal.aborted) return [];
+      if (signal.aborted) return [];
       throw error;
     }
   }
@@ -344,7 +337,7 @@ export class EmbeddedEvents implements EventEngine {
   async #ask<M extends keyof ColumnsApi>(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
-  ): Promise<Awaited<ReturnType<ColumnsApi[M]>>> {
+  ): Promise<ThreadResult<ReturnType<ColumnsApi[M]>>> {
     try {
       this.#news.tell();
       return await this.#columns.call(method, ...args);
@@ -354,7 +347,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 }
 
-/** Where in the order of arrival the event lies; null: before all of them. */
+/** The event's sequence number; 0, before all of them, for null. */
 function seqOfId(field: string, id: string | null): number {
   if (id === null) return 0;
   const place = readEventId(id);

@@ -6,7 +6,7 @@ import { endingProcess, Thread } from "../../lib/thread.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
 import type { ColumnsApi, ColumnsData } from "../duckdb/columns/columns-thread.ts";
-import { CaseDatabase } from "../sqlite/cases/case-database.ts";
+import { openCaseDatabase } from "../sqlite/cases/case-database.ts";
 import { readPosition } from "../sqlite/cases/rule-tables.ts";
 import { ColumnFeed } from "./column-feed.ts";
 import { readEventId } from "../files/event-id.ts";
@@ -77,7 +77,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     for (const path of lost) log.warn({ path }, LOST);
     const keys = new KeyDatabase(dataDir, { wereLost: lost.includes(keysFile(dataDir)) });
     opened.add(() => keys.close());
-    const cases = await CaseDatabase.open({ dataDir, registry, now });
+    const cases = await openCaseDatabase({ dataDir, registry, now });
     opened.add(() => cases.close());
     await flows.open(manifest);
     const watch = new FileWatch({

@@ -75,9 +75,9 @@ export interface AlertStore {
   get(id: string): Promise<Alert | undefined>;
   /** Both as of one moment. */
   withTimeline(id: string): Promise<{ alert: Alert; timeline: TimelineEntry[] } | undefined>;
-  getMany(ids: readonly string[]): Promise<(AlertSummary | undefined)[]>;
+  getMany(ids: readonly string[]): Promise<(AlertSummary | null)[]>;
   /** For each query, the matching unresolved alert with the newest last event. */
-  unresolved(queries: readonly UnresolvedQuery[]): Promise<(Alert | undefined)[]>;
+  unresolved(queries: readonly UnresolvedQuery[]): Promise<(Alert | null)[]>;
   /** Counts each rule's unresolved alerts whose keys do not begin with `besides`, up to `countMax`. */
   countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): Promise<number[]>;
   /**

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { endingProcess, Thread } from "../../../lib/thread.ts";
+import { endingProcess, Thread, type ThreadResult } from "../../../lib/thread.ts";
 import type { FlowRows } from "../../../model/flow.ts";
 import {
   TIMESERIES_POINTS_MAX,
@@ -153,7 +153,7 @@ export class FlowDatabase implements FlowEngine {
     { client, signal }: QueryContext,
     method: M,
     ...args: WithoutContext<Parameters<FlowThreadApi[M]>>
-  ): Promise<Awaited<ReturnType<FlowThreadApi[M]>>> {
+  ): Promise<ThreadResult<ReturnType<FlowThreadApi[M]>>> {
     const number = this.#nextQuery++;
     try {
       return await cancellable(
@@ -170,7 +170,7 @@ export class FlowDatabase implements FlowEngine {
   async #call<M extends keyof FlowThreadApi>(
     method: M,
     ...args: Parameters<FlowThreadApi[M]>
-  ): Promise<Awaited<ReturnType<FlowThreadApi[M]>>> {
+  ): Promise<ThreadResult<ReturnType<FlowThreadApi[M]>>> {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
     try {
       const answer = await this.#thread.call(method, ...args);

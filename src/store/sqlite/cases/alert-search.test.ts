@@ -8,7 +8,7 @@ import { newAlert } from "../../testing/contract-cases.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { HEAVY_PER_CLIENT_MAX } from "../../queries/query-lanes.ts";
-import { CaseDatabase } from "./case-database.ts";
+import { openCaseDatabase, type SqliteCaseDatabase } from "./case-database.ts";
 
 // A search for a phrase reads every alert that has its words, in parts: it holds up nobody, and can be stopped.
 
@@ -19,8 +19,8 @@ const AT_ONCE = 500;
 const WORDS = "many passwords were tried from one address within minutes ".repeat(20);
 const PAGE: Position = { mode: "page", page: 1, size: 10 };
 
-let cases: CaseDatabase;
-const open = () => CaseDatabase.open({ dataDir: folder, registry: new Registry(), now: Date.now });
+let cases: SqliteCaseDatabase;
+const open = () => openCaseDatabase({ dataDir: folder, registry: new Registry(), now: Date.now });
 const search = (words: string, context?: QueryContext) =>
   cases.alerts.list({ search: words }, PAGE, "created_at", true, context);
 /** Every alert has its words, and none has it. */

@@ -1,13 +1,15 @@
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { parseExact } from "../../../lib/exact-json.ts";
-import type { AlertSummary } from "../../../model/alert.ts";
+import { JsonText } from "../../../lib/thread.ts";
+import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import type {
   AlertChanges,
   AlertFilter,
+  AlertPage,
   AlertSort,
   AlertTotals,
   ChangedAlert,
@@ -46,13 +48,6 @@ const ROWS_REMOVED_AT_ONCE_MAX = 1000;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
   last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
-
-/** Documents are JSON texts: they cross to the other thread as they are, and are read there. */
-export interface DocumentPage {
-  readonly total: number;
-  readonly documents: readonly string[];
-  readonly nextCursor: string | null;
-}
 
 interface Written {
   readonly cells: AlertCells;
@@ -107,40 +102,43 @@ export class AlertTables {
     return found as { rows: number; total: number };
   }
 
-  get lastChange(): number {
+  lastChange(): number {
     return this.#lastChange;
   }
 
-  get lastId(): string | null {
+  lastId(): string | null {
     return this.#lastId === "" ? null : this.#lastId;
   }
 
-  whole(id: string): string | undefined {
+  get(id: string): JsonText<Alert> | undefined {
     const slot = this.#slotOf(id);
-    return slot === null ? undefined : this.#wholeOf(slot);
+    return slot === null ? undefined : new JsonText(this.#wholeOf(slot));
   }
 
-  summaries(ids: readonly string[]): (string | undefined)[] {
-    return ids.map((id) => {
+  getMany(ids: readonly string[]): JsonText<(AlertSummary | null)[]> {
+    const texts = ids.map((id) => {
       const slot = this.#slotOf(id);
-      return slot === null ? undefined : this.#documentOf(slot);
+      return slot === null ? "null" : this.#documentOf(slot);
     });
+    return new JsonText(listText(texts));
   }
 
-  timeline(id: string): string[] {
+  withTimeline(id: string): JsonText<{ alert: Alert; timeline: TimelineEntry[] }> | undefined {
     const slot = this.#slotOf(id);
-    return slot === null ? [] : this.#timelines.of(slot + 1);
+    if (slot === null) return undefined;
+    return new JsonText(`{"alert":${this.#wholeOf(slot)},"timeline":${listText(this.#timelines.of(slot + 1))}}`);
   }
 
-  unresolved(questions: readonly UnresolvedQuery[]): (string | undefined)[] {
+  unresolved(queries: readonly UnresolvedQuery[]): JsonText<(Alert | null)[]> {
     const select = this.#sql.read(
       `SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
        AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1`,
     );
-    return questions.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
+    const texts = queries.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
       const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
-      return row && this.#wholeOf(row.seq - 1);
+      return row ? this.#wholeOf(row.seq - 1) : "null";
     });
+    return new JsonText(listText(texts));
   }
 
   countUnresolved(ruleIds: readonly string[], besides: string, countMax: number): number[] {
@@ -151,10 +149,11 @@ export class AlertTables {
     return ruleIds.map((ruleId) => (select.get(ruleId, besides, countMax) as { n: number }).n);
   }
 
-  changedSince(change: number, limit: number): { change: number; document: string }[] {
-    return this.#sql
+  changedSince(change: number, limit: number): JsonText<{ change: number; alert: AlertSummary }[]> {
+    const rows = this.#sql
       .read("SELECT change, document FROM alerts JOIN documents USING (seq) WHERE change > ? ORDER BY change LIMIT ?")
       .all(change, limit) as { change: number; document: string }[];
+    return new JsonText(listText(rows.map((row) => `{"change":${row.change},"alert":${row.document}}`)));
   }
 
   totals(range: TimeRange): AlertTotals {
@@ -165,7 +164,7 @@ export class AlertTables {
     return this.#columns.resolutions(ruleName);
   }
 
-  list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): DocumentPage {
+  list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): JsonText<AlertPage> {
     return this.#page({ filter, sort, descending, found: undefined }, position);
   }
 
@@ -176,11 +175,11 @@ export class AlertTables {
     position: Position,
     order: Pick<Selection, "sort" | "descending">,
     parts: TimeSlices,
-  ): Promise<DocumentPage> {
+  ): Promise<JsonText<AlertPage>> {
     return this.#search.find(words, filter, parts, (found) => this.#page({ filter, found, ...order }, position));
   }
 
-  #page(selection: Pick<Selection, "filter" | "found" | "sort" | "descending">, position: Position): DocumentPage {
+  #page(selection: Pick<Selection, "filter" | "found" | "sort" | "descending">, position: Position): JsonText<AlertPage> {
     const isCursor = position.mode === "cursor";
     const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
     if (after === null) throw new QueryRefused("after", "is not the id of an alert");
@@ -192,9 +191,10 @@ export class AlertTables {
       limit: isCursor ? position.size + 1 : position.size,
     });
     const shown = slots.slice(0, position.size);
-    const documents = shown.map((slot) => this.#documentOf(slot));
+    const items = listText(shown.map((slot) => this.#documentOf(slot)));
     const goesOn = isCursor && slots.length > position.size;
-    return { total, documents, nextCursor: goesOn ? this.#idOf(shown.at(-1)!) : null };
+    const nextCursor = JSON.stringify(goesOn ? this.#idOf(shown.at(-1)!) : null);
+    return new JsonText(`{"total":${total},"items":${items},"nextCursor":${nextCursor}}`);
   }
 
   #slotOf(id: string): number | null {
@@ -361,6 +361,10 @@ export class AlertTables {
     }
     this.#columns.add(cells, rank);
   }
+}
+
+function listText(items: readonly string[]): string {
+  return `[${items.join(",")}]`;
 }
 
 function cellsOf(alert: AlertSummary, slot: number): AlertCells {

@@ -8,7 +8,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import { newAlert } from "../../testing/contract-cases.ts";
 import type { DetectionProgress } from "../../ports/detection-store.ts";
 import { casesFile } from "../../files/layout.ts";
-import { CaseDatabase } from "./case-database.ts";
+import { openCaseDatabase, type SqliteCaseDatabase } from "./case-database.ts";
 
 const folders: string[] = [];
 const newFolder = () => {
@@ -21,7 +21,7 @@ afterAll(() => {
 });
 
 const open = (dataDir: string, now: () => number = Date.now) =>
-  CaseDatabase.open({ dataDir, registry: new Registry(), now });
+  openCaseDatabase({ dataDir, registry: new Registry(), now });
 
 test("counts of matches are kept as long as statistics look back, and not much longer", async () => {
   const start = 1_800_000_000_000;
@@ -107,7 +107,7 @@ test("a file that is none is said at the start", async () => {
 
 test("a file grows with the most alerts that there were at once, not with all that ever were", async () => {
   const dataDir = newFolder();
-  const flood = async (cases: CaseDatabase) => {
+  const flood = async (cases: SqliteCaseDatabase) => {
     const old = { status: "resolved", resolution: "benign", resolvedAt: 4000 } as const;
     const alerts = Array.from({ length: 300 }, (_, i) => newAlert({ ...old, title: `From 192.0.2.${i}` }));
     expect(await cases.alerts.commit({ alerts, timeline: [] })).toEqual([]);

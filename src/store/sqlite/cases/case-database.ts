@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
-import { parseExact } from "../../../lib/exact-json.ts";
-import { endingProcess, Thread } from "../../../lib/thread.ts";
-import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
-import type { Rule } from "../../../model/rule.ts";
+import { endingProcess, Thread, type RemoteMethods, type ThreadResult } from "../../../lib/thread.ts";
 import type { AlertStore } from "../../ports/alert-store.ts";
 import type { AnalysisStore } from "../../ports/analysis-store.ts";
 import type { DetectionStore } from "../../ports/detection-store.ts";
@@ -14,101 +11,88 @@ import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { asStoreError, isStorageFailure, noRoom, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
 import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
-import type { CaseThreadApi, CaseThreadData } from "./case-thread.ts";
+import type { CaseParts, CaseThreadApi, CaseThreadData } from "./case-thread.ts";
 
-// Alerts, notifications, rules and the progress of detection, as the rest of the service sees them.
+// The main thread's side of the case database. The tables are in a thread of their own.
 
-/** Calls that wait for the thread; more are refused. */
+/** Calls in flight; more are refused. */
 const CALLS_MAX = 2000;
-/** Between two turns of removing: whoever else asks for the thread has most of it. */
-const REMOVING_REST_MS = 20;
+/** The pause between two batches of a removal, so that other calls get most of the thread. */
+const REMOVAL_PAUSE_MS = 20;
 
 export interface CaseDatabaseOptions extends CaseThreadData {
   readonly registry: Registry;
   readonly now: () => number;
 }
 
-export class CaseDatabase {
+/** Opens the thread of the case database. */
+export async function openCaseDatabase(options: CaseDatabaseOptions): Promise<SqliteCaseDatabase> {
+  const cases = new SqliteCaseDatabase(options);
+  await cases.open();
+  return cases;
+}
+
+export class SqliteCaseDatabase {
   readonly alerts: AlertStore = {
-    get: async (id) => toAlert<Alert>(await this.#ask("whole", id)),
-    getMany: async (ids) => (await this.#ask("summaries", ids)).map(toAlert<AlertSummary>),
-    withTimeline: async (id) => {
-      const { alert, timeline } = await this.#ask("withTimeline", id);
-      if (alert === undefined) return undefined;
-      return {
-        alert: parseExact(alert) as Alert,
-        timeline: timeline.map((text) => parseExact(text) as TimelineEntry),
-      };
-    },
-    unresolved: async (keys) => (await this.#ask("unresolved", keys)).map(toAlert<Alert>),
-    countUnresolved: (...question) => this.#ask("countUnresolved", ...question),
+    ...this.#remote(
+      "alerts",
+      "get",
+      "getMany",
+      "withTimeline",
+      "unresolved",
+      "countUnresolved",
+      "totals",
+      "resolutions",
+      "changedSince",
+      "lastChange",
+      "lastId",
+    ),
     commit: async (changes) => {
-      const { conflicts, forgotten, refused } = await this.#ask("commit", JSON.stringify(changes), this.#now());
+      const { conflicts, forgotten, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
       this.#forgotten.inc(forgotten);
       this.#lost.inc({ reason: "queue_full" }, refused);
       if (conflicts.length > 0) return conflicts;
-      if (changes.alerts.length > 0) this.#changed.tell();
-      if (changes.notifications && changes.notifications.length > 0) this.#queued.tell();
+      if (changes.alerts.length > 0) this.#changed.notify();
+      if (changes.notifications && changes.notifications.length > 0) this.#queued.notify();
       return conflicts;
     },
-    list: async (filter, position, sort, descending, context) => {
-      const { total, documents, nextCursor } = await this.#list(context ?? {}, filter, position, sort, descending);
-      return { total, items: documents.map((text) => parseExact(text) as AlertSummary), nextCursor };
-    },
-    totals: (range) => this.#ask("totals", range),
-    resolutions: (ruleName) => this.#ask("resolutions", ruleName),
-    changedSince: async (change, limit) =>
-      (await this.#ask("changedSince", change, limit)).map((row) => ({
-        change: row.change,
-        alert: parseExact(row.document) as AlertSummary,
-      })),
-    lastChange: () => this.#ask("lastChange"),
-    lastId: () => this.#ask("lastAlertId"),
+    list: (filter, position, sort, descending, context = {}) =>
+      this.#list(context, filter, position, sort, descending),
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };
 
   readonly notifications: NotificationStore = {
-    get: (id) => this.#ask("notification", id),
-    list: (...question) => this.#ask("notifications", ...question),
-    backlog: (...question) => this.#ask("backlog", ...question),
-    begin: (...args) => this.#ask("begin", ...args),
-    beginAgain: (deliveryId) => this.#ask("beginAgain", deliveryId),
+    ...this.#remote(
+      "notifications",
+      "get",
+      "list",
+      "backlog",
+      "begin",
+      "beginAgain",
+      "recover",
+      "removeBefore",
+      "counts",
+    ),
     settle: async (...args) => {
-      this.#lost.inc({ reason: "forgotten" }, await this.#ask("settle", ...args));
+      this.#lost.inc({ reason: "forgotten" }, await this.#call("settle", ...args));
     },
-    recover: (now) => this.#ask("recover", now),
-    resend: async (...args) => {
-      const count = await this.#ask("resend", ...args);
-      if (count > 0) this.#queued.tell();
+    resend: async (which, now) => {
+      const count = await this.#remote("notifications", "resend").resend(which, now);
+      if (count > 0) this.#queued.notify();
       return count;
     },
-    removeBefore: (ms) => this.#ask("removeNotifications", ms),
-    counts: () => this.#ask("notificationCounts"),
     onQueued: (listener) => this.#queued.add(listener),
   };
 
-  readonly analysis: AnalysisStore = {
-    tokensUsed: (month) => this.#ask("tokensUsed", month),
-    reserveTokens: (...args) => this.#ask("reserveTokens", ...args),
-    addTokens: (month, tokens) => this.#ask("addTokens", month, tokens),
-  };
+  readonly analysis: AnalysisStore = this.#remote("analysis", "tokensUsed", "reserveTokens", "addTokens");
+  readonly rules: RuleStore = this.#remote("rules", "list", "put", "putMany", "remove", "stats");
+  readonly detection: DetectionStore = this.#remote("detection", "position", "seen", "begin");
 
-  readonly rules: RuleStore = {
-    list: async () => (await this.#ask("rules")).map((text) => parseExact(text) as Rule),
-    put: (rule) => this.#ask("putRules", [rule]),
-    putMany: (rules) => this.#ask("putRules", rules),
-    remove: (id) => this.#ask("removeRule", id),
-    stats: (ids, nowMs) => this.#ask("stats", ids, nowMs),
-  };
+  /** Alerts that were resolved before this time, and all alerts. */
+  readonly dueAlerts = this.#remote("alerts", "due").due;
 
-  readonly detection: DetectionStore = {
-    position: () => this.#ask("position"),
-    seen: () => this.#ask("seen"),
-    begin: (nowMs) => this.#ask("beginDetection", nowMs),
-  };
-
-  /** Questions that were refused because of too many others. */
+  /** Searches refused because there were too many others. */
   refused = 0;
   readonly #thread: Thread<CaseThreadApi>;
   readonly #path: string;
@@ -122,23 +106,23 @@ export class CaseDatabase {
   #lists = 0;
   #closing = false;
 
-  private constructor({ dataDir, registry, now }: CaseDatabaseOptions) {
+  constructor({ dataDir, registry, now }: CaseDatabaseOptions) {
     this.#path = casesFile(dataDir);
     this.#now = now;
     this.#forgotten = new Counter({
       name: "tocsin_absence_forgotten_total",
-      help: "Groups of absence rules that were forgotten because there were too many",
+      help: "Groups of absence rules dropped because there were too many",
       registers: [registry],
     });
     this.#lost = new Counter({
       name: "tocsin_notifications_lost_total",
-      help: "Notifications that found no room in line, and old ones that were forgotten because there were too many",
+      help: "Notifications dropped because the queue was full, and old ones removed because there were too many",
       labelNames: ["reason"],
       registers: [registry],
     });
     this.#removed = new Counter({
       name: "tocsin_alerts_removed_total",
-      help: "Resolved alerts that were removed because they were too old",
+      help: "Resolved alerts removed by retention",
       registers: [registry],
     });
     this.#thread = new Thread<CaseThreadApi>(
@@ -148,34 +132,27 @@ export class CaseDatabase {
     );
   }
 
-  static async open(options: CaseDatabaseOptions): Promise<CaseDatabase> {
-    const cases = new CaseDatabase(options);
+  async open(): Promise<void> {
     try {
-      await cases.#thread.call("open");
-      return cases;
+      await this.#thread.call("open");
     } catch (error) {
-      await cases.#thread.end();
+      await this.#thread.end();
       if (isStorageFailure(error)) throw noRoom(error);
-      throw ofFile(casesFile(options.dataDir), error);
+      throw ofFile(this.#path, error);
     }
   }
 
-  /** Alerts that were resolved before this time, and all there are. */
-  dueAlerts(beforeMs: number) {
-    return this.#ask("due", beforeMs);
-  }
-
-  /** The file, where it was removed or replaced since it was opened. */
+  /** The file, if it was removed or replaced since it was opened. */
   goneFiles() {
-    return this.#ask("gone");
+    return this.#call("gone");
   }
 
   /** Rejects when the thread does not answer. */
   async check(): Promise<void> {
-    await this.#ask("lastChange");
+    await this.alerts.lastChange();
   }
 
-  /** Calls that are under way are answered before; searches are cancelled. */
+  /** Calls in flight are answered first; searches are cancelled. */
   async close(): Promise<void> {
     this.#closing = true;
     await this.#thread.call("close");
@@ -186,22 +163,22 @@ export class CaseDatabase {
     let removed = 0;
     let next: number | null = 0;
     while (next !== null && !signal.aborted) {
-      const turn: { removed: number; next: number | null } = await this.#ask("removeResolved", ms, next);
+      const turn: { removed: number; next: number | null } = await this.#call("removeResolved", ms, next);
       this.#removed.inc(turn.removed);
       removed += turn.removed;
       next = turn.next;
-      if (next !== null) await sleep(REMOVING_REST_MS, undefined, { signal }).catch(() => undefined);
+      if (next !== null) await sleep(REMOVAL_PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
     return removed;
   }
 
-  async #list({ client, signal }: QueryContext, ...question: WithoutContext<Parameters<CaseThreadApi["list"]>>) {
+  async #list({ client, signal }: QueryContext, ...query: WithoutContext<Parameters<CaseThreadApi["list"]>>) {
     const number = this.#lists++;
     try {
       return await cancellable(
         signal,
         () => this.#thread.call("cancel", number),
-        () => this.#ask("list", { number, client }, ...question),
+        () => this.#call("list", { number, client }, ...query),
       );
     } catch (error) {
       if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;
@@ -209,10 +186,25 @@ export class CaseDatabase {
     }
   }
 
-  async #ask<M extends keyof CaseThreadApi>(
+  /** Methods of the tables in the thread, to be called as if they were here. */
+  #remote<Part extends keyof CaseParts, Method extends keyof CaseParts[Part] & string>(
+    part: Part,
+    ...methods: readonly Method[]
+  ): RemoteMethods<CaseParts[Part], Method> {
+    const call =
+      (method: Method) =>
+      (...args: readonly unknown[]) =>
+        this.#call("call", part, method, args);
+    return Object.fromEntries(methods.map((method) => [method, call(method)])) as unknown as RemoteMethods<
+      CaseParts[Part],
+      Method
+    >;
+  }
+
+  async #call<M extends keyof CaseThreadApi>(
     method: M,
     ...args: Parameters<CaseThreadApi[M]>
-  ): Promise<Awaited<ReturnType<CaseThreadApi[M]>>> {
+  ): Promise<ThreadResult<ReturnType<CaseThreadApi[M]>>> {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
     if (this.#calls >= CALLS_MAX) throw new StoreUnavailable("queue_full", "too many calls are waiting for the alerts");
     this.#calls++;
@@ -229,19 +221,15 @@ export class CaseDatabase {
 class Listeners {
   readonly #all = new Set<() => void>();
 
-  /** Gives the way to stop it. */
+  /** Returns a function that removes it. */
   add(listener: () => void): () => void {
-    // A function of its own for each call: the same listener may be given twice.
+    // A new function for each call: the same listener may be added twice.
     const entry = () => listener();
     this.#all.add(entry);
     return () => void this.#all.delete(entry);
   }
 
-  tell(): void {
+  notify(): void {
     for (const listener of this.#all) listener();
   }
-}
-
-function toAlert<Kind>(text: string | undefined): Kind | undefined {
-  return text === undefined ? undefined : (parseExact(text) as Kind);
 }

@@ -1,59 +1,73 @@
 import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
-import { serveThread } from "../../../lib/thread.ts";
-import type { Rule } from "../../../model/rule.ts";
-import type { AlertChanges, NewTimelineEntry } from "../../ports/alert-store.ts";
+import { serveThread, type JsonText } from "../../../lib/thread.ts";
+import type { AlertChanges, AlertPage, NewTimelineEntry } from "../../ports/alert-store.ts";
 import type { Settlement } from "../../ports/notification-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
-import { QueryLanes } from "../../queries/query-lanes.ts";
 import { SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
 import { casesFile } from "../../files/layout.ts";
+import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
+import { QueryLanes } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
 import { openSmall } from "../sqlite.ts";
-import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
-import { AlertTables, type DocumentPage } from "./alert-tables.ts";
+import { AlertTables } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
 import { RuleTables } from "./rule-tables.ts";
 
-// The one thread that has the alerts, the rules and the progress of detection: what belongs together is committed
-// together, and nobody who answers requests waits for the disk.
+// The one thread that owns alerts, rules, notifications and the progress of detection. Changes that belong together are
+// committed together, and the thread that answers requests never waits for the disk.
 
 export interface CaseThreadData {
   readonly dataDir: string;
 }
 
 const PAGE_CACHE_KILOBYTES = 32 * 1024;
-/** What a burst has made of the log is cut back to this. */
+/** The log is truncated to this size after a burst. */
 const LOG_BYTES_KEPT = 16 * 1024 * 1024;
 
 /** A search for words that runs longer is stopped. */
 const SEARCH_MS_MAX = 30_000;
 
-const underWay = new QueriesInFlight();
+const inFlight = new QueriesInFlight();
 const lanes = new QueryLanes();
 
 interface OpenCases {
   readonly db: DatabaseSync;
+  readonly identity: SqliteIdentity;
   readonly alerts: AlertTables;
   readonly rules: RuleTables;
   readonly notifications: NotificationTables;
-  readonly identity: SqliteIdentity;
+  readonly parts: CaseParts;
 }
-let opened: OpenCases | undefined;
+let opened: OpenCases;
+
+/** The objects whose methods the main thread calls by name. */
+export type CaseParts = ReturnType<typeof partsOf>;
+
+function partsOf(alerts: AlertTables, rules: RuleTables, notifications: NotificationTables) {
+  return {
+    alerts,
+    rules: inTransactions(rules, "put", "putMany", "remove"),
+    detection: inTransactions(rules, "begin"),
+    notifications: inTransactions(notifications, "begin", "beginAgain", "recover", "resend", "removeBefore"),
+    analysis: inTransactions(notifications, "reserveTokens", "addTokens"),
+  };
+}
 
 function open(): void {
   const { dataDir } = workerData as CaseThreadData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
   const db = openSmall(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
   const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
-  opened = { db, alerts, rules, notifications, identity: new SqliteIdentity(casesFile(dataDir)) };
+  const identity = new SqliteIdentity(casesFile(dataDir));
+  opened = { db, identity, alerts, rules, notifications, parts: partsOf(alerts, rules, notifications) };
 }
 
-/** All or nothing. `work` says whether it wants to keep what it did. */
+/** All or nothing. `work` returns false to roll back. */
 function transact(work: () => boolean): void {
-  const { db, identity } = opened!;
+  const { db, identity } = opened;
   identity.during(() => {
     db.exec("BEGIN IMMEDIATE");
     try {
@@ -66,7 +80,7 @@ function transact(work: () => boolean): void {
   });
 }
 
-/** The same for work that is always kept. */
+/** Runs the work in a transaction that is always committed. */
 function keep<Value>(work: () => Value): Value {
   let value: Value | undefined;
   transact(() => {
@@ -76,18 +90,30 @@ function keep<Value>(work: () => Value): Value {
   return value as Value;
 }
 
-/** Lists that ask for words take long where many alerts have them: only some run at a time, and each in parts. */
+/** The same tables. Each of these methods runs in a transaction of its own. */
+function inTransactions<Tables extends object>(tables: Tables, ...writes: readonly (keyof Tables)[]): Tables {
+  return new Proxy(tables, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+      const call = (...args: unknown[]) => method.apply(target, args);
+      return writes.includes(name as keyof Tables) ? (...args: unknown[]) => keep(() => call(...args)) : call;
+    },
+  });
+}
+
+/** Searches for words take long if many alerts contain them: only some run at a time, and each in slices. */
 function list(
   { number, client }: NumberedContext,
   ...[filter, position, sort, descending]: Parameters<AlertTables["list"]>
-): DocumentPage | Promise<DocumentPage> {
+): JsonText<AlertPage> | Promise<JsonText<AlertPage>> {
+  const { alerts } = opened;
   const { search } = filter;
-  if (search === undefined) return opened!.alerts.list(filter, position, sort, descending);
-  return underWay.during(number, (stop) =>
+  if (search === undefined) return alerts.list(filter, position, sort, descending);
+  return inFlight.during(number, (stop) =>
     lanes.take({ name: client, lane: "heavy" }, stop.signal, async () => {
       const timer = setTimeout(() => stop.abort(tookTooLong()), SEARCH_MS_MAX);
       try {
-        return await opened!.alerts.search(search, filter, position, { sort, descending }, new TimeSlices(stop.signal));
+        return await alerts.search(search, filter, position, { sort, descending }, new TimeSlices(stop.signal));
       } finally {
         clearTimeout(timer);
       }
@@ -100,12 +126,16 @@ function tookTooLong(): QueryRefused {
 }
 
 const api = {
-  /** Answers once what is asked most is in memory. */
+  /** Resolves once the alert columns are in memory. */
   open,
-  /** The changes as JSON: that crosses between threads in half the time that hundreds of objects take. */
+  call(part: keyof CaseParts, method: string, args: readonly unknown[]): unknown {
+    const methods = opened.parts[part] as unknown as { [name: string]: (...args: readonly unknown[]) => unknown };
+    return methods[method]!(...args);
+  },
+  /** The changes are JSON text, which crosses threads in half the time of hundreds of objects. */
   commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number; refused: number } {
     const changes = parseExact(text) as AlertChanges;
-    const { alerts, rules, notifications } = opened!;
+    const { alerts, rules, notifications } = opened;
     let written: ReturnType<AlertTables["write"]> | undefined;
     let forgotten = 0;
     let refused = 0;
@@ -120,68 +150,27 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, forgotten, refused };
   },
-  /** One turn of many. */
+  /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {
-    const { alerts, notifications } = opened!;
+    const { alerts, notifications } = opened;
     const { removed, next, done } = keep(() =>
       alerts.removeResolved(ms, fromSlot, (alertId) => notifications.removeOf(alertId)),
     );
     done();
     return { removed, next };
   },
-  whole: (id: string) => opened!.alerts.whole(id),
-  summaries: (ids: readonly string[]) => opened!.alerts.summaries(ids),
-  withTimeline: (id: string) => ({ alert: opened!.alerts.whole(id), timeline: opened!.alerts.timeline(id) }),
-  unresolved: (...args: Parameters<AlertTables["unresolved"]>) => opened!.alerts.unresolved(...args),
-  countUnresolved: (...args: Parameters<AlertTables["countUnresolved"]>) => opened!.alerts.countUnresolved(...args),
-  list,
-  cancel: (number: number) => underWay.cancel(number),
-  totals: (...args: Parameters<AlertTables["totals"]>) => opened!.alerts.totals(...args),
-  resolutions: (ruleName: string) => opened!.alerts.resolutions(ruleName),
-  changedSince: (change: number, limit: number) => opened!.alerts.changedSince(change, limit),
-  lastChange: () => opened!.alerts.lastChange,
-  lastAlertId: () => opened!.alerts.lastId,
-
-  notification: (id: string) => opened!.notifications.get(id),
-  notifications: (...args: Parameters<NotificationTables["list"]>) => opened!.notifications.list(...args),
-  backlog: (...args: Parameters<NotificationTables["backlog"]>) => opened!.notifications.backlog(...args),
-  begin: (...args: Parameters<NotificationTables["begin"]>) => keep(() => opened!.notifications.begin(...args)),
-  beginAgain: (deliveryId: string) => keep(() => opened!.notifications.beginAgain(deliveryId)),
   settle: (deliveryId: string, outcome: Settlement, nowMs: number, timeline: readonly NewTimelineEntry[]) =>
     keep(() => {
-      opened!.alerts.addEntries(timeline);
-      return opened!.notifications.settle(deliveryId, outcome, nowMs);
+      opened.alerts.addEntries(timeline);
+      return opened.notifications.settle(deliveryId, outcome, nowMs);
     }),
-  recover: (nowMs: number) => keep(() => opened!.notifications.recover(nowMs)),
-  resend: (...args: Parameters<NotificationTables["resend"]>) => keep(() => opened!.notifications.resend(...args)),
-  removeNotifications: (ms: number) => keep(() => opened!.notifications.removeBefore(ms)),
-  notificationCounts: () => opened!.notifications.counts(),
-  tokensUsed: (month: string) => opened!.notifications.tokensUsed(month),
-  reserveTokens: (...args: Parameters<NotificationTables["reserveTokens"]>) =>
-    keep(() => opened!.notifications.reserveTokens(...args)),
-  addTokens: (month: string, tokens: number) => keep(() => opened!.notifications.addTokens(month, tokens)),
-
-  rules: () => opened!.rules.rules(),
-  putRules: (list: readonly Rule[]) =>
-    transact(() => {
-      for (const rule of list) opened!.rules.put(rule);
-      return true;
-    }),
-  removeRule: (id: string) =>
-    transact(() => {
-      opened!.rules.remove(id);
-      return true;
-    }),
-  stats: (ids: readonly string[], nowMs: number) => opened!.rules.stats(ids, nowMs),
-  position: () => opened!.rules.position(),
-  seen: () => opened!.rules.seen(),
-  beginDetection: (nowMs: number) => keep(() => opened!.rules.begin(nowMs)),
-  due: (beforeMs: number) => opened!.alerts.due(beforeMs),
-  gone: (): GoneFile[] => opened!.identity.faults,
+  list,
+  cancel: (number: number) => inFlight.cancel(number),
+  gone: (): GoneFile[] => opened.identity.faults,
   async close(): Promise<void> {
-    underWay.cancelAll();
-    await underWay.haveEnded();
-    opened?.db.close();
+    inFlight.cancelAll();
+    await inFlight.haveEnded();
+    opened.db.close();
   },
 };
 

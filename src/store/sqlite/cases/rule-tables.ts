@@ -10,6 +10,7 @@ import { RuleConflict } from "../../ports/rule-store.ts";
 import { onFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
 import { Statements } from "./prepared-statements.ts";
+import { JsonText } from "../../../lib/thread.ts";
 
 // Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
 
@@ -66,9 +67,14 @@ export class RuleTables {
     this.#seenAtMost = this.#countSeen();
   }
 
-  rules(): string[] {
+  list(): JsonText<Rule[]> {
     const rows = this.#sql.read("SELECT document FROM rules ORDER BY name").all() as { document: string }[];
-    return rows.map(({ document }) => document);
+    return new JsonText(`[${rows.map(({ document }) => document).join(",")}]`);
+  }
+
+  /** Within a transaction. */
+  putMany(rules: readonly Rule[]): void {
+    for (const rule of rules) this.put(rule);
   }
 
   /** Within a transaction. */

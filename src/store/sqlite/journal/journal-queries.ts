@@ -1,5 +1,5 @@
 import { responseCharactersMax, responsesCharactersMax } from "../../../lib/memory.ts";
-import { Thread } from "../../../lib/thread.ts";
+import { Thread, type ThreadResult } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import type { StoredEvent } from "../../ports/event-engine.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
@@ -252,7 +252,7 @@ export class JournalQueries {
     reader: Thread<ReaderApi>,
     method: M,
     ...args: Parameters<ReaderApi[M]>
-  ): Promise<Awaited<ReturnType<ReaderApi[M]>>> {
+  ): Promise<ThreadResult<ReturnType<ReaderApi[M]>>> {
     try {
       return await reader.call(method, ...args);
     } catch (error) {

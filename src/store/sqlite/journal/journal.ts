@@ -51,7 +51,7 @@ export class Journal {
   readonly #writer: Thread<WriterApi>;
   readonly #logs: WriteAheadLogs;
   readonly #days = new Days();
-  readonly questions: JournalQueries;
+  readonly queries: JournalQueries;
   readonly #metrics: JournalMetrics;
   readonly #queue: PendingAppend[] = [];
   #queuedEvents = 0;
@@ -75,7 +75,7 @@ export class Journal {
     const onDeath = endingProcess("a thread of the journal");
     const here = (file: string) => new URL(file, import.meta.url);
     this.#writer = new Thread(here("./journal-writer-thread.ts"), options.layout, onDeath);
-    this.questions = new JournalQueries({ ...options, days: this.#days, onDeath });
+    this.queries = new JournalQueries({ ...options, days: this.#days, onDeath });
     this.#metrics = journalMetrics(options.registry, this);
     const newKeeper = () => new Thread<CheckpointerApi>(here("./checkpointer-thread.ts"), options.layout, onDeath);
     this.#logs = new WriteAheadLogs(options.layout, this.#writer, newKeeper, () =>
@@ -97,7 +97,7 @@ export class Journal {
 
   async #load(): Promise<void> {
     const days = listDays(this.#options.layout);
-    const summaries = await Promise.all(days.map((day) => this.questions.summary(day)));
+    const summaries = await Promise.all(days.map((day) => this.queries.summary(day)));
     for (const [i, { isCurrent }] of summaries.entries()) {
       if (!isCurrent) await this.#writer.call("upgrade", days[i]!);
     }
@@ -115,7 +115,7 @@ export class Journal {
     }
     this.#committedSeq = this.#lastSeq;
     this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;
-    this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.questions.arrivals(...args));
+    this.#arrivals = new Arrivals(this.#lastSeq, (...args) => this.queries.arrivals(...args));
     this.#amending = new Amendments({
       writer: this.#writer,
       arrivals: this.#arrivals,
@@ -296,7 +296,7 @@ export class Journal {
   async remove(day: number): Promise<number> {
     const rows = this.#days.remove(day);
     this.#logs.forget(day);
-    await this.questions.forget(day);
+    await this.queries.forget(day);
     await this.#writer.call("remove", day);
     return rows;
   }
@@ -308,7 +308,7 @@ export class Journal {
 
   /** Rejects when a thread does not answer. */
   async check(): Promise<void> {
-    await Promise.all([this.questions.check(), this.#writer.call("checkpoint", 0)]);
+    await Promise.all([this.queries.check(), this.#writer.call("checkpoint", 0)]);
   }
 
   /** Refuses new events, commits those accepted, then ends the threads. */
@@ -320,7 +320,7 @@ export class Journal {
       });
     }
     await this.#logs.close();
-    await this.questions.close();
+    await this.queries.close();
     try {
       await this.#writer.call("close");
     } finally {
