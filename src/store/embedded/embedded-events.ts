@@ -19,7 +19,7 @@ import type { QueryContext } from "../ports/query-context.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { ColumnFeed } from "./column-feed.ts";
 import { projectionDecoder } from "../duckdb/columns/projection-decoder.ts";
-import type { ProjectedRows } from "../duckdb/columns/projection.ts";
+import type { ProjectedRows } from "../duckdb/columns/column-projection.ts";
 import type { ColumnsApi } from "../duckdb/columns/columns-thread.ts";
 import { readEventId } from "../files/event-id.ts";
 import type { Journal } from "../sqlite/journal/journal.ts";

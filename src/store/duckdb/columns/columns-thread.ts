@@ -15,7 +15,7 @@ import { countMatches, lastArrivals, newestMatches, rangeSql, scanMatches, searc
 import { isQuick } from "./condition-cost.ts";
 import type { CommittedRows, JournalFollower } from "./journal-follower.ts";
 import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
-import { Projections, type ProjectedRows, type ProjectionScope } from "./projection.ts";
+import { Projections, type ProjectedRows, type ProjectionScope } from "./column-projection.ts";
 import type { Lane } from "../../queries/query-lanes.ts";
 import { QUERY_MS_MAX, QueryRunner } from "./query-runner.ts";
 import type { DayEnd } from "../../sqlite/journal/journal-days.ts";

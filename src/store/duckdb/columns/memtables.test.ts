@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { openColumnEngine } from "./column-engine.ts";
-import type { FullDiskOutcome } from "./column-full-disk.fixture.ts";
+import type { FullDiskOutcome } from "../../embedded/column-full-disk.fixture.ts";
 import { openMemtables } from "./memtables.ts";
 import { RowPacker } from "./packed-rows.ts";
 import { Parameters } from "./sql.ts";
@@ -13,7 +13,7 @@ import { Parameters } from "./sql.ts";
 async function fillOnFullDisk(): Promise<FullDiskOutcome> {
   const folder = mkdtempSync(join(tmpdir(), "tocsin-memtables-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const fixture = JSON.stringify(new URL("./column-full-disk.fixture.ts", import.meta.url).href);
+  const fixture = JSON.stringify(new URL("../../embedded/column-full-disk.fixture.ts", import.meta.url).href);
   // Threads inherit the flags of their process: one that sets the type of the script would end them.
   const script = `import(${fixture})
     .then(({ fillOnFullDisk }) => fillOnFullDisk(process.argv[1]))

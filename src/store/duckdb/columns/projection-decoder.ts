@@ -1,6 +1,6 @@
 import type { Scalar } from "../../../model/condition.ts";
 import type { ProjectedEvents } from "../../ports/projection.ts";
-import type { ProjectedRows } from "./projection.ts";
+import type { ProjectedRows } from "./column-projection.ts";
 
 const NO_VALUES: readonly Scalar[] = [];
 

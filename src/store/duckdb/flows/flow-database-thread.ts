@@ -71,14 +71,14 @@ export interface FlowDayReports {
   readonly damages: readonly { readonly day: number; readonly reason: string }[];
 }
 
-interface FlowEngine {
+interface OpenFlowEngine {
   readonly instance: DuckDBInstance;
   readonly writer: DuckDBConnection;
   readonly flowDays: FlowDays;
   readonly idle: DuckDBConnection[];
 }
 
-let engine: Promise<FlowEngine> | undefined;
+let engine: Promise<OpenFlowEngine> | undefined;
 /** Reports that have not been taken yet. */
 const rowsByDay = new Map<number, number>();
 const damages: { day: number; reason: string }[] = [];
@@ -102,7 +102,7 @@ let releaseTimer: NodeJS.Timeout | undefined;
 /** The current cache release; queries wait for it. */
 let release: Promise<void> = Promise.resolve();
 
-async function openFlowEngine(): Promise<FlowEngine> {
+async function openFlowEngine(): Promise<OpenFlowEngine> {
   const { dataDir } = layout;
   rmSync(flowsScratch(dataDir), { recursive: true, force: true });
   mkdirSync(flowsScratch(dataDir), { recursive: true });
@@ -140,7 +140,7 @@ async function openFlowEngine(): Promise<FlowEngine> {
 }
 
 /** Runs `work`; replaces an engine after a failure that it cannot recover from. Everything acknowledged is in the files. */
-async function withEngine<T>(work: (engine: FlowEngine) => Promise<T>): Promise<T> {
+async function withEngine<T>(work: (engine: OpenFlowEngine) => Promise<T>): Promise<T> {
   engine ??= openFlowEngine();
   const current = engine;
   current.catch(() => {
@@ -157,11 +157,11 @@ async function withEngine<T>(work: (engine: FlowEngine) => Promise<T>): Promise<
   }
 }
 
-function change<T>(work: (engine: FlowEngine) => Promise<T>): Promise<T> {
+function change<T>(work: (engine: OpenFlowEngine) => Promise<T>): Promise<T> {
   return changes.take(() => withEngine(work));
 }
 
-async function append({ writer, flowDays }: FlowEngine, rows: FlowRows, batchId: string): Promise<void> {
+async function append({ writer, flowDays }: OpenFlowEngine, rows: FlowRows, batchId: string): Promise<void> {
   const days = new Set<number>();
   for (let row = 0; row < rows.count; row++) days.add(startOfDay(rows.windowStart[row]! + FLOW_WINDOW_MS));
   await stageRows(writer, rows);
@@ -216,7 +216,7 @@ async function appendDay(
 }
 
 /** Runs in the background: the rows are safe in the logs of their days, and the next batch retries a failure. */
-async function checkpointDays({ flowDays }: FlowEngine): Promise<void> {
+async function checkpointDays({ flowDays }: OpenFlowEngine): Promise<void> {
   for (const flowDay of await flowDays.openDays()) await flowDays.checkpoint(flowDay, false);
 }
 
@@ -247,7 +247,7 @@ function runInLane<T>(
 }
 
 async function runQuery<T>(
-  { instance, flowDays, idle }: FlowEngine,
+  { instance, flowDays, idle }: OpenFlowEngine,
   stop: AbortController,
   filter: FlowFilter,
   answer: (query: FlowQuery) => Promise<T>,

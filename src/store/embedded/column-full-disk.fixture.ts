@@ -3,10 +3,10 @@ import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import pino from "pino";
 import { Registry } from "prom-client";
-import { DAY_MS } from "../../../lib/time.ts";
-import type { Store } from "../../ports/store.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
-import { columnsFile } from "../../files/layout.ts";
+import { DAY_MS } from "../../lib/time.ts";
+import type { Store } from "../ports/store.ts";
+import { openEmbedded } from "./embedded-store.ts";
+import { columnsFile } from "../files/layout.ts";
 
 // Fills the columns while their file must not grow, and again once it may; the journal's files are smaller and can grow.
 // Runs in a process of its own whose shell ignores XFSZ, so that such a write fails instead of ending the process.
