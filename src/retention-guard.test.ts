@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../test/api-server.ts";
 import { DAY_MS, formatDay, formatTime } from "./lib/time.ts";
-import { newAlert } from "./store/testing/contract-cases.ts";
+import { newAlert } from "./store/testing/contract-alerts.ts";
 import { openStorageNotes } from "./store/open-store.ts";
 
 // Retention destroys: it does not follow a clock that has jumped, nor removes a large share at once, unless confirmed.

@@ -194,7 +194,8 @@ test("files do not import each other in a circle", () => {
 test("the engines of the embedded store are known to nobody but the store", () => {
   const wrong = sources.filter(
     (file) =>
-      !file.startsWith("store/") && /from "(node:sqlite|@duckdb\/node-api)"/.test(readFileSync(join(root, file), "utf8")),
+      !file.startsWith("store/") &&
+      /from "(node:sqlite|@duckdb\/node-api)"/.test(readFileSync(join(root, file), "utf8")),
   );
   expect(wrong, "use a port of src/store/ports").toEqual([]);
 });

@@ -240,7 +240,7 @@ export class EmbeddedEvents implements EventEngine {
     if (signal.aborted) return;
     const number = this.#projections++;
     const end = () => this.#columns.call("endProjection", number);
-        const stop = () => void end().catch(() => undefined);
+    const stop = () => void end().catch(() => undefined);
     signal.addEventListener("abort", stop, { once: true });
     let coming: Promise<ProjectedRows> | undefined;
     try {

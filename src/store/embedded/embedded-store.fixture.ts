@@ -1,7 +1,12 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import pino from "pino";
 import { Registry } from "prom-client";
+import type { OpenStoreUnderTest } from "../testing/contract.ts";
+import { openEmbedded } from "./embedded-store.ts";
 
-/** For a store in which questions meet everything that can be under way. */
+/** Options of a store in which queries meet every intermediate state. */
 export const options = (dataDir: string, now: () => number = Date.now) => ({
   dataDir,
   platform: "platform",
@@ -9,8 +14,25 @@ export const options = (dataDir: string, now: () => number = Date.now) => ({
   registry: new Registry(),
   log: pino({ level: "silent" }),
   now,
-  // So few that questions find rows in several places, and lots on their way between them.
+  // So few that queries find rows in several tables, and segments that are being written.
   tailRowsMax: 300,
-  // So short that the engine forgets between all of them.
+  // So short that the engine drops its cache between any two of them.
   restMs: 10,
 });
+
+export const openUnderTest: OpenStoreUnderTest = async (now) => {
+  const dataDir = mkdtempSync(join(tmpdir(), "tocsin-store-"));
+  let store = await openEmbedded(options(dataDir, now));
+  return {
+    store,
+    reopen: async () => {
+      await store.close();
+      store = await openEmbedded(options(dataDir, now));
+      return store;
+    },
+    end: async () => {
+      await store.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+};

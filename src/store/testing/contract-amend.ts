@@ -2,26 +2,18 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DAY_MS } from "../../lib/time.ts";
 import { compileCondition, type Condition } from "../../model/condition.ts";
-import type { Event, EventDraft, JsonObject } from "../../model/event.ts";
+import type { Event, JsonObject } from "../../model/event.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
 import { aggregateByHand } from "./reference-queries.ts";
 import { projectedValues } from "../ports/projection.ts";
-import type { Store } from "../ports/store.ts";
+import type { ContractContext } from "./contract.ts";
 
 // The part of the contract that is about what becomes known of an event after it was stored.
 
 /** Dozens of questions one after the other: a busy machine takes its time. */
 const PROPERTY_MS_MAX = 60_000;
 
-export interface AmendingUnderTest {
-  store(): Store;
-  reopen(): Promise<unknown>;
-  clock(): number;
-  draft(more?: Partial<EventDraft>): EventDraft;
-  append(...list: EventDraft[]): Promise<Event[]>;
-}
-
-export function amendContract({ store, reopen, clock, draft, append }: AmendingUnderTest): void {
+export function amendContract({ store, reopen, clock, draft, append }: ContractContext): void {
   const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
   const search = (condition: Condition) =>
     store().events.search({

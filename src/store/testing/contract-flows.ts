@@ -14,7 +14,7 @@ import {
   type Traffic,
 } from "../../model/flow-query.ts";
 import { protocolName } from "../../model/protocol.ts";
-import type { Store } from "../ports/store.ts";
+import type { ContractContext } from "./contract.ts";
 
 type FlowWithoutId = Omit<Flow, "id">;
 
@@ -178,7 +178,7 @@ const NEWEST: FlowOrder = { sort: "timestamp", descending: true };
 const LIST_MAX = 1000;
 
 /** `store` gives the store that is open, `reopen` closes it and opens the same data again. */
-export function flowsContract(store: () => Store, reopen: () => Promise<void>): void {
+export function flowsContract({ store, reopen }: ContractContext): void {
   describe("flows", () => {
     let batches = 0;
     const append = (rows: readonly FlowWithoutId[]) => store().flows.append(flowRowsOf(rows), `batch-${batches++}`);

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { idMaker } from "../../lib/id.ts";
-import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
+import { SYSTEM, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification, NotificationReason } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
-import type { Store } from "../ports/store.ts";
+import type { ContractContext } from "./contract.ts";
+import { newAlert } from "./contract-alerts.ts";
 
 // What every store must do with notifications and what analyses have cost. Called by contract.ts.
 
@@ -13,11 +14,7 @@ const newDeliveryId = idMaker("dlv_");
 const newEntryId = idMaker("tln_");
 const PAGE = { mode: "page", page: 1, size: 100 } as const;
 
-export function notificationsContract(
-  store: () => Store,
-  reopen: () => Promise<Store>,
-  newAlert: (more?: Partial<Alert>) => Alert,
-): void {
+export function notificationsContract({ store, reopen }: ContractContext): void {
   const commit = async (
     channel: Channel,
     times: readonly number[],

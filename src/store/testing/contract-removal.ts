@@ -3,9 +3,9 @@ import { idMaker } from "../../lib/id.ts";
 import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
-import { newAlert } from "./contract-cases.ts";
+import { newAlert } from "./contract-alerts.ts";
 import type { Settlement } from "../ports/notification-store.ts";
-import type { Store } from "../ports/store.ts";
+import type { ContractContext } from "./contract.ts";
 
 // What every store must do when alerts are too old. Called by contract.ts.
 
@@ -17,7 +17,7 @@ const OLD = { status: "resolved", resolution: "benign", resolvedAt: CUT_MS - 1 }
 const PAGE = { mode: "page", page: 1, size: 100 } as const;
 const SENT: Settlement = { status: "sent", error: null };
 
-export function removalContract(store: () => Store, reopen: () => Promise<Store>): void {
+export function removalContract({ store, reopen }: ContractContext): void {
   describe("alerts that were resolved long ago", () => {
     const remove = (signal = new AbortController().signal) => store().alerts.removeResolvedBefore(CUT_MS, signal);
     const ruleOf = (name: string) => ({ id: `rule_${name}`, name: `removal.${name}`, description: "", tags: [] });
@@ -58,7 +58,7 @@ export function removalContract(store: () => Store, reopen: () => Promise<Store>
       expect(await remove()).toBe(going.length);
       const look = async () => {
         const { alerts } = store();
-        expect(await alerts.getMany(idsOf(going))).toEqual([undefined, undefined]);
+        expect(await alerts.getMany(idsOf(going))).toEqual([null, null]);
         for (const { id } of going) {
           expect([await alerts.get(id), await alerts.withTimeline(id), await toldOf(id)]).toEqual([
             undefined,
@@ -105,7 +105,7 @@ export function removalContract(store: () => Store, reopen: () => Promise<Store>
     test("stay while somebody is yet to be told of them, and go once that is over, told or given up", async () => {
       const alerts = [newAlert(OLD), newAlert(OLD)];
       const ids = alerts.map(({ id }) => id);
-      const isThere = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== undefined);
+      const isThere = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== null);
       for (const [i, alert] of alerts.entries()) await commit([alert], i === 0 ? "slack" : "email");
       expect(await remove()).toBe(0);
       const deliveryId = newDeliveryId();
@@ -173,7 +173,7 @@ export function removalContract(store: () => Store, reopen: () => Promise<Store>
       expect(await count()).toBe(alerts.length - removed + 1);
       const left = await store().alerts.getMany(alerts.map(({ id }) => id));
       for (const [i, { id }] of alerts.entries()) {
-        const isLeft = left[i] !== undefined;
+        const isLeft = left[i] !== null;
         expect(await found(rule.name, `n${i}`).then((ids) => ids.includes(id))).toBe(isLeft);
         expect((await store().alerts.withTimeline(id))?.timeline.length).toBe(isLeft ? 1 : undefined);
       }

@@ -1,11 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AlertSummary } from "../../model/alert.ts";
-import type { Event, EventDraft } from "../../model/event.ts";
-import { newAlert } from "./contract-cases.ts";
+import type { Event } from "../../model/event.ts";
+import { newAlert } from "./contract-alerts.ts";
 import type { EventFilter } from "../ports/event-engine.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
-import type { Store } from "../ports/store.ts";
 import {
   searchableAlert,
   searchableEvent,
@@ -14,6 +13,7 @@ import {
   type Searchable,
 } from "../search/text-matcher.ts";
 import { searchFault } from "../search/text-search.ts";
+import type { ContractContext } from "./contract.ts";
 
 // The part of the contract that is about searches of what is at hand: they find what lists find.
 
@@ -80,13 +80,7 @@ const typed = fc
   )
   .chain((pieces) => fc.constantFrom(pieces.join(" "), `"${pieces.join(" ")}"`, pieces.join(" ").toUpperCase()));
 
-export interface SearchUnderTest {
-  store(): Store;
-  draft(more?: Partial<EventDraft>): EventDraft;
-  append(...list: EventDraft[]): Promise<Event[]>;
-}
-
-export function searchContract({ store, draft, append }: SearchUnderTest): void {
+export function searchContract({ store, draft, append }: ContractContext): void {
   const compare = async <Item extends { readonly id: string }>(
     items: readonly Item[],
     more: readonly string[],

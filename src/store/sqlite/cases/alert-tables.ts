@@ -179,7 +179,10 @@ export class AlertTables {
     return this.#search.find(words, filter, parts, (found) => this.#page({ filter, found, ...order }, position));
   }
 
-  #page(selection: Pick<Selection, "filter" | "found" | "sort" | "descending">, position: Position): JsonText<AlertPage> {
+  #page(
+    selection: Pick<Selection, "filter" | "found" | "sort" | "descending">,
+    position: Position,
+  ): JsonText<AlertPage> {
     const isCursor = position.mode === "cursor";
     const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
     if (after === null) throw new QueryRefused("after", "is not the id of an alert");

@@ -56,8 +56,7 @@ export class SqliteCaseDatabase {
       if (changes.notifications && changes.notifications.length > 0) this.#queued.notify();
       return conflicts;
     },
-    list: (filter, position, sort, descending, context = {}) =>
-      this.#list(context, filter, position, sort, descending),
+    list: (filter, position, sort, descending, context = {}) => this.#list(context, filter, position, sort, descending),
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };

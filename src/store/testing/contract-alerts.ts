@@ -6,15 +6,12 @@ import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } 
 import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
 import { SEVERITIES } from "../../model/event.ts";
 import type { Position } from "../../model/page.ts";
-import type { Rule } from "../../model/rule.ts";
-import { plainRule } from "../../model/rule.fixture.ts";
 import type { AlertFilter, AlertSort } from "../ports/alert-store.ts";
-import type { DetectionProgress, SeenRow } from "../ports/detection-store.ts";
-import { RuleConflict } from "../ports/rule-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
+import type { ContractContext } from "./contract.ts";
 
-// What every store must do with alerts, rules and the progress of detection. Called by contract.ts.
+// Alerts.
 
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
@@ -40,12 +37,7 @@ export function newAlert(more: Partial<Alert> = {}): Alert {
   };
 }
 
-function newRule(name: string, more: Partial<Rule> = {}): Rule {
-  return plainRule({ id: `rule_${name}`, name, conditions: [{ field: "type", equals: "login_failure" }], ...more });
-}
-
-/** `store` gives the one that is open now; `reopen` closes it and opens the same data again. */
-export function casesContract(store: () => Store, reopen: () => Promise<Store>): void {
+export function alertsContract({ store, reopen }: ContractContext): void {
   const summary = (alert: Alert): AlertSummary => {
     const { relatedEvents, ...rest } = alert;
     expect(relatedEvents).toBeDefined();
@@ -65,7 +57,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       await reopen();
       expect(await store().alerts.get(alert.id)).toEqual(alert);
       expect(await store().alerts.get("alt_0")).toBeUndefined();
-      expect(await store().alerts.getMany(["alt_0", alert.id])).toEqual([undefined, summary(alert)]);
+      expect(await store().alerts.getMany(["alt_0", alert.id])).toEqual([null, summary(alert)]);
     });
 
     test("of two changes to one version only the first is made, and then nothing else of the second", async () => {
@@ -87,7 +79,7 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
       expect(await store().alerts.getMany([alert.id, other.id, "alt_x"])).toEqual([
         summary(next(alert, { assignee: "a@example.com" })),
         summary(other),
-        undefined,
+        null,
       ]);
       expect((await store().alerts.withTimeline(other.id))!.timeline).toEqual([]);
       expect(await store().detection.position()).not.toBe("evt_never");
@@ -508,135 +500,6 @@ export function casesContract(store: () => Store, reopen: () => Promise<Store>):
         benign: 0,
         duplicate: 0,
       });
-    });
-  });
-
-  describe("rules", () => {
-    const list = async () => (await store().rules.list()).filter(({ name }) => name.startsWith("kept."));
-
-    test("are read back as they were put, also by another process later", async () => {
-      const rule = newRule("kept.first", { title: "From {{raw.src_ip}}", tags: ["attack.t1110"] });
-      await store().rules.put(rule);
-      expect(await list()).toEqual([rule]);
-      const edited = { ...rule, revision: 2, enabled: false };
-      await store().rules.put(edited);
-      await reopen();
-      expect(await list()).toEqual([edited]);
-      await store().rules.remove(rule.id);
-      expect(await list()).toEqual([]);
-      await store().rules.remove(rule.id);
-    });
-
-    test("a name belongs to one rule, and of two edits at once one is refused", async () => {
-      const rule = newRule("kept.name");
-      const taken = await Promise.allSettled([rule, { ...rule, id: "rule_b" }].map((each) => store().rules.put(each)));
-      expect(taken.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
-      const reasonOf = (outcome: PromiseSettledResult<void>) => (outcome as PromiseRejectedResult).reason as unknown;
-      expect(reasonOf(taken[1]!)).toBeInstanceOf(RuleConflict);
-      expect(reasonOf(taken[1]!)).toHaveProperty("kind", "name_taken");
-      const edits = await Promise.allSettled(
-        ["a", "b"].map((description) => store().rules.put({ ...rule, description, revision: 2 })),
-      );
-      expect(edits.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
-      expect(reasonOf(edits[1]!)).toHaveProperty("kind", "changed");
-      expect((await list())[0]?.description).toBe("a");
-      await store().rules.remove(rule.id);
-      // An edit of what was deleted meanwhile does not bring it back.
-      await expect(store().rules.put({ ...rule, revision: 3 })).rejects.toHaveProperty("kind", "changed");
-      // A built-in rule is stored when it is first changed, whatever its revision is by then.
-      await store().rules.put({ ...rule, builtin: true, revision: 2 });
-      await store().rules.remove(rule.id);
-    });
-
-    test("several are put all or none", async () => {
-      await store().rules.put(newRule("kept.there"));
-      const many = [newRule("kept.new"), { ...newRule("kept.there"), id: "rule_other" }];
-      await expect(store().rules.putMany(many)).rejects.toHaveProperty("kind", "name_taken");
-      expect((await list()).map(({ name }) => name)).toEqual(["kept.there"]);
-      await store().rules.putMany([newRule("kept.new"), newRule("kept.newer")]);
-      expect((await list()).map(({ name }) => name).sort()).toEqual(["kept.new", "kept.newer", "kept.there"]);
-    });
-  });
-
-  describe("what detection has done", () => {
-    const MINUTE_MS = 60_000;
-    const note = (detected: Partial<DetectionProgress>) =>
-      store().alerts.commit({
-        alerts: [],
-        timeline: [],
-        detected: { upTo: "evt_1", matches: [], seen: [], ...detected },
-      });
-
-    const last: SeenRow["last"] = {
-      type: "heartbeat",
-      source: "custom",
-      class: "network",
-      severity: "info",
-      timestamp: "2026-11-15T08:00:00.000Z",
-    };
-    const seen = (ruleId: string, group: string, atMs: number, event: SeenRow["last"] = null): SeenRow => ({
-      ruleId,
-      group,
-      atMs,
-      last: event,
-    });
-
-    test("how far it came is stored with what came of it, and is there after a restart", async () => {
-      const alert = newAlert();
-      const detected: DetectionProgress = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
-      await store().alerts.commit({ alerts: [alert], timeline: [], detected });
-      await note({
-        upTo: "evt_8",
-        seen: [seen("rule_b", "", 7), seen("rule_a", "g", 6, last)],
-      });
-      await reopen();
-      expect(await store().detection.position()).toBe("evt_8");
-      expect(await store().detection.seen()).toEqual([seen("rule_a", "g", 6, last), seen("rule_b", "", 7)]);
-    });
-
-    test("a rule that begins anew has seen nothing, and one that goes on has what it saw", async () => {
-      const [one, other] = ["rule_anew", "rule_on"].map((id) => plainRule({ id, name: `seen.${id}`, absence: "5m" }));
-      await store().rules.putMany([one!, other!]);
-      const rows = [seen("rule_anew", "g", 8), seen("rule_on", "g", 9)];
-      await note({ seen: rows });
-      await store().rules.putMany([
-        { ...one!, revision: 2, activeAfter: "evt_5" },
-        { ...other!, revision: 2, severity: "low" },
-      ]);
-      expect((await store().detection.seen()).filter(({ ruleId }) => /anew|on$/.test(ruleId))).toEqual([rows[1]]);
-    });
-
-    test("the times between its last commit and its next beginning are known, each of them", async () => {
-      const at = 1_900_000_000_000;
-      const known = await store().detection.begin(at);
-      await reopen();
-      const outages = [...known, { fromMs: at, toMs: at + 1000 }];
-      expect(await store().detection.begin(at + 1000)).toEqual(outages);
-      // A clock that was set back takes nothing away.
-      expect(await store().detection.begin(at)).toEqual(outages);
-      expect(await store().detection.begin(at + 500)).toEqual(outages);
-    });
-
-    test("matches of a day and of a week are exact to the millisecond, however many a minute has", async () => {
-      const now = 1_800_000_000_000 + 17 * MINUTE_MS + 12_345;
-      const times = fc.sample(fc.integer({ min: now - 7.9 * DAY_MS, max: now }), { numRuns: 400, seed: 9 });
-      const edges = [now - DAY_MS, now - 7 * DAY_MS].flatMap((edge) => [edge - MINUTE_MS, edge - 1, edge, edge + 1]);
-      const busy = fc.sample(fc.integer({ min: now - DAY_MS - 20_000, max: now - DAY_MS + 20_000 }), 5000);
-      const matched = [...times, ...edges, ...busy];
-      for (let i = 0; i < matched.length; i += 300) {
-        const [some, others] = [matched.slice(i, i + 100), matched.slice(i + 100, i + 300)];
-        await note({ matches: [some, others].map((part) => ({ ruleId: "rule_m", timesMs: part })) });
-      }
-      for (const later of [0, 1, 777, MINUTE_MS, 43 * MINUTE_MS, 3 * 3_600_000, DAY_MS]) {
-        const since = (days: number) => now + later - days * DAY_MS;
-        const count = (days: number) => matched.filter((ms) => ms >= since(days)).length;
-        expect(await store().rules.stats(["rule_m", "rule_none"], now + later)).toEqual([
-          { matches24h: count(1), matches7d: count(7), lastMatchAt: Math.max(...matched) },
-          { matches24h: 0, matches7d: 0, lastMatchAt: null },
-        ]);
-      }
-      await store().rules.remove("rule_m");
-      expect(await store().rules.stats(["rule_m"], now)).toEqual([{ matches24h: 0, matches7d: 0, lastMatchAt: null }]);
     });
   });
 }

@@ -1,0 +1,15 @@
+import { storeContract } from "../testing/contract.ts";
+import { alertsContract } from "../testing/contract-alerts.ts";
+import { rulesContract } from "../testing/contract-rules.ts";
+import { removalContract } from "../testing/contract-removal.ts";
+import { notificationsContract } from "../testing/contract-notifications.ts";
+import { openUnderTest } from "./embedded-store.fixture.ts";
+
+storeContract(
+  "the embedded store",
+  openUnderTest,
+  alertsContract,
+  rulesContract,
+  removalContract,
+  notificationsContract,
+);

@@ -1,0 +1,6 @@
+import { storeContract } from "../testing/contract.ts";
+import { amendContract } from "../testing/contract-amend.ts";
+import { searchContract } from "../testing/contract-search.ts";
+import { openUnderTest } from "./embedded-store.fixture.ts";
+
+storeContract("the embedded store", openUnderTest, searchContract, amendContract);
