@@ -24,7 +24,7 @@ const usage = `npm run soak -- [--minutes N] [--events N] [--large] [--before LI
 --events N: events that are there before, over 7 days; default ${EVENTS_DEFAULT}
 --large: events and batches of the largest size instead, with exports of them all the time; the server must live, its memory need not be level
 --before LINE: a shell line that comes before the server in the same shell, such as one that puts it under a memory limit
-Exit codes: 0 the memory ends flat and nothing failed, ${EXIT_GROWING} it still grows or something failed, ${EXIT_WRONG_USE} wrong use.\n`;
+Exit codes: 0 the memory ends flat, the engines keep their limits and nothing failed; ${EXIT_GROWING} otherwise; ${EXIT_WRONG_USE} wrong use.\n`;
 
 /** What flow summaries remember of late records fills within minutes, not within the hour of the default. */
 const LATE_SECONDS = "300";

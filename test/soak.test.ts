@@ -39,6 +39,19 @@ test("garbage that is collected now and then neither hides a leak nor looks like
   });
 });
 
+test("an engine may fill its cache up to its limit, and no further", () => {
+  const withEngine = (bytes: (seconds: number) => number) =>
+    soakOf((seconds) => 400 * MB + bytes(seconds)).map((sample) => ({
+      ...sample,
+      parts: { ...sample.parts, "engine of columns": bytes(sample.seconds) },
+    }));
+  expect(verdictOf(withEngine((seconds) => (seconds / 60) * 5 * MB))).toMatchObject({ isFlat: true });
+  expect(verdictOf(withEngine((seconds) => (seconds / 60) * 7 * MB))).toMatchObject({
+    isFlat: false,
+    text: expect.stringMatching(/^NOT BOUNDED: .*engine of columns at most 419 MB, ABOVE its limit of 384 MB/),
+  });
+});
+
 test("parts are read from the metrics: heaps by thread, external memory together, engines", () => {
   const metrics = `# TYPE nodejs_heap_size_total_bytes gauge
 nodejs_heap_size_total_bytes 1000
