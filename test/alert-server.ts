@@ -39,8 +39,8 @@ export function alertServer(): AlertServer {
       const finding: Finding = {
         rule: { id: `rule_of_${name}`, name, description: "A rule.", tags: ["attack.t1110"], channels: [] },
         severity: "high",
-        foldKey: `["${++made}"]`,
-        foldMs: 3_600_000,
+        dedupKey: `["${++made}"]`,
+        dedupMs: 3_600_000,
         group: { field: "raw.src_ip", value: "192.0.2.17" },
         eventId: null,
         source: "custom",
@@ -55,7 +55,7 @@ export function alertServer(): AlertServer {
       };
       await alerts.raise([finding], undefined);
       const found = await current.server.store.alerts.unresolved([
-        { ruleId: finding.rule.id, foldKey: finding.foldKey, endsAfterMs: 0, beginsBeforeMs: clock.ms * 2 },
+        { ruleId: finding.rule.id, dedupKey: finding.dedupKey, endsAfterMs: 0, beginsBeforeMs: clock.ms * 2 },
       ]);
       return found[0]!.id;
     },

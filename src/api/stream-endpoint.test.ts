@@ -115,8 +115,8 @@ async function raise(more: Partial<Finding> = {}): Promise<string> {
   const finding: Finding = {
     rule: { id: "rule_s", name: "stream.rule", description: "A rule.", tags: [], channels: [] },
     severity: "high",
-    foldKey: `["${++made}"]`,
-    foldMs: 1000,
+    dedupKey: `["${++made}"]`,
+    dedupMs: 1000,
     group: null,
     eventId: null,
     source: "custom",

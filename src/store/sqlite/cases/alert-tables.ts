@@ -136,8 +136,8 @@ export class AlertTables {
       `SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
        AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1`,
     );
-    return questions.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
-      const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
+    return questions.map(({ ruleId, dedupKey, endsAfterMs, beginsBeforeMs }) => {
+      const row = select.get(ruleId, dedupKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
       return row && this.#wholeOf(row.seq - 1);
     });
   }
