@@ -3,19 +3,19 @@ import { openTestServer, type Answer, type TestServer } from "./api-server.ts";
 import { openAlerts, type Alerts } from "../src/alerts/alerts.ts";
 import type { Finding } from "../src/model/finding.ts";
 
-// Alerts on a real server, made of findings as detection makes them, by a clock that stands where the test puts it.
+// Alerts on a real server, raised from findings as detection makes them, with a clock that the test sets.
 
 export interface AlertServer {
   readonly clock: { ms: number };
-  /** Another one after a restart. */
+  /** Replaced by a restart. */
   readonly current: { server: TestServer };
-  /** Gives the id of the alert. */
+  /** Returns the id of the alert. */
   raise(more?: Partial<Finding> & { readonly name?: string }): Promise<string>;
   post(path: string, body?: unknown, key?: string): Promise<Answer>;
   get(id: string): Promise<any>;
 }
 
-/** Open before the first of a file's tests, closed after the last. */
+/** Opens before the first test of a file and closes after the last. */
 export function alertServer(): AlertServer {
   const clock = { ms: Date.UTC(2026, 10, 15, 12) };
   const current = {} as { server: TestServer };
