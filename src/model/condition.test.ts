@@ -218,7 +218,7 @@ describe.each(TABLE)("%s", (_, rows) => {
   });
 });
 
-test("a keyword stands in any field, whatever its case unless that is said to matter", () => {
+test("a keyword matches in any field, ignoring case unless told otherwise", () => {
   const found = (input: object, raw: JsonObject) =>
     compileCondition(toKeywordTest(keywordSchema.parse(input)))(event(raw));
   expect(found({ keyword: "MIMIKATZ" }, { a: { b: ["run mimikatz now"] } })).toBe(true);
