@@ -481,13 +481,13 @@ describe("limits", () => {
     other.destroy();
   });
 
-  test("streams that do not get through the news in time miss none of it and repeat none", async () => {
+  test("streams that fall behind the feed miss nothing and repeat nothing", async () => {
     const streams = new StreamHub({
       store: server.store,
       registry: registry(),
       log: pino({ level: "silent" }),
       now: Date.now,
-      // Over at once: each stream falls behind with every chunk that holds more than one event.
+      // Every slice is over at once: each stream falls behind with every chunk of more than one event.
       share: new FairShare(-1),
     });
     const texts = ["", ""];
