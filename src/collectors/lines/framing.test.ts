@@ -64,7 +64,7 @@ describe("a stream is split into messages", () => {
     ["an earlier line", "up\n9 packets, 3 of them lost\n"],
     ["a NUL before it", "12 monkeys\0"],
     ["no line end", "12 monkeys"],
-  ])("a line that starts with a number is no length: %s", (_, text) => {
+  ])("a line that starts with a number does not state its length: %s", (_, text) => {
     const lines = text.split(/[\n\0]/).filter((line) => line !== "");
     expect(of(text)).toMatchObject({ messages: lines, refused: [] });
     expect(of(`${text}4 <1>a<2>b\n`).messages.slice(0, lines.length - 1)).toEqual(lines.slice(0, -1));

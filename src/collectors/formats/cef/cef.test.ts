@@ -95,12 +95,12 @@ describe("CEF", () => {
     });
   });
 
-  test("full storage is no camera", () => {
+  test("full storage is not a camera event", () => {
     const { raw } = read("CEF:0|M|UniFi Protect|1|1|Storage Almost Full|4|msg=Storage is almost full.");
     expect(raw).not.toHaveProperty("camera");
   });
 
-  test("an access point is no door", () => {
+  test("an access point is not a door", () => {
     expect(read("CEF:0|M|UniFi Network|1|1|Access Point Restarted|4|a=1").class).toBe("network");
   });
 
@@ -274,7 +274,7 @@ describe("CEF", () => {
     expect(raw).not.toHaveProperty("k256");
   });
 
-  test.each(["constructor", "toString", "__proto__", "odd"])("%s is no severity, like any other word", (word) =>
+  test.each(["constructor", "toString", "__proto__", "odd"])("%s is not a severity, like any other word", (word) =>
     expect(read(`CEF:0|M|UniFi Network|1|1|Anything|${word}|a=1`).severity).toBe("info"),
   );
 
