@@ -45,7 +45,7 @@ describe("keys", () => {
     const list = await tocsin(["keys", "list", "--data-dir", missing]);
     expect(list).toMatchObject({ code: 1, stderr: expect.stringMatching(/no data folder .*yet[^]*--data-dir/) });
     const made = await tocsin([...CREATE, "--data-dir", missing]);
-    const told = expect.stringMatching(/no data folder .*yet: it was made[^]*another folder does not know this key/);
+    const told = expect.stringMatching(/no data folder .*yet: it was created[^]*another folder does not know this key/);
     expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tsn_/), stderr: told });
     expect(await tocsin([...CREATE, "--data-dir", missing])).toMatchObject({ code: 0, stderr: "" });
     expect(statSync(missing).mode & 0o777).toBe(0o700);
@@ -75,7 +75,7 @@ describe("keys", () => {
   });
 
   test("list shows a table and never a secret", async () => {
-    expect((await here("keys", "list")).stdout).toMatch(/no key yet.*keys create/);
+    expect((await here("keys", "list")).stdout).toMatch(/no keys yet.*keys create/);
     const made = await json("keys", "create", "--name", "short", "--scopes", "all", "--expires", "1d");
     await json("keys", "revoke", made.id);
     const { stdout } = await here("keys", "list");
@@ -86,14 +86,14 @@ describe("keys", () => {
   test("list, rotate and revoke report lost keys without creating a file; create says that it starts anew", async () => {
     expect(await here("demo", "--events", "10", "--flows", "0")).toMatchObject({ code: 0 });
     rmSync(join(folder, "keys.db"));
-    const gone = /has events and no keys\.db: keys .* are gone\.\nPut a copy .*\ntocsin keys create/;
+    const gone = /has events but no keys\.db: its keys are lost\.\nRestore keys\.db .*\ntocsin keys create/;
     for (const command of [["list"], ["list", "--json"], ["rotate", "key_none"], ["revoke", "key_none"]]) {
       const outcome = await here("keys", ...command);
       expect(outcome).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(gone) });
     }
     expect(existsSync(join(folder, "keys.db"))).toBe(false);
     const { stderr } = await here(...CREATE);
-    expect(stderr).toMatch(/had events and no keys\.db.*begins with this key/);
+    expect(stderr).toMatch(/had events but no keys\.db.*created with this key/);
     expect((await here("keys", "list")).stdout.trim().split("\n")).toHaveLength(2);
   });
 
@@ -104,14 +104,14 @@ describe("keys", () => {
     [
       ["keys", "create", "--name", "x", "--scopes", "events:reed"],
       2,
-      /Not a scope: events:reed. There are: all, events:read/,
+      /Unknown scope: events:reed. Allowed: all, events:read/,
     ],
     [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "999999999d"], 2, /year 9999/],
-    [["keys", "create", "--name", "x", "--scopes", "all,events:read"], 2, /all has every scope in it and stands alone/],
-    [["keys", "create", "--name", "x", "--scopes", "all,events:reed"], 2, /Not a scope: events:reed\./],
-    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Not a scope: an empty one\./],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:read"], 2, /all includes every scope: use it alone/],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:reed"], 2, /Unknown scope: events:reed\./],
+    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Unknown scope: an empty one\./],
     [
       ["keys", "create", "--name", "", "--scopes", "foo", "--plan", "gold", "--expires", "yesterday"],
       2,
@@ -312,10 +312,10 @@ describe("check", () => {
 
 describe("an unusable data folder", () => {
   test.each([
-    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be made there[^]*--data-dir/],
+    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be created there[^]*--data-dir/],
     ["link", /link is not a folder[^]*--data-dir/],
     ["file", /file is not a folder[^]*--data-dir/],
-    ["a".repeat(300), /cannot be made there[^]*--data-dir/],
+    ["a".repeat(300), /cannot be created there[^]*--data-dir/],
   ])("%s is refused at once, without a stack trace", async (path, message) => {
     writeFileSync(join(folder, "file"), "");
     symlinkSync(join(folder, "nowhere"), join(folder, "link"));

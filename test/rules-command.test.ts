@@ -94,7 +94,7 @@ describe("rules test", () => {
     const path = write("a.yaml", `${RULE.replace("equals", "eqals")}---\n${RULE}---\n${RULE}`);
     const { code, stdout } = await tocsin(["rules", "test", path]);
     expect(stdout).toContain(`${path}:4: conditions[0].eqals: is not known here`);
-    expect(stdout).toMatch(/:25: name: site\.logins is the rule of .*:13 too/);
+    expect(stdout).toMatch(/:25: name: site\.logins is also the name of the rule at .*:13/);
     expect(code).toBe(1);
   });
 });
@@ -131,7 +131,7 @@ test("rules lint checks Sigma rules as the import reads them; rules test skips t
     stdout: "1 rule: 0 faults, 0 hints.\n",
   });
   const run = await tocsin(["rules", "test", path]);
-  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 file of Sigma passed over/) });
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 Sigma file skipped/) });
 });
 
 describe("rules import", () => {
@@ -146,9 +146,9 @@ describe("rules import", () => {
     const data = join(folder, "data");
     const tried = await tocsin(["rules", "import", ...paths, "--dry-run", "--data-dir", data]);
     expect(tried.stdout).toMatch(
-      /not taken +place +reason\nLooks behind +\S+sigma\.yml:6 +detection\.selection\.CommandLine\|re: .*RE2/,
+      /refused +place +reason\nLooks behind +\S+sigma\.yml:6 +detection\.selection\.CommandLine\|re: .*RE2/,
     );
-    expect(tried.stdout).toMatch(/2 rules would be made, 1 could not be taken/);
+    expect(tried.stdout).toMatch(/2 rules would be created, 1 refused/);
     expect(tried.code).toBe(0);
     expect(existsSync(data)).toBe(false);
 
@@ -195,14 +195,14 @@ describe("rules import", () => {
     const env = { TOCSIN_URL: server.address, TOCSIN_KEY: key };
     const made = await tocsin(["rules", "import", ...paths], env);
     expect(made.stdout).toMatch(/Looks behind +\S+sigma\.yml:6 /);
-    expect(made.stdout).toMatch(/2 rules were made/);
+    expect(made.stdout).toMatch(/2 rules created/);
     expect(made.code).toBe(0);
     expect(await listed(server.address, key)).toEqual([
       expect.objectContaining({ name: "site.logins", enabled: true }),
     ]);
 
     const tried = await tocsin(["rules", "import", ...paths.slice(1), "--dry-run", "--data-dir", data]);
-    expect(tried.stdout).toMatch(/0 rules would be made, 3 could not be taken/);
+    expect(tried.stdout).toMatch(/0 rules would be created, 3 refused/);
 
     const refused = await tocsin(["rules", "import", paths[1]!, "--url", server.address, "--key", "tsn_wrong"]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/The service refused: /) });
@@ -234,16 +234,16 @@ describe("rules import", () => {
     ]);
     const [remarks, refused] = stdout.split("\n\n");
     expect(remarks!.split("\n")).toEqual([
-      expect.stringMatching(/^taken with a remark +place +remark$/),
+      expect.stringMatching(/^imported with a remark +place +remark$/),
       expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: beos is ignored/),
       expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is ignored/),
     ]);
-    expect(refused).toMatch(/not taken[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
+    expect(refused).toMatch(/refused[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
   });
 
   test.each([
     [["rules", "import", "no-such-file.yaml"], 2, /no file or folder no-such-file\.yaml/],
-    [["rules", "import", "x", "--format", "xml"], 2, /sigma and tocsin/],
+    [["rules", "import", "x", "--format", "xml"], 2, /sigma, tocsin/],
     [["rules", "test"], 2, /missing required argument/],
     [["rules", "nope"], 2, /unknown command/],
   ] as const)("%j is refused with a remedy", async (args, code, message) => {

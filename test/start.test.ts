@@ -176,7 +176,7 @@ test("a start with events but no keys says so and does not count as the first", 
   rmSync(join(folder, "keys.db"));
   const server = await start(folder);
   await expect.poll(() => server.output()).toMatch(KEY);
-  expect(server.output()).toMatch(/has events and no key.*keys that there were before are gone/);
+  expect(server.output()).toMatch(/has events but no keys.*earlier keys are lost/);
   expect(server.output()).not.toMatch(/first time/);
   expect(server.output()).toMatch(/"level":"warn".*keys\.db.*missing or empty/);
 });
@@ -186,7 +186,7 @@ test("a start on a folder of demo events is the first one: it never had a key", 
   const server = await start(folder);
   await expect.poll(() => server.output()).toMatch(KEY);
   expect(server.output()).toMatch(/runs for the first time/);
-  expect(server.output()).not.toMatch(/are gone|missing or empty/);
+  expect(server.output()).not.toMatch(/are lost|missing or empty/);
 });
 
 describe("a start is refused with", () => {
@@ -232,7 +232,7 @@ describe("a start is refused with", () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
-    await refused(["--port", String(port)], new RegExp(`Port ${port} .* taken.*\n.*--port`));
+    await refused(["--port", String(port)], new RegExp(`Port ${port} .* in use.*\n.*--port`));
     other.close();
     const server = await start(folder);
     expect(await server.stop(), "the folder is free again").toBe(0);
@@ -259,7 +259,7 @@ describe("a start is refused with", () => {
         stdio: ["ignore", "ignore", "pipe"],
       });
       const [[code], stderr] = await Promise.all([once(child, "exit"), text(child.stderr)]);
-      expect(stderr).toMatch(/The disk of the data folder .* has no room.*\nMake room/);
+      expect(stderr).toMatch(/The disk of the data folder .* is full.*\nFree some space/);
       expect(stderr).not.toMatch(/^ +at /m);
       expect(code).toBe(1);
     }

@@ -111,7 +111,7 @@ test("a run takes few requests of a plan's limit, however many alerts there are"
   expect(made).toMatchObject({ code: 0, stderr: "" });
   expect((JSON.parse(made.stdout) as { rules: string[] }).rules.toSorted()).toEqual(names);
   const none = await tocsin(["test-event", "talk"], few);
-  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining("No rule made an alert of it.") });
+  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining("No rule raised an alert.") });
   expect((await countLeft()).left).toBeGreaterThan(before - 45);
 });
 
@@ -121,7 +121,7 @@ test("an event is reported as stored even if no request is left to look for rule
   const outcome = await tocsin(["test-event", "custom"], few);
   expect(outcome).toMatchObject({ code: 0, stderr: "" });
   expect(outcome.stdout).toMatch(/found after \d+ ms: evt_/);
-  expect(outcome.stdout).toMatch(/Whether rules matched it was not looked at: .*limit of 60 requests per minute/);
+  expect(outcome.stdout).toMatch(/Alerts could not be checked: .*limit of 60 requests per minute/);
   const next = await tocsin(["test-event", "custom"], few);
   expect(next).toMatchObject({ code: 1, stderr: expect.stringContaining("limit of 60 requests per minute") });
 });

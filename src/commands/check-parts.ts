@@ -89,7 +89,10 @@ function folderFaults({ dataDir, platform }: Settings): PartFault[] {
     return [{ path: "platform", message: needed }];
   } catch (error) {
     return [
-      { path: "data_dir", message: `what is in ${dataDir} cannot be read: ${firstLine((error as Error).message)}` },
+      {
+        path: "data_dir",
+        message: `the contents of ${dataDir} cannot be read: ${firstLine((error as Error).message)}`,
+      },
     ];
   }
 }
