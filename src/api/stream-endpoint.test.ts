@@ -189,7 +189,7 @@ describe("a stream", () => {
     const { id: place } = (await first.count(1))[0]!;
     const noon = Date.now() - 3_600_000;
     const at = (ms: number) => new Date(ms).toISOString();
-    const questions = [
+    const queries = [
       "search=192.0.2.77",
       "search=0.2.77",
       "search=8443",
@@ -203,7 +203,7 @@ describe("a stream", () => {
       `to=${at(noon)}`,
     ];
     const open = async (more = "", key = server.addKey().secret) =>
-      Promise.all(questions.map((question) => listen(`?${question}${more}`, {}, key)));
+      Promise.all(queries.map((query) => listen(`?${query}${more}`, {}, key)));
     const live = await open();
     const data = [
       { src_ip: "192.0.2.77", port: 8443 },
@@ -221,20 +221,20 @@ describe("a stream", () => {
     await server.call("POST", `/v1/alerts/${assigned}/acknowledge`, { body: { assignee: "mia@example.com" } });
     const late = await open(`&last_event_id=${place}`);
     // Every query finds one of the last items, if it can find any.
-    const text = `stream_word ${questions.join(" ")} "barred door" 0.2.77 true`;
+    const text = `stream_word ${queries.join(" ")} "barred door" 0.2.77 true`;
     for (const ms of [noon, noon - 1])
       await submit({ type: "stream_word", severity: "low", data: { text }, timestamp: at(ms) });
     await raise({ rule, severity: "low", title: text, description: "stream_word mia" });
-    for (const [i, question] of questions.entries()) {
+    for (const [i, query] of queries.entries()) {
       const wanted = new Set<string>();
       for (const path of ["/v1/events", "/v1/alerts"]) {
-        const { body } = await server.call("GET", `${path}?limit=100&${question}`);
+        const { body } = await server.call("GET", `${path}?limit=100&${query}`);
         for (const { id } of body.data) wanted.add(id);
       }
-      expect(wanted.size, question).toBeGreaterThan(0);
+      expect(wanted.size, query).toBeGreaterThan(0);
       for (const reader of [live[i]!, late[i]!]) {
         await reader.until((messages) => wanted.isSubsetOf(new Set(ids(messages))));
-        expect(new Set(ids(reader.messages)), question).toEqual(wanted);
+        expect(new Set(ids(reader.messages)), query).toEqual(wanted);
       }
     }
   });

@@ -183,13 +183,13 @@ describe("late events are remembered", () => {
   const at = Date.now() - 3 * 3_600_000;
   type Rule = { id: string; name: string };
   const steps: [string, (rule: Rule) => Promise<unknown>][] = [
-    ["over a restart", async () => (server = await server.restart())],
+    ["across a restart", async () => (server = await server.restart())],
     [
-      "over a change of the severity",
+      "across a change of the severity",
       ({ id }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
     ],
     [
-      "when an exception is made",
+      "when an exception is added",
       ({ id }) =>
         server.call("POST", `/v1/rules/${id}/exceptions`, {
           body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },

@@ -9,7 +9,7 @@ test("an entry stays until it is evicted or the cache is cleared", () => {
   remembered.set("second", 2);
   expect(remembered.get("first")).toBe(1);
   remembered.set("third", 3);
-  expect(["first", "second", "third"].map((question) => remembered.get(question))).toEqual([1, undefined, 3]);
+  expect(["first", "second", "third"].map((key) => remembered.get(key))).toEqual([1, undefined, 3]);
   remembered.clear();
   expect(remembered.get("third")).toBeUndefined();
 });

@@ -75,11 +75,11 @@ test("the refusal includes the caller's remedy, if there is one", async () => {
   const remedy = "some.setting allows private ones";
   const named = { lookup: answering("10.0.0.1") };
   await expect(ask("http://10.0.0.1:9/", { remedy })).rejects.toThrow(
-    /^10\.0\.0\.1 is not an address of the internet; some\.setting allows private ones$/,
+    /^10\.0\.0\.1 is not a public address; some\.setting allows private ones$/,
   );
   await expect(ask("http://some.example:9/", { ...named, remedy })).rejects.toThrow(/; some\.setting allows/);
-  await expect(ask("http://10.0.0.1:9/")).rejects.toThrow(/^10\.0\.0\.1 is not an address of the internet$/);
-  await expect(ask("http://some.example:9/", named)).rejects.toThrow(/is not an address of the internet$/);
+  await expect(ask("http://10.0.0.1:9/")).rejects.toThrow(/^10\.0\.0\.1 is not a public address$/);
+  await expect(ask("http://some.example:9/", named)).rejects.toThrow(/is not a public address$/);
 });
 
 test("the request connects to the checked address: rebinding the name in between has no effect", async () => {

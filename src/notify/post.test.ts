@@ -78,7 +78,7 @@ test("a private address is refused without a connection, also behind a name", as
   const { port } = new URL(peer.url);
   expect(await send(peer.url, { privateAddresses: false })).toEqual({
     kind: "refused",
-    error: "127.0.0.1 is not an address of the internet; notifications.private_addresses allows private ones",
+    error: "127.0.0.1 is not a public address; notifications.private_addresses allows private ones",
   });
   // Rebinding: the name was harmless when it was configured.
   let asked = 0;

@@ -203,7 +203,7 @@ describe("a chain", () => {
       /the clock decides/,
     ],
     [
-      "a sum of something that occurrences do not have",
+      "a sum of a field that occurrences lack",
       [many, "{ type: value_sum, rules: [a], timespan: 1h, condition: { field: bytes, gte: 2 } }"],
       "correlation.condition.field",
       /bytes is not in the group-by of a/,

@@ -56,7 +56,7 @@ describe("a stream is split into messages", () => {
 
   test.each([
     ["a line end before it", "12 monkeys\n7 dwarfs\n"],
-    ["a digit after it that is no length", "9 packets 3of them lost\n"],
+    ["a digit after it that is not a length", "9 packets 3of them lost\n"],
     ["a number after it that starts with zero", "9 packets, 07 of them lost\n"],
     ["a number after it that is too long for a length", "9 packets: 123456789 of them\n"],
     ["a word after it", "10 packets lost on eth0\n"],
