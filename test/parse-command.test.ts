@@ -117,7 +117,7 @@ describe("tocsin parse", () => {
       .map((line) => JSON.parse(line).events[0]);
     expect(events[0]).toMatchObject({
       timestamp: null,
-      note: `its time is taken as the time of arrival: ${yearsAgo} is older than 365 days`,
+      note: `the time of arrival replaces its time: ${yearsAgo} is older than 365 days`,
       raw: { reported_at: yearsAgo },
     });
     expect(events[1]).toMatchObject({ timestamp: null, raw: { reported_at: ahead } });
@@ -126,7 +126,7 @@ describe("tocsin parse", () => {
     expect(events[2]).not.toHaveProperty("note");
     const { stdout } = await tocsin(["parse", file, "--retention-events-days", "30"]);
     expect(stdout).toMatch(
-      /^1 .*on arrival +\(its time is taken as the time of arrival: 2001-.* is older than 30 days\)/m,
+      /^1 .*on arrival +\(the time of arrival replaces its time: 2001-.* is older than 30 days\)/m,
     );
   });
 

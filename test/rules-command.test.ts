@@ -93,7 +93,7 @@ describe("rules test", () => {
   test("names the line of a fault and of a duplicate name", async () => {
     const path = write("a.yaml", `${RULE.replace("equals", "eqals")}---\n${RULE}---\n${RULE}`);
     const { code, stdout } = await tocsin(["rules", "test", path]);
-    expect(stdout).toContain(`${path}:4: conditions[0].eqals: is not known here`);
+    expect(stdout).toContain(`${path}:4: conditions[0].eqals: is unknown`);
     expect(stdout).toMatch(/:25: name: site\.logins is also the name of the rule at .*:13/);
     expect(code).toBe(1);
   });

@@ -163,7 +163,7 @@ test("a sender that is not allowed is told where to look", async () => {
     const told = await tocsin(["test-event", "syslog"], { ...env, TOCSIN_URL: closed.address, TOCSIN_KEY: key });
     expect(told).toMatchObject({ code: 1, stdout: "" });
     expect(told.stderr).toContain(
-      "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders",
+      "GET /v1/collectors lists refusals with their reasons, such as a sender that collectors.allowed_senders",
     );
   } finally {
     await closed.stop("SIGKILL");

@@ -40,9 +40,7 @@ export function addDocs(program: Command): void {
       }
       for (const [name, text] of stale) writeFileSync(join(folder, name), text);
       const what =
-        stale.length === 0
-          ? "docs/ is what the code says."
-          : `Wrote ${stale.map(([name]) => `docs/${name}`).join(", ")}.`;
+        stale.length === 0 ? "docs/ is up to date." : `Wrote ${stale.map(([name]) => `docs/${name}`).join(", ")}.`;
       print(what);
     });
 }

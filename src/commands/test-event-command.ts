@@ -140,7 +140,7 @@ function lineBody({ collector, line }: { collector: string; line: string }): unk
 }
 
 const WHERE_TO_LOOK =
-  "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders does not name.";
+  "GET /v1/collectors lists refusals with their reasons, such as a sender that collectors.allowed_senders does not name.";
 /** Errors of a connection that the peer closed early. */
 const CLOSED_BY_PEER: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 

@@ -85,7 +85,7 @@ describe("strict JSON", () => {
   });
 
   test("refuses a duplicate key with different values, with its path, however the key is spelled", () => {
-    const twice = "the key stands twice in its object, with different values";
+    const twice = "is a duplicate key with another value";
     expect(faultsOf('{"a":1,"a":2}')).toEqual([`a: ${twice}`]);
     expect(faultsOf('{"a":1,"a":12}')).toEqual([`a: ${twice}`]);
     expect(faultsOf('{"a":12,"a":1}')).toEqual([`a: ${twice}`]);
@@ -109,7 +109,7 @@ describe("strict JSON", () => {
     expect(Object.keys(result.value as object)).toEqual(["__proto__", "constructor"]);
     expect(JSON.stringify(result.value)).toBe('{"__proto__":{"polluted":true},"constructor":1}');
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
-    expect(faultsOf('{"__proto__":1,"__proto__":2}')[0]).toContain("__proto__: the key stands twice");
+    expect(faultsOf('{"__proto__":1,"__proto__":2}')[0]).toContain("__proto__: is a duplicate key");
   });
 
   test("accepts the maximum nesting and not one level more, in objects and in arrays", () => {
