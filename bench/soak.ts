@@ -65,7 +65,7 @@ async function run(): Promise<number> {
     const { isFlat, text } = verdictOf(samples);
     process.stdout.write(`\n${reportOf(samples)}\n\n`);
     process.stdout.write(
-      `${Math.round(eventsPerSecond)} events/s stored\nanswers: ${showCounts(responses)}\n${text}\n`,
+      `${Math.round(eventsPerSecond)} events/s stored\nresponses: ${showCounts(responses)}\n${text}\n`,
     );
     if (failures.size > 0) process.stdout.write(`failed: ${showCounts(failures)}\n`);
     return (isFlat || values.large) && failures.size === 0 ? 0 : EXIT_GROWING;
