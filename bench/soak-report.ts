@@ -2,7 +2,7 @@ import { median, megabytes } from "./figures.ts";
 
 // Evaluates the samples of a soak: memory by component, and growth at the end.
 
-/** Bytes by component at one moment; `own` is what decides. */
+/** Bytes by component at one moment; the verdict uses `own`. */
 export interface MemorySample {
   readonly seconds: number;
   /** Resident memory, including mapped files. */
@@ -18,7 +18,7 @@ const GROWTH_SHARE_MAX = 0.03;
 const TABLE_ROWS = 12;
 const BARS = "▁▂▃▄▅▆▇█";
 const CHART_WIDTH = 60;
-const UNACCOUNTED = "not accounted for (malloc, stacks, code)";
+const UNACCOUNTED = "unaccounted (malloc, stacks, code)";
 
 export interface Verdict {
   readonly isFlat: boolean;
@@ -62,8 +62,8 @@ export function verdictOf(samples: readonly MemorySample[]): Verdict {
   );
   const text =
     `${isFlat ? "flat" : isSteady ? "NOT BOUNDED" : "STILL GROWING"}: ${signed(growth)} over the last third ` +
-    `(${Math.round(spanSeconds / 60)} min) in the least of each minute, up to ${megabytes(level * GROWTH_SHARE_MAX)} allowed; ` +
-    `${signed(growthOf(last))} in all samples, median ${megabytes(level)}; all of it without the engines: ${engines.join(", ")}`;
+    `(${Math.round(spanSeconds / 60)} min) in the minimum of each minute, ${megabytes(level * GROWTH_SHARE_MAX)} allowed; ` +
+    `${signed(growthOf(last))} in all samples, median ${megabytes(level)}; excluding the engines: ${engines.join(", ")}`;
   return { isFlat, text };
 }
 
@@ -72,7 +72,7 @@ function withoutEngines(sample: MemorySample): MemorySample {
   return { ...sample, own: sample.own - engines };
 }
 
-/** The least of each minute: what is left when garbage has just been collected. A leak raises it as much as the rest. */
+/** The minimum of each minute, just after a garbage collection. A leak raises it like every other sample. */
 function floorsOf(samples: readonly MemorySample[]): readonly MemorySample[] {
   const byMinute = Map.groupBy(samples, ({ seconds }) => Math.floor(seconds / 60));
   return Array.from(byMinute.values(), (minute) => minute.reduce((a, b) => (b.own < a.own ? b : a)));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { OPERATOR_NAMES, type OperatorName } from "../model/condition.ts";
 
-// Searches that pass the checks of the HTTP side reach the store, which must answer them all.
+// Searches that pass the checks of the HTTP layer reach the store, which must answer them all.
 
 let server: TestServer;
 beforeAll(async () => {
