@@ -137,7 +137,8 @@ test("every part has its line in the table", () => {
 
 test("imports point one way", () => {
   const wrong = imports
-    .filter(({ file, target }) => partOf(file) !== partOf(target))
+    // Fixtures serve tests, which may import anything.
+    .filter(({ file, target }) => partOf(file) !== partOf(target) && !file.endsWith(".fixture.ts"))
     .filter(({ file, target }) => {
       const allowed = MAY_IMPORT[partOf(file)] ?? [];
       return !allowed.includes(partOf(target)) && !allowed.includes(target);
