@@ -144,28 +144,32 @@ export class EmbeddedEvents implements EventStore {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
-    { signal }: Asking,
+    asking: Asking,
   ) {
     const search = parseSearch(words, filter);
     if ("fault" in search) throw new QuestionRefused("search", search.fault);
     const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
-    const [total, places, named] = await Promise.all([
-      this.#journal.questions.textCount(ofWords, span, signal),
-      this.#journal.questions.textPage(ofWords, span, after, offset + limit, signal),
-      this.#named(search, span),
-    ]);
+    const { questions } = this.#journal;
+    const [total, places, named] = await questions.search(asking, (goOn) =>
+      Promise.all([
+        questions.textCount(goOn, ofWords, span),
+        questions.textPage(goOn, ofWords, span, after, offset + limit),
+        this.#named(goOn, search, span),
+      ]),
+    );
     const below = named.filter((place) => !after || newestFirst(after, place) < 0);
     const all = [...places, ...below].sort(newestFirst).slice(offset, offset + limit);
-    return { total: total + named.length, texts: await this.#journal.questions.bodies(all) };
+    return { total: total + named.length, texts: await questions.bodies(all) };
   }
 
   /** Events whose ids are among the words, but for those that have their own id for a word, too. */
-  async #named({ terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
+  async #named(goOn: () => void, { terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
     const named: ListPlace[] = [];
     for (const id of new Set(ids)) {
       const found = await this.#find(id);
       if (!found || found.ts < span.from || found.ts >= span.to) continue;
-      const has = (wanted: readonly Term[]) => this.#journal.questions.textHas(wanted, startOfDay(found.ts), found.seq);
+      const has = (wanted: readonly Term[]) =>
+        this.#journal.questions.textHas(goOn, wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
         holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&

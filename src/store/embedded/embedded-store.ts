@@ -126,7 +126,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       registers: [registry],
       async collect() {
         this.reset();
-        this.inc((await status()).refused + flows.refused + cases.refused);
+        this.inc((await status()).refused + journal.questions.refused + flows.refused + cases.refused);
       },
     });
     new Gauge({
