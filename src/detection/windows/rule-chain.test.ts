@@ -236,3 +236,40 @@ test("alerts of two groups whose occurrences one event completed have their own 
   );
   expect(alerts.map(({ event_count }) => event_count)).toEqual([3, 3, 3]);
 });
+
+test("one event that completes two parts whose values a threshold counts raises an alert, and detection goes on", async () => {
+  const type = uniqueType();
+  const part = (name: string, count: number) => ({
+    name,
+    conditions: [
+      { field: "type", equals: type },
+      { field: "raw.kinds", equals: name },
+    ],
+    window: "1h",
+    threshold: { count, group_by: "raw.user" },
+  });
+  const rule = {
+    name: "test.both",
+    description: "Both",
+    severity: "high",
+    conditions: [],
+    parts: [part("pair", 2), part("single", 1)],
+    window: "1h",
+    threshold: { count: 1, distinct: "raw.user", inputs: [{ part: "pair" }, { part: "single" }] },
+    actions: [{ alert: { channels: [] } }],
+  };
+  expect((await server.call("POST", "/v1/rules", { body: rule })).status).toBe(201);
+  const send = async (kinds: string[], minutesAgo: number) => {
+    const timestamp = new Date(Date.now() - minutesAgo * 60_000).toISOString();
+    const body = { type, source: "custom", timestamp, data: { kinds, user: "ann" } };
+    expect((await server.call("POST", "/v1/events", { body })).status).toBe(201);
+  };
+  await send(["pair"], 1);
+  // Late, so that its two occurrences differ in time: the pair ends with the event before.
+  await send(["pair", "single"], 2);
+  await send(["single"], 0);
+  await eventually(
+    () => alertsOf(server, rule),
+    (found) => expect(found).toMatchObject([{ event_count: 3 }]),
+  );
+});
