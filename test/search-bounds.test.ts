@@ -18,6 +18,10 @@ const LINE_CHARACTERS = 2000;
 const HOSTILE = { field: "raw.message", regex: ".{0,300}.{0,300}.{0,300}\\x01" };
 const hostile = { query: { bool: { must: [HOSTILE] } } };
 
+/** Every event has these words, and none has them the other way round: such a phrase is looked for in every text. */
+const NOTE = "north south";
+const SLOW_PHRASE = encodeURIComponent('"south north"');
+
 const LETTERS = "abcdefgh 0123456789 ijklmnop";
 /** Matches about half of the lines. */
 const FOUND = /a[b-d]{3}[^e]*p.{3}k/;
@@ -25,6 +29,7 @@ let found = 0;
 
 let server: ServerProcess;
 let key: string;
+let otherKey: string;
 
 interface Answer {
   readonly status: number;
@@ -32,10 +37,10 @@ interface Answer {
   readonly text: string;
 }
 
-async function call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+async function call(method: string, path: string, body?: unknown, signal?: AbortSignal, secret = key): Promise<Answer> {
   const answer = await fetch(server.address + path, {
     method,
-    headers: { authorization: `Bearer ${key}`, ...(body !== undefined && { "content-type": "application/json" }) },
+    headers: { authorization: `Bearer ${secret}`, ...(body !== undefined && { "content-type": "application/json" }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     ...(signal && { signal }),
   });
@@ -62,13 +67,14 @@ function hangUp(stop: AbortController, queries: readonly Promise<unknown>[]): Pr
 
 beforeAll(async () => {
   key = await makeKey(dataDir);
+  otherKey = await makeKey(dataDir);
   server = await startServer({ dataDir });
   const random = randomFrom(1);
   const letter = () => LETTERS[random.below(LETTERS.length)];
   for (let at = 0; at < LINES; at += 256) {
     const messages = Array.from({ length: 256 }, () => Array.from({ length: LINE_CHARACTERS }, letter).join(""));
     found += messages.filter((message) => FOUND.test(message)).length;
-    const events = messages.map((message) => ({ type: "line", source: "custom", data: { message } }));
+    const events = messages.map((message) => ({ type: "line", source: "custom", data: { message, note: NOTE } }));
     expect((await call("POST", "/v1/events/batch", events)).status).toBe(200);
   }
 }, TEST_MS_MAX);
@@ -144,6 +150,34 @@ test(
     await hangUp(stop, searches);
     const metrics = await call("GET", "/metrics");
     expect(metrics.text).toMatch(/^tocsin_questions_refused_total [1-9]/m);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "while one key floods full text with slow searches, another key's search is answered",
+  async () => {
+    const refusedTotal = async () =>
+      Number(/^tocsin_questions_refused_total (\d+)/m.exec((await call("GET", "/metrics")).text)![1]);
+    const refusedBefore = await refusedTotal();
+    const stop = new AbortController();
+    const refused = Promise.withResolvers<Answer>();
+    // A different range each, so that no answer is known from before.
+    const searches = Array.from({ length: 120 }, (_, i) =>
+      call("GET", `/v1/events?search=${SLOW_PHRASE}&from=2026-01-01T00:00:00.${100 + i}Z`, undefined, stop.signal).then(
+        (answer) => answer.status === 503 && refused.resolve(answer),
+      ),
+    );
+    try {
+      // From now on the key has as many searches in flight as it may.
+      const { retryAfter } = await refused.promise;
+      expect(Number(retryAfter)).toBeGreaterThan(0);
+      const { status, text } = await call("GET", "/v1/events?search=north&per_page=1", undefined, undefined, otherKey);
+      expect([status, JSON.parse(text).pagination?.total]).toEqual([200, LINES]);
+    } finally {
+      await hangUp(stop, searches);
+    }
+    expect(await refusedTotal()).toBeGreaterThan(refusedBefore);
   },
   TEST_MS_MAX,
 );

@@ -68,7 +68,9 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       summary: "List events, newest first",
       description:
         "Use pages (`page`, `per_page`) or a cursor: `limit` alone starts at the top, `after` continues after an event. " +
-        "New events neither repeat nor hide rows while a client follows the cursor.",
+        "New events neither repeat nor hide rows while a client follows the cursor. " +
+        "Of the lists with `search`, two run per key; one past 100 in flight per key, or queued for longer than 10 s, is refused " +
+        "with 503 and `Retry-After`.",
       scopes: ["events:read"],
       query: listQuery(sources),
       cursorFault: async (id) =>

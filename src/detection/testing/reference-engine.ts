@@ -1,7 +1,7 @@
 import { compileCondition, type Scalar } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import { fieldReader, OBJECT } from "../../model/field.ts";
-import { isSameIncident, newestEvents, type EventMark, type Finding } from "../../model/finding.ts";
+import { isSameIncident, newestEvents, type Finding } from "../../model/finding.ts";
 import {
   countsPart,
   groupPaths,
@@ -15,7 +15,7 @@ import { parseDuration } from "../../lib/duration.ts";
 import { describeFinding, type FindingEvents } from "../rules/finding-text.ts";
 import type { RuleMatches } from "../detection-engine.ts";
 import { dedupKeyOf } from "../windows/firing-dedup.ts";
-import { bounded, PlainStage, type StageFiring, type StageInput } from "./reference-stage.ts";
+import { bounded, PlainStage, type StageFiring, type StageInput, type StageMark } from "./reference-stage.ts";
 
 // A reference implementation of detection: it evaluates every rule for every event and keeps every match in a list. Tests
 // compare the engine with it; the service does not use it. It has no absence rules, which depend on arrival.
@@ -45,8 +45,8 @@ class PlainRule {
   readonly #rule: Rule;
   readonly #correlations: readonly ReturnType<typeof toCorrelated>[];
   readonly #stages: readonly PlainStage[];
-  /** The events of occurrences, by the event that completed them. */
-  readonly #occurrences = new Map<string, readonly EventMark[]>();
+  /** The events of occurrences, by the event that completed them and their number among its occurrences. */
+  readonly #occurrences = new Map<string, readonly StageMark[]>();
   /** Counted events under each deduplication key. */
   readonly #counted = new Set<string>();
 
@@ -89,7 +89,8 @@ class PlainRule {
   /** Runs an event through each part, then through the rule. */
   #count(event: Event): StageFiring[] {
     const parts = this.#rule.parts ?? [];
-    const made: StageFiring[][] = [];
+    const made: (StageFiring & { readonly occurrence: number })[][] = [];
+    let occurrences = 0;
     for (const [i, stage] of this.#stages.entries()) {
       const correlation = this.#correlations[i]!;
       const inputs = inputsOf(correlation) ?? [{}];
@@ -100,6 +101,7 @@ class PlainRule {
       const items: StageInput[] = [
         {
           event,
+          occurrence: 0,
           timestampMs: Date.parse(event.timestamp),
           inputs: inputsThat(isEvent),
           read: (path) => scalarsOf(event, path),
@@ -107,9 +109,10 @@ class PlainRule {
       ];
       for (const [number, part] of parts.slice(0, i).entries()) {
         const paths = groupPaths(toCorrelated(part));
-        for (const { group, marks } of made[number]!) {
+        for (const { group, marks, occurrence } of made[number]!) {
           items.push({
             event,
+            occurrence,
             timestampMs: Math.max(...marks.map(({ timestampMs }) => timestampMs)),
             inputs: inputsThat((input) => input.part === part.name),
             read: (path) => (paths.includes(path) ? [group[paths.indexOf(path)]!] : []),
@@ -118,19 +121,17 @@ class PlainRule {
       }
       const counted = items.filter((item) => item.inputs.length > 0).flatMap((item) => stage.count(item));
       const isChained = inputs.some(({ part }) => part !== undefined);
-      made.push(isChained ? counted.map((one) => this.#whole(one)) : counted);
-      if (i < parts.length) for (const { marks } of made[i]!) this.#remember(event, marks);
+      const whole = isChained ? counted.map((one) => this.#whole(one)) : counted;
+      made.push(whole.map((firing) => ({ ...firing, occurrence: ++occurrences })));
+      for (const { marks, occurrence } of made[i]!) this.#occurrences.set(`${event.id} ${occurrence}`, marks);
     }
     return made.at(-1)!;
   }
 
-  #remember({ id }: Event, marks: readonly EventMark[]): void {
-    this.#occurrences.set(id, different([...(this.#occurrences.get(id) ?? []), ...marks]));
-  }
-
   /** Replaces occurrences by their events. */
   #whole(counted: StageFiring): StageFiring {
-    return { ...counted, marks: different(counted.marks.flatMap((mark) => this.#occurrences.get(mark.id) ?? [mark])) };
+    const marks = counted.marks.flatMap((mark) => this.#occurrences.get(`${mark.id} ${mark.occurrence}`) ?? [mark]);
+    return { ...counted, marks: different(marks) };
   }
 
   /**
@@ -151,7 +152,7 @@ class PlainRule {
   }
 }
 
-function different(marks: readonly EventMark[]): EventMark[] {
+function different(marks: readonly StageMark[]): StageMark[] {
   return [...new Map(marks.map((mark) => [mark.id, mark])).values()];
 }
 
@@ -174,7 +175,10 @@ function deduplicate(rule: Rule, fired: readonly RuleFiring[]): Finding[] {
       eventCount: firing.marks.length,
       firstEventMs: Math.min(...firing.timesMs),
       lastEventMs: Math.max(...firing.timesMs),
-      events: newestEvents(firing.marks, []),
+      events: newestEvents(
+        firing.marks.map(({ id, timestampMs }) => ({ id, timestampMs })),
+        [],
+      ),
     };
     const same = incidents.filter((incident) => incident.found.dedupKey === found.dedupKey);
     const newestMs = Math.max(...same.map((incident) => incident.found.lastEventMs));

@@ -13,20 +13,27 @@ import type { TrackedRule } from "../windows/tracked-match.ts";
 /** An event, or an occurrence of a part. */
 export interface StageInput {
   readonly event: Event;
+  /** The number of the occurrence among those that the event completed; 0 for the event itself. */
+  readonly occurrence: number;
   readonly timestampMs: number;
   /** Its steps or inputs. */
   readonly inputs: readonly number[];
   read(path: string): readonly Scalar[];
 }
 
+/** An event or an occurrence in a firing. */
+export interface StageMark extends EventMark {
+  readonly occurrence: number;
+}
+
 export interface StageFiring {
   readonly event: Event;
   readonly group: readonly Scalar[];
-  readonly marks: readonly EventMark[];
+  readonly marks: readonly StageMark[];
 }
 
 interface StageEntry {
-  readonly mark: EventMark;
+  readonly mark: StageMark;
   /** Its distinct values, or its steps. */
   readonly values: readonly Scalar[];
   readonly steps: readonly number[];
@@ -69,14 +76,14 @@ export class PlainStage {
   }
 
   count(item: StageInput): StageFiring[] {
-    const { event } = item;
-    const mark = { id: event.id, timestampMs: item.timestampMs };
+    const { event, occurrence, timestampMs } = item;
+    const mark = { id: event.id, occurrence, timestampMs };
     if (this.#rule.sequence) return this.#step(item, mark);
     if (!this.#rule.threshold) return [{ event, group: [], marks: [mark] }];
     return this.#measure(item, mark);
   }
 
-  #step(item: StageInput, mark: EventMark): StageFiring[] {
+  #step(item: StageInput, mark: StageMark): StageFiring[] {
     const rule = this.#rule;
     const { event } = item;
     const sequence = rule.sequence!;
@@ -114,7 +121,7 @@ export class PlainStage {
     });
   }
 
-  #measure(item: StageInput, mark: EventMark): StageFiring[] {
+  #measure(item: StageInput, mark: StageMark): StageFiring[] {
     const rule = this.#rule;
     const { event } = item;
     const { lte, lt } = rule.threshold!;

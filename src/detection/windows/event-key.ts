@@ -3,6 +3,10 @@
 /** The id of an event, or its number in order of arrival. */
 export type EventKey = string | number;
 
+/** Words of a key, and of a key with the number of an occurrence that the event completed. */
+export const KEY_WORDS = 4;
+export const OCCURRENCE_WORDS = KEY_WORDS + 1;
+
 const PREFIX = "evt_";
 const LENGTH = PREFIX.length + 32;
 /** No id has these words: its 65th bit is 1 and its 66th is 0. */

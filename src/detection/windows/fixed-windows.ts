@@ -4,7 +4,7 @@ import type { Threshold } from "../../model/rule.ts";
 import type { EventKey } from "./event-key.ts";
 import { lowerMeasure, upperBound, upperMeasure, type ThresholdMeasure } from "./threshold-measure.ts";
 import { DeadlineQueue, type DeadlineLimit } from "./deadline-queue.ts";
-import type { Firing, HeldFiring, Match } from "./tracked-match.ts";
+import type { Firing, HeldFiring, Mark, Match } from "./tracked-match.ts";
 
 // Thresholds with an upper bound. Too few events is known only when no more can come. Time is therefore divided into
 // windows on a fixed grid, which is the same after a restart, and a window is decided some time after its end.
@@ -21,7 +21,7 @@ interface OpenWindow<Key extends EventKey> {
   events: number;
   firstMs: number;
   lastMs: number;
-  marks: Firing<Key>["marks"][number][];
+  marks: Mark<Key>[];
   values: number;
   lower: number;
   upper: number;
@@ -101,12 +101,12 @@ export class FixedWindows<Key extends EventKey> {
   }
 
   #count(open: OpenWindow<Key>, match: Match<Key>, values: readonly (readonly Scalar[])[]): void {
-    const { timestampMs } = match;
+    const { key: id, timestampMs, occurrence } = match;
     open.events++;
     open.firstMs = Math.min(open.firstMs, timestampMs);
     open.lastMs = Math.max(open.lastMs, timestampMs);
     if (timestampMs >= open.match.timestampMs) open.match = match;
-    open.marks.push({ id: match.key, timestampMs });
+    open.marks.push({ id, timestampMs, ...(occurrence !== undefined && { occurrence }) });
     if (open.marks.length > 2 * RELATED_EVENTS_MAX) open.marks = newestEvents(open.marks, []);
     if (this.#threshold.distinct !== undefined) return this.#countDistinct(open, values);
     for (const [value] of values) {

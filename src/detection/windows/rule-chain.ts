@@ -4,7 +4,7 @@ import { newestEvents } from "../../model/finding.ts";
 import { countsPart, groupPaths, inputsOf, toCorrelated, type Part, type Rule } from "../../model/rule.ts";
 import type { EventKey } from "./event-key.ts";
 import { RuleTracker, type Resumption, type TrackerOptions } from "./rule-tracker.ts";
-import type { Firing, HeldFiring, Match, TrackedRule } from "./tracked-match.ts";
+import type { Firing, HeldFiring, Mark, Match, TrackedRule } from "./tracked-match.ts";
 
 // The memory of a rule with parts: a tracker for each part and one for the rule itself. A firing of a part is an occurrence,
 // which later parts and the rule process like a match. An occurrence has the time of its newest event and the values of its
@@ -43,6 +43,12 @@ interface PartFeed {
   readonly columns: readonly number[];
 }
 
+/** A firing of a part, and its number among those that one event completed. */
+interface Occurrence<Key extends EventKey> {
+  readonly firing: Firing<Key>;
+  readonly number: number;
+}
+
 /** The input of a stage, and the match of the rule that it comes from. */
 interface StageMatch<Key extends EventKey> extends Match<Key> {
   readonly match: Match<Key>;
@@ -53,8 +59,8 @@ export class RuleChain<Key extends EventKey = string> {
   readonly #stages: readonly ChainStage<Key>[];
   readonly #last: ChainStage<Key>;
   readonly #windowMs: number;
-  /** Occurrences by the event that completed them. One event may complete several. */
-  readonly #occurrences = new Map<Key, Firing<Key>>();
+  /** Occurrences by completing event and number. One event may complete several, in different parts or groups. */
+  readonly #occurrences = new Map<string, Firing<Key>>();
   #dropped = 0;
   #newestMs = -Infinity;
 
@@ -63,8 +69,9 @@ export class RuleChain<Key extends EventKey = string> {
     const correlations = [...parts, { name: undefined, ...rule }];
     const trackers = correlations.map((correlation) => {
       const { name } = correlation;
+      const takesOccurrences = inputsOf(correlation)?.some(({ part }) => part !== undefined);
       const resetsOnFiring = name !== undefined && correlations.some((other) => countsPart(other, name));
-      return new RuleTracker<Key>(correlation, { ...options, resetsOnFiring });
+      return new RuleTracker<Key>(correlation, { ...options, resetsOnFiring, takesOccurrences });
     });
     this.paths = [...new Set(trackers.flatMap(({ paths }) => paths))];
     let bit = 0;
@@ -90,15 +97,17 @@ export class RuleChain<Key extends EventKey = string> {
   ): void {
     for (const match of matches) {
       /** The firings of this match, by stage. */
-      const fresh: Firing<Key>[][] = [];
+      const fresh: Occurrence<Key>[][] = [];
+      let occurrences = 0;
       for (const stage of this.#stages) {
         const firings: Firing<Key>[] = [];
         stage.tracker.add(this.#stageMatches(stage, match, fresh), nowMs, (some) => firings.push(...some));
         const whole = stage.feeds.length === 0 ? firings : firings.map((firing) => this.#withEvents(firing));
-        fresh.push(whole);
-        if (stage !== this.#last) for (const firing of whole) this.#remember(match.key, firing);
+        const numbered = whole.map((firing) => ({ firing, number: ++occurrences }));
+        fresh.push(numbered);
+        if (stage !== this.#last) for (const occurrence of numbered) this.#remember(match.key, occurrence);
       }
-      const firings = fresh.at(-1)!;
+      const firings = fresh.at(-1)!.map(({ firing }) => firing);
       if (firings.length > 0) fired(firings, match);
     }
   }
@@ -107,7 +116,7 @@ export class RuleChain<Key extends EventKey = string> {
   #stageMatches(
     { bits, columns, feeds }: ChainStage<Key>,
     match: Match<Key>,
-    fresh: readonly (readonly Firing<Key>[])[],
+    fresh: readonly (readonly Occurrence<Key>[])[],
   ) {
     const given: StageMatch<Key>[] = [];
     const { key } = match;
@@ -117,19 +126,16 @@ export class RuleChain<Key extends EventKey = string> {
       given.push({ key, timestampMs: match.timestampMs, values, steps, match });
     }
     for (const feed of feeds) {
-      for (const { group, lastMs: timestampMs } of fresh[feed.part]!) {
-        const values = feed.columns.map((column) => (column < 0 ? NO_VALUES : [group[column]!]));
-        given.push({ key, timestampMs, values, steps: feed.steps, match });
+      for (const { firing, number: occurrence } of fresh[feed.part]!) {
+        const values = feed.columns.map((column) => (column < 0 ? NO_VALUES : [firing.group[column]!]));
+        given.push({ key, occurrence, timestampMs: firing.lastMs, values, steps: feed.steps, match });
       }
     }
     return given;
   }
 
-  /** Merges occurrences that one event completes. */
-  #remember(key: Key, firing: Firing<Key>): void {
-    const known = this.#occurrences.get(key);
-    this.#occurrences.delete(key);
-    this.#occurrences.set(key, union(known ? [known, firing] : [firing]));
+  #remember(key: Key, { firing, number }: Occurrence<Key>): void {
+    this.#occurrences.set(occurrenceKey(key, number), firing);
     this.#newestMs = Math.max(this.#newestMs, firing.lastMs);
     if (this.#occurrences.size <= OCCURRENCES_MAX) return;
     const [oldest, { lastMs }] = this.#occurrences.entries().next().value!;
@@ -137,19 +143,13 @@ export class RuleChain<Key extends EventKey = string> {
     if (lastMs >= this.#newestMs - this.#windowMs) this.#dropped++;
   }
 
-  /** Replaces occurrences by their events. */
+  /** Replaces occurrences by their events; a dropped one by the event that completed it. */
   #withEvents(firing: Firing<Key>): Firing<Key> {
-    const parts = firing.marks.map((mark): Firing<Key> => {
-      const { timestampMs } = mark;
-      return (
-        this.#occurrences.get(mark.id) ?? {
-          group: firing.group,
-          count: 1,
-          firstMs: timestampMs,
-          lastMs: timestampMs,
-          marks: [mark],
-        }
-      );
+    const parts = firing.marks.map(({ id, timestampMs, occurrence = 0 }): Firing<Key> => {
+      const known = occurrence === 0 ? undefined : this.#occurrences.get(occurrenceKey(id, occurrence));
+      if (known) return known;
+      const marks = [{ id, timestampMs }];
+      return { group: firing.group, count: 1, firstMs: timestampMs, lastMs: timestampMs, marks };
     });
     const whole = union(parts);
     return { ...whole, group: firing.group, count: whole.count + firing.count - firing.marks.length };
@@ -205,9 +205,13 @@ export class RuleChain<Key extends EventKey = string> {
   }
 }
 
+function occurrenceKey(key: EventKey, number: number): string {
+  return `${key} ${number}`;
+}
+
 /** Merges firings. Only the newest of very many events are listed; the others are counted. */
 function union<Key extends EventKey>(firings: readonly Firing<Key>[]): Firing<Key> {
-  const marks = new Map<Key, Firing<Key>["marks"][number]>();
+  const marks = new Map<Key, Mark<Key>>();
   let unnamed = 0;
   for (const firing of firings) {
     unnamed += firing.count - firing.marks.length;

@@ -8,7 +8,7 @@ import { VALUE_WORDS } from "./distinct-values.ts";
 import { CLOSING_MS, FixedWindows, type Deadline } from "./fixed-windows.ts";
 import { lowerMeasure, upperBound, valuePaths } from "./threshold-measure.ts";
 import { MEASURED_WORDS, MeasuredWindow } from "./measured-window.ts";
-import { writeWords, type EventKey } from "./event-key.ts";
+import { KEY_WORDS, OCCURRENCE_WORDS, writeWords, type EventKey } from "./event-key.ts";
 import { WindowGroups } from "./window-groups.ts";
 import { GroupHash, type HashSeed } from "./group-hash.ts";
 import { ThresholdInputs, type GroupedMatch } from "./threshold-inputs.ts";
@@ -40,6 +40,8 @@ export interface TrackerOptions {
   readonly fromMs?: number | undefined;
   /** Removes matches once they have fired, so that no two firings of a group share one. Sequences always do. */
   readonly resetsOnFiring?: boolean | undefined;
+  /** Some matches are occurrences, of which one event may complete several. */
+  readonly takesOccurrences?: boolean | undefined;
 }
 
 /** State at a start of deadlines that were pending before it. */
@@ -56,7 +58,7 @@ export class RuleTracker<Key extends EventKey = string> {
   readonly #window: MatchWindow | undefined;
   readonly #inputs: ThresholdInputs;
   readonly #resetsOnFiring: boolean;
-  readonly #words = new Uint32Array(4);
+  readonly #words = new Uint32Array(OCCURRENCE_WORDS);
   readonly #windowMs: number;
   /** Absent steps at the end of a sequence, as bits. */
   readonly #lastAbsentSteps: number;
@@ -76,6 +78,8 @@ export class RuleTracker<Key extends EventKey = string> {
 
   constructor(rule: TrackedRule, options: TrackerOptions) {
     const { seed, memoryLimit, inOrder: isOrdered = false, fromMs = -Infinity, resetsOnFiring = false } = options;
+    const idWords = options.takesOccurrences ? OCCURRENCE_WORDS : KEY_WORDS;
+    const groupsWith = (extraWords: number) => new WindowGroups(extraWords, memoryLimit.totals, idWords);
     this.#memoryLimit = memoryLimit;
     this.#hash = new GroupHash(seed);
     this.#resetsOnFiring = resetsOnFiring;
@@ -96,7 +100,7 @@ export class RuleTracker<Key extends EventKey = string> {
     const lateMs = neverLooksBack ? 0 : LATE_MS;
     this.keptSeconds = Math.ceil((windowMs + (neverLooksBack ? 0 : idleMsOf(windowMs))) / 1000);
     if (rule.sequence) {
-      this.groups = new WindowGroups(1, memoryLimit.totals);
+      this.groups = groupsWith(1);
       const counts = rule.sequence.map(({ count, absent }) => (absent ? 0 : count));
       const inOrder = rule.sequenceOrder === "in_order";
       this.#window = new SequenceWindow(this.groups, {
@@ -108,17 +112,17 @@ export class RuleTracker<Key extends EventKey = string> {
         fromMs,
       });
     } else if (threshold && upperBound(threshold)) {
-      this.groups = new WindowGroups(0, memoryLimit.totals);
+      this.groups = groupsWith(0);
       this.#fixed = new FixedWindows(threshold, windowMs, { limit: memoryLimit, fromMs });
     } else if (threshold) {
       const measure = lowerMeasure(threshold);
       const { count = 1, distinct } = threshold;
       const isDistinct = distinct !== undefined;
-      this.groups = new WindowGroups(measure ? MEASURED_WORDS : isDistinct ? VALUE_WORDS : 0, memoryLimit.totals);
+      this.groups = groupsWith(measure ? MEASURED_WORDS : isDistinct ? VALUE_WORDS : 0);
       this.#window = measure
         ? new MeasuredWindow(this.groups, { windowMs, lateMs, measure, eventsMin: count })
         : new ThresholdWindow(this.groups, { windowMs, lateMs, count, isDistinct, hash: this.#hash, memoryLimit });
-    } else this.groups = new WindowGroups(0, memoryLimit.totals);
+    } else this.groups = groupsWith(0);
     if (this.#window) memoryLimit.join(this);
   }
 
@@ -186,7 +190,10 @@ export class RuleTracker<Key extends EventKey = string> {
     let firings: Firing<Key>[] | undefined;
     for (let i = 0; i < grouped.length; i++) {
       const { match, values, steps } = grouped[i]!;
-      if (i === 0 || grouped[i - 1]!.match !== match) writeWords(match.key, this.#words);
+      if (i === 0 || grouped[i - 1]!.match !== match) {
+        writeWords(match.key, this.#words);
+        this.#words[KEY_WORDS] = match.occurrence ?? 0;
+      }
       const seconds = Math.floor((nowMs ?? match.timestampMs) / 1000);
       this.#sweep(seconds);
       const group = this.#find(i, seconds);

@@ -1,10 +1,10 @@
 import type { Scalar } from "../../model/condition.ts";
-import { readWords } from "./event-key.ts";
 import { AbsentSteps } from "./absent-steps.ts";
 import type { WindowGroups } from "./window-groups.ts";
 import { firstStep, SequenceSteps, type SequenceEntries } from "./sequence-steps.ts";
 import { entriesToEvict } from "./sequence-eviction.ts";
 import type { WindowFiring, MatchWindow } from "./tracked-match.ts";
+import { markOf } from "./uncounted-matches.ts";
 
 // Steps that must all happen within a window, in order or in any order. Entries are sorted by time, then by their first step,
 // then by arrival. Of all sets of entries that complete the sequence, the window takes the first in that order and removes
@@ -107,7 +107,9 @@ export class SequenceWindow implements MatchWindow {
     if (timestampMs !== held) return timestampMs < held;
     const [one, other] = [firstStep(steps), firstStep(groups.extra(at))];
     if (one !== other) return one < other;
-    for (let i = 0; i < 4; i++) if (words[i] !== groups.idWord(at, i)) return words[i]! < groups.idWord(at, i);
+    for (let i = 0; i < groups.idWords; i++) {
+      if (words[i] !== groups.idWord(at, i)) return words[i]! < groups.idWord(at, i);
+    }
     return false;
   }
 
@@ -180,9 +182,7 @@ export class SequenceWindow implements MatchWindow {
   #take(group: number, taken: readonly number[]): WindowFiring {
     const groups = this.#groups;
     const from = groups.begin(group);
-    const marks = taken
-      .toReversed()
-      .map((i) => ({ id: readWords((word) => groups.idWord(from + i, word)), timestampMs: groups.time(from + i) }));
+    const marks = taken.toReversed().map((i) => markOf(groups, from + i));
     const firing = {
       count: taken.length,
       firstMs: groups.time(from + taken[0]!),

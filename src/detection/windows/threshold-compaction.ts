@@ -90,8 +90,8 @@ function mergeRepeated(
   if (dropped.length > 0) groups.dropSome(group, dropped.reverse());
 }
 
-/** True if two entries are values of one event. Such entries are adjacent. */
+/** True if two entries are values of one event or occurrence. Such entries are adjacent. */
 export function isSameEvent(groups: WindowGroups, one: number, other: number): boolean {
-  for (let i = 0; i < 4; i++) if (groups.idWord(one, i) !== groups.idWord(other, i)) return false;
+  for (let i = 0; i < groups.idWords; i++) if (groups.idWord(one, i) !== groups.idWord(other, i)) return false;
   return true;
 }

@@ -9,11 +9,21 @@ export type TrackedRule = Pick<Rule, "window" | "threshold" | "sequence" | "sequ
 
 export interface Match<Key extends EventKey> {
   readonly key: Key;
+  /** For an occurrence, its number among those that the event completed, from 1. */
+  readonly occurrence?: number;
   readonly timestampMs: number;
   /** The distinct values of each of the tracker's paths. */
   readonly values: readonly (readonly Scalar[])[];
   /** Bit n is set if the event is step n of the sequence or input n of the threshold; 0 for a rule without them. */
   readonly steps: number;
+}
+
+/** A match in a firing. */
+export interface Mark<Key extends EventKey> {
+  readonly id: Key;
+  readonly timestampMs: number;
+  /** The occurrence; missing or 0 for the event itself. */
+  readonly occurrence?: number;
 }
 
 export interface Firing<Key extends EventKey> {
@@ -24,7 +34,7 @@ export interface Firing<Key extends EventKey> {
   readonly firstMs: number;
   readonly lastMs: number;
   /** These matches, newest first. */
-  readonly marks: readonly { readonly id: Key; readonly timestampMs: number }[];
+  readonly marks: readonly Mark<Key>[];
 }
 
 /** A firing with the match that caused it. */

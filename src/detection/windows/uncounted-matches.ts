@@ -1,7 +1,7 @@
-import { readWords } from "./event-key.ts";
+import { KEY_WORDS, readWords, type EventKey } from "./event-key.ts";
 import type { WindowGroups } from "./window-groups.ts";
 import { isSameEvent } from "./threshold-compaction.ts";
-import type { WindowFiring } from "./tracked-match.ts";
+import type { Mark, WindowFiring } from "./tracked-match.ts";
 
 /** A range of entries of a group by index; `end` is exclusive. */
 export interface EntrySpan {
@@ -21,7 +21,7 @@ export function countSpan(
 ): WindowFiring | undefined {
   if (!span) return undefined;
   const from = groups.begin(group);
-  const marks: { id: string | number; timestampMs: number }[] = [];
+  const marks: Mark<EventKey>[] = [];
   let count = 0;
   let firstMs = Infinity;
   let lastMs = -Infinity;
@@ -34,12 +34,20 @@ export function countSpan(
       if (index + 1 < span.end && isSameEvent(groups, at, at + 1)) continue;
     }
     count++;
-    const timestampMs = groups.time(at);
-    firstMs = Math.min(firstMs, timestampMs);
-    lastMs = Math.max(lastMs, timestampMs);
-    marks.push({ id: readWords((word) => groups.idWord(at, word)), timestampMs });
+    const mark = markOf(groups, at);
+    firstMs = Math.min(firstMs, mark.timestampMs);
+    lastMs = Math.max(lastMs, mark.timestampMs);
+    marks.push(mark);
   }
   return { count, firstMs, lastMs, marks };
+}
+
+/** The event or occurrence of an entry. */
+export function markOf(groups: WindowGroups, entry: number): Mark<EventKey> {
+  const id = readWords((word) => groups.idWord(entry, word));
+  const timestampMs = groups.time(entry);
+  if (groups.idWords === KEY_WORDS) return { id, timestampMs };
+  return { id, timestampMs, occurrence: groups.idWord(entry, KEY_WORDS) };
 }
 
 /** Removes counted entries, so that they do not fire again. */

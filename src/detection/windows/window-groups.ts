@@ -1,3 +1,4 @@
+import { KEY_WORDS } from "./event-key.ts";
 import { copyWords, PagedRecords } from "./paged-records.ts";
 
 // The groups of a rule, found by a 64-bit hash, each with the matches that may still count, sorted by time. Everything lies
@@ -34,7 +35,6 @@ const GROUP_ENTRIES_MAX = LENGTH_MASK;
 
 /** The words of an entry: its time, the event id, and extra words. */
 const ID = 2;
-const EXTRA = ID + 4;
 /** Times are integers; an added half millisecond marks a counted entry. */
 const COUNTED = 0.5;
 
@@ -48,6 +48,9 @@ export interface WindowTotals {
 }
 
 export class WindowGroups {
+  /** Words that identify the event or occurrence of an entry. */
+  readonly idWords: number;
+  readonly #extra: number;
   readonly #entryWords: number;
   readonly #groups: PagedRecords;
   readonly #entries: PagedRecords;
@@ -61,10 +64,12 @@ export class WindowGroups {
   live = 0;
   entries = 0;
 
-  /** `extraWords`: words of an entry in addition to its time and event id. */
-  constructor(extraWords: number, totals: WindowTotals) {
+  /** `extraWords`: words of an entry in addition to its time and event id. `idWords` includes the occurrence, if there is one. */
+  constructor(extraWords: number, totals: WindowTotals, idWords: number = KEY_WORDS) {
+    this.idWords = idWords;
+    this.#extra = ID + idWords;
     // Times are doubles and must be aligned.
-    this.#entryWords = Math.ceil((EXTRA + extraWords) / 2) * 2;
+    this.#entryWords = Math.ceil((this.#extra + extraWords) / 2) * 2;
     this.#groups = new PagedRecords(HEAD_WORDS + INLINE_ENTRIES * this.#entryWords);
     this.#entries = new PagedRecords(this.#entryWords);
     this.#totals = totals;
@@ -114,11 +119,11 @@ export class WindowGroups {
   }
 
   extra(entry: number, word = 0): number {
-    return this.#wordsOf(entry)[this.#at(entry) + EXTRA + word]!;
+    return this.#wordsOf(entry)[this.#at(entry) + this.#extra + word]!;
   }
 
   setExtra(entry: number, value: number, word = 0): void {
-    this.#wordsOf(entry)[this.#at(entry) + EXTRA + word] = value;
+    this.#wordsOf(entry)[this.#at(entry) + this.#extra + word] = value;
   }
 
   isCounted(entry: number): boolean {
@@ -130,7 +135,7 @@ export class WindowGroups {
     this.#groups.set(group, STATE, this.#groups.get(group, STATE) - ONE_UNCOUNTED);
   }
 
-  /** One of the four words of the event id. */
+  /** One of the words of the event id. */
   idWord(entry: number, word: number): number {
     return this.#wordsOf(entry)[this.#at(entry) + ID + word]!;
   }
@@ -140,7 +145,7 @@ export class WindowGroups {
     this.#setTimeWord(entry, timestampMs);
     const words = this.#wordsOf(entry);
     const at = this.#at(entry) + ID;
-    for (let i = 0; i < 4; i++) words[at + i] = id[i]!;
+    for (let i = 0; i < this.idWords; i++) words[at + i] = id[i]!;
   }
 
   #timeWord(entry: number): number {
@@ -264,7 +269,7 @@ export class WindowGroups {
       at = this.#entries.offset(entry);
     }
     floats[at >> 1] = timestampMs;
-    for (let i = 0; i < 4; i++) words[at + ID + i] = id[i]!;
+    for (let i = 0; i < this.idWords; i++) words[at + ID + i] = id[i]!;
     own[head + STATE]! += ONE_ENTRY + ONE_UNCOUNTED;
     return true;
   }

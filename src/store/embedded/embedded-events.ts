@@ -142,28 +142,32 @@ export class EmbeddedEvents implements EventEngine {
     after: ListPlace | undefined,
     offset: number,
     limit: number,
-    { signal }: QueryContext,
+    context: QueryContext,
   ) {
     const search = parseSearch(words, filter);
     if ("fault" in search) throw new QueryRefused("search", search.fault);
     const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
-    const [total, places, named] = await Promise.all([
-      this.#journal.queries.textCount(ofWords, span, signal),
-      this.#journal.queries.textPage(ofWords, span, after, offset + limit, signal),
-      this.#named(search, span),
-    ]);
+    const { queries } = this.#journal;
+    const [total, places, named] = await queries.search(context, (goOn) =>
+      Promise.all([
+        queries.textCount(goOn, ofWords, span),
+        queries.textPage(goOn, ofWords, span, after, offset + limit),
+        this.#named(goOn, search, span),
+      ]),
+    );
     const below = named.filter((place) => !after || newestFirst(after, place) < 0);
     const all = [...places, ...below].sort(newestFirst).slice(offset, offset + limit);
-    return { total: total + named.length, texts: await this.#journal.queries.bodies(all) };
+    return { total: total + named.length, texts: await queries.bodies(all) };
   }
 
   /** Events whose ids are among the words, except those that also contain their own id as a word. */
-  async #named({ terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
+  async #named(goOn: () => void, { terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
     const named: ListPlace[] = [];
     for (const id of new Set(ids)) {
       const found = await this.#find(id);
       if (!found || found.ts < span.from || found.ts >= span.to) continue;
-      const has = (wanted: readonly Term[]) => this.#journal.queries.textHas(wanted, startOfDay(found.ts), found.seq);
+      const has = (wanted: readonly Term[]) =>
+        this.#journal.queries.textHas(goOn, wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
         holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&

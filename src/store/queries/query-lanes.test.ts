@@ -42,6 +42,14 @@ test("no client gets every slot for quick queries either, nor the whole queue", 
   expect(await started([start(lanes, { name: "third", lane: "quick" })])).toEqual([true]);
 });
 
+test("full-text searches of one client leave slots to others, and no kind of query takes those of another", async () => {
+  const lanes = new QueryLanes();
+  const ofOne = Array.from({ length: 3 }, () => start(lanes, { name: "one", lane: "text" }));
+  const ofOthers = ["two", "three"].map((name) => start(lanes, { name, lane: "text" }));
+  const heavy = start(lanes, { name: "one", lane: "heavy" });
+  expect(await started([...ofOne, ...ofOthers, heavy])).toEqual([true, true, false, true, true, true]);
+});
+
 test("a client with too many queries in flight is refused, and others are not", async () => {
   const lanes = new QueryLanes();
   for (let i = 0; i < HEAVY_PER_CLIENT_MAX; i++) start(lanes, { name: "one", lane: "heavy" });

@@ -1,10 +1,10 @@
 import { StoreUnavailable } from "../ports/store-errors.ts";
 
 // Admission of queries. Heavy queries have slots of their own, and no single client gets all of them. Quick queries, which
-// read a few narrow columns, never wait for heavy ones.
+// read a few narrow columns, never wait for heavy ones. Full-text searches take turns in short parts, so more of them run.
 
 /** Running queries of a lane. */
-const RUNNING_MAX = { quick: 3, heavy: 3 } as const;
+const RUNNING_MAX = { quick: 3, heavy: 3, text: 6 } as const;
 /** Running queries of one client in a lane. */
 const RUNNING_PER_CLIENT_MAX = 2;
 /** Running and queued heavy queries of one client. */

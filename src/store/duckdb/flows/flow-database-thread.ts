@@ -388,10 +388,10 @@ const api = {
   },
 
   check(): Promise<void> {
-    return withEngine(async ({ instance }) => {
-      const connection = await instance.connect();
+    return withEngine(async ({ instance, idle }) => {
+      const connection = idle.pop() ?? (await instance.connect());
       await connection.run("SELECT 1");
-      connection.closeSync();
+      idle.push(connection);
     });
   },
 

@@ -3,6 +3,8 @@ import { Thread, type ThreadResult } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import type { StoredEvent } from "../../ports/event-engine.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
+import type { QueryContext } from "../../ports/query-context.ts";
+import { QueryLanes } from "../../queries/query-lanes.ts";
 import { readEventId } from "../../files/event-id.ts";
 import { asStoreError } from "../../files/store-failure.ts";
 import type { Layout } from "../../files/layout.ts";
@@ -17,14 +19,18 @@ import type { Arrived, ReaderApi, ReaderData } from "./journal-reader-thread.ts"
 
 /** Searches have threads of their own: however long one takes, an event by its id is at hand. */
 const SEARCHERS = 2;
-const SEARCHES_MAX = 100;
-/** A search that runs or waits longer is stopped. */
+/** A search that runs longer is stopped. */
 const SEARCH_MS_MAX = 30_000;
 const TOKEN_LIFE_MS = DAY_MS;
 /** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
 const CHUNK_EVENTS_MAX = 100;
 const CHUNK_CHARACTERS_MAX = 1024 * 1024;
+
+const NEVER = new AbortController().signal;
+
+/** Throws if the search was cancelled or has taken too long. */
+type GoOn = () => void;
 
 interface QuestionsOptions {
   readonly layout: Layout;
@@ -41,7 +47,7 @@ export class JournalQueries {
   readonly #searchers = new Map<number, Thread<ReaderApi>>();
   readonly #newReader: (mapped: boolean) => Thread<ReaderApi>;
   readonly #gathering = new ResponseBudget();
-  #searches = 0;
+  readonly #lanes = new QueryLanes();
   #isClosing = false;
 
   constructor({ layout, days, now, onDeath }: QuestionsOptions) {
@@ -177,74 +183,71 @@ export class JournalQueries {
   }
 
   /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
-  textCount(search: TextSearch, span: DaySpan, signal?: AbortSignal): Promise<number> {
-    return this.#search(signal, async (goOn) => {
-      const days = this.#daysOf(span);
-      let sum = 0;
-      const countFrom = async (searcher: number) => {
-        for (let i = searcher; i < days.length; i += SEARCHERS) {
-          goOn();
-          const day = days[i]!;
-          const clipped = clip(span, day);
-          const { count } = await inParts(goOn, (soFar: CountPart | undefined) =>
-            this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
-          );
-          sum += count;
-        }
-      };
-      await Promise.all(Array.from({ length: SEARCHERS }, (_, searcher) => countFrom(searcher)));
-      return sum;
-    });
+  async textCount(goOn: GoOn, search: TextSearch, span: DaySpan): Promise<number> {
+    const days = this.#daysOf(span);
+    let sum = 0;
+    const countFrom = async (searcher: number) => {
+      for (let i = searcher; i < days.length; i += SEARCHERS) {
+        goOn();
+        const day = days[i]!;
+        const clipped = clip(span, day);
+        const { count } = await inParts(goOn, (soFar: CountPart | undefined) =>
+          this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
+        );
+        sum += count;
+      }
+    };
+    await Promise.all(Array.from({ length: SEARCHERS }, (_, searcher) => countFrom(searcher)));
+    return sum;
   }
 
-  textPage(
+  async textPage(
+    goOn: GoOn,
     search: TextSearch,
     span: DaySpan,
     after: ListPlace | undefined,
     limit: number,
-    signal?: AbortSignal,
   ): Promise<ListPlace[]> {
-    return this.#search(signal, async (goOn) => {
-      const places: ListPlace[] = [];
-      for (const day of this.#daysOf(span)) {
-        goOn();
-        if (after && day > after.ts) continue;
-        const searcher = this.#searcher(day / DAY_MS);
-        const range = { span: clip(span, day), after };
-        const wanted = limit - places.length;
-        const found = await inParts(goOn, (soFar: PagePart | undefined) =>
-          this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
+    const places: ListPlace[] = [];
+    for (const day of this.#daysOf(span)) {
+      goOn();
+      if (after && day > after.ts) continue;
+      const searcher = this.#searcher(day / DAY_MS);
+      const range = { span: clip(span, day), after };
+      const wanted = limit - places.length;
+      const found = await inParts(goOn, (soFar: PagePart | undefined) =>
+        this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
+      );
+      places.push(...found.places);
+      if (places.length >= limit) break;
+    }
+    return places;
+  }
+
+  async textHas(goOn: GoOn, terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+    goOn();
+    return this.#ask(this.#searcher(seq), "textHas", day, terms, seq);
+  }
+
+  /** Runs a full-text search, which may be several calls, once its client has a slot. */
+  search<T>({ client, signal = NEVER }: QueryContext, run: (goOn: GoOn) => Promise<T>): Promise<T> {
+    return this.#lanes.take({ name: client, lane: "text" }, signal, async () => {
+      const until = performance.now() + SEARCH_MS_MAX;
+      return run(() => {
+        signal.throwIfAborted();
+        if (this.#isClosing) throw new StoreUnavailable("closed", "the store is being closed");
+        if (performance.now() <= until) return;
+        throw new QueryRefused(
+          "search",
+          `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the range of time, or add a word`,
         );
-        places.push(...found.places);
-        if (places.length >= limit) break;
-      }
-      return places;
+      });
     });
   }
 
-  textHas(terms: readonly Term[], day: number, seq: number): Promise<boolean> {
-    return this.#search(undefined, () => this.#ask(this.#searcher(seq), "textHas", day, terms, seq));
-  }
-
-  /** `goOn` throws when the search has been stopped, or has taken too long. */
-  async #search<T>(signal: AbortSignal | undefined, run: (goOn: () => void) => Promise<T>): Promise<T> {
-    if (this.#searches >= SEARCHES_MAX) throw new StoreUnavailable("queue_full", "too many searches are waiting");
-    const until = performance.now() + SEARCH_MS_MAX;
-    const goOn = () => {
-      signal?.throwIfAborted();
-      if (this.#isClosing) throw new StoreUnavailable("closed", "the store is being closed");
-      if (performance.now() <= until) return;
-      throw new QueryRefused(
-        "search",
-        `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the range of time, or add a word`,
-      );
-    };
-    this.#searches++;
-    try {
-      return await run(goOn);
-    } finally {
-      this.#searches--;
-    }
+  /** Searches that were refused because of too many others. */
+  get refused(): number {
+    return this.#lanes.refused;
   }
 
   /** Damage, or whatever else keeps a thread from an answer, is what every caller of the store is ready for. */
@@ -324,7 +327,7 @@ class ResponseBudget {
 
 /** Asks for one part after the other until there is no next one. */
 async function inParts<Part extends { readonly next: number | undefined }>(
-  goOn: () => void,
+  goOn: GoOn,
   ask: (soFar: Part | undefined) => Promise<Part>,
 ): Promise<Part> {
   for (let soFar: Part | undefined; ;) {
