@@ -160,7 +160,7 @@ describe("a store that fails during warm-up", () => {
 
   test("leaves only the affected rule without its earlier matches if it never answers", async () => {
     for (const failure of [
-      () => new StoreUnavailable("failed", "the question could not be answered"),
+      () => new StoreUnavailable("failed", "the query failed"),
       () => new QueryRefused("query", "took longer than 30 s"),
     ]) {
       const [lost, kept] = [`lost_${uniqueType()}`, `kept_${uniqueType()}`];

@@ -12,7 +12,7 @@ import {
 import type { FlowEngine } from "../../ports/flow-engine.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
-import { asStoreError, isStorageFailure, noRoom } from "../../files/store-failure.ts";
+import { asStoreError, isStorageFailure, diskFull } from "../../files/store-failure.ts";
 import { flowUnitFile, isMissing, type Layout } from "../../files/layout.ts";
 import type { Manifest } from "../../sqlite/manifest.ts";
 import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
@@ -182,8 +182,8 @@ export class FlowDatabase implements FlowEngine {
       }
       return answer;
     } catch (error) {
-      if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);
-      throw isStorageFailure(error) ? noRoom(error) : asStoreError(error);
+      if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw diskFull(error);
+      throw isStorageFailure(error) ? diskFull(error) : asStoreError(error);
     }
   }
 }

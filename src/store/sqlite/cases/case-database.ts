@@ -8,7 +8,7 @@ import type { NotificationStore } from "../../ports/notification-store.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import type { RuleStore } from "../../ports/rule-store.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
-import { asStoreError, isStorageFailure, noRoom, ofFile } from "../../files/store-failure.ts";
+import { asStoreError, isStorageFailure, diskFull, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
 import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
 import type { CaseParts, CaseThreadApi, CaseThreadData } from "./case-thread.ts";
@@ -136,7 +136,7 @@ export class SqliteCaseDatabase {
       await this.#thread.call("open");
     } catch (error) {
       await this.#thread.end();
-      if (isStorageFailure(error)) throw noRoom(error);
+      if (isStorageFailure(error)) throw diskFull(error);
       throw ofFile(this.#path, error);
     }
   }
