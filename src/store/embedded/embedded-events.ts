@@ -32,7 +32,7 @@ import type { DiskSpaceProbe } from "./disk-space-probe.ts";
 import type { Manifest } from "../sqlite/manifest.ts";
 import type { StateDatabase } from "../sqlite/state-database.ts";
 import { asStoreError } from "../files/store-failure.ts";
-import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
+import { containsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
 
 // The journal serves look-ups by id, unfiltered lists and full text. The columns serve filtered lists, totals and
 // aggregations; they return the places of rows, and the texts always come from the journal.
@@ -166,7 +166,7 @@ export class EmbeddedEvents implements EventEngine {
       const has = (wanted: readonly Term[]) => this.#journal.queries.textHas(wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
-        holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&
+        containsPhrases(parseExact(found.body) as JsonObject, phrases) &&
         (wanted.length === 0 || (await has(wanted))) &&
         !(await has([idTerm(id)]));
       if (isFound) named.push({ ts: found.ts, seq: found.seq });

@@ -2,7 +2,7 @@ import type { AlertSummary } from "../../model/alert.ts";
 import type { Event } from "../../model/event.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { spacedEventWords, spacedTextWords } from "./indexed-words.ts";
-import { holdsPhrases, idTerm, parseSearch, spacedTerm } from "./text-search.ts";
+import { containsPhrases, idTerm, parseSearch, spacedTerm } from "./text-search.ts";
 
 // Full-text search without an index, for an event, an alert or texts in memory. It defines the meaning of a search: every
 // engine's lists find exactly what it accepts.
@@ -45,5 +45,5 @@ export function textMatcher(words: string): (what: Searchable) => boolean {
   return ({ words: own, values, eventId }) =>
     terms.every((choices) => choices.some((term) => own.includes(term))) &&
     search.ids.every((id) => id === eventId || own.includes(spacedTerm(idTerm(id)))) &&
-    holdsPhrases(values, search.phrases);
+    containsPhrases(values, search.phrases);
 }

@@ -127,7 +127,7 @@ export class SqliteCaseDatabase {
     this.#thread = new Thread<CaseThreadApi>(
       new URL("./case-thread.ts", import.meta.url),
       { dataDir } satisfies CaseThreadData,
-      endingProcess("the thread of the alerts"),
+      endingProcess("the thread of the case database"),
     );
   }
 
@@ -162,10 +162,10 @@ export class SqliteCaseDatabase {
     let removed = 0;
     let next: number | null = 0;
     while (next !== null && !signal.aborted) {
-      const turn: { removed: number; next: number | null } = await this.#call("removeResolved", ms, next);
-      this.#removed.inc(turn.removed);
-      removed += turn.removed;
-      next = turn.next;
+      const batch: { removed: number; next: number | null } = await this.#call("removeResolved", ms, next);
+      this.#removed.inc(batch.removed);
+      removed += batch.removed;
+      next = batch.next;
       if (next !== null) await sleep(REMOVAL_PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
     return removed;
@@ -205,7 +205,8 @@ export class SqliteCaseDatabase {
     ...args: Parameters<CaseThreadApi[M]>
   ): Promise<ThreadResult<ReturnType<CaseThreadApi[M]>>> {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
-    if (this.#calls >= CALLS_MAX) throw new StoreUnavailable("queue_full", "too many calls are waiting for the alerts");
+    if (this.#calls >= CALLS_MAX)
+      throw new StoreUnavailable("queue_full", "too many calls are waiting for the case database");
     this.#calls++;
     try {
       return await this.#thread.call(method, ...args);

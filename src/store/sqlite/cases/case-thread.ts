@@ -10,7 +10,7 @@ import { casesFile } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { QueryLanes } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
-import { openSmall } from "../sqlite.ts";
+import { openShared } from "../sqlite.ts";
 import { AlertTables } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
@@ -59,7 +59,7 @@ function partsOf(alerts: AlertTables, rules: RuleTables, notifications: Notifica
 function open(): void {
   const { dataDir } = workerData as CaseThreadData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
-  const db = openSmall(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
+  const db = openShared(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
   const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
   const identity = new SqliteIdentity(casesFile(dataDir));
   opened = { db, identity, alerts, rules, notifications, parts: partsOf(alerts, rules, notifications) };
