@@ -70,7 +70,7 @@ export class FlowDatabase implements FlowEngine {
     await this.#takeReports();
   }
 
-  /** Reports what the thread has found out about days. Damage is logged before the call that met it returns. */
+  /** Passes on the thread's reports about days. Damage is logged before the call that met it returns. */
   async #takeReports(): Promise<void> {
     const { days, damages } = await this.#thread.call("takeReports");
     for (const { day, reason } of damages) {
