@@ -69,7 +69,7 @@ export function parseSearch(
     else if (bare !== undefined) addBareTerm(foldText(bare), terms, phrases);
     else addPhrase(foldText(quoted!), terms, phrases);
   }
-  if (terms.length + ids.length === 0) return { fault: "contains no word to search for" };
+  if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
   if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
   for (const field of ["type", "source", "severity", "class"] as const) {
     if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), isPrefix: false });

@@ -5,9 +5,9 @@ import { formatTime } from "../../lib/time.ts";
 
 // Splits text into words, in the same way for an event (indexed-words.ts) and for a search (text-search.ts). A *run* is
 // letters, digits and the connectors between them (`www.example.com`, `login_failure`, `/usr/bin/id`); its *parts* are the
-// pieces between connectors. A search finds a run from the start of any of its parts. An IP or MAC address is one word, in one
-// spelling; so are numbers with connectors between them, such as dates. Scripts without spaces between words are indexed as
-// overlapping pairs of characters, so that a word is found at any position.
+// pieces between connectors. A search finds a run from the start of any of its parts. An IP or MAC address is one word, in
+// one spelling; so are numbers with connectors between them, such as dates. Scripts without spaces between words are indexed
+// as overlapping pairs of characters, so that a word is found at any position.
 
 /** Words of an event from runs with connectors and from text outside ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
