@@ -296,8 +296,8 @@ export class Journal {
 
   async remove(day: number): Promise<number> {
     const rows = this.#days.remove(day);
-    this.#logs.forget(day);
-    await this.queries.forget(day);
+    this.#logs.dropDay(day);
+    await this.queries.closeDay(day);
     await this.#writer.call("remove", day);
     return rows;
   }

@@ -40,7 +40,7 @@ export class WriteAheadLogs {
     this.#loggedRows.set(day, (this.#loggedRows.get(day) ?? 0) + rows);
   }
 
-  forget(day: number): void {
+  dropDay(day: number): void {
     this.#loggedRows.delete(day);
   }
 
