@@ -18,7 +18,7 @@ export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
   return new KeyDatabase(dataDir);
 }
 
-/** Losses and retention: what the command line shows and confirms. */
+/** Losses and retention, for the command line to show and confirm. */
 export function openStorageNotes(layout: Layout) {
   const state = new StateDatabase(layout);
   return {

@@ -95,7 +95,7 @@ export class StateDatabase {
     this.#runDurably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
   }
 
-  /** Read from the file each time, since the command line writes it, too. */
+  /** Read from the file each time, because the command line writes it too. */
   get retention(): RetentionNotes {
     const rows = this.#db.prepare("SELECT name, value FROM facts WHERE name LIKE 'retention_%'").all();
     const facts = new Map((rows as { name: string; value: number }[]).map(({ name, value }) => [name, value]));

@@ -147,39 +147,42 @@ export function alertsContract({ store, reopen }: ContractContext): void {
 
     test("a look-up near a time finds the unresolved alert with the newest event", async () => {
       const rule = { id: "rule_fold", name: "site.fold", description: "", tags: [] };
-      const made = [10, 30, 20].map((lastEventAt) =>
+      const created = [10, 30, 20].map((lastEventAt) =>
         newAlert({ rule, foldKey: "k", firstEventAt: lastEventAt - 5, lastEventAt }),
       );
-      await commit(...made, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
+      await commit(...created, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
       const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, foldKey = "k") =>
         (await store().alerts.unresolved([{ ruleId, foldKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
-      expect(await find(0, 100)).toBe(made[1]!.id);
-      expect(await find(0, 25)).toBe(made[2]!.id);
-      expect(await find(0, 15)).toBe(made[0]!.id);
+      expect(await find(0, 100)).toBe(created[1]!.id);
+      expect(await find(0, 25)).toBe(created[2]!.id);
+      expect(await find(0, 15)).toBe(created[0]!.id);
       expect(await find(0, 5)).toBeUndefined();
-      expect(await find(29, 100)).toBe(made[1]!.id);
+      expect(await find(29, 100)).toBe(created[1]!.id);
       expect(await find(30, 100)).toBeUndefined();
       expect(await find(0, 100, rule.id, "none")).toBeUndefined();
       expect(await find(0, 100, "rule_none")).toBeUndefined();
-      await commit(next(made[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
-      expect(await find(0, 100)).toBe(made[2]!.id);
-      await commit(next(made[2]!, { status: "acknowledged" }), next(made[0]!, { firstEventAt: 2, lastEventAt: 70 }));
-      expect(await find(0, 100)).toBe(made[0]!.id);
-      expect(await find(0, 5)).toBe(made[0]!.id);
+      await commit(next(created[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
+      expect(await find(0, 100)).toBe(created[2]!.id);
+      await commit(
+        next(created[2]!, { status: "acknowledged" }),
+        next(created[0]!, { firstEventAt: 2, lastEventAt: 70 }),
+      );
+      expect(await find(0, 100)).toBe(created[0]!.id);
+      expect(await find(0, 5)).toBe(created[0]!.id);
     });
 
     test("unresolved alerts of a rule are counted up to the given limit", async () => {
       const rule = { id: "rule_many", name: "site.many", description: "", tags: [] };
-      const made = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
-      await commit(...made);
+      const created = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
+      await commit(...created);
       const count = (countMax: number, besides = "none") =>
         store().alerts.countUnresolved([rule.id, "rule_none"], besides, countMax);
       expect(await count(10)).toEqual([5, 0]);
       expect(await count(10, "k2")).toEqual([4, 0]);
       expect(await count(3)).toEqual([3, 0]);
       await commit(
-        next(made[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
-        next(made[1]!, { status: "acknowledged" }),
+        next(created[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
+        next(created[1]!, { status: "acknowledged" }),
       );
       expect(await count(10)).toEqual([4, 0]);
     });

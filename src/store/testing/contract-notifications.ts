@@ -110,14 +110,14 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
         const outcome = { status: "waiting", error: "busy", dueAt, isRepeat: false } as const;
         await notifications.settle(deliveryId, outcome, 5, []);
       };
-      const made: string[] = [];
+      const deliveryIds: string[] = [];
       for (const time of [1, 2]) {
         await commit("slack", [time]);
-        made.push(newDeliveryId());
-        await notifications.begin("slack", made.at(-1)!, 10);
-        await fail(100 * time, made.at(-1)!);
+        deliveryIds.push(newDeliveryId());
+        await notifications.begin("slack", deliveryIds.at(-1)!, 10);
+        await fail(100 * time, deliveryIds.at(-1)!);
       }
-      const [first, second] = made;
+      const [first, second] = deliveryIds;
       expect((await notifications.backlog("slack", 0, 50)).retry).toEqual({ deliveryId: first, dueAt: 100 });
       expect((await notifications.backlog("slack", 0, 500)).retry).toEqual({ deliveryId: first, dueAt: 100 });
       const [again] = await notifications.beginAgain(first!);

@@ -105,7 +105,7 @@ export function removalContract({ store, reopen }: ContractContext): void {
     test("stay while they have pending notifications, and are removed once those are sent or dead", async () => {
       const alerts = [newAlert(OLD), newAlert(OLD)];
       const ids = alerts.map(({ id }) => id);
-      const isThere = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== null);
+      const exist = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== null);
       for (const [i, alert] of alerts.entries()) await commit([alert], i === 0 ? "slack" : "email");
       expect(await remove()).toBe(0);
       const deliveryId = newDeliveryId();
@@ -114,10 +114,10 @@ export function removalContract({ store, reopen }: ContractContext): void {
       await store().notifications.beginAgain(deliveryId);
       await reopen();
       expect(await remove()).toBe(0);
-      expect(await isThere()).toEqual([true, true]);
+      expect(await exist()).toEqual([true, true]);
       await store().notifications.settle(deliveryId, SENT, 3, [{ alertId: ids[0]!, entry: entryAt(3) }]);
       expect(await remove()).toBe(1);
-      expect(await isThere()).toEqual([false, true]);
+      expect(await exist()).toEqual([false, true]);
       await send("email", { status: "dead", error: "refused" });
       expect(await remove()).toBe(1);
       // A removed alert has no notifications.

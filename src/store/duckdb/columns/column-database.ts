@@ -214,7 +214,7 @@ export class ColumnDatabase {
   }
 
   #releaseCaches(): void {
-    // Unrepaired damage waits for a query: a failure here would be reported to nobody.
+    // Unrepaired damage waits for a query: a failure here would not be reported.
     if (this.#damage !== undefined || !this.#canRelease() || !this.readers.isIdle) return;
     if (this.#follower.memtables.isFlushing) return;
     const keptBytes = this.readers.becameIdleFor(this.#idleMs) ? IDLE_CACHE_BYTES_MAX : CACHE_BYTES_MAX;

@@ -85,7 +85,7 @@ export class JournalFollower {
   lag = 0;
   /** Rows that came from the journal since the start. */
   rowsRead = 0;
-  /** Those of them that are too large for the `rest` column. */
+  /** Of these, rows that are too large for the `rest` column. */
   rowsOversized = 0;
 
   constructor(

@@ -48,8 +48,8 @@ export class SqliteCaseDatabase {
       "lastId",
     ),
     commit: async (changes) => {
-      const { conflicts, forgotten, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
-      this.#forgotten.inc(forgotten);
+      const { conflicts, evicted, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
+      this.#evictedGroups.inc(evicted);
       this.#lost.inc({ reason: "queue_full" }, refused);
       if (conflicts.length > 0) return conflicts;
       if (changes.alerts.length > 0) this.#changed.notify();
@@ -96,7 +96,7 @@ export class SqliteCaseDatabase {
   readonly #thread: Thread<CaseThreadApi>;
   readonly #path: string;
   readonly #now: () => number;
-  readonly #forgotten: Counter;
+  readonly #evictedGroups: Counter;
   readonly #lost: Counter<"reason">;
   readonly #removed: Counter;
   readonly #changed = new Listeners();
@@ -108,7 +108,7 @@ export class SqliteCaseDatabase {
   constructor({ dataDir, registry, now }: CaseDatabaseOptions) {
     this.#path = casesFile(dataDir);
     this.#now = now;
-    this.#forgotten = new Counter({
+    this.#evictedGroups = new Counter({
       name: "tocsin_absence_forgotten_total",
       help: "Groups of absence rules dropped because there were too many",
       registers: [registry],

@@ -133,22 +133,22 @@ const api = {
     return methods[method]!(...args);
   },
   /** The changes are JSON text, which crosses threads in half the time of hundreds of objects. */
-  commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number; refused: number } {
+  commit(text: string, nowMs: number): { conflicts: string[]; evicted: number; refused: number } {
     const changes = parseExact(text) as AlertChanges;
     const { alerts, rules, notifications } = opened;
     let written: ReturnType<AlertTables["write"]> | undefined;
-    let forgotten = 0;
+    let evicted = 0;
     let refused = 0;
     transact(() => {
       written = alerts.write(changes);
       if (written.conflicts.length > 0) return false;
       if (changes.notifications) refused = notifications.add(changes.notifications);
-      if (changes.detected) forgotten = rules.note(changes.detected, nowMs);
+      if (changes.detected) evicted = rules.note(changes.detected, nowMs);
       return true;
     });
     const { conflicts, done } = written!;
     if (conflicts.length === 0) done();
-    return { conflicts, forgotten, refused };
+    return { conflicts, evicted, refused };
   },
   /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {

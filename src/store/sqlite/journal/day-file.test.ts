@@ -69,18 +69,21 @@ const STAGES = [
 ];
 
 describe("a day file that was never completed", () => {
-  test.each([0, 1, 2, 3, 4])("with %i tables is a day without events and accepts its first one", async (made) => {
-    const layout = newLayout();
-    const half = new DatabaseSync(dayFile(layout, today - DAY_MS));
-    half.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL");
-    for (const sql of STAGES.slice(0, made)) half.exec(sql);
-    half.close();
-    const store = await open(layout);
-    await store.events.append([event(today)]);
-    expect(await totalsOf(store)).toEqual([1, 1, 1, 1, 1]);
-    await store.events.append([event(today - DAY_MS)]);
-    expect(await totalsOf(store)).toEqual([2, 2, 2, 2, 2]);
-  });
+  test.each([0, 1, 2, 3, 4])(
+    "with the first %i statements run is a day without events and accepts its first one",
+    async (stages) => {
+      const layout = newLayout();
+      const half = new DatabaseSync(dayFile(layout, today - DAY_MS));
+      half.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL");
+      for (const sql of STAGES.slice(0, stages)) half.exec(sql);
+      half.close();
+      const store = await open(layout);
+      await store.events.append([event(today)]);
+      expect(await totalsOf(store)).toEqual([1, 1, 1, 1, 1]);
+      await store.events.append([event(today - DAY_MS)]);
+      expect(await totalsOf(store)).toEqual([2, 2, 2, 2, 2]);
+    },
+  );
 
   test("without a byte is a day without events as well", async () => {
     const layout = newLayout();

@@ -73,7 +73,7 @@ export class JournalQueries {
       .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
   }
 
-  /** The id of the last stored event that arrived before this time. Days with the latest arrivals come first, so few are read. */
+  /** The id of the last stored event that arrived before this time. Reads days in the order of their latest arrivals. */
   async lastArrivalBefore(ms: number): Promise<string | null> {
     let last: Arrived | undefined;
     const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
