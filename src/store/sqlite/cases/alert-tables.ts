@@ -26,8 +26,8 @@ import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
 
-// The tables of alerts. Fields that lists filter and sort by are in narrow rows, which are all read at the start; the whole
-// alert is a document in a table of its own.
+// The tables of alerts. Fields that lists filter and sort by are in narrow rows, which are all read at the start; the alert
+// itself is a JSON document in another table.
 
 export const ALERT_SCHEMA = `
 CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, change INTEGER NOT NULL,
