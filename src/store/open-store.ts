@@ -5,7 +5,7 @@ import { StateDatabase } from "./sqlite/state-database.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { MissingDay } from "./ports/store.ts";
 
-// The stores there are.
+// Opens the store, or parts of it for the command line.
 
 export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded-store.ts";
 
@@ -13,12 +13,12 @@ export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
-/** The keys alone, for the command line: beside a running server or without one. */
+/** The keys alone, with or without a running server. */
 export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
   return new KeyDatabase(dataDir);
 }
 
-/** What the command line asks and decides about losses and retention. */
+/** Losses and retention, for the command line to show and confirm. */
 export function openStorageNotes(layout: Layout) {
   const state = new StateDatabase(layout);
   return {
@@ -30,13 +30,13 @@ export function openStorageNotes(layout: Layout) {
     get heldAt(): number | null {
       return state.retention.heldAt;
     },
-    /** Beside a running server or without one. Null where retention holds nothing back, else the clock that was confirmed. */
+    /** Works with or without a running server. Null if retention holds nothing back, else the clock that was confirmed. */
     confirm: (): number | null => {
       const { heldAt } = state.retention;
       if (heldAt !== null) state.saveRetention({ confirmedAt: heldAt });
       return heldAt;
     },
-    /** A running server would write its own counts over it: it must be stopped. */
+    /** Takes the lock, because a running server would overwrite the result with its own counts. */
     acceptLosses: (): number => {
       const lock = lockDataFolder(layout.dataDir);
       try {

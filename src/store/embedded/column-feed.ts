@@ -4,32 +4,32 @@ import { RowPacker } from "../duckdb/columns/packed-rows.ts";
 import type { ColumnsApi } from "../duckdb/columns/columns-thread.ts";
 import type { Prepared } from "../sqlite/journal/commit-group.ts";
 
-/** Rows that may be on their way to the columns; beyond that they are told only how far the journal goes, and read it. */
-const ROWS_ON_THEIR_WAY_MAX = 20_000;
-const CHARACTERS_ON_THEIR_WAY_MAX = 64 * 1024 * 1024;
+/** Rows in flight to the columns. Past the limit the columns get only the range of new rows, and read the journal. */
+const ROWS_IN_FLIGHT_MAX = 20_000;
+const CHARACTERS_IN_FLIGHT_MAX = 64 * 1024 * 1024;
 /**
- * Characters of an event that is made a row in the main thread. A larger one may have thousands of fields: the columns' own
- * thread reads it from the journal, while others have their requests answered here.
+ * Characters of an event that is packed in the main thread. A larger one may have thousands of fields and would hold up other
+ * requests: the columns' thread reads it from the journal.
  */
 const EVENT_CHARACTERS_MAX = 64 * 1024;
-const TELL_MS = 20;
+const SEND_MS = 20;
 
 /**
- * Tells the columns what the journal has committed: now and then, and always before a question is put to them, so that
- * small commits do not cost a message each.
+ * Sends committed rows from the journal to the columns: at short intervals and before every query, so that small commits do
+ * not cost a message each.
  */
 export class ColumnFeed {
   readonly #columns: Thread<ColumnsApi>;
   readonly #packer = new RowPacker();
   readonly #ready: CommittedRows[] = [];
-  /** The day of the rows that are being packed, and the first and the last of them. */
+  /** The day of the rows being packed, and the first and last of them. */
   #day = 0;
   #firstSeq = 0;
   #lastSeq = 0;
   #timer: NodeJS.Timeout | undefined;
-  #onTheirWay: Load = { rows: 0, characters: 0 };
-  /** Of these, what is yet to be told. */
-  #untold: Load = { rows: 0, characters: 0 };
+  #inFlight: Load = { rows: 0, characters: 0 };
+  /** The part of `#inFlight` that has not been sent yet. */
+  #unsent: Load = { rows: 0, characters: 0 };
 
   constructor(columns: Thread<ColumnsApi>) {
     this.#columns = columns;
@@ -37,11 +37,11 @@ export class ColumnFeed {
 
   add(day: number, events: readonly Prepared[]): void {
     const load = { rows: events.length, characters: events.reduce((sum, { text }) => sum + text.length, 0) };
-    this.#onTheirWay = plus(this.#onTheirWay, load);
-    this.#untold = plus(this.#untold, load);
-    const { rows, characters } = this.#onTheirWay;
+    this.#inFlight = plus(this.#inFlight, load);
+    this.#unsent = plus(this.#unsent, load);
+    const { rows, characters } = this.#inFlight;
     const isLarge = events.some(({ text }) => text.length > EVENT_CHARACTERS_MAX);
-    if (isLarge || rows > ROWS_ON_THEIR_WAY_MAX || characters > CHARACTERS_ON_THEIR_WAY_MAX) {
+    if (isLarge || rows > ROWS_IN_FLIGHT_MAX || characters > CHARACTERS_IN_FLIGHT_MAX) {
       this.#seal();
       const [firstSeq, lastSeq] = [events[0]!.seq, events.at(-1)!.seq];
       this.#ready.push({ day, firstSeq, lastSeq, rows: events.length, packed: undefined });
@@ -55,7 +55,7 @@ export class ColumnFeed {
         this.#lastSeq = seq;
       }
     }
-    this.#timer ??= setTimeout(() => this.tell(), TELL_MS);
+    this.#timer ??= setTimeout(() => this.send(), SEND_MS);
   }
 
   #seal(): void {
@@ -65,23 +65,23 @@ export class ColumnFeed {
     this.#ready.push({ day, firstSeq, lastSeq, rows: packed.length, packed });
   }
 
-  /** What it was told to change it must have been told of before. */
+  /** Announces amendments. The rows that they change are sent first. */
   amended(day: number, lastAmendment: number): void {
-    this.tell();
+    this.send();
     void this.#columns.call("amended", day, lastAmendment);
   }
 
-  tell(): void {
+  send(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#seal();
     if (this.#ready.length === 0) return;
-    const told = this.#ready.splice(0);
-    const { rows, characters } = this.#untold;
-    this.#untold = { rows: 0, characters: 0 };
-    const buffers = told.flatMap(({ packed }) => (packed ? [packed.fixed, packed.texts.buffer] : []));
-    void this.#columns.callWith(buffers, "committed", told).finally(() => {
-      this.#onTheirWay = plus(this.#onTheirWay, { rows: -rows, characters: -characters });
+    const batches = this.#ready.splice(0);
+    const { rows, characters } = this.#unsent;
+    this.#unsent = { rows: 0, characters: 0 };
+    const buffers = batches.flatMap(({ packed }) => (packed ? [packed.fixed, packed.texts.buffer] : []));
+    void this.#columns.callWith(buffers, "committed", batches).finally(() => {
+      this.#inFlight = plus(this.#inFlight, { rows: -rows, characters: -characters });
     });
   }
 }

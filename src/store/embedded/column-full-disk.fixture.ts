@@ -8,8 +8,8 @@ import type { Store } from "../ports/store.ts";
 import { openEmbedded } from "./embedded-store.ts";
 import { columnsFile } from "../files/layout.ts";
 
-// Fills the columns while their file must not grow, and again once it may; the journal's files are smaller and can grow.
-// Runs in a process of its own whose shell ignores XFSZ, so that such a write fails instead of ending the process.
+// Fills the columns while a limit keeps their file from growing, and again without the limit. The journal's files stay below
+// it. Runs in a process of its own whose shell ignores XFSZ, so that a refused write fails instead of ending the process.
 
 const AT_MS = Date.parse("2026-11-10T12:00:00Z");
 const MEMTABLE_ROWS = 20;
@@ -20,14 +20,14 @@ const RECOVERY_MS_MAX = 100_000;
 
 interface StoreState {
   readonly appended: number;
-  /** The rows that the columns count, or the name of their error. */
-  readonly found: number | string;
+  /** The number of rows in the columns, or the name of the error. */
+  readonly rows: number | string;
   readonly isHealthy: boolean;
 }
 
 export interface FullDiskOutcome {
   readonly before: StoreState;
-  /** After each memtable that could not be flushed, until the columns refuse to answer, and once more after that. */
+  /** One state per memtable that could not be flushed, until the columns refuse queries, and one more after that. */
   readonly onFullDisk: readonly StoreState[];
   readonly after: StoreState;
   readonly reopened: StoreState;
@@ -39,12 +39,12 @@ export async function fillOnFullDisk(dataDir: string): Promise<FullDiskOutcome> 
   let store = await open();
   let appended = 0;
   const fillMemtable = async (timestampMs: number, text: string) => {
-    const rows = Array.from({ length: MEMTABLE_ROWS }, () => ({ n: appended++, text }));
-    await store.events.append(rows.map((raw) => ({ draft: { ...EVENT, timestampMs, raw } })));
+    const raws = Array.from({ length: MEMTABLE_ROWS }, () => ({ n: appended++, text }));
+    await store.events.append(raws.map((raw) => ({ draft: { ...EVENT, timestampMs, raw } })));
   };
   const state = async (): Promise<StoreState> => ({
     appended,
-    found: await countOf(store),
+    rows: await countRows(store),
     isHealthy: await isHealthy(store),
   });
 
@@ -62,9 +62,9 @@ export async function fillOnFullDisk(dataDir: string): Promise<FullDiskOutcome> 
     // Another day, whose journal file is far below the limit.
     await fillMemtable(AT_MS + DAY_MS, "y");
     onFullDisk.push(await state());
-  } while (typeof onFullDisk.at(-2)?.found !== "string");
+  } while (typeof onFullDisk.at(-2)?.rows !== "string");
   limitFiles("unlimited");
-  await countOf(store);
+  await countRows(store);
   for (const until = Date.now() + RECOVERY_MS_MAX; !(await isHealthy(store)) && Date.now() < until;) await sleep(50);
   const after = await state();
   await store.close();
@@ -76,7 +76,7 @@ export async function fillOnFullDisk(dataDir: string): Promise<FullDiskOutcome> 
 
 const EVENT = { type: "filler", source: "custom", severity: "info", class: "security", enrichment: {} } as const;
 
-function countOf(store: Store): Promise<number | string> {
+function countRows(store: Store): Promise<number | string> {
   return store.events.search({ condition: { kind: "all", of: [] }, sort: [], limit: 0, aggs: [] }).then(
     ({ total }) => total,
     (error: Error) => error.name,

@@ -84,7 +84,7 @@ describe("the data folder", () => {
     return { even: even.total, all: users.total, ...users.aggregations };
   };
 
-  test("a question that is under way when the store is closed has its answer or a refusal, and nothing falls over", async () => {
+  test("a query in flight when the store closes is answered or refused, and nothing crashes", async () => {
     const dataDir = newFolder();
     for (let round = 0; round < 4; round++) {
       const store = await openEmbedded(options(dataDir));
@@ -98,10 +98,10 @@ describe("the data folder", () => {
     expect((await totals(await open(dataDir))).all).toBe(5000);
   });
 
-  test("columns that cannot be built anew for now are left alone until someone asks, and then are", async () => {
+  test("columns that cannot be rebuilt now are rebuilt at the next query that can", async () => {
     const dataDir = newFolder();
     const first = await open(dataDir);
-    // More than is kept in memory.
+    // More rows than memory holds.
     const large = () =>
       drafts(1000).map(({ draft }) => ({ draft: { ...draft, raw: { text: randomBytes(1000).toString("hex") } } }));
     for (let i = 0; i < 8; i++) await first.events.append(large());
@@ -112,13 +112,13 @@ describe("the data folder", () => {
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(bytes - 24_576, 0x5a), 0, bytes - 24_576, 24_576);
     closeSync(file);
-    // Nothing can be made in its place.
+    // A folder in its place, so that no file can be created.
     renameSync(path, `${path}.away`);
     mkdirSync(join(path, "in the way"), { recursive: true });
     const sorted = () =>
       store.events.search({ condition: ALWAYS, sort: [{ field: "raw.text", descending: false }], limit: 5, aggs: [] });
     await expect(sorted()).rejects.toThrow();
-    // Many times as long as it takes to forget what was read.
+    // Much longer than the engine keeps its cache.
     await sleep(200);
     await expect(sorted()).rejects.toThrow();
     rmSync(path, { recursive: true });
@@ -126,7 +126,7 @@ describe("the data folder", () => {
   });
   const expected = (count: number) => ({ even: Math.ceil(count / 2), all: count, users: { value: 7 } });
 
-  test("numbers go on above what detection has looked at, whatever has become of the events", async () => {
+  test("sequence numbers continue above detection's position, even if the events are gone", async () => {
     const folder = newFolder();
     let store = await open(folder);
     const [, last] = await store.events.append(drafts(2));
@@ -137,13 +137,13 @@ describe("the data folder", () => {
     store = await open(folder);
     const [next] = await store.events.append(drafts(1));
     expect(readEventId(next!.id)!.seq).toBeGreaterThan(readEventId(last!.id)!.seq);
-    const heard: string[] = [];
+    const arrived: string[] = [];
     const stop = new AbortController();
     for await (const chunk of store.events.arrivals(last!.id, stop.signal)) {
-      heard.push(...chunk.map(({ id }) => id));
+      arrived.push(...chunk.map(({ id }) => id));
       stop.abort();
     }
-    expect(heard).toEqual([next!.id]);
+    expect(arrived).toEqual([next!.id]);
   });
 
   const openAs = async (dataDir: string, platform: string) => {
@@ -153,7 +153,7 @@ describe("the data folder", () => {
   };
   const ofSource = (source: string) => drafts(1).map(({ draft }) => ({ draft: { ...draft, source } }));
 
-  test("takes another platform word as long as nothing bears one", async () => {
+  test("accepts another platform word while no event or rule uses the first", async () => {
     const dataDir = newFolder();
     let store = await openAs(dataDir, "one");
     await store.events.append(ofSource("custom"));
@@ -165,7 +165,7 @@ describe("the data folder", () => {
     expect(await (await openAs(dataDir, "two")).events.count()).toBe(2);
   });
 
-  test("keeps the platform word that a rule names", async () => {
+  test("keeps the platform word that a rule uses", async () => {
     const dataDir = newFolder();
     const store = await openAs(dataDir, "one");
     await store.rules.put(plainRule({ source: "any" }));
@@ -176,7 +176,7 @@ describe("the data folder", () => {
     await expect(openAs(dataDir, "one")).rejects.toThrow(/platform word is two, not one/);
   });
 
-  test("of a version that wrote no platform word down: its newest event says it", async () => {
+  test("of a version that did not store the platform word takes it from the newest event", async () => {
     const dataDir = newFolder();
     const store = await openAs(dataDir, "old");
     await store.events.append(ofSource("old_talk"));
@@ -188,7 +188,7 @@ describe("the data folder", () => {
     await openAs(dataDir, "old");
   });
 
-  test("is left without logs of any size when the store closes", async () => {
+  test("has no write-ahead log with content after the store closes", async () => {
     const dataDir = newFolder();
     const store = await open(dataDir);
     await store.events.append(drafts(2000));
@@ -199,7 +199,7 @@ describe("the data folder", () => {
     expect(statSync(log, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
   });
 
-  test("of events that were changed later: built anew, the columns have the changes", async () => {
+  test("keeps amendments when the columns are rebuilt", async () => {
     const dataDir = newFolder();
     let store = await open(dataDir);
     const stored = await store.events.append(drafts(700));
@@ -217,7 +217,7 @@ describe("the data folder", () => {
     expect(await scored()).toMatchObject({ sum: 32_000 });
   });
 
-  test("from before events could be changed later is read as it is, and they can", async () => {
+  test("of a version without amendments opens as it is and accepts amendments", async () => {
     const dataDir = newFolder();
     let store = await open(dataDir);
     const [first] = await store.events.append(drafts(3));
@@ -238,7 +238,7 @@ describe("the data folder", () => {
     expect((await store.events.search({ condition, sort: [], limit: 5, aggs: [] })).total).toBe(1);
   });
 
-  test("whose columns are a copy from before some changes, or have changes that the journal lost, follows the journal", async () => {
+  test("with columns older or newer than the journal's amendments follows the journal", async () => {
     const dataDir = newFolder();
     let store = await open(dataDir);
     const stored = await store.events.append(drafts(700));
@@ -259,12 +259,12 @@ describe("the data folder", () => {
     await close(store);
     const [columns, events] = [join("columns", "columns.duckdb"), "events"];
     cpSync(join(dataDir, columns), join(before, "after.duckdb"));
-    // The columns of before beside the journal of now.
+    // Old columns with the current journal.
     cpSync(join(before, columns), join(dataDir, columns));
     store = await open(dataDir);
     expect(await sum()).toBe(1400);
     await close(store);
-    // The journal of before beside the columns of now.
+    // The old journal with current columns.
     cpSync(join(before, "after.duckdb"), join(dataDir, columns));
     cpSync(join(before, events), join(dataDir, events), { recursive: true });
     store = await open(dataDir);
@@ -273,7 +273,7 @@ describe("the data folder", () => {
     expect(await sum()).toBe(3250);
   });
 
-  test("with events under another prefix says so, and keeps them", async () => {
+  test("logs and keeps events under another prefix", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.events.append(drafts(3));
@@ -287,7 +287,7 @@ describe("the data folder", () => {
     expect(await (await open(folder)).events.count()).toBe(3);
   });
 
-  test("is held by one store at a time, and free again after it", async () => {
+  test("is locked by one store at a time and released when it closes", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await expect(openEmbedded(options(folder))).rejects.toThrow(DataFolderInUse);
@@ -296,13 +296,13 @@ describe("the data folder", () => {
     await open(folder);
   });
 
-  test("keys changed by another process are seen by the very next look-up", async () => {
+  test("the next look-up sees keys changed by another process", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const beside = new KeyDatabase(folder);
+    const other = new KeyDatabase(folder);
     const key = {
       id: "key_9",
-      name: "beside",
+      name: "other",
       scopes: ["events:read" as const],
       plan: "starter" as const,
       createdAt: 1,
@@ -311,31 +311,32 @@ describe("the data folder", () => {
       secretHash: new Uint8Array(32),
       previous: [],
     };
-    await beside.put(key);
+    await other.put(key);
     await new Promise(setImmediate);
     expect(await store.keys.find("key_9")).toEqual(key);
-    await beside.put({ ...key, revokedAt: 2 });
-    // As the next request would be: in a later turn of the loop.
+    await other.put({ ...key, revokedAt: 2 });
+    // Like the next request, in a later turn of the event loop.
     await new Promise(setImmediate);
     expect((await store.keys.find("key_9"))?.revokedAt).toBe(2);
-    beside.close();
+    other.close();
   });
 
-  test("a key that another process revokes stays revoked, whoever rotates it in the same moment", async () => {
+  test("a key that another process revokes stays revoked when it is rotated at the same moment", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const beside = new KeyDatabase(folder);
+    const other = new KeyDatabase(folder);
     const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
     await store.keys.put(key);
     expect((await store.keys.find(key.id))?.revokedAt).toBeNull();
-    await beside.change(key.id, (now) => revokeKey(now, 2));
-    // In the same turn of the loop, in which the look-up above has been remembered.
-    expect((await store.keys.change(key.id, (now) => rotateKey(now, { graceMs: 0, now: 3 }).key))?.revokedAt).toBe(2);
+    await other.change(key.id, (current) => revokeKey(current, 2));
+    // In the same turn of the event loop, while the look-up above is still cached.
+    const rotated = await store.keys.change(key.id, (current) => rotateKey(current, { graceMs: 0, now: 3 }).key);
+    expect(rotated?.revokedAt).toBe(2);
     expect((await store.keys.find(key.id))?.revokedAt).toBe(2);
-    beside.close();
+    other.close();
   });
 
-  test("columns that were deleted, cut or overwritten are built anew from the journal", async () => {
+  test("columns that were deleted, truncated or overwritten are rebuilt from the journal", async () => {
     const folder = newFolder();
     let store = await open(folder);
     await store.events.append(drafts(2000));
@@ -364,7 +365,7 @@ describe("the data folder", () => {
     }
   });
 
-  test("columns that lack events of a day, or have them twice, are seen at the start and read again", async () => {
+  test("a day whose events are missing or duplicated in the columns is read again at the start", async () => {
     const folder = newFolder();
     let store = await open(folder);
     await store.events.append([...drafts(1000), ...drafts(1000, startOfDay(Date.now()) - DAY_MS)]);
@@ -384,13 +385,13 @@ describe("the data folder", () => {
     }
   });
 
-  test("columns that went further than a torn journal go back with it", async () => {
+  test("columns ahead of a torn journal go back with it", async () => {
     const folder = newFolder();
     const day = startOfDay(Date.now()) - DAY_MS;
     let store = await open(folder);
     await store.events.append(drafts(1000, day));
     await close(store);
-    // As if the journal's end had been lost after the columns had read it.
+    // As if the end of the journal was lost after the columns read it.
     rmSync(dayFile({ dataDir: folder, indexPrefix: "tocsin" }, day));
     store = await open(folder);
     expect(await totals(store)).toEqual({ even: 0, all: 0, users: { value: 0 } });
@@ -398,7 +399,7 @@ describe("the data folder", () => {
     expect(await totals(store)).toEqual(expected(50));
   });
 
-  test("a rebuild reads everything again and says how far it is", async () => {
+  test("a rebuild reads everything again and reports its progress", async () => {
     const folder = newFolder();
     let store = await open(folder);
     await store.events.append(drafts(3000));
@@ -413,7 +414,7 @@ describe("the data folder", () => {
     expect(await totals(store)).toEqual(before);
   });
 
-  test("columns of large events are built anew some at a time, and have each of them once", async () => {
+  test("columns of large events are rebuilt in parts, with each event once", async () => {
     const folder = newFolder();
     const store = await open(folder);
     const text = "x".repeat(900_000);
@@ -424,7 +425,7 @@ describe("the data folder", () => {
     expect(await totals(await open(folder))).toEqual(expected(20));
   });
 
-  test("lists and totals stay right while rows move from memory to disk", async () => {
+  test("lists and totals stay correct while rows move from memory to disk", async () => {
     const store = await open(newFolder());
     let appended = 0;
     const writing = new AbortController();
@@ -444,7 +445,7 @@ describe("the data folder", () => {
     expect(await totals(store)).toEqual(expected(appended));
   });
 
-  test("a clean stop leaves no write-ahead log behind", async () => {
+  test("leaves no write-ahead log after a clean stop", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.events.append(drafts(100));
@@ -454,7 +455,7 @@ describe("the data folder", () => {
       false,
     );
     expect(existsSync(`${columnsFile(folder)}.wal`)).toBe(false);
-    // Nor of days that were only read.
+    // Nor one of a day that was only read.
     const again = await open(folder);
     await totals(again);
     await again.events.list({ search: "user1" }, { mode: "page", page: 1, size: 1 });
@@ -462,7 +463,7 @@ describe("the data folder", () => {
     expect(readdirSync(eventsFolder(folder))).toHaveLength(1);
   });
 
-  test("with events, whose rules or keys are gone, says which file is missing or empty", async () => {
+  test("with events but without rules or keys logs which file is missing or empty", async () => {
     const folder = newFolder();
     const store = await open(folder);
     await store.events.append(drafts(3));

@@ -1,19 +1,19 @@
 import { open, rm } from "node:fs/promises";
 import { StoreUnavailable } from "../ports/store-errors.ts";
-import { noRoom } from "../files/store-failure.ts";
-import { roomFile } from "../files/layout.ts";
+import { diskFull } from "../files/store-failure.ts";
+import { probeFile } from "../files/layout.ts";
 
-// Whether there is room to write: a store that only reads is not one to send events to.
+// A store that cannot write must not report itself ready: it could not take events.
 
-/** How long a refused write counts by itself: as long as its sender is told to wait. */
+/** How long a refused write counts without a probe: as long as its sender has to wait before the next attempt. */
 const REFUSAL_MS = 5000;
-/** More than a group of a few events takes. */
+/** More than a small commit group needs. */
 const PROBE_BYTES = 1024 * 1024;
 
 interface RefusedWrite {
   readonly error: StoreUnavailable;
   readonly atMs: number;
-  /** The id of the last event that had been stored. */
+  /** The id of the last event stored before it. */
   readonly lastId: string | null;
 }
 
@@ -29,13 +29,13 @@ export class DiskSpaceProbe {
     this.#now = now;
   }
 
-  /** Events that were not stored. */
+  /** Notes a write that the disk refused. Other errors are ignored. */
   noteRefusal(error: unknown): void {
     if (!(error instanceof StoreUnavailable) || error.reason !== "disk_full") return;
     this.#refusal = { error, atMs: this.#now(), lastId: this.#lastId() };
   }
 
-  /** Rejects while the last write was refused, and for want of writers as long as a file finds no room. */
+  /** Rejects after a refused write, until a later write succeeds or, without one, a probe file can be written. */
   async check(): Promise<void> {
     const refusal = this.#refusal;
     if (!refusal) return;
@@ -47,7 +47,7 @@ export class DiskSpaceProbe {
   }
 
   async #probe(): Promise<void> {
-    const path = roomFile(this.#dataDir);
+    const path = probeFile(this.#dataDir);
     try {
       const file = await open(path, "w", 0o600);
       try {
@@ -57,7 +57,7 @@ export class DiskSpaceProbe {
         await file.close();
       }
     } catch (error) {
-      throw noRoom(error);
+      throw diskFull(error);
     } finally {
       await rm(path, { force: true });
     }

@@ -32,10 +32,10 @@ import type { DiskSpaceProbe } from "./disk-space-probe.ts";
 import type { Manifest } from "../sqlite/manifest.ts";
 import type { StateDatabase } from "../sqlite/state-database.ts";
 import { asStoreError } from "../files/store-failure.ts";
-import { holdsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
+import { containsPhrases, idTerm, parseSearch, type Term, type TextSearch } from "../search/text-search.ts";
 
-// The journal answers by id, unfiltered lists and full text. The columns answer filtered lists, totals and aggregations with
-// the places of the rows; the texts always come from the journal.
+// The journal serves look-ups by id, unfiltered lists and full text. The columns serve filtered lists, totals and
+// aggregations; they return the places of rows, and the texts always come from the journal.
 
 const TIME_END = 8.64e15;
 /** Up to this limit the engine keeps the first rows in a heap; past it, it sorts all of them each time. */
@@ -46,42 +46,42 @@ const LAST_EVENTS = 100;
 export interface EventParts {
   readonly journal: Journal;
   readonly columns: Thread<ColumnsApi>;
-  readonly news: ColumnFeed;
+  readonly feed: ColumnFeed;
   readonly state: StateDatabase;
   readonly manifest: Manifest;
-  readonly word: PlatformWord;
-  readonly room: DiskSpaceProbe;
+  readonly platformWord: PlatformWord;
+  readonly diskSpace: DiskSpaceProbe;
 }
 
 export class EmbeddedEvents implements EventEngine {
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
-  readonly #news: ColumnFeed;
+  readonly #feed: ColumnFeed;
   readonly #state: StateDatabase;
   readonly #manifest: Manifest;
-  readonly #word: PlatformWord;
-  readonly #room: DiskSpaceProbe;
+  readonly #platformWord: PlatformWord;
+  readonly #diskSpace: DiskSpaceProbe;
   #projections = 0;
   #queries = 0;
 
-  constructor({ journal, columns, news, state, manifest, word, room }: EventParts) {
+  constructor({ journal, columns, feed, state, manifest, platformWord, diskSpace }: EventParts) {
     this.#journal = journal;
     this.#columns = columns;
-    this.#news = news;
+    this.#feed = feed;
     this.#state = state;
     this.#manifest = manifest;
-    this.#word = word;
-    this.#room = room;
+    this.#platformWord = platformWord;
+    this.#diskSpace = diskSpace;
   }
 
   append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
-    const stored = this.#word.isKept ? this.#journal.append(events) : this.#appendFirst(events);
-    stored.catch((error: unknown) => this.#room.noteRefusal(error));
+    const stored = this.#platformWord.isKept ? this.#journal.append(events) : this.#appendFirst(events);
+    stored.catch((error: unknown) => this.#diskSpace.noteRefusal(error));
     return stored;
   }
 
   async #appendFirst(events: readonly NewEvent[]): Promise<StoredEvent[]> {
-    this.#word.noteEvents(events);
+    this.#platformWord.noteEvents(events);
     return this.#journal.append(events);
   }
 
@@ -146,13 +146,13 @@ export class EmbeddedEvents implements EventEngine {
   ) {
     const search = parseSearch(words, filter);
     if ("fault" in search) throw new QueryRefused("search", search.fault);
-    const ofWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
+    const withIdWords = { ...search, terms: [...search.terms, ...search.ids.map(idTerm)] };
     const { queries } = this.#journal;
-    const [total, places, named] = await queries.search(context, (goOn) =>
+    const [total, places, named] = await queries.search(context, (throwIfStopped) =>
       Promise.all([
-        queries.textCount(goOn, ofWords, span),
-        queries.textPage(goOn, ofWords, span, after, offset + limit),
-        this.#named(goOn, search, span),
+        queries.textCount(throwIfStopped, withIdWords, span),
+        queries.textPage(throwIfStopped, withIdWords, span, after, offset + limit),
+        this.#named(throwIfStopped, search, span),
       ]),
     );
     const below = named.filter((place) => !after || newestFirst(after, place) < 0);
@@ -160,17 +160,17 @@ export class EmbeddedEvents implements EventEngine {
     return { total: total + named.length, texts: await queries.bodies(all) };
   }
 
-  /** Events whose ids are among the words, except those that also contain their own id as a word. */
-  async #named(goOn: () => void, { terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
+  /** Events whose ids are among the search words, except those that also contain their own id as a word. */
+  async #named(throwIfStopped: () => void, { terms, phrases, ids }: TextSearch, span: DaySpan): Promise<ListPlace[]> {
     const named: ListPlace[] = [];
     for (const id of new Set(ids)) {
       const found = await this.#find(id);
       if (!found || found.ts < span.from || found.ts >= span.to) continue;
       const has = (wanted: readonly Term[]) =>
-        this.#journal.queries.textHas(goOn, wanted, startOfDay(found.ts), found.seq);
+        this.#journal.queries.textHas(throwIfStopped, wanted, startOfDay(found.ts), found.seq);
       const wanted = [...terms, ...ids.filter((other) => other !== id).map(idTerm)];
       const isFound =
-        holdsPhrases(parseExact(found.body) as JsonObject, phrases) &&
+        containsPhrases(parseExact(found.body) as JsonObject, phrases) &&
         (wanted.length === 0 || (await has(wanted))) &&
         !(await has([idTerm(id)]));
       if (isFound) named.push({ ts: found.ts, seq: found.seq });
@@ -246,17 +246,17 @@ export class EmbeddedEvents implements EventEngine {
     const end = () => this.#columns.call("endProjection", number);
     const stop = () => void end().catch(() => undefined);
     signal.addEventListener("abort", stop, { once: true });
-    let coming: Promise<ProjectedRows> | undefined;
+    let next: Promise<ProjectedRows> | undefined;
     try {
       const condition = await this.#withStoredIds(query.condition);
       const tests = await Promise.all((query.tests ?? []).map((test) => this.#withStoredIds(test)));
-      await this.#ask("beginProjection", number, { ...query, condition, tests });
+      await this.#callColumns("beginProjection", number, { ...query, condition, tests });
       const projected = projectionDecoder();
-      coming = this.#ask("projectedRows", number);
-      for (let rows = await coming; rows.seqs.length > 0 && !signal.aborted; rows = await coming) {
-        // The engine prepares the next part meanwhile.
-        coming = this.#ask("projectedRows", number);
-        coming.catch(() => undefined);
+      next = this.#callColumns("projectedRows", number);
+      for (let rows = await next; rows.seqs.length > 0 && !signal.aborted; rows = await next) {
+        // The engine prepares the next part in the meantime.
+        next = this.#callColumns("projectedRows", number);
+        next.catch(() => undefined);
         yield projected(rows);
       }
     } catch (error) {
@@ -272,7 +272,7 @@ export class EmbeddedEvents implements EventEngine {
     let events = 0;
     if (old.length > 0) this.#state.used = this.#journal.used;
     this.#manifest.removing("events", ms);
-    this.#news.tell();
+    this.#feed.send();
     for (const day of old) {
       await this.#columns.call("removeDay", day);
       events += await this.#journal.remove(day);
@@ -310,7 +310,7 @@ export class EmbeddedEvents implements EventEngine {
 
   async #placeOf(id: string): Promise<ListPlace> {
     const row = await this.#find(id);
-    if (!row) throw new QueryRefused("after", "is not the id of an event that is stored");
+    if (!row) throw new QueryRefused("after", "is not the id of a stored event");
     return { ts: row.ts, seq: row.seq };
   }
 
@@ -324,11 +324,11 @@ export class EmbeddedEvents implements EventEngine {
     return cancellable(
       signal,
       () => this.#columns.call("cancel", number),
-      () => this.#ask(method, ...([{ number, client }, ...args] as unknown as Parameters<ColumnsApi[M]>)),
+      () => this.#callColumns(method, ...([{ number, client }, ...args] as unknown as Parameters<ColumnsApi[M]>)),
     );
   }
 
-  /** A scan ends silently once its signal aborts. */
+  /** Returns no places once the signal aborts, so that a scan ends without an error. */
   async #unlessAborted(signal: AbortSignal, places: () => Promise<ListPlace[]>): Promise<ListPlace[]> {
     try {
       return await places();
@@ -338,12 +338,12 @@ export class EmbeddedEvents implements EventEngine {
     }
   }
 
-  async #ask<M extends keyof ColumnsApi>(
+  async #callColumns<M extends keyof ColumnsApi>(
     method: M,
     ...args: Parameters<ColumnsApi[M]>
   ): Promise<ThreadResult<ReturnType<ColumnsApi[M]>>> {
     try {
-      this.#news.tell();
+      this.#feed.send();
       return await this.#columns.call(method, ...args);
     } catch (error) {
       throw asStoreError(error);
@@ -351,7 +351,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 }
 
-/** The event's sequence number; 0, before all of them, for null. */
+/** The event's sequence number; 0 for null, which is before the first event. */
 function seqOfId(field: string, id: string | null): number {
   if (id === null) return 0;
   const place = readEventId(id);

@@ -44,17 +44,17 @@ export interface EmbeddedOptions {
   readonly now?: () => number;
   readonly tailRowsMax?: number;
   readonly restMs?: number;
-  /** How often files are looked at that nobody writes to; tests do not wait. */
+  /** How often idle files are checked; tests do not wait. */
   readonly watchMs?: number;
 }
 
 const DROPPED =
-  "the columns were damaged, of an older form or not what the journal has; they are being built anew from it";
+  "the columns are damaged, of an older version or inconsistent with the journal; they are being rebuilt from it";
 
 interface StoreParts {
   readonly journal: Journal;
   readonly columns: Thread<ColumnsApi>;
-  readonly news: ColumnFeed;
+  readonly feed: ColumnFeed;
   readonly state: StateDatabase;
   readonly manifest: Manifest;
   /** Why the columns were dropped at the start, if they were. */
@@ -67,12 +67,12 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   try {
     const { lock, flows } = await takeFolder(options, opened);
     const parts = await openParts(options, opened);
-    const { journal, columns, news, state, manifest } = parts;
+    const { journal, columns, feed, state, manifest } = parts;
     const { platform, indexPrefix, registry, now = Date.now } = options;
-    const word = new PlatformWord(state, platform);
-    const room = new DiskSpaceProbe(dataDir, () => journal.lastId, now);
-    const events = new EmbeddedEvents({ journal, columns, news, state, manifest, word, room });
-    await word.agree(dataDir, events);
+    const platformWord = new PlatformWord(state, platform);
+    const diskSpace = new DiskSpaceProbe(dataDir, () => journal.lastId, now);
+    const events = new EmbeddedEvents({ journal, columns, feed, state, manifest, platformWord, diskSpace });
+    await platformWord.agree(dataDir, events);
     const lost = journal.lastId === null ? [] : lostFiles(dataDir);
     for (const path of lost) log.warn({ path }, LOST);
     const keys = new KeyDatabase(dataDir, { wereLost: lost.includes(keysFile(dataDir)) });
@@ -81,7 +81,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     opened.add(() => cases.close());
     await flows.open(manifest);
     const watch = new FileWatch({
-      look: async () => [
+      findGone: async () => [
         ...goneAmong([lock.identity]),
         ...keys.goneFiles,
         ...state.goneFiles,
@@ -92,15 +92,16 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       everyMs: options.watchMs,
     });
     opened.add(() => watch.close());
-    const others = otherPrefixes({ dataDir, indexPrefix });
-    if (others.length > 0) log.warn({ index_prefix: indexPrefix, others }, OTHER_PREFIXES);
+    const otherPrefixesFound = otherPrefixes({ dataDir, indexPrefix });
+    if (otherPrefixesFound.length > 0)
+      log.warn({ index_prefix: indexPrefix, others: otherPrefixesFound }, OTHER_PREFIXES);
     let { dropped } = parts;
-    const askStatus = patient(() => columns.call("status"));
+    const readStatus = withTimeout(() => columns.call("status"));
     const status = async () => {
-      const found = await askStatus();
-      if (found.dropped !== dropped) log.warn({ reason: found.dropped }, DROPPED);
-      dropped = found.dropped;
-      return found;
+      const current = await readStatus();
+      if (current.dropped !== dropped) log.warn({ reason: current.dropped }, DROPPED);
+      dropped = current.dropped;
+      return current;
     };
     new Gauge({
       name: "tocsin_columns_lag_events",
@@ -112,7 +113,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     });
     new Gauge({
       name: "tocsin_columns_large_events",
-      help: "Events since the start that are too large for the columns: questions read them from the journal",
+      help: "Events since the start that are too large for the columns; queries read them from the journal",
       registers: [registry],
       async collect() {
         this.set((await status()).oversized);
@@ -120,7 +121,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     });
     new Counter({
       name: "tocsin_questions_refused_total",
-      help: "Questions about events, alerts or flows that were refused because too many others were under way",
+      help: "Queries for events, alerts or flows that were refused because too many others were in flight",
       registers: [registry],
       async collect() {
         this.reset();
@@ -129,12 +130,12 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     });
     new Gauge({
       name: "tocsin_engine_memory_bytes",
-      help: "Memory that each column engine holds by its own account: what it has read, tables in memory, work in progress",
+      help: "Memory that each column engine reports for its cache, tables in memory and work in progress",
       labelNames: ["engine"],
       registers: [registry],
       async collect() {
         this.reset();
-        // An engine that is damaged or closing has no figure; the other metrics have theirs.
+        // A damaged or closing engine has no figure; that must not fail the scrape.
         const engines = { columns: columns.call("memory"), flows: flows.memory() };
         await Promise.allSettled(
           Object.entries(engines).map(async ([engine, bytes]) => this.set({ engine }, await bytes)),
@@ -144,7 +145,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     return {
       events,
       alerts: cases.alerts,
-      rules: word.around(cases.rules),
+      rules: platformWord.around(cases.rules),
       detection: cases.detection,
       notifications: cases.notifications,
       analysis: cases.analysis,
@@ -160,8 +161,8 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       },
       missing: async (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       check: async () => {
-        // Side by side: on a machine without idle cores, every thread that is asked answers late.
-        const parts = [journal.check(), cases.check(), flows.check(), room.check(), watch.check()];
+        // In parallel: on a busy machine every thread answers late.
+        const parts = [journal.check(), cases.check(), flows.check(), diskSpace.check(), watch.check()];
         const [{ flushFailure }] = await Promise.all([status(), ...parts]);
         if (flushFailure) throw new StoreUnavailable("disk_full", `the columns cannot be written: ${flushFailure}`);
       },
@@ -173,7 +174,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
   }
 }
 
-/** Locks the folder and makes sure that no newer version has written there. Until then nothing in it is changed. */
+/** Locks the folder and checks that no newer version has written there. Changes nothing in it before that. */
 async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ lock: Lock; flows: FlowDatabase }> {
   const { dataDir, indexPrefix, restMs, log, now = Date.now } = options;
   makeFolder(dataDir);
@@ -188,26 +189,26 @@ async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ l
   return { lock, flows };
 }
 
-/** How long readiness and metrics wait for the columns, whose thread may be in the middle of a question. */
+/** How long readiness and metrics wait for the columns, whose thread may be in the middle of a query. */
 const STATUS_MS_MAX = 500;
 
-/** Asks anew each time, and gives what was said last where the answer takes long. */
-function patient<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+/** Reads the value each time, and returns the last one if that takes too long. */
+function withTimeout<Value>(read: () => Promise<Value>): () => Promise<Value> {
   let last: Value | undefined;
   return async () => {
-    const asked = ask().then((value) => (last = value));
-    if (last === undefined) return asked;
+    const answer = read().then((value) => (last = value));
+    if (last === undefined) return answer;
     const { promise: late, resolve } = Promise.withResolvers<Value>();
     const timer = setTimeout(() => resolve(last!), STATUS_MS_MAX);
     try {
-      return await Promise.race([asked, late]);
+      return await Promise.race([answer, late]);
     } finally {
       clearTimeout(timer);
     }
   };
 }
 
-/** What has been opened so far, and how it is closed: a store that does not open leaves nothing behind that keeps the process. */
+/** Closes the parts opened so far, so that a store that fails to open leaves nothing that keeps the process alive. */
 class Opened {
   readonly #closers: (() => unknown)[] = [];
 
@@ -215,7 +216,7 @@ class Opened {
     this.#closers.push(close);
   }
 
-  /** The last first. What fails to close must not keep the others open: the first failure is told once all were tried. */
+  /** Closes the last part first. A failure does not keep the others open: the first is thrown after all were tried. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
@@ -228,21 +229,22 @@ class Opened {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** For a store that did not open: why it did not is what is told. */
+  /** For a store that failed to open: its caller reports that error, so failures to close are only logged. */
   async abandon(log: Logger): Promise<void> {
     await this.close().catch((error: unknown) => log.warn({ err: error }, "not closed cleanly"));
   }
 }
 
-const LOST = "the data folder has events, and this file is missing or empty: what it held is gone, it begins anew";
+const LOST =
+  "this file is missing or empty although the data folder has events: its content is lost, it is created empty";
 
-/** Whatever put events into the folder has made these files. */
+/** Files that exist in every folder with events. */
 function lostFiles(dataDir: string): string[] {
   return [casesFile(dataDir), keysFile(dataDir)].filter(isMissing);
 }
 
 const OTHER_PREFIXES =
-  "the data folder has events or flows under another index_prefix: they are kept, and neither shown nor removed";
+  "the data folder has events or flows under another index_prefix: they are neither shown nor removed";
 
 async function openParts(options: EmbeddedOptions, opened: Opened): Promise<StoreParts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, restMs, registry, log, now = Date.now } = options;
@@ -256,10 +258,10 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Stor
     { ...layout, platform, memtableRowsMax: tailRowsMax, idleMs: restMs } satisfies ColumnsData,
     endingProcess("the thread of the columns"),
   );
-  const news = new ColumnFeed(columns);
+  const feed = new ColumnFeed(columns);
   let isOpen = false;
   opened.add(async () => {
-    if (isOpen) await writeOut(columns, news, log);
+    if (isOpen) await flushColumns(columns, feed, log);
     await columns.end();
     if (isOpen) removeEmptyLogs(layout);
   });
@@ -270,21 +272,21 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Stor
     used: usedSoFar(state, dataDir),
     onCommit: (day, events) => {
       manifest.added("events", day, events.length);
-      news.add(day, events);
+      feed.add(day, events);
     },
-    onAmend: (day, lastAmendment) => news.amended(day, lastAmendment),
+    onAmend: (day, lastAmendment) => feed.amended(day, lastAmendment),
   });
   opened.add(() => journal.close());
   manifest.settle("events", new Map(journal.dayEnds.map(({ day, rows }) => [day, rows])));
   const { dropped, lost } = await columns.call("open", journal.dayEnds);
-  // The columns do not know prefixes: what they have of another one is not lost.
+  // The columns do not store prefixes: rows of another prefix are not lost.
   if (otherPrefixes(layout).length === 0) for (const [day, rows] of lost) manifest.noteLoss("events", day, rows);
   isOpen = true;
   if (dropped) log.warn({ reason: dropped }, DROPPED);
-  return { journal, columns, news, state, manifest, dropped };
+  return { journal, columns, feed, state, manifest, dropped };
 }
 
-/** Numbers also go on above what detection has looked at: it would take new events for some that it has seen. */
+/** Sequence numbers continue above detection's position too; otherwise it would skip new events as already seen. */
 function usedSoFar({ used }: StateDatabase, dataDir: string): Used {
   const position = readPosition(dataDir);
   const seen = position === null ? undefined : readEventId(position);
@@ -292,17 +294,17 @@ function usedSoFar({ used }: StateDatabase, dataDir: string): Used {
   return { seq: Math.max(used.seq, seen.seq), arrivedMs: Math.max(used.arrivedMs, seen.arrivedMs) };
 }
 
-async function writeOut(columns: Thread<ColumnsApi>, news: ColumnFeed, log: Logger): Promise<void> {
+async function flushColumns(columns: Thread<ColumnsApi>, feed: ColumnFeed, log: Logger): Promise<void> {
   try {
-    news.tell();
+    feed.send();
     await columns.call("close");
   } catch (error) {
-    // The journal has everything: the columns read what they lack at the next start.
-    log.warn({ err: error }, "the columns could not be written out; they will catch up from the journal");
+    // Nothing is lost: the columns read the missing rows from the journal at the next start.
+    log.warn({ err: error }, "the columns could not be flushed; they will catch up from the journal at the next start");
   }
 }
 
-/** Drops the columns and reads them anew from the journal. */
+/** Drops the columns and rebuilds them from the journal. Returns the number of events. */
 export async function rebuildColumns(
   options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
 ): Promise<number> {

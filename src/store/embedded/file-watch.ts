@@ -3,33 +3,33 @@ import { Gauge, type Registry } from "prom-client";
 import { fileGone } from "../files/store-failure.ts";
 import { FileGone, type GoneFile } from "../files/file-identity.ts";
 
-// Whoever writes to a file notices by itself that it is gone. Files that nobody writes to, such as days that are over, are
-// looked at now and then, and whenever somebody asks whether the store is well.
+// Every write checks that its file is still in place. Idle files, such as those of past days, are checked at intervals and by
+// every health check.
 
 const WATCH_MS = 5000;
 
 const GONE =
   "a file of the data folder was removed or replaced while the service was running: nothing more is stored in it, and a " +
-  "restart loses what it held; put it back, or export what reads still show before the restart";
-const BACK = "a file of the data folder that was gone is back";
+  "restart loses its content; put it back, or export the content, which is still readable, before the restart";
+const BACK = "a file of the data folder that was missing is back";
 
 export interface FileWatchOptions {
-  readonly look: () => Promise<readonly GoneFile[]>;
+  readonly findGone: () => Promise<readonly GoneFile[]>;
   readonly registry: Registry;
   readonly log: Logger;
   readonly everyMs?: number | undefined;
 }
 
 export class FileWatch {
-  readonly #look: FileWatchOptions["look"];
+  readonly #findGone: FileWatchOptions["findGone"];
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
-  readonly #told = new Set<string>();
-  #looking: Promise<readonly GoneFile[]> | undefined;
+  readonly #reported = new Set<string>();
+  #checking: Promise<readonly GoneFile[]> | undefined;
   #isClosed = false;
 
-  constructor({ look, registry, log, everyMs = WATCH_MS }: FileWatchOptions) {
-    this.#look = look;
+  constructor({ findGone, registry, log, everyMs = WATCH_MS }: FileWatchOptions) {
+    this.#findGone = findGone;
     this.#log = log;
     const count = async () => (this.#isClosed ? 0 : (await this.gone()).length);
     new Gauge({
@@ -40,13 +40,13 @@ export class FileWatch {
         this.set(await count());
       },
     });
-    // A thread that does not answer is told of by whoever needs it.
+    // A thread that does not answer is reported by the calls that need it.
     this.#timer = setInterval(() => void this.gone().catch(() => undefined), everyMs).unref();
   }
 
-  /** One look for all who ask at the same time. */
+  /** Concurrent callers share one check. */
   gone(): Promise<readonly GoneFile[]> {
-    return (this.#looking ??= this.#lookAndTell().finally(() => (this.#looking = undefined)));
+    return (this.#checking ??= this.#findAndReport().finally(() => (this.#checking = undefined)));
   }
 
   /** Rejects while a file is gone. */
@@ -58,19 +58,19 @@ export class FileWatch {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#isClosed = true;
-    await this.#looking?.catch(() => undefined);
+    await this.#checking?.catch(() => undefined);
   }
 
-  async #lookAndTell(): Promise<readonly GoneFile[]> {
-    const gone = await this.#look();
+  async #findAndReport(): Promise<readonly GoneFile[]> {
+    const gone = await this.#findGone();
     for (const { path, fault } of gone) {
-      if (this.#told.has(path)) continue;
-      this.#told.add(path);
+      if (this.#reported.has(path)) continue;
+      this.#reported.add(path);
       this.#log.error({ path, fault: `it ${fault}` }, GONE);
     }
-    for (const path of this.#told) {
+    for (const path of this.#reported) {
       if (gone.some((file) => file.path === path)) continue;
-      this.#told.delete(path);
+      this.#reported.delete(path);
       this.#log.info({ path }, BACK);
     }
     return gone;

@@ -9,14 +9,14 @@ import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
 import { openEmbedded } from "./embedded-store.ts";
 
-// Lists of the largest events there are: together they must not take more memory than there is for answers.
+// Lists of events of the largest size: together they must stay within the memory limit for answers.
 
 const EVENT_CHARACTERS = 1_000_000;
 const EVENTS = Math.ceil(responseCharactersMax() / EVENT_CHARACTERS) + 2;
 const now = Date.now();
 let dataDir: string;
 let store: Store;
-/** The newest first. */
+/** Newest first. */
 let ids: string[];
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
   store = await openEmbedded(options(dataDir));
   ids = [];
   for (let n = 0; n < EVENTS; n++) {
-    // Over two days, so that a page walks from one to the other in the middle of a chunk.
+    // On two days, so that a page crosses midnight in the middle of a chunk.
     const timestampMs = n < EVENTS - 3 ? now - DAY_MS : now;
     const raw = { line: `${n} `.repeat(EVENT_CHARACTERS).slice(0, EVENT_CHARACTERS) };
     const draft = { type: "large", source: "custom", severity: "info", class: "security", timestampMs, raw } as const;
@@ -51,13 +51,13 @@ test.each([[{}], [{ type: "large" }]])("a page of large events has all of them i
   expect(after.map(idOf)).toEqual(ids.slice(2, 6));
 });
 
-test.each([[{}], [{ type: "large" }]])("more than one answer may hold is refused in words: %j", async (filter) => {
+test.each([[{}], [{ type: "large" }]])("an answer over the size limit is refused with a reason: %j", async (filter) => {
   const refused = list(filter, 1, EVENTS);
   await expect(refused).rejects.toThrow(QueryRefused);
   await expect(refused).rejects.toThrow(/the answer would be larger than \d+ characters: ask for fewer/);
 });
 
-test("of many large answers at once those that there is no memory for are told to come back, and the next one is answered", async () => {
+test("concurrent large answers over the memory limit are refused for now, and the next query is answered", async () => {
   const size = Math.floor(responseCharactersMax() / EVENT_CHARACTERS) - 1;
   const atOnce = 3 * Math.ceil(responsesCharactersMax() / (size * EVENT_CHARACTERS));
   const settled = await Promise.allSettled(Array.from({ length: atOnce }, () => list({}, 1, size)));

@@ -15,14 +15,14 @@ export class DataFolderInUse extends Error {
 
 export interface Lock {
   readonly identity: FileIdentity;
-  /** Says who holds it. Apart from the locking: a folder that turns out to be of a newer version is left as it was. */
+  /** Writes the holder's process id. Separate from locking, because a folder of a newer version must stay unchanged. */
   sign(): void;
   close(): void;
 }
 
 /**
- * Holds the data folder until closed. The lock is the operating system's, taken through SQLite: it goes with the
- * process, however that ends, and leaves no stale file to clean up.
+ * Holds the data folder until closed. The operating system keeps the lock, taken through SQLite, and releases it when the
+ * process ends for any reason, so that no stale lock remains.
  */
 export function lockDataFolder(dataDir: string): Lock {
   const path = lockFile(dataDir);
@@ -55,7 +55,7 @@ function holderOf(path: string): string {
   try {
     return ` (process ${readFileSync(`${path}.holder`, "utf8")})`;
   } catch {
-    // Only a kindness in a message: without the file there is no number to give.
+    // The process id only makes the message more helpful; without the file the message omits it.
     return "";
   }
 }

@@ -7,8 +7,8 @@ import { KEYS_MIGRATIONS } from "../sqlite/key-database.ts";
 import { casesFile, eventsFolder, isDayFile, keysFile, stateFile } from "../files/layout.ts";
 import { STATE_MIGRATIONS } from "../sqlite/state-database.ts";
 
-// Whether a newer version has written to the data folder. The bytes of the files are read as they are: SQLite itself would
-// make files beside them, recover logs, and so change a folder that is not to be touched.
+// Detects files that a newer version has written. Reads their bytes directly, because SQLite would create files and recover
+// logs, and so change a folder that must stay untouched.
 
 const MAGIC = Buffer.from("SQLite format 3\0");
 const HEADER_BYTES = 100;
@@ -18,7 +18,7 @@ const FRAME_HEADER_BYTES = 24;
 const SALT_AT = { log: 16, frame: 8 };
 const SALT_BYTES = 8;
 
-/** Throws NewerFile, and changes nothing. Nobody in this process may have one of the files open: closing a file drops its locks. */
+/** Throws NewerFile and changes nothing. This process must have none of the files open: closing a file drops its locks. */
 export function refuseNewerFiles(dataDir: string): void {
   const days = existsSync(eventsFolder(dataDir)) ? readdirSync(eventsFolder(dataDir)).filter(isDayFile) : [];
   const files: [path: string, known: number][] = [
@@ -37,12 +37,12 @@ function versionInFile(path: string): number {
   return withFile(path, HEADER_BYTES, (read) => versionInHeader(read(0, HEADER_BYTES))) ?? 0;
 }
 
-/** Of a damaged file nothing can be said: whoever opens it says so. */
+/** 0 for a damaged file: opening it reports the damage. */
 function versionInHeader(header: Buffer): number {
   return header.subarray(0, MAGIC.length).equals(MAGIC) ? header.readUInt32BE(USER_VERSION_AT) : 0;
 }
 
-/** A migration that was committed a moment before a crash stands in the log alone: as the newest first page there. */
+/** Just after a crash, the last committed migration may be in the log alone: in its latest copy of page 1. */
 function versionInLog(path: string): number {
   const found = withFile(path, LOG_HEADER_BYTES, (read, bytes) => {
     const header = read(0, LOG_HEADER_BYTES);
@@ -55,7 +55,7 @@ function versionInLog(path: string): number {
       at += FRAME_HEADER_BYTES + pageBytes
     ) {
       const frame = read(at, FRAME_HEADER_BYTES);
-      // Frames of an earlier round are behind those of this one.
+      // Frames with another salt are leftovers of an earlier log; the current ones come first.
       if (!frame.subarray(SALT_AT.frame, SALT_AT.frame + SALT_BYTES).equals(salt)) break;
       if (frame.readUInt32BE(0) !== 1) continue;
       const page = read(at + FRAME_HEADER_BYTES, HEADER_BYTES);
@@ -68,11 +68,11 @@ function versionInLog(path: string): number {
 
 type ReadBytes = (at: number, length: number) => Buffer;
 
-/** Undefined where the file is not there, or too short to say anything. */
+/** Undefined if the file is missing or too short. */
 function withFile<Value>(
   path: string,
   bytesMin: number,
-  look: (read: ReadBytes, bytes: number) => Value,
+  use: (read: ReadBytes, bytes: number) => Value,
 ): Value | undefined {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes < bytesMin) return undefined;
@@ -83,7 +83,7 @@ function withFile<Value>(
       readSync(file, buffer, 0, length, at);
       return buffer;
     };
-    return look(read, bytes);
+    return use(read, bytes);
   } finally {
     closeSync(file);
   }

@@ -8,19 +8,18 @@ import { onFile } from "../files/store-failure.ts";
 import { stateFile } from "../files/layout.ts";
 import type { StateDatabase } from "../sqlite/state-database.ts";
 
-// The word in front of the sources stands in the texts of events, in alerts and in rules. With another word the filters
-// would speak of sources that no stored event has, and rules would wait for events that never come: once something
-// bears the word, the folder keeps it.
+// Source names begin with the platform word, and events, alerts and rules contain source names. With another word, filters
+// and rules would name sources that no event has. So the folder keeps its word once something stored uses it.
 
-/** How long somebody else may hold the file. */
+/** How long to wait for another process that holds the file. */
 const READ_MS_MAX = 5000;
-/** Of a folder in which nothing bears a word yet. */
+/** The word of a folder in which nothing uses one yet. */
 const NONE = "";
 
 export class PlatformChanged extends Error {
   constructor(dataDir: string, known: string, given: string) {
     super(
-      `The data folder ${dataDir} has events or rules of ${known}_network and the like: its platform word is ${known}, not ${given}.\n` +
+      `The data folder ${dataDir} has events or rules with sources such as ${known}_network: its platform word is ${known}, not ${given}.\n` +
         `Start with --platform ${known}, or use another folder with --data-dir.`,
     );
     this.name = "PlatformChanged";
@@ -39,16 +38,16 @@ export class PlatformWord {
     this.#sources = new Set(sourceNames(platform).filter((source) => source !== CUSTOM_SOURCE));
   }
 
-  /** Whether something in the folder bears the word: from then on there is nothing more to notice. */
+  /** True once something in the folder uses the word; from then on events and rules need no check. */
   get isKept(): boolean {
     return this.#isKept;
   }
 
-  /** Refuses another word than the one that something bears. */
+  /** Throws PlatformChanged if the folder keeps another word. */
   async agree(dataDir: string, events: Pick<EventEngine, "search" | "count">): Promise<void> {
     let known = this.#state.platform;
     if (known === undefined) {
-      // A folder of an older version says it by its newest event alone.
+      // A folder of an older version does not store the word; its newest event shows it.
       known = (await events.count()) === 0 ? NONE : await wordOfNewest(events);
       this.#state.platform = known;
     }
@@ -56,12 +55,12 @@ export class PlatformWord {
     this.#isKept = known !== NONE;
   }
 
-  /** Before the events are stored. */
+  /** Called before the events are stored. */
   noteEvents(events: readonly NewEvent[]): void {
     if (!this.#isKept && events.some(({ draft }) => this.#sources.has(draft.source))) this.#keep();
   }
 
-  /** Rules that are kept bear it where they name a source. What is built in is written anew at each start. */
+  /** A rule store that notes the sources in rules. Built-in rules are written at every start and do not count. */
   around(rules: RuleStore): RuleStore {
     return {
       ...rules,
@@ -102,7 +101,7 @@ async function wordOfNewest(events: Pick<EventEngine, "search">): Promise<string
   return newest ? newest.source.slice(0, newest.source.lastIndexOf("_")) : NONE;
 }
 
-/** The word that something in the folder bears, beside a running server or without one; undefined where nothing does. */
+/** The word that the folder keeps, undefined if none; works with and without a running server. */
 export function readPlatformWord(dataDir: string): string | undefined {
   const path = stateFile(dataDir);
   if (!existsSync(path)) return undefined;

@@ -76,7 +76,7 @@ const inDuck = async (path: string, sql: string) => {
   return rows;
 };
 
-test("a folder from before there were versions is upgraded in place, and everything in it is there", async () => {
+test("a folder without schema versions is upgraded in place and keeps its content", async () => {
   const folder = unversionedFolder();
   expect(versionOf(join(folder, "events", "tocsin-events-2026.06.14.db"))).toBe(0);
   const store = await open(folder);
@@ -97,7 +97,7 @@ test("a folder from before there were versions is upgraded in place, and everyth
       expect([name, await inDuck(path, "SELECT version FROM schema_version")]).toEqual([name, [[newest]]]);
     } else if (name.endsWith(".db") && name !== "lock.db") expect([name, versionOf(path)]).not.toEqual([name, 0]);
   }
-  // And what it has become is opened as it is.
+  // The upgraded folder opens again.
   const again = await open(folder);
   expect([await again.events.count(), await again.flows.count()]).toEqual([50, 16]);
 });
@@ -124,7 +124,7 @@ test("a new folder has the newest versions from the start", async () => {
   expect(versions).toHaveLength(4);
 });
 
-describe("a folder that a newer version has written to is refused in words, and not a byte of it is changed", () => {
+describe("a folder that a newer version has written to is refused with a reason and not changed", () => {
   const sqlite = (name: string) => (folder: string) => {
     const db = new DatabaseSync(join(folder, name));
     db.exec("PRAGMA user_version = 99");
@@ -159,7 +159,7 @@ describe("a folder that a newer version has written to is refused in words, and 
     }
   });
 
-  test("also where only the write-ahead log says so", async () => {
+  test("also if only the write-ahead log has the newer version", async () => {
     const folder = unversionedFolder();
     const path = join(folder, "events", "tocsin-events-2026.06.14.db");
     const db = new DatabaseSync(path);
@@ -173,7 +173,7 @@ describe("a folder that a newer version has written to is refused in words, and 
     expect(fingerprint(crashed)).toEqual(before);
   });
 
-  test("the keys alone are refused as well", () => {
+  test("the key database on its own is refused as well", () => {
     const folder = unversionedFolder();
     sqlite("keys.db")(folder);
     expect(() => new KeyDatabase(folder)).toThrow(NewerFile);
@@ -184,7 +184,7 @@ describe("migrations", () => {
   const names = (db: DatabaseSync) =>
     (db.prepare("SELECT name FROM sqlite_schema ORDER BY name").all() as { name: string }[]).map(({ name }) => name);
 
-  test("run in order, each once, from whichever version the file has", () => {
+  test("run in order, each once, from any version of the file", () => {
     const db = new DatabaseSync(":memory:");
     migrate(db, "x", ["CREATE TABLE a(n)"]);
     const steps = [

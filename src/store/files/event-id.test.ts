@@ -9,7 +9,7 @@ const places = fc.record({
 });
 const times = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 
-test("an id tells where its event lies, and is a UUIDv7", () => {
+test("an id encodes the place of its event and is a UUIDv7", () => {
   fc.assert(
     fc.property(times, places, (arrivedMs, place) => {
       const id = makeEventId(arrivedMs, place);
@@ -19,7 +19,7 @@ test("an id tells where its event lies, and is a UUIDv7", () => {
   );
 });
 
-test("ids sort as their events arrived, within a millisecond too", () => {
+test("ids sort in the order of arrival, also within a millisecond", () => {
   fc.assert(
     fc.property(times, places, places, (arrivedMs, a, b) => {
       fc.pre(a.seq !== b.seq);
@@ -28,7 +28,7 @@ test("ids sort as their events arrived, within a millisecond too", () => {
   );
 });
 
-test("what is no event id is told apart", () => {
+test("a string that is not an event id is rejected", () => {
   for (const id of ["", "evt_", "evt_zz", "key_019a0000000070008000000000000000", `evt_${"0".repeat(32)}`]) {
     expect(readEventId(id)).toBeUndefined();
   }

@@ -1,8 +1,8 @@
 import { DAY_MS } from "../../lib/time.ts";
 
-// An event's id is a UUIDv7 whose random part also says where the event lies: after the time of arrival stand 40 bits of
-// the arrival sequence, then the day (since 1970) of the event's own time, then random bits. So arrival order is
-// id order, and a look-up by id needs no index.
+// An event's id is a UUIDv7 that encodes the event's place. The time of arrival is followed by 40 bits of arrival sequence,
+// the day (since 1970) of the event's own time, and random bits. So ids sort in the order of arrival, and a look-up by id
+// needs no index.
 
 const SEQUENCE_MAX = 2 ** 40 - 1;
 const PATTERN = /^evt_([0-9a-f]{12})7([0-9a-f]{3})([89ab])([0-9a-f]{15})$/;
@@ -26,13 +26,13 @@ export function makeEventId(arrivedMs: number, { seq, day }: EventPlace): string
     headMs = arrivedMs;
     headHigh = high;
   }
-  // 2 bits of variant (10), 28 of sequence, 16 of day, 18 of chance: 64 bits in two halves that stay exact as numbers.
+  // 2 bits of variant (10), 28 of sequence, 16 of day, 18 random: 64 bits in two halves that are exact as numbers.
   const left = 0x80000000 + (seq % 2 ** 28) * 4 + Math.floor(day / DAY_MS / 2 ** 14);
   const right = ((day / DAY_MS) % 2 ** 14) * 2 ** 18 + Math.floor(Math.random() * 2 ** 18);
   return head + left.toString(16) + right.toString(16).padStart(8, "0");
 }
 
-/** Where the event with this id would lie; undefined when no event can have such an id. */
+/** The place and time of arrival that the id encodes; undefined if it is not a valid event id. */
 export function readEventId(id: string): (EventPlace & { arrivedMs: number }) | undefined {
   const match = PATTERN.exec(id);
   if (!match) return undefined;

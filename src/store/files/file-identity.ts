@@ -1,13 +1,13 @@
 import { statSync } from "node:fs";
 
-// A file that is unlinked, renamed or replaced goes on taking writes through the handle that is open, and all of them are
-// gone after the next restart. So whoever acknowledges a write first makes sure that the path still leads to the file that
-// was opened. A stat takes a microsecond or two; the fsync before it takes a thousand times as long.
+// A file that was unlinked, renamed or replaced still accepts writes through an open handle, and all of them are lost at the
+// next restart. So a write is acknowledged only after a check that the path still leads to the opened file. A stat takes a
+// microsecond or two; the fsync before it takes a thousand times as long.
 
-/** Thrown in threads too, where only its name and message cross over: `isFileGone` knows it on either side. */
+/** Only the name and message of an error cross a thread boundary, so use `isFileGone` instead of `instanceof`. */
 export class FileGone extends Error {
-  constructor(path: string, what: string) {
-    super(`The file ${path} ${what} while the service was running: what is written to it would be lost.`);
+  constructor(path: string, fault: string) {
+    super(`The file ${path} ${fault} while the service was running: writes to it would be lost.`);
     this.name = "FileGone";
   }
 }
@@ -16,7 +16,7 @@ export function isFileGone(error: unknown): boolean {
   return error instanceof Error && error.name === "FileGone";
 }
 
-/** Which file a path led to when this was made. */
+/** The device and inode that a path led to at construction. */
 export class FileIdentity {
   readonly path: string;
   readonly #device: number;
@@ -24,7 +24,7 @@ export class FileIdentity {
   readonly #mayShrink: boolean;
   #bytes: number;
 
-  /** SQLite's main files never get smaller here; its logs and DuckDB's files do. */
+  /** SQLite's main files never shrink here; its logs and DuckDB's files do. */
   constructor(path: string, { mayShrink = false } = {}) {
     const { dev, ino, size } = statSync(path);
     this.path = path;
@@ -34,7 +34,7 @@ export class FileIdentity {
     this.#mayShrink = mayShrink;
   }
 
-  /** What has happened to the file; undefined while it is the one that was opened. */
+  /** The fault, worded to follow the file's name; undefined while the path leads to the opened file. */
   fault(): string | undefined {
     const found = statSync(this.path, { throwIfNoEntry: false });
     if (!found) return "was removed or renamed";
@@ -50,7 +50,7 @@ export class FileIdentity {
   }
 }
 
-/** A SQLite file in write-ahead mode, with the log that holds the newest commits. It must be open, or the log may not exist. */
+/** A SQLite file in write-ahead mode, with its log. Construct it while the file is open; otherwise the log may not exist. */
 export class SqliteIdentity {
   readonly #files: readonly FileIdentity[];
 
@@ -62,14 +62,14 @@ export class SqliteIdentity {
     for (const file of this.#files) file.verify();
   }
 
-  /** The same without throwing. */
+  /** Like `verify`, without throwing. */
   get faults(): GoneFile[] {
     return goneAmong(this.#files);
   }
 
-  /** Runs a write that may only be acknowledged when it returns. */
+  /** Runs a write that may be acknowledged only if this returns. */
   during<Value>(write: () => Value): Value {
-    // Before as well: what is not written cannot be found later and taken for stored.
+    // Before the write as well, so that a refused write is not in the file if it comes back.
     this.verify();
     const value = write();
     this.verify();
@@ -77,7 +77,7 @@ export class SqliteIdentity {
   }
 }
 
-/** A file of the data folder that is not the one any more that was opened. */
+/** A file of the data folder that is no longer the one that was opened. */
 export interface GoneFile {
   readonly path: string;
   readonly fault: string;

@@ -4,7 +4,7 @@ import { RuleConflict } from "../ports/rule-store.ts";
 import { QueryRefused, StoreUnavailable } from "../ports/store-errors.ts";
 import { isFileGone } from "./file-identity.ts";
 
-/** What a thread of the store could not do, as the store's callers know it; `path` is the file where it works on one alone. */
+/** Converts a thread's error to one that the store's callers know. `path` is the thread's file if it works on one alone. */
 export function asStoreError(error: unknown, path?: string): unknown {
   if (!(error instanceof ThreadError)) return error;
   const { field, reason, kind, retryAfterSeconds } = error.details;
@@ -13,36 +13,36 @@ export function asStoreError(error: unknown, path?: string): unknown {
   if (error.name === "StoreUnavailable")
     return new StoreUnavailable(reason as StoreUnavailable["reason"], error.message, Number(retryAfterSeconds));
   if (isFileGone(error)) return fileGone(error);
-  if (isStorageFailure(error)) return noRoom(error);
+  if (isStorageFailure(error)) return diskFull(error);
   const cause = path === undefined ? error : ofFile(path, error);
-  return new StoreUnavailable("failed", "the question could not be answered", 5, { cause });
+  return new StoreUnavailable("failed", "the query failed", 5, { cause });
 }
 
-/** Why events could not be written. */
+/** Converts the error of a failed write of events. */
 export function notStored(error: unknown): StoreUnavailable {
   if (isFileGone(error)) return fileGone(error);
-  if (isStorageFailure(error)) return noRoom(error);
+  if (isStorageFailure(error)) return diskFull(error);
   return new StoreUnavailable("failed", "the events could not be stored", 1, { cause: error });
 }
 
-export function noRoom(cause: unknown): StoreUnavailable {
-  return new StoreUnavailable("disk_full", "the disk has no room, or does not take writes", 5, { cause });
+export function diskFull(cause: unknown): StoreUnavailable {
+  return new StoreUnavailable("disk_full", "the disk is full or does not accept writes", 5, { cause });
 }
 
 const FILE_GONE_RETRY_SECONDS = 30;
 
 export function fileGone(cause: unknown): StoreUnavailable {
-  const message = "a file of the data folder was removed or replaced while the service was running; its log names it";
+  const message = "a file of the data folder was removed or replaced while the service was running; the log names it";
   return new StoreUnavailable("file_gone", message, FILE_GONE_RETRY_SECONDS, { cause });
 }
 
-/** Writes, and says of a disk without room, or of a file that is gone, what the store's callers know. */
+/** Runs a write. Converts the errors of a full disk and of a missing file to those that the store's callers know. */
 export function writing<Value>(write: () => Value): Value {
   try {
     return write();
   } catch (error) {
     if (isFileGone(error)) throw fileGone(error);
-    throw isStorageFailure(error) ? noRoom(error) : error;
+    throw isStorageFailure(error) ? diskFull(error) : error;
   }
 }
 
@@ -53,39 +53,39 @@ const CORRUPT = 11;
 const FULL = 13;
 const NOT_A_DATABASE = 26;
 
-/** Of an error of the engine itself, or one that came out of a thread. */
+/** Accepts errors of the engine itself and those that crossed a thread boundary. */
 export function isStorageFailure(error: unknown): boolean {
   const code = resultCode(error);
   return code === FULL || code === IO_ERROR;
 }
 
-/** Somebody else has the file just then: whoever can wait for the next turn finds it free. */
+/** True if another connection holds the file, which a later attempt will find free. */
 export function isBusy(error: unknown): boolean {
   return resultCode(error) === BUSY;
 }
 
-/** What is lost with a file that is moved away; docs/operating.md has the same list. */
+/** The loss that moving a file away causes; docs/operating.md has the same list. */
 const LOSSES: { readonly [name: string]: string } = {
   "cases.db": "your rules, every alert and every notification are lost",
   "keys.db": "every client needs a new key",
   "lock.db": "nothing is lost",
-  "state.db": "exports have to be asked for again, and reputations",
+  "state.db": "exports must be requested again, and reputations are fetched again",
 };
 
-/** The store does not go on with a file whose content is not to be trusted. Its message is for whoever can mend that. */
+/** A file whose content cannot be trusted. The message is for the operator who can repair it. */
 export class DamagedFile extends Error {
   constructor(path: string, reason: string, options?: ErrorOptions) {
     super(
       `The file ${path} is damaged (${reason}).\n` +
         `Put a copy of it in its place, or move it away: then ${LOSSES[basename(path)] ?? "the events of its day are lost"}. ` +
-        "Either way the -wal and -shm beside it must go as well.",
+        "Either way, remove its -wal and -shm files as well.",
       options,
     );
     this.name = "DamagedFile";
   }
 }
 
-/** Works on one file, and says of damage which file it is in: the engine's own words name none. */
+/** Runs work on one file. Errors of damage name the file, which the engine's own messages do not. */
 export function onFile<Value>(path: string, work: () => Value): Value {
   try {
     return work();
@@ -94,7 +94,7 @@ export function onFile<Value>(path: string, work: () => Value): Value {
   }
 }
 
-/** What went wrong on a file: damage of it names it, anything else stays what it is. */
+/** Converts an error of damage to DamagedFile; returns any other error unchanged. */
 export function ofFile(path: string, error: unknown): unknown {
   const code = resultCode(error);
   if (code !== CORRUPT && code !== NOT_A_DATABASE) return error;
@@ -103,7 +103,7 @@ export function ofFile(path: string, error: unknown): unknown {
 
 type Call = (...args: readonly unknown[]) => unknown;
 
-/** The same calls, each about the file that its first argument stands for: where that is damaged, it is named. */
+/** Wraps calls whose first argument stands for a file, so that errors of damage name the file. */
 export function namingFiles(
   calls: { readonly [name: string]: (...args: never[]) => unknown },
   pathOf: (number: number) => string,

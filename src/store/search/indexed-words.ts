@@ -16,12 +16,12 @@ import {
   wordsOfRun,
 } from "./words.ts";
 
-// The words that an event is found by, as one text. The index cuts plain text where words.ts cuts it, and folds it, so that
-// most of an event goes there as it is: only runs that are found by more than themselves, and text beyond ASCII, are
-// taken apart. Every event of every source comes by here: its text is looked at as bytes, and once.
+// The words of an event as one text for the index. FTS5 splits ASCII text where words.ts splits it, and folds case, so that
+// most of an event is passed as it is. Only runs that yield more words than themselves, and text outside ASCII, are split
+// here. Every event passes through this code, so it scans the text as bytes, and once.
 
 const SPACE = 32;
-/** Digits and lower-case letters have this bit; it makes an upper-case letter a lower-case one. */
+/** The bit that digits and lower-case letters have; setting it turns an upper-case letter into lower case. */
 const LOWER = 32;
 const BYTES_KEPT = 256 * 1024;
 const KINDS_OF_EVENTS_MAX = 1000;
@@ -33,18 +33,18 @@ const encoder = new TextEncoder();
 const marks = START_MARKS.map((mark) => encoder.encode(` ${mark}`));
 const MARK_BYTES = marks[0]!.length;
 
-/** The text that is being made: one at any time. */
+/** The text being built; there is only one at a time. */
 let bytes = Buffer.alloc(BYTES_KEPT);
 let length = 0;
 let isAscii = true;
-/** Words that came from runs that were taken apart. */
+/** Words from runs that were split. */
 let count = 0;
-/** The characters that its words begin with. */
+/** The first characters of its words. */
 const starts = new Uint8Array(128);
 
 type IndexedEvent = Omit<EventDraft, "timestampMs">;
 
-/** The words of an event, with those that the list's filters look for, and its time. */
+/** The words of an event, including those for list filters and for its time. */
 export function eventWords(event: IndexedEvent, timestampMs: number): { text: string; truncated: boolean } {
   const { line } = event.raw;
   const texts: string[] = [];
@@ -53,36 +53,36 @@ export function eventWords(event: IndexedEvent, timestampMs: number): { text: st
   return gather(texts, wordsOfKind(event), timeWordAt(timestampMs));
 }
 
-/** The words that an event is found by beyond those it has, once this is added to it. */
+/** The words that an addition to the enrichment gives to an event. */
 export function addedWords(enrichment: JsonObject): string {
   const texts: string[] = [];
   collect(enrichment, "", texts);
   return gather(texts).text;
 }
 
-/** Most of what a reader has found in a line stands there as it is, and would be the same words again. */
+/** Most fields that a collector reads from a line occur in it verbatim and would only repeat its words; they are skipped. */
 function collect(value: JsonValue, line: string, texts: string[]): void {
   if (typeof value === "object") {
     if (Array.isArray(value)) for (const inner of value) collect(inner, line, texts);
-    // Of an object with very many keys the list of its values takes twice as long as its keys do.
+    // For an object with very many keys, Object.values takes twice as long.
     else for (const key in value) collect(value[key]!, line, texts);
     return;
   }
   const text = typeof value === "string" ? value : String(value);
-  if (text === line || !standsIn(line, text)) texts.push(text);
+  if (text === line || !occursIn(line, text)) texts.push(text);
 }
 
-/** The different words of these texts, to be found by the same searches: cut where the index of events would cut them. */
+/** The distinct words of these texts, split as the index of events would split them. */
 export function textWords(texts: readonly string[]): Set<string> {
   const words = new Set<string>();
   for (const word of spacedTextWords(texts).split(" ")) words.add(word.slice(0, TEXT_WORD_CHARACTERS_MAX));
   words.delete("");
   return words;
 }
-/** More than a search asks for, so that a word that is as long as a search can be is still told from a longer one. */
+/** Longer than any searched word, so that a word of the greatest length still differs from a longer one. */
 const TEXT_WORD_CHARACTERS_MAX = 64;
 
-/** The words of an event as the index has them, each between spaces: to be looked up without an index. */
+/** The words of an event as indexed, each between spaces, for a look-up without an index. */
 export function spacedEventWords(event: IndexedEvent, timestampMs: number): string {
   return spaced(eventWords(event, timestampMs).text);
 }
@@ -91,7 +91,7 @@ export function spacedTextWords(texts: readonly string[]): string {
   return spaced(gather(texts).text);
 }
 
-/** Cuts and folds as the index does: what is beyond ASCII is a word's as it is. */
+/** Splits and folds as the index does; characters outside ASCII stay as they are. */
 function spaced(text: string): string {
   length = 0;
   reserve(3 * text.length);
@@ -106,7 +106,7 @@ const AS_INDEXED = Uint8Array.from({ length: 256 }, (_, byte) => {
   return KINDS[byte] === SEPARATOR ? SPACE : KINDS[byte] === LETTER ? byte | LOWER : byte;
 });
 
-function gather(texts: readonly string[], made?: CachedWords, time?: string): { text: string; truncated: boolean } {
+function gather(texts: readonly string[], words?: CachedWords, time?: string): { text: string; truncated: boolean } {
   length = 0;
   count = 0;
   isAscii = true;
@@ -114,22 +114,22 @@ function gather(texts: readonly string[], made?: CachedWords, time?: string): { 
   const all = texts.join(" ");
   reserve(3 * all.length);
   const written = bytes.write(all, "utf8");
-  if (written === all.length) takePlain(all);
+  if (written === all.length) addAscii(all);
   else {
     const plain = texts.filter((text) => PLAIN.test(text)).join(" ");
     bytes.write(plain, "latin1");
-    takePlain(plain);
+    addAscii(plain);
     for (const text of texts) if (!PLAIN.test(text)) visitRuns(foldText(text), addRun);
   }
-  if (made) addMade(made);
-  if (time !== undefined) addMade({ text: ` ${time}`, starts: NO_STARTS });
-  return end();
+  if (words) addWords(words);
+  if (time !== undefined) addWords({ text: ` ${time}`, starts: NO_STARTS });
+  return finish();
 }
 const PLAIN = /^[\0-\x7f]*$/;
 const NO_STARTS: readonly number[] = [];
 
-/** Text of ASCII that stands at the beginning of the bytes: it stays there but for the runs that are taken apart. */
-function takePlain(text: string): void {
+/** Processes ASCII text at the start of `bytes`. It stays there, except for the runs that are split. */
+function addAscii(text: string): void {
   length = text.length;
   const plainLength = text.length;
   let plain = bytes;
@@ -138,7 +138,7 @@ function takePlain(text: string): void {
     const code = plain[i]!;
     let kind = KINDS[code]!;
     if (kind === SEPARATOR) {
-      // One of these is the mark of our own words, which is a letter to the index.
+      // One of these is FILTER_MARK, which is a letter to the index.
       if (code < SPACE) plain[i] = SPACE;
       i++;
       continue;
@@ -161,10 +161,10 @@ function addRun(run: string): void {
   if (count >= EVENT_WORDS_MAX) return;
   const words = runWords(run);
   count += words.count;
-  addMade(words);
+  addWords(words);
 }
 
-function end(): { text: string; truncated: boolean } {
+function finish(): { text: string; truncated: boolean } {
   reserve(starts.length * MARK_BYTES);
   const into = bytes;
   let at = length;
@@ -179,7 +179,7 @@ function end(): { text: string; truncated: boolean } {
 
 function take(encoding: "latin1" | "utf8"): string {
   const text = bytes.toString(encoding, 0, length);
-  // What one event out of thousands needed is not kept.
+  // A buffer that grew for one large event is not kept.
   if (bytes.length > BYTES_KEPT) bytes = Buffer.alloc(BYTES_KEPT);
   return text;
 }
@@ -191,14 +191,14 @@ function reserve(more: number): void {
   bytes = larger;
 }
 
-/** What a run or a kind of event is found by, made before. */
+/** The words of a run or of a kind of event. */
 interface CachedWords {
   readonly text: string;
   readonly starts: readonly number[];
 }
 
-function addMade({ text, starts: codes }: CachedWords): void {
-  // As long as it can become in the index's encoding.
+function addWords({ text, starts: codes }: CachedWords): void {
+  // The maximum length in UTF-8.
   reserve(3 * text.length);
   const written = bytes.write(text, length, "utf8");
   if (written !== text.length) isAscii = false;
@@ -210,7 +210,7 @@ interface RunWords extends CachedWords {
   readonly count: number;
 }
 
-/** Names of fields and hosts come again and again. */
+/** A cache: names of fields and hosts recur. */
 const runs = new Map<string, RunWords>();
 
 function runWords(run: string): RunWords {
@@ -222,19 +222,19 @@ function runWords(run: string): RunWords {
     const code = word.charCodeAt(0);
     if (code < 128 && KINDS[code] === LETTER && !codes.includes(code)) codes.push(code);
   }
-  const made = { text: ` ${words.join(" ")} `, count: words.length, starts: codes };
+  const result = { text: ` ${words.join(" ")} `, count: words.length, starts: codes };
   if (runs.size >= RUNS_MAX) runs.clear();
-  if (run.length <= RUN_CHARACTERS_MAX) runs.set(run, made);
-  return made;
+  if (run.length <= RUN_CHARACTERS_MAX) runs.set(run, result);
+  return result;
 }
 
 const kinds = new Map<string, CachedWords>();
 
-/** Few kinds of events make up most of them. */
+/** Cached, because most events are of a few kinds. */
 function wordsOfKind({ type, source, severity, class: eventClass }: IndexedEvent): CachedWords {
   const name = `${type} ${source} ${severity} ${eventClass}`;
-  let made = kinds.get(name);
-  if (!made) {
+  let words = kinds.get(name);
+  if (!words) {
     const filters = [
       filterWord("type", type),
       filterWord("source", source),
@@ -245,15 +245,15 @@ function wordsOfKind({ type, source, severity, class: eventClass }: IndexedEvent
     for (const text of [type, source, severity, eventClass])
       visitRuns(foldText(text), (run) => runs.push(runWords(run)));
     const text = ` ${filters.join(" ")}${runs.map((run) => run.text).join("")}`;
-    made = { text, starts: runs.flatMap((run) => run.starts) };
+    words = { text, starts: runs.flatMap((run) => run.starts) };
     if (kinds.size >= KINDS_OF_EVENTS_MAX) kinds.clear();
-    kinds.set(name, made);
+    kinds.set(name, words);
   }
-  return made;
+  return words;
 }
 
-/** Whether the text stands in the line between separators, so that its words are words of the line. Rather no than long. */
-function standsIn(line: string, text: string): boolean {
+/** True if the text is in the line between separators: its words are words of the line. May miss a late occurrence. */
+function occursIn(line: string, text: string): boolean {
   let at = line.indexOf(text);
   for (let n = 0; at >= 0 && n < OCCURRENCES_MAX; n++) {
     if (isSeparator(line, at - 1) && isSeparator(line, at + text.length)) return true;
@@ -277,8 +277,8 @@ const MAC_CHARACTERS = 17;
 const CISCO_MAC_CHARACTERS = 14;
 
 /**
- * Whether a run with connectors is found by itself alone and is spelled as the index has it: an IPv4 address, a MAC address,
- * numbers such as a date. Rather no than long: then it is taken apart, and comes to the same.
+ * True for a run with connectors that is a single word, spelled as the index has it: an IPv4 address, a MAC address, numbers
+ * such as a date. May be false for such a run: splitting it has the same result.
  */
 function isOneWord(text: Uint8Array, start: number, end: number): boolean {
   const characters = end - start;
@@ -294,7 +294,7 @@ function isOneWord(text: Uint8Array, start: number, end: number): boolean {
       value = Math.max(0, value) * 10 + code - 48;
       if (value > 255) isAddress = false;
     } else if (code === DOT || code === COLON || code === DASH || code === SLASH || code === UNDERSCORE) {
-      // Two connectors side by side, or one at the beginning.
+      // Two adjacent connectors, or one at the start.
       if (value < 0) return false;
       value = -1;
       if (code === DOT) dots++;

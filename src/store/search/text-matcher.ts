@@ -2,15 +2,15 @@ import type { AlertSummary } from "../../model/alert.ts";
 import type { Event } from "../../model/event.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { spacedEventWords, spacedTextWords } from "./indexed-words.ts";
-import { holdsPhrases, idTerm, parseSearch, spacedTerm } from "./text-search.ts";
+import { containsPhrases, idTerm, parseSearch, spacedTerm } from "./text-search.ts";
 
-// Full-text search without an index, for an event, an alert or texts in memory. It defines the meaning of a search: every
-// engine's lists find exactly what it accepts.
+// Full-text search without an index, for an event, an alert or texts in memory. It defines the meaning of a search: lists of
+// every engine find exactly the same.
 
 export interface Searchable {
   /** The words that an index would have, each between spaces. */
   readonly words: string;
-  /** Values to look for phrases in; a phrase stands within one of them. */
+  /** Values to search for phrases; a phrase must be within one of them. */
   readonly values: { readonly [key: string]: unknown };
   /** An event's own id, which also finds it. */
   readonly eventId: string | undefined;
@@ -45,5 +45,5 @@ export function textMatcher(words: string): (what: Searchable) => boolean {
   return ({ words: own, values, eventId }) =>
     terms.every((choices) => choices.some((term) => own.includes(term))) &&
     search.ids.every((id) => id === eventId || own.includes(spacedTerm(idTerm(id)))) &&
-    holdsPhrases(values, search.phrases);
+    containsPhrases(values, search.phrases);
 }

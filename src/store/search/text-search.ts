@@ -5,7 +5,7 @@ import { readEventId } from "../files/event-id.ts";
 import {
   filterWord,
   foldText,
-  isTimeBeginning,
+  isTimePrefix,
   isWordEdge,
   kindOf,
   LETTER,
@@ -20,33 +20,33 @@ import {
   wordsOfRun,
 } from "./words.ts";
 
-// What a typed search asks for: words of the index, and what only the event's own text can tell.
+// Parses a typed search into words of the index, and phrases that only the event's own text can decide.
 
 const SEARCH_CHARACTERS_MAX = 1000;
 const SEARCH_TERMS_MAX = 32;
-/** Pairs of characters of one run that the index is asked for; the event's own text decides about the rest. */
+/** Pairs of characters of one run that are looked up in the index; the event's own text decides about the rest. */
 const PAIRS_MAX = 8;
 
-/** A word of a search; one that goes on stands for every word that begins with it. */
+/** A word of a search, or a prefix that stands for every word that starts with it. */
 export interface Term {
   readonly word: string;
-  readonly goesOn: boolean;
-  /** Words that do as well. */
+  readonly isPrefix: boolean;
+  /** Alternatives. */
   readonly or?: readonly Term[];
 }
 
 export interface TextSearch {
-  /** Every one must be found: the words of the search, and of the filters. */
+  /** Words of the search and of the filters. All must occur. */
   readonly terms: readonly Term[];
-  /** What the index cannot decide alone: the event's own text must hold these. */
+  /** The event's own text must contain these; the index alone cannot decide. */
   readonly phrases: readonly Phrase[];
-  /** Event ids among the words: each finds its event, and those that it is a word of. */
+  /** Event ids among the words: each finds its event, and events that contain it as a word. */
   readonly ids: readonly string[];
 }
 
 interface Phrase {
   readonly text: string;
-  /** Ends where a word ends; otherwise it may go on. */
+  /** True if the phrase must end at the end of a word. */
   readonly whole: boolean;
 }
 
@@ -72,7 +72,7 @@ export function parseSearch(
   if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
   if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
   for (const field of ["type", "source", "severity", "class"] as const) {
-    if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), goesOn: false });
+    if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), isPrefix: false });
   }
   return { terms, phrases, ids };
 }
@@ -82,58 +82,58 @@ export function searchFault(words: string): string | undefined {
   return "fault" in search ? search.fault : undefined;
 }
 
-/** What finds an id where it is a word like any other. */
+/** The term for an id that occurs as a word. */
 export function idTerm(id: string): Term {
-  return { word: id, goesOn: true };
+  return { word: id, isPrefix: true };
 }
 
 function addBareTerm(word: string, terms: Term[], phrases: Phrase[]): void {
   visitRuns(word, (run) => {
     const whole = wholeWord(run);
-    if (whole !== undefined) return void terms.push({ word: whole, goesOn: false });
+    if (whole !== undefined) return void terms.push({ word: whole, isPrefix: false });
     const trimmed = trimEnd(run.slice(firstLetter(run)));
     if (trimmed === "") return;
     const code = trimmed.charCodeAt(0);
-    if (trimmed.length === 1 && code < 128) return void terms.push({ word: START_MARKS[code]!, goesOn: false });
-    const particular = particularTerms(trimmed);
-    terms.push(...(particular?.terms ?? [beginningOf(trimmed)]));
-    if (particular ? !particular.isSettled : trimmed.length > WORD_CHARACTERS_MAX)
+    if (trimmed.length === 1 && code < 128) return void terms.push({ word: START_MARKS[code]!, isPrefix: false });
+    const special = specialTerms(trimmed);
+    terms.push(...(special?.terms ?? [prefixOf(trimmed)]));
+    if (special ? !special.isSettled : trimmed.length > WORD_CHARACTERS_MAX)
       phrases.push({ text: trimmed, whole: false });
   });
 }
 
-/** For a run that is not simply a word: a time, or a script without spaces. `isSettled`: the index alone decides. */
-function particularTerms(run: string): { terms: Term[]; isSettled: boolean } | undefined {
-  if (isTimeBeginning(run)) {
-    const own = { word: timeWord(run), goesOn: run.length < TIME_WORD_CHARACTERS };
-    return { terms: [{ ...beginningOf(run), or: [own] }], isSettled: run.length <= TIME_WORD_CHARACTERS };
+/** Terms of a run that is a time or in a script without spaces. `isSettled`: the index alone decides. */
+function specialTerms(run: string): { terms: Term[]; isSettled: boolean } | undefined {
+  if (isTimePrefix(run)) {
+    const own = { word: timeWord(run), isPrefix: run.length < TIME_WORD_CHARACTERS };
+    return { terms: [{ ...prefixOf(run), or: [own] }], isSettled: run.length <= TIME_WORD_CHARACTERS };
   }
   const pieces = piecesOf(run);
   if (pieces === undefined) return undefined;
-  // Events that were stored before have the run itself for a word.
-  const or = [beginningOf(run)];
+  // Events of older versions have the run itself as a word.
+  const or = [prefixOf(run)];
   const terms = pieces.flatMap(({ text, isUnspaced }): Term[] => {
     if (isUnspaced) return pairTerms(text).map((term) => ({ ...term, or }));
     const trimmed = trimEnd(text.slice(firstLetter(text)));
-    return trimmed === "" ? [] : [{ ...beginningOf(trimmed), or }];
+    return trimmed === "" ? [] : [{ ...prefixOf(trimmed), or }];
   });
   return { terms, isSettled: pieces.length === 1 && [...run].length <= 2 };
 }
 
-/** Pairs that stand side by side, and the last one: a single character begins pairs, or is the last of its run. */
+/** Adjacent pairs, and the last one. A single character is the prefix of a pair, or the last of its run. */
 function pairTerms(piece: string): Term[] {
   const characters = [...piece];
-  if (characters.length === 1) return [{ word: piece, goesOn: true }];
+  if (characters.length === 1) return [{ word: piece, isPrefix: true }];
   const pairs: string[] = [];
   for (let i = 0; i + 1 < characters.length && pairs.length < PAIRS_MAX; i += 2) {
     pairs.push(characters[i]! + characters[i + 1]!);
   }
   pairs.push(characters.slice(-2).join(""));
-  return [...new Set(pairs)].map((word) => ({ word, goesOn: false }));
+  return [...new Set(pairs)].map((word) => ({ word, isPrefix: false }));
 }
 
-function beginningOf(run: string): Term {
-  return { word: trimEnd(run.slice(0, WORD_CHARACTERS_MAX)), goesOn: true };
+function prefixOf(run: string): Term {
+  return { word: trimEnd(run.slice(0, WORD_CHARACTERS_MAX)), isPrefix: true };
 }
 
 function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
@@ -142,16 +142,16 @@ function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
   for (const run of runs) {
     const whole = wholeWord(run);
     const trimmed = trimEnd(run.slice(firstLetter(run)));
-    if (whole !== undefined) terms.push({ word: whole, goesOn: false });
+    if (whole !== undefined) terms.push({ word: whole, isPrefix: false });
     else if (trimmed !== "") {
-      const particular = particularTerms(trimmed);
-      if (particular) {
-        terms.push(...particular.terms);
+      const special = specialTerms(trimmed);
+      if (special) {
+        terms.push(...special.terms);
         if (runs.length === 1) phrases.push({ text: trimmed, whole: true });
         continue;
       }
       const isWord = !/[^\p{L}\p{N}]/u.test(trimmed) && trimmed.length <= WORD_CHARACTERS_MAX;
-      terms.push(isWord ? { word: trimmed, goesOn: false } : beginningOf(trimmed));
+      terms.push(isWord ? { word: trimmed, isPrefix: false } : prefixOf(trimmed));
       if (runs.length === 1 && !isWord) phrases.push({ text: trimmed, whole: true });
     }
   }
@@ -160,30 +160,30 @@ function addPhrase(phrase: string, terms: Term[], phrases: Phrase[]): void {
 
 const WORD_END_SIGMA = new RegExp(`${SIGMA}(?![\\p{L}\\p{N}])`, "gu");
 
-/** A word as it is indexed, and as it was while the sigma at its end was another letter: what was written then is still there. */
+/** A word as it is indexed now, and as older versions indexed it, without folding a final sigma. */
 export function spellings(term: Term): readonly Term[] {
-  if (term.or !== undefined) return [term, ...term.or].flatMap(({ word, goesOn }) => spellings({ word, goesOn }));
+  if (term.or !== undefined) return [term, ...term.or].flatMap(({ word, isPrefix }) => spellings({ word, isPrefix }));
   if (!term.word.includes(SIGMA)) return [term];
   const before = term.word.replace(WORD_END_SIGMA, FINAL_SIGMA);
   return before === term.word ? [term] : [term, { ...term, word: before }];
 }
 
-/** A word to be looked for in words between spaces; well-formed as they are, also where it is cut within a character. */
-export function spacedTerm({ word, goesOn }: Term): string {
-  return (goesOn ? ` ${word}` : ` ${word} `).toWellFormed();
+/** The text to look for in spaced words. Well-formed like those, even if it is cut within a character. */
+export function spacedTerm({ word, isPrefix }: Term): string {
+  return (isPrefix ? ` ${word}` : ` ${word} `).toWellFormed();
 }
 
-/** The index's own words for a search. A word has no quote in it: text is cut at them. */
+/** The FTS5 query of a search. Words contain no quotes, which are separators. */
 export function matchOf(terms: readonly (readonly Term[])[]): string {
-  const one = ({ word, goesOn }: Term) => `"${word}"${goesOn ? "*" : ""}`;
+  const one = ({ word, isPrefix }: Term) => `"${word}"${isPrefix ? "*" : ""}`;
   return terms
     .map((choices) => (choices.length === 1 ? one(choices[0]!) : `(${choices.map(one).join(" OR ")})`))
     .join(" AND ");
 }
 
 /**
- * Of the words in the index that a beginning stands for, those that are not found by another one of them anyway: a run
- * is never there without its first part.
+ * The words without those that another of them implies: the index never has a run without its first part. Given the words of
+ * a prefix, the rest find the same events.
  */
 export function independentWords(words: readonly string[]): string[] {
   const all = new Set(words);
@@ -204,8 +204,8 @@ function collapse(text: string): string {
   return text.trim().replace(/\s+/g, " ");
 }
 
-/** Whether an event's own values hold every phrase. */
-export function holdsPhrases(
+/** True if every phrase occurs in one of the event's values. */
+export function containsPhrases(
   event: EventDraft | { readonly [key: string]: unknown },
   phrases: readonly Phrase[],
 ): boolean {
@@ -215,14 +215,14 @@ export function holdsPhrases(
     if (missing.size === 0 || value === null) return;
     if (typeof value === "string" || typeof value === "bigint") {
       const text = collapse(foldText(String(value)));
-      for (const phrase of missing) if (holdsPhrase(text, phrase)) missing.delete(phrase);
+      for (const phrase of missing) if (containsPhrase(text, phrase)) missing.delete(phrase);
     } else if (typeof value === "object") for (const inner of Object.values(value!)) walk(inner);
   };
   walk(event);
   return missing.size === 0;
 }
 
-function holdsPhrase(text: string, phrase: Phrase): boolean {
+function containsPhrase(text: string, phrase: Phrase): boolean {
   for (let at = findText(text, phrase.text); at >= 0; at = findText(text, phrase.text, at + 1)) {
     if (isWordEdge(text, at) && (!phrase.whole || isWordEdge(text, at + phrase.text.length))) return true;
   }

@@ -6,7 +6,7 @@ import { WORDS_TABLE } from "../sqlite/journal/day-file.ts";
 import { foldCase } from "../../lib/text.ts";
 import { formatTime } from "../../lib/time.ts";
 import { eventWords } from "./indexed-words.ts";
-import { holdsPhrases, matchOf, parseSearch, spellings } from "./text-search.ts";
+import { containsPhrases, matchOf, parseSearch, spellings } from "./text-search.ts";
 import { CONNECTORS, visitRuns, wordsOfRun } from "./words.ts";
 
 function draft(raw: JsonObject, type = "login_failure"): EventDraft {
@@ -21,7 +21,7 @@ function draft(raw: JsonObject, type = "login_failure"): EventDraft {
   };
 }
 
-/** Asks the real index. */
+/** Searches the real index. */
 function finds(event: EventDraft, search: string): boolean {
   const parsed = parseSearch(search, {});
   if ("fault" in parsed) throw new Error(parsed.fault);
@@ -31,7 +31,7 @@ function finds(event: EventDraft, search: string): boolean {
   const found =
     db.prepare("SELECT rowid FROM words WHERE words MATCH ?").all(matchOf(parsed.terms.map(spellings))).length === 1;
   db.close();
-  return found && holdsPhrases({ ...event, timestamp: formatTime(event.timestampMs) }, parsed.phrases);
+  return found && containsPhrases({ ...event, timestamp: formatTime(event.timestampMs) }, parsed.phrases);
 }
 
 const event = draft({
@@ -50,39 +50,39 @@ const event = draft({
 
 describe("a search finds", () => {
   test.each([
-    ["a word, without regard to case", "failed LOGIN"],
-    ["a word from its beginning", "fail"],
-    ["a part of a compound from its beginning", "failure"],
-    ["a compound from its beginning", "login_fail"],
+    ["a word, ignoring case", "failed LOGIN"],
+    ["a word by a prefix", "fail"],
+    ["a part of a compound by a prefix", "failure"],
+    ["a compound by a prefix", "login_fail"],
     ["a number", "17"],
-    ["a host name inside an address of a page", "www.example.com"],
-    ["a domain below its host", "example.com/login"],
+    ["a host name inside a URL", "www.example.com"],
+    ["a domain inside a host name", "example.com/login"],
     ["an address", "192.0.2.10"],
     ["an address in another spelling", "2001:db8::1"],
-    ["an address that stands before a port", "198.51.100.7"],
+    ["an address before a port", "198.51.100.7"],
     ["a MAC address in another spelling", "aa:bb:cc:00:11:22"],
     ["a quoted phrase", '"failed for root"'],
     ["a quoted phrase over a comma", '"root: three times"'],
-    ["a quoted word that is whole", '"failed"'],
-    ["letters beyond ASCII, folded", "österreich STRASSE straße".replace("STRASSE ", "")],
+    ["a quoted whole word", '"failed"'],
+    ["letters outside ASCII, ignoring case", "österreich STRASSE straße".replace("STRASSE ", "")],
     ["letters of other scripts", "東京"],
     ["a word longer than the index keeps", "systemd-logind-with-a-very-long-name-that-goes"],
     ["the source and the class", "custom security"],
-    ["a date from its beginning", "2026-11-15"],
-    ["one letter, whatever begins with it", "t F n"],
+    ["a date by a prefix", "2026-11-15"],
+    ["one letter that words begin with", "t F n"],
     ["one digit", "1"],
     ["a word inside a Japanese sentence", "ログイン失敗".slice(0, 4)],
-    ["a word at its end", "しました"],
+    ["a word at the end of one", "しました"],
     ["a single character inside", "敗"],
-    ["a Chinese word behind an address", "登录"],
+    ["a Chinese word after an address", "登录"],
     ["an address between Chinese characters", "192.0.2.77"],
     ["a Latin word between them", "user07"],
     ["several scripts side by side", "登录user07失败"],
     ["a Korean word inside", "실패"],
     ["a Thai word inside", "ล้มเหลว"],
     ["a quoted phrase inside", '"に失敗"'],
-    ["a composed letter where it was sent in two", "café"],
-    ["two characters where a composed letter was sent", "zu\u0308rich"],
+    ["a composed letter that was sent decomposed", "café"],
+    ["a decomposed letter that was sent composed", "zu\u0308rich"],
     ["the event's own time", "2026-11-17T06:59:58.123Z"],
     ["its day", "2026-11-17"],
     ["its hour", "2026-11-17t06"],
@@ -95,33 +95,33 @@ describe("a search finds", () => {
 
 describe("a search does not find", () => {
   test.each([
-    ["a word that does not occur among others that do", "failed banana"],
+    ["an absent word next to a present one", "failed banana"],
     ["the inside of a word", "ailed"],
     ["an address by a shorter one", "192.0.2.1"],
     ["a phrase in another order", '"root failed"'],
-    ["a phrase whose last word goes on", '"failed for roo"'],
-    ["a quoted word that goes on", '"fail"'],
-    ["a long word that ends otherwise", "systemd-logind-with-a-very-long-name-that-stops"],
+    ["a phrase whose last word is only a prefix", '"failed for roo"'],
+    ["a quoted word that is only a prefix", '"fail"'],
+    ["a long word that ends differently", "systemd-logind-with-a-very-long-name-that-stops"],
     ["a key", "deep"],
     ["one letter that nothing begins with", "q"],
-    ["characters that stand there in another order", "敗失"],
+    ["characters in another order", "敗失"],
     ["a longer word of which only pairs occur", "ログインログ"],
     ["characters across a Latin word", "登录失败"],
-    ["a letter without the accent that it has", "cafe"],
+    ["an accented letter without its accent", "cafe"],
     ["another time of the same minute", "2026-11-17T06:59:57"],
     ["another day", "2026-11-18"],
-    ["a word of the filters", "severity:high"],
-    ["a word of the filters with its mark", "\x01severity:high"],
+    ["a filter word", "severity:high"],
+    ["a filter word with its mark", "\x01severity:high"],
   ])("%s", (_, search) => {
     expect(finds(event, search)).toBe(false);
   });
 });
 
-test("the year of an event's time is no word of it: a search for 20 would find everything", () => {
+test("the year of an event's time is not a word, since a search for 20 would find everything", () => {
   for (const search of ["2", "20", "2026", "2026-"]) expect(finds(draft({ port: 443 }), search)).toBe(false);
 });
 
-test("in a script without spaces, what is found is what stands there", () => {
+test("in a script without spaces, a search finds exactly the texts that contain it", () => {
   const text = fc.string({ unit: fc.constantFrom(..."登录失败成功ログ에러𠮷a1. "), minLength: 1, maxLength: 14 });
   const wanted = fc.string({ unit: fc.constantFrom(..."登录失败成功ログ에러𠮷"), minLength: 1, maxLength: 5 });
   fc.assert(
@@ -132,11 +132,11 @@ test("in a script without spaces, what is found is what stands there", () => {
   );
 });
 
-test("a search without a word is refused in words", () => {
+test("a search without a word is refused with a reason", () => {
   for (const search of ["", "  ", "***", '""', "..."]) expect(parseSearch(search, {})).toHaveProperty("fault");
 });
 
-/** The words as the index has them. */
+/** The words of the event in the index. */
 function wordsOf(event: EventDraft): Set<string> {
   const db = new DatabaseSync(":memory:");
   db.exec(WORDS_TABLE);
@@ -147,7 +147,7 @@ function wordsOf(event: EventDraft): Set<string> {
   return new Set(rows.map(({ term }) => term));
 }
 
-test("what stands in the line of an event is left out only where its words are words of the line", () => {
+test("a value that occurs in the event's line is skipped only if the line has all its words", () => {
   const piece = fc.oneof(
     fc.constantFrom("10.0.0.1", "0.0.0.1", "login_failure", "fail", "a-b", "-b", "AA:BB:CC:00:11:22", "ж", "1", "é.x"),
     fc.string({ maxLength: 6 }),
@@ -164,7 +164,7 @@ test("what stands in the line of an event is left out only where its words are w
   );
 });
 
-test("what goes to the index as it is, is found by the same words as when it is taken apart", () => {
+test("text that goes to the index unsplit has the same words there as if it were split", () => {
   const run = fc.oneof(
     fc.stringMatching(/^[0-9tTzZ._\-:/]{1,20}$/),
     fc.stringMatching(/^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$/),
@@ -194,8 +194,8 @@ test("what goes to the index as it is, is found by the same words as when it is 
   );
 });
 
-test("a word that ends with a sigma is looked for as it was indexed before that letter was folded, too", () => {
-  const term = (word: string) => ({ word, goesOn: true });
+test("a word that ends with a sigma is also searched as older versions indexed it", () => {
+  const term = (word: string) => ({ word, isPrefix: true });
   expect(spellings(term("σασ"))).toEqual([term("σασ"), term("σας")]);
   expect(spellings(term("σασ.ο_οσ"))).toEqual([term("σασ.ο_οσ"), term("σας.ο_ος")]);
   expect(spellings(term("σα"))).toEqual([term("σα")]);

@@ -3,23 +3,23 @@ import { canonicalAddress } from "../../lib/ip.ts";
 import { foldCase } from "../../lib/text.ts";
 import { formatTime } from "../../lib/time.ts";
 
-// How text is cut into words, the same way in an event (indexed-words.ts) and in a search (text-search.ts): a *run* is letters,
-// digits and the connectors within them (`www.example.com`, `login_failure`, `/usr/bin/id`); its *parts* are what stands
-// between connectors. A run is findable from the beginning of each of its parts. An address or a MAC address is one word,
-// in one spelling; so are numbers with connectors between them, such as dates. Scripts that put no spaces between words are
-// indexed as overlapping pairs of characters, so that a word is found wherever it stands.
+// Splits text into words, in the same way for an event (indexed-words.ts) and for a search (text-search.ts). A *run* is
+// letters, digits and the connectors between them (`www.example.com`, `login_failure`, `/usr/bin/id`); its *parts* are the
+// pieces between connectors. A search finds a run from the start of any of its parts. An IP or MAC address is one word, in
+// one spelling; so are numbers with connectors between them, such as dates. Scripts without spaces between words are indexed
+// as overlapping pairs of characters, so that a word is found at any position.
 
-/** At most this many words of an event are taken from runs with connectors and text beyond ASCII. */
+/** Words of an event from runs with connectors and from text outside ASCII. */
 export const EVENT_WORDS_MAX = 10_000;
-/** A word is kept up to this length; a longer one that is searched is compared with the event itself. */
+/** Longer words are cut in the index; a search for one is compared with the event itself. */
 export const WORD_CHARACTERS_MAX = 40;
 
-/** Behind every word that begins as what stands before this does: what is beyond ASCII in a word is no longer than that. */
-export const AFTER_ALL = "\u{10ffff}".repeat(WORD_CHARACTERS_MAX);
+/** A suffix that makes a prefix sort after every word that starts with it. */
+export const PREFIX_END = "\u{10ffff}".repeat(WORD_CHARACTERS_MAX);
 
-/** In the index a letter, in every text a separator. */
+/** A letter to the index, and a separator in every text, so that texts cannot contain the words that it marks. */
 export const FILTER_MARK = "\x01";
-/** The characters besides letters and digits that the index leaves in a word. */
+/** Characters other than letters and digits that the index keeps in a word. */
 export const CONNECTORS = "._-:@/\\";
 
 export const SEPARATOR = 0;
@@ -46,7 +46,7 @@ const MAC = /^(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}$/;
 const CISCO_MAC = /^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$/;
 const INNER_IPV4 = /(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])/;
 
-/** An address or MAC address in the one spelling that it is indexed under. */
+/** An IP or MAC address in the one spelling that is indexed; undefined for any other run. */
 export function wholeWord(run: string): string | undefined {
   if (run.length < 2 || run.length > 45) return undefined;
   const first = run.charCodeAt(0);
@@ -54,7 +54,7 @@ export function wholeWord(run: string): string | undefined {
   if (!isDigit && first !== 58 && !(first >= 97 && first <= 102)) return undefined;
   if (run.includes(":")) {
     if (run.length === 17 && MAC.test(run)) return run;
-    // The pattern for IPv6 is long: only what has two colons gets there.
+    // The pattern for IPv6 is slow, so it is tried only with two colons.
     return run.indexOf(":") !== run.lastIndexOf(":") ? canonicalAddress(run) : undefined;
   }
   if (run.length === 17 && MAC.test(run)) return run.replaceAll("-", ":");
@@ -62,7 +62,7 @@ export function wholeWord(run: string): string | undefined {
   return isDigit && isIpv4(run) ? run : undefined;
 }
 
-/** As net.isIPv4, without a regular expression: every address of every event comes by here. */
+/** Like net.isIPv4, without a regular expression, because every address of every event is tested. */
 function isIpv4(text: string): boolean {
   if (text.length > 15) return false;
   let dots = 0;
@@ -83,12 +83,12 @@ function isIpv4(text: string): boolean {
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** Text as it is indexed and searched: without case, and composed, so that both forms of an accented letter are one. */
+/** Text as it is indexed and searched: case-folded, and composed, so that both forms of an accented letter are equal. */
 export function foldText(text: string): string {
   return foldCase(ASCII.test(text) ? text : text.normalize("NFC"));
 }
 
-/** Calls back with every run of a folded text. */
+/** Calls `visit` with every run of a folded text. */
 export function visitRuns(text: string, visit: (run: string) => void): void {
   let start = -1;
   for (let i = 0; i <= text.length; i++) {
@@ -112,7 +112,7 @@ const UNSPACED_CLASS =
 const UNSPACED = new RegExp(`[${UNSPACED_CLASS}]`, "u");
 const PIECES = new RegExp(`[${UNSPACED_CLASS}]+|[^${UNSPACED_CLASS}]+`, "gu");
 
-/** Whether a word may begin or end before this place. */
+/** True if a word may begin or end before this position. */
 export function isWordEdge(text: string, at: number): boolean {
   if (at === 0 || at === text.length) return true;
   if (kindOf(text.charCodeAt(at - 1)) !== LETTER || kindOf(text.charCodeAt(at)) !== LETTER) return true;
@@ -120,7 +120,7 @@ export function isWordEdge(text: string, at: number): boolean {
   return UNSPACED.test(before) || UNSPACED.test(String.fromCodePoint(text.codePointAt(at)!));
 }
 
-/** The second half of a character beyond the basic plane. */
+/** True for the second half of a surrogate pair. */
 function isTrailing(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
@@ -130,13 +130,13 @@ export interface TextPiece {
   readonly isUnspaced: boolean;
 }
 
-/** A run, cut where a script without spaces begins or ends; undefined where it has none of these. */
+/** A run, split where a script without spaces begins or ends; undefined if it contains none. */
 export function piecesOf(run: string): TextPiece[] | undefined {
   if (ASCII.test(run) || !UNSPACED.test(run)) return undefined;
   return (run.match(PIECES) ?? []).map((text) => ({ text, isUnspaced: UNSPACED.test(text) }));
 }
 
-/** The words that a run is found by. */
+/** The words of a run. */
 export function wordsOfRun(run: string): string[] {
   const whole = wholeWord(run);
   if (whole !== undefined) return [whole];
@@ -144,7 +144,7 @@ export function wordsOfRun(run: string): string[] {
   return words === undefined ? wordsOfSpacedRun(run) : words.slice(0, EVENT_WORDS_MAX);
 }
 
-/** Each character with the one behind it; the last stands alone. */
+/** Each character with the next one; the last is alone. */
 function pairsOf(piece: string): string[] {
   const characters = [...piece];
   return characters.map((character, i) => character + (characters[i + 1] ?? ""));
@@ -161,14 +161,14 @@ function wordsOfSpacedRun(run: string): string[] {
     if (isLetter) continue;
     if (partStart >= 0) {
       const part = run.slice(partStart, Math.min(i, partStart + WORD_CHARACTERS_MAX));
-      const onwards = trimEnd(run.slice(partStart, partStart + WORD_CHARACTERS_MAX));
+      const rest = trimEnd(run.slice(partStart, partStart + WORD_CHARACTERS_MAX));
       words.push(part);
-      if (onwards !== part) words.push(onwards);
+      if (rest !== part) words.push(rest);
     }
     partStart = -1;
     connectors++;
   }
-  // 10.0.0.1:443 and 10.0.0.1/24 hold an address too.
+  // 10.0.0.1:443 and 10.0.0.1/24 contain an address.
   if (connectors > 4) {
     const address = INNER_IPV4.exec(run)?.[0];
     if (address && isIP(address)) words.push(address);
@@ -183,19 +183,19 @@ export function trimEnd(run: string): string {
 }
 
 /**
- * One letter stands for thousands of words. Every event therefore also has a word for each letter that its words begin
- * with: a search for one letter asks for that.
+ * A single letter is a prefix of thousands of words. So every event also has a word for each letter that its words begin
+ * with, and a search for one letter uses that.
  */
 export const START_MARKS: readonly string[] = Array.from(
   { length: 128 },
   (_, code) => `${FILTER_MARK}starts:${String.fromCharCode(code)}`,
 );
 
-/** Where a time in this form ends: its minute, to which an event's time is a word. */
+/** The length of the word for an event's time, which ends at the minute. */
 export const TIME_WORD_CHARACTERS = "2026-11-17t06:59".length;
 const TIME_MARK = `${FILTER_MARK}time:`;
 
-/** The word that an event is found by when its time is searched: `2026-11-17t06:59`, marked, so that no number finds it. */
+/** The word for an event's time: `2026-11-17t06:59`, marked, so that no number finds it. */
 export function timeWord(time: string): string {
   return TIME_MARK + time.slice(0, TIME_WORD_CHARACTERS);
 }
@@ -204,7 +204,7 @@ const MINUTE_MS = 60_000;
 let wordOfMinute = "";
 let minute = Number.NaN;
 
-/** Most events are of the minute of the one before. */
+/** Cached, because most events are of the same minute as the one before. */
 export function timeWordAt(ms: number): string {
   const at = Math.floor(ms / MINUTE_MS);
   if (at !== minute) {
@@ -215,11 +215,11 @@ export function timeWordAt(ms: number): string {
 }
 
 const TIME_TEMPLATE = "dddd-dd-ddtdd:dd:dd.dddz";
-/** A year alone is a number like any other. */
+/** A year alone counts as a number. */
 const TIME_CHARACTERS_MIN = "2026-1".length;
 
-/** Whether a run is the beginning of a time as answers have it. */
-export function isTimeBeginning(run: string): boolean {
+/** True if a run is a prefix of a time in the format of the API. */
+export function isTimePrefix(run: string): boolean {
   if (run.length < TIME_CHARACTERS_MIN || run.length > TIME_TEMPLATE.length) return false;
   for (let i = 0; i < run.length; i++) {
     const code = run.charCodeAt(i);
@@ -229,7 +229,7 @@ export function isTimeBeginning(run: string): boolean {
   return true;
 }
 
-/** The word that a filter of the list looks for. Begins with a character that no text of an event brings into a word. */
+/** The word that a list filter looks for. It begins with a character that no word of an event's text contains. */
 export function filterWord(field: "type" | "source" | "severity" | "class", value: string): string {
   const plain = /^[a-z0-9_.-]*$/.test(value)
     ? value

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-test("keys and counts from before minutes were kept are read, and the minute is kept from then on", async () => {
+test("a file without minute counts keeps its keys and usage, and stores minute counts from then on", async () => {
   const old = new DatabaseSync(join(dataDir, "keys.db"));
   old.exec(`
     CREATE TABLE keys(id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, plan TEXT NOT NULL, created_at INTEGER NOT NULL,

@@ -5,7 +5,7 @@ import { writing } from "../files/store-failure.ts";
 import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
 import { keysFile } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
-import { openWhole } from "./sqlite.ts";
+import { openChecked } from "./sqlite.ts";
 
 export const KEYS_MIGRATIONS: Migrations = [
   `
@@ -28,14 +28,14 @@ interface KeyRow {
   expires_at: number | null;
   revoked_at: number | null;
   secret_hash: Uint8Array;
-  /** Where an older version stored the only one. */
+  /** The only previous secret, as an older version stored it. */
   previous_hash: Uint8Array | null;
   previous_until: number | null;
 }
 
 /**
- * Keys in a file of their own, so that the command line can change them while the server runs. A look-up reads one number
- * of the file, which tells whether another process has written; only then is the cache dropped.
+ * Keys in a file of their own, so that the command line can change them while the server runs. A look-up reads the file's
+ * data version, which shows whether another process has written; only then is the cache dropped.
  */
 export class KeyDatabase implements KeyStore {
   readonly wereLost: boolean;
@@ -46,11 +46,11 @@ export class KeyDatabase implements KeyStore {
   readonly #selectPrevious: StatementSync;
   readonly #cache = new Map<string, ApiKey>();
   #seenVersion = -1;
-  #hasLooked = false;
+  #isChecked = false;
 
   constructor(dataDir: string, { wereLost = false } = {}) {
     this.wereLost = wereLost;
-    this.#db = openWhole(keysFile(dataDir), KEYS_MIGRATIONS);
+    this.#db = openChecked(keysFile(dataDir), KEYS_MIGRATIONS);
     this.#identity = new SqliteIdentity(keysFile(dataDir));
     this.#version = this.#db.prepare("PRAGMA data_version");
     this.#select = this.#db.prepare("SELECT * FROM keys WHERE id = ?");
@@ -60,7 +60,7 @@ export class KeyDatabase implements KeyStore {
   }
 
   async find(id: string): Promise<ApiKey | undefined> {
-    this.#noticeChanges();
+    this.#dropStaleCache();
     const cached = this.#cache.get(id);
     if (cached) return cached;
     const row = this.#select.get(id) as KeyRow | undefined;
@@ -70,12 +70,12 @@ export class KeyDatabase implements KeyStore {
     return key;
   }
 
-  /** Requests that arrive together share one check: any change that they can know of was written before it. */
-  #noticeChanges(): void {
-    if (this.#hasLooked) return;
-    this.#hasLooked = true;
+  /** Requests in one turn of the event loop share one check: any change that they can know of was written before it. */
+  #dropStaleCache(): void {
+    if (this.#isChecked) return;
+    this.#isChecked = true;
     setImmediate(() => {
-      this.#hasLooked = false;
+      this.#isChecked = false;
     });
     const version = (this.#version.get() as { data_version: number }).data_version;
     if (version === this.#seenVersion) return;
@@ -89,13 +89,13 @@ export class KeyDatabase implements KeyStore {
   }
 
   async put(key: ApiKey): Promise<void> {
-    writing(() => this.#together(() => this.#write(key)));
+    writing(() => this.#inTransaction(() => this.#write(key)));
     this.#cache.delete(key.id);
   }
 
   async change(id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey | undefined> {
     const changed = writing(() =>
-      this.#together(() => {
+      this.#inTransaction(() => {
         const row = this.#select.get(id) as KeyRow | undefined;
         const key = row && alter(this.#toKey(row));
         if (key) this.#write(key);
@@ -109,7 +109,7 @@ export class KeyDatabase implements KeyStore {
   async remove(ids: readonly string[]): Promise<readonly string[]> {
     if (ids.length === 0) return ids;
     writing(() =>
-      this.#together(() => {
+      this.#inTransaction(() => {
         for (const table of ["previous_secrets WHERE key_id", "usage WHERE key_id", "keys WHERE id"]) {
           const remove = this.#db.prepare(`DELETE FROM ${table} = ?`);
           for (const id of ids) remove.run(id);
@@ -134,7 +134,7 @@ export class KeyDatabase implements KeyStore {
   }
 
   /** Runs the work in one transaction. */
-  #together<Value>(work: () => Value): Value {
+  #inTransaction<Value>(work: () => Value): Value {
     return this.#identity.during(() => {
       this.#db.exec("BEGIN IMMEDIATE");
       try {
@@ -148,7 +148,7 @@ export class KeyDatabase implements KeyStore {
     });
   }
 
-  /** The file, where it was removed or replaced since it was opened. */
+  /** The file, if it was removed or replaced since it was opened. */
   get goneFiles(): GoneFile[] {
     return this.#identity.faults;
   }
@@ -172,10 +172,10 @@ export class KeyDatabase implements KeyStore {
   }
 
   async saveUsage(usage: readonly KeyUsage[]): Promise<void> {
-    // Counts survive a killed process without waiting for the disk every second.
+    // Counts survive a killed process without an fsync every second.
     this.#db.exec("PRAGMA synchronous = NORMAL");
     try {
-      this.#together(() => {
+      this.#inTransaction(() => {
         const upsert = this.#db.prepare(
           `INSERT OR REPLACE INTO usage(key_id, last_used_at, day, day_count, minute_ends_at, minute_count)
            VALUES (?, ?, ?, ?, ?, ?)`,

@@ -4,8 +4,8 @@ import { DAY_MS, formatTime } from "../../lib/time.ts";
 import type { MissingDay } from "../ports/store.ts";
 import type { DayEntry, StateDatabase } from "./state-database.ts";
 
-// What each day is known to have held: beside the files, so that one that was removed, emptied or damaged is missed. A count
-// is written after its rows are stored, so it never says more than there was; it may be a few seconds behind.
+// Row counts per day, stored apart from the day files, so that the loss of a file is noticed. A count is written after its
+// rows are stored: it may be a few seconds behind, but never too high.
 
 export type DayKind = MissingDay["kind"];
 
@@ -38,7 +38,7 @@ export class Manifest {
     const sum = (kind: DayKind) => this.missing(kind).reduce((all, { rows }) => all + rows, 0);
     new Gauge({
       name: "tocsin_store_missing_rows",
-      help: "Rows that were stored once and are missing, by what they are",
+      help: "Stored rows that are missing, by kind",
       labelNames: ["kind"],
       registers: [registry],
       collect() {
@@ -48,36 +48,36 @@ export class Manifest {
     this.#timer = setInterval(() => this.flush(), FLUSH_MS).unref();
   }
 
-  /** At the start: what each day holds now, as its file says; undefined where the file is there and was not asked yet. */
+  /** Compares the manifest with the row counts found at the start; undefined for a file that has not been read yet. */
   settle(kind: DayKind, found: ReadonlyMap<number, number | undefined>): void {
     for (const entry of [...this.#days.values()].filter((entry) => entry.kind === kind)) {
-      const isThere = found.has(entry.day);
-      // Retention wrote down what it was about to do; a file that is still there was not removed.
-      if (entry.removedAt !== null && !isThere) continue;
-      const rows = isThere ? (found.get(entry.day) ?? entry.rows) : 0;
+      const exists = found.has(entry.day);
+      // Retention notes a removal before it happens; a file that still exists was not removed.
+      if (entry.removedAt !== null && !exists) continue;
+      const rows = exists ? (found.get(entry.day) ?? entry.rows) : 0;
       this.#compare(kind, entry.day, rows);
     }
     for (const [day, rows = 0] of found) if (!this.#days.has(keyOf(kind, day))) this.grew(kind, day, rows);
-    this.#tell(kind, this.missing(kind));
+    this.#report(kind, this.missing(kind));
   }
 
-  /** What the file of a day holds, now that it was asked. */
+  /** Compares the manifest with the row count read from a day's file. */
   found(kind: DayKind, day: number, rows: number): void {
     const known = this.#days.get(keyOf(kind, day));
     if (!known || rows >= known.rows) return this.grew(kind, day, rows);
     this.#compare(kind, day, rows);
-    this.#tell(kind, this.missing(kind, day, day + 1));
+    this.#report(kind, this.missing(kind, day, day + 1));
   }
 
-  /** Something else than this manifest shows that a day has held more than it does. */
+  /** Notes a loss that another part of the store has found. */
   noteLoss(kind: DayKind, day: number, missing: number): void {
     const { rows = 0, missing: known = 0 } = this.#days.get(keyOf(kind, day)) ?? {};
     if (missing <= known) return;
     this.#write({ kind, day, rows, missing, removedAt: null });
-    this.#tell(kind, this.missing(kind, day, day + 1));
+    this.#report(kind, this.missing(kind, day, day + 1));
   }
 
-  /** So many rows are stored in the day now. The first time it is written at once, then every few seconds. */
+  /** Sets a day's row count. A new day is written at once, later counts every few seconds. */
   grew(kind: DayKind, day: number, rows: number): void {
     const key = keyOf(kind, day);
     const known = this.#days.get(key);
@@ -92,7 +92,7 @@ export class Manifest {
     this.grew(kind, day, (known?.removedAt === null ? known.rows : 0) + rows);
   }
 
-  /** Whole days before this time are about to be removed on purpose: nobody will miss them. */
+  /** Notes that whole days before this time are about to be removed on purpose, so that they do not count as missing. */
   removing(kind: DayKind, beforeMs: number): void {
     for (const entry of this.#days.values()) {
       if (entry.kind !== kind || entry.day + DAY_MS > beforeMs || entry.removedAt !== null) continue;
@@ -100,18 +100,18 @@ export class Manifest {
     }
   }
 
-  /** Rows of whole days before this time, and of all. */
+  /** The number of rows in whole days before this time, and in all days. */
   rowsBefore(kind: DayKind, beforeMs: number): { rows: number; total: number } {
     const sums = { rows: 0, total: 0 };
-    for (const { kind: its, day, rows, removedAt } of this.#days.values()) {
-      if (its !== kind || removedAt !== null) continue;
+    for (const { kind: entryKind, day, rows, removedAt } of this.#days.values()) {
+      if (entryKind !== kind || removedAt !== null) continue;
       sums.total += rows;
       if (day + DAY_MS <= beforeMs) sums.rows += rows;
     }
     return sums;
   }
 
-  /** Days of which rows are missing, oldest first. */
+  /** Days with missing rows, oldest first. */
   missing(kind: DayKind, fromMs = -Infinity, toMs = Infinity): MissingDay[] {
     return [...this.#days.values()]
       .filter((entry) => entry.kind === kind && entry.removedAt === null && entry.missing > 0)
@@ -127,7 +127,7 @@ export class Manifest {
       this.#state.saveDays(entries);
       this.#changed.clear();
     } catch (error) {
-      this.#log.warn({ err: error }, "the counts of days could not be written; they are tried again");
+      this.#log.warn({ err: error }, "row counts of days could not be written; the next flush retries");
     }
   }
 
@@ -150,11 +150,11 @@ export class Manifest {
     this.flush();
   }
 
-  #tell(kind: DayKind, days: readonly MissingDay[]): void {
+  #report(kind: DayKind, days: readonly MissingDay[]): void {
     if (days.length === 0) return;
     const rows = days.reduce((sum, day) => sum + day.rows, 0);
-    const named = Object.fromEntries(days.map((day) => [formatTime(day.day).slice(0, 10), day.rows]));
-    this.#log.error({ kind, rows, days: named }, MISSING);
+    const rowsByDay = Object.fromEntries(days.map((day) => [formatTime(day.day).slice(0, 10), day.rows]));
+    this.#log.error({ kind, rows, days: rowsByDay }, MISSING);
   }
 }
 

@@ -1,19 +1,19 @@
 import type { DatabaseSync } from "node:sqlite";
 import { NewerFile } from "../../lib/newer-file.ts";
 
-// Every SQLite file carries the version of its schema in `user_version`. Each kind of file has a list of migrations: the
-// first one makes version 1 out of a new file, or out of one from before there were versions (0), the second one makes
-// version 2, and so on. A migration that has been released is never changed; what comes next is appended to the list.
+// Every SQLite file has its schema version in `user_version`. Each kind of file has a list of migrations: the first turns a
+// new file, or one without a version (0), into version 1, the second into version 2, and so on. A released migration is never
+// changed; new ones are appended.
 
 type Migration = string | ((db: DatabaseSync) => void);
 export type Migrations = readonly Migration[];
 
-/** Brings the file to the newest version: in one transaction, so that a crash leaves it as it was. */
+/** Migrates the file to the newest version in one transaction, so that a crash leaves it unchanged. */
 export function migrate(db: DatabaseSync, path: string, migrations: Migrations): void {
   if (versionOf(db, path, migrations) === migrations.length) return;
   db.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have done it while this one waited for the file.
+    // Another process may have migrated it while this one waited for the file.
     const version = versionOf(db, path, migrations);
     for (const step of migrations.slice(version)) {
       if (typeof step === "string") db.exec(step);

@@ -10,7 +10,7 @@ import { writing } from "../files/store-failure.ts";
 import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
 import { stateFile, type Layout } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
-import { openWhole } from "./sqlite.ts";
+import { openChecked } from "./sqlite.ts";
 import type { ExportStore } from "../ports/export-store.ts";
 
 export const STATE_MIGRATIONS: Migrations = [
@@ -38,7 +38,7 @@ export interface DayEntry {
   readonly kind: MissingDay["kind"];
   readonly day: number;
   readonly rows: number;
-  /** Further rows that it held and that are gone. */
+  /** Rows that were stored and are gone, in addition to `rows`. */
   readonly missing: number;
   /** When retention removed it. */
   readonly removedAt: number | null;
@@ -56,17 +56,17 @@ export class StateDatabase {
 
   constructor({ dataDir, indexPrefix }: Layout) {
     this.#prefix = indexPrefix;
-    this.#db = openWhole(stateFile(dataDir), STATE_MIGRATIONS);
+    this.#db = openChecked(stateFile(dataDir), STATE_MIGRATIONS);
     this.#identity = new SqliteIdentity(stateFile(dataDir));
   }
 
-  /** The file, where it was removed or replaced since it was opened. */
+  /** The file, if it was removed or replaced since it was opened. */
   get goneFiles(): GoneFile[] {
     return this.#identity.faults;
   }
 
-  /** Writes survive a power failure, or it throws. */
-  #durably(sql: string, ...values: (string | number)[]): void {
+  /** Returns once the write survives a power failure; otherwise throws. */
+  #runDurably(sql: string, ...values: (string | number)[]): void {
     writing(() => this.#identity.during(() => this.#db.prepare(sql).run(...values)));
   }
 
@@ -78,7 +78,7 @@ export class StateDatabase {
   }
 
   set used({ seq, arrivedMs }: Used) {
-    this.#durably(
+    this.#runDurably(
       "INSERT OR REPLACE INTO facts(name, value) VALUES ('used_seq', ?), ('used_arrival', ?)",
       seq,
       arrivedMs,
@@ -92,10 +92,10 @@ export class StateDatabase {
   }
 
   set platform(word: string | undefined) {
-    this.#durably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
+    this.#runDurably("INSERT OR REPLACE INTO words(name, value) VALUES ('platform', ?)", word ?? "");
   }
 
-  /** Read from the file each time, since the command line writes it, too. */
+  /** Read from the file each time, because the command line writes it too. */
   get retention(): RetentionNotes {
     const rows = this.#db.prepare("SELECT name, value FROM facts WHERE name LIKE 'retention_%'").all();
     const facts = new Map((rows as { name: string; value: number }[]).map(({ name, value }) => [name, value]));
@@ -112,15 +112,15 @@ export class StateDatabase {
     const facts = { ran_at: ranAt, held_at: heldAt, confirmed_at: confirmedAt, ...before };
     for (const [name, value] of Object.entries(facts)) {
       if (value === undefined) continue;
-      if (value === null) this.#durably("DELETE FROM facts WHERE name = ?", `retention_${name}`);
-      else this.#durably("INSERT OR REPLACE INTO facts(name, value) VALUES (?, ?)", `retention_${name}`, value);
+      if (value === null) this.#runDurably("DELETE FROM facts WHERE name = ?", `retention_${name}`);
+      else this.#runDurably("INSERT OR REPLACE INTO facts(name, value) VALUES (?, ?)", `retention_${name}`, value);
     }
   }
 
   /** Accepts that the missing rows are lost. Returns how many there were. */
   acceptLosses(): number {
     const { rows } = this.#db.prepare("SELECT coalesce(sum(missing), 0) AS rows FROM days").get() as { rows: number };
-    this.#durably("UPDATE days SET missing = 0");
+    this.#runDurably("UPDATE days SET missing = 0");
     return rows;
   }
 
@@ -160,8 +160,8 @@ export class StateDatabase {
       return row && (parseExact(row.job) as ExportJob);
     },
     put: async (job) =>
-      this.#durably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job)),
-    remove: async (id) => this.#durably("DELETE FROM exports WHERE id = ?", id),
+      this.#runDurably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job)),
+    remove: async (id) => this.#runDurably("DELETE FROM exports WHERE id = ?", id),
   };
 
   readonly reputations: ReputationStore = {
@@ -178,25 +178,25 @@ export class StateDatabase {
       }));
     },
     put: async ({ address, checkedAt, report }) =>
-      this.#quickly(
+      this.#runFast(
         "INSERT OR REPLACE INTO reputations(address, checked_at, report) VALUES (?, ?, ?)",
         address,
         checkedAt,
         JSON.stringify(report),
       ),
-    removeBefore: async (ms) => this.#quickly("DELETE FROM reputations WHERE checked_at < ?", ms),
+    removeBefore: async (ms) => this.#runFast("DELETE FROM reputations WHERE checked_at < ?", ms),
     lookups: async (day) => {
       const row = this.#db.prepare("SELECT count FROM lookups WHERE day = ?").get(day);
       return (row as { count: number } | undefined)?.count ?? 0;
     },
     saveLookups: async (day, count) => {
-      this.#quickly("INSERT OR REPLACE INTO lookups(day, count) VALUES (?, ?)", day, count);
-      this.#quickly("DELETE FROM lookups WHERE day < ?", day);
+      this.#runFast("INSERT OR REPLACE INTO lookups(day, count) VALUES (?, ?)", day, count);
+      this.#runFast("DELETE FROM lookups WHERE day < ?", day);
     },
   };
 
-  /** Survives a killed process without waiting for the disk: rows lost in a power failure can be looked up again. */
-  #quickly(sql: string, ...values: (string | number)[]): void {
+  /** Writes without an fsync. The write survives a killed process; rows lost in a power failure can be looked up again. */
+  #runFast(sql: string, ...values: (string | number)[]): void {
     this.#db.exec("PRAGMA synchronous = NORMAL");
     try {
       this.#db.prepare(sql).run(...values);

@@ -11,7 +11,7 @@ import {
 import type { EventDraft, JsonObject } from "../../model/event.ts";
 import { ANY_FIELD, ANY_RAW_FIELD, isAnyField } from "../../model/field.ts";
 
-// Random events and conditions that meet often enough to say something: few values, few paths, every shape.
+// Random events and conditions, with few values and paths, so that conditions often match, and with every shape.
 
 const word = fc.constantFrom(
   "alpha",
@@ -62,7 +62,7 @@ const timeParts = fc.constantFrom(
   "year -2026",
   "year 2027",
 );
-/** Around the ends of doubles, of signed and unsigned words, and beyond; in pairs that are one double. */
+/** Near and past the limits of doubles and of signed and unsigned words, in pairs that round to the same double. */
 const large = fc.constantFrom(
   2n ** 53n,
   2n ** 53n + 1n,
@@ -156,7 +156,7 @@ const texts = fc.oneof(
   word.filter((text) => text !== ""),
   fc.constantFrom("a", "10.", "0.0.1", "TA", "ς", "i", "\\", '"', "e", "k", "nul"),
 );
-/** A word with holes in it, or signs put together by chance. */
+/** A word with wildcards, or random characters. */
 const globs = fc.oneof(
   fc.constantFrom(
     "*",
@@ -218,10 +218,10 @@ const networks = fc.constantFrom(
   "fe80::/10",
   "::ffff:10.0.0.0/104",
 );
-/** Two fields that have words in common, in columns of their own or not. */
-const kinPaths = fc.oneof(paths, fc.constantFrom("raw.user", "raw.host", "raw.mixed", "raw.list"));
+/** Fields that share values, with and without columns of their own. */
+const relatedPaths = fc.oneof(paths, fc.constantFrom("raw.user", "raw.host", "raw.mixed", "raw.list"));
 
-/** One value, a few, and at times more than an engine would like to have spelled out. */
+/** One value, a few, and sometimes more than an engine would write out in SQL. */
 function oneOrSeveral(item: fc.Arbitrary<string>): fc.Arbitrary<string | string[]> {
   return fc.oneof(
     { weight: 6, arbitrary: item },
@@ -257,7 +257,7 @@ const scalars = fc.array(scalar, { minLength: 1, maxLength: 4 });
 const anyField = fc.constantFrom(ANY_FIELD, ANY_RAW_FIELD);
 const TEXT_OPERATORS = ["contains", "starts_with", "prefix", "ends_with"] as const;
 
-/** For each operator, tests that a rule may hold: a new operator must say here how it is tried. */
+/** Random tests for each operator; a new operator needs an entry here. */
 const testsOf: Record<Exclude<OperatorName, NegationOperator>, fc.Arbitrary<FieldTest>> = {
   equals: of(fc.oneof(paths, anyField), ["equals"], scalar, fc.boolean()),
   in: of(fc.oneof(paths, anyField), ["in"], scalars, fc.boolean()),
@@ -286,21 +286,21 @@ const testsOf: Record<Exclude<OperatorName, NegationOperator>, fc.Arbitrary<Fiel
     ),
   ),
   time_part: of(fc.oneof(paths, fc.constant("timestamp")), ["time_part"], oneOrSeveral(timeParts)),
-  equals_field: of(kinPaths, ["equals_field"], kinPaths, fc.boolean()),
-  contains_field: of(kinPaths, ["contains_field"], kinPaths, fc.boolean()),
-  starts_with_field: of(kinPaths, ["starts_with_field"], kinPaths, fc.boolean()),
-  ends_with_field: of(kinPaths, ["ends_with_field"], kinPaths, fc.boolean()),
+  equals_field: of(relatedPaths, ["equals_field"], relatedPaths, fc.boolean()),
+  contains_field: of(relatedPaths, ["contains_field"], relatedPaths, fc.boolean()),
+  starts_with_field: of(relatedPaths, ["starts_with_field"], relatedPaths, fc.boolean()),
+  ends_with_field: of(relatedPaths, ["ends_with_field"], relatedPaths, fc.boolean()),
   exists: of(paths, ["exists"], fc.boolean()),
 };
 
-/** Each negation, tried like the operator that it negates; a negation does not apply to any field at once. */
+/** Tests of each negation, like those of the operator that it negates, except that no negation applies to any field. */
 const negationTests = OPERATOR_NAMES.filter(isNegation).map((operator) =>
   testsOf[OPERATORS[operator].negationOf]
     .filter(({ field }) => !isAnyField(field))
     .map((positive): FieldTest => ({ ...positive, operator })),
 );
 
-/** Fields with few values, and the one that is a time: these have words of their own in a store. */
+/** Tests of fields with few values and of the timestamp, which a store encodes in their own way. */
 const topTests: fc.Arbitrary<FieldTest> = fc.oneof(
   of(
     fc.constantFrom("severity", "class", "source"),

@@ -11,7 +11,7 @@ import { QueryRefused } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
 import type { ContractContext } from "./contract.ts";
 
-// Alerts.
+// The part of the contract about alerts.
 
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
@@ -47,7 +47,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
   const next = (alert: Alert, more: Partial<Alert>): Alert => ({ ...alert, ...more, version: alert.version + 1 });
 
   describe("alerts", () => {
-    test("what is committed is read back as it is, also by another process later", async () => {
+    test("a committed alert is read back unchanged, also after a restart", async () => {
       const alert = newAlert({
         title: 'quotes " and \\ and \u0000 and é 東京 😀 <script>alert(1)</script>',
         enrichment: JSON.parse('{"__proto__":{"polluted":true},"deep":[{"x":null}]}') as Alert["enrichment"],
@@ -60,7 +60,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.getMany(["alt_0", alert.id])).toEqual([null, summary(alert)]);
     });
 
-    test("of two changes to one version only the first is made, and then nothing else of the second", async () => {
+    test("of two changes to one version the first is stored, and the second is refused as a whole", async () => {
       const alert = newAlert();
       const other = newAlert();
       await commit(alert, other);
@@ -83,11 +83,11 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       ]);
       expect((await store().alerts.withTimeline(other.id))!.timeline).toEqual([]);
       expect(await store().detection.position()).not.toBe("evt_never");
-      // An id that is taken is no new alert.
+      // An id in use cannot be that of a new alert.
       expect(await commit(newAlert({ id: other.id }))).toEqual([other.id]);
     });
 
-    test("a change that leaves its events out leaves them as they are", async () => {
+    test("a change without events leaves them unchanged", async () => {
       const alert = newAlert();
       await commit(alert);
       const { relatedEvents, ...changed } = next(alert, { assignee: "a@example.com" });
@@ -95,7 +95,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.get(alert.id)).toEqual({ ...changed, relatedEvents });
     });
 
-    test("many who change one alert at once: each version has one author", async () => {
+    test("of concurrent changes to one alert, exactly one succeeds", async () => {
       const alert = newAlert();
       await commit(alert);
       const outcomes = await Promise.all(
@@ -104,7 +104,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(outcomes.filter((conflicts) => conflicts.length === 0)).toHaveLength(1);
     });
 
-    test("an alert and its timeline are of one moment, whatever is stored meanwhile", async () => {
+    test("an alert and its timeline are consistent while changes are stored", async () => {
       const alert = newAlert();
       await commit(alert);
       let changed = alert;
@@ -121,7 +121,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       }
     });
 
-    test("a timeline is kept in order, and events added one after the other are one entry", async () => {
+    test("a timeline keeps its order, and consecutive additions of events become one entry", async () => {
       const alert = newAlert();
       const happened = (at: number) => ({ id: newEntryId(), at, actor: SYSTEM });
       const add = (entry: TimelineEntry) =>
@@ -145,46 +145,49 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.withTimeline("alt_0")).toBeUndefined();
     });
 
-    test("of the unresolved alerts near a time, the one with the newest event is found", async () => {
+    test("a look-up near a time finds the unresolved alert with the newest event", async () => {
       const rule = { id: "rule_fold", name: "site.fold", description: "", tags: [] };
-      const made = [10, 30, 20].map((lastEventAt) =>
+      const created = [10, 30, 20].map((lastEventAt) =>
         newAlert({ rule, foldKey: "k", firstEventAt: lastEventAt - 5, lastEventAt }),
       );
-      await commit(...made, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
+      await commit(...created, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
       const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, dedupKey = "k") =>
         (await store().alerts.unresolved([{ ruleId, dedupKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
-      expect(await find(0, 100)).toBe(made[1]!.id);
-      expect(await find(0, 25)).toBe(made[2]!.id);
-      expect(await find(0, 15)).toBe(made[0]!.id);
+      expect(await find(0, 100)).toBe(created[1]!.id);
+      expect(await find(0, 25)).toBe(created[2]!.id);
+      expect(await find(0, 15)).toBe(created[0]!.id);
       expect(await find(0, 5)).toBeUndefined();
-      expect(await find(29, 100)).toBe(made[1]!.id);
+      expect(await find(29, 100)).toBe(created[1]!.id);
       expect(await find(30, 100)).toBeUndefined();
       expect(await find(0, 100, rule.id, "none")).toBeUndefined();
       expect(await find(0, 100, "rule_none")).toBeUndefined();
-      await commit(next(made[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
-      expect(await find(0, 100)).toBe(made[2]!.id);
-      await commit(next(made[2]!, { status: "acknowledged" }), next(made[0]!, { firstEventAt: 2, lastEventAt: 70 }));
-      expect(await find(0, 100)).toBe(made[0]!.id);
-      expect(await find(0, 5)).toBe(made[0]!.id);
+      await commit(next(created[1]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }));
+      expect(await find(0, 100)).toBe(created[2]!.id);
+      await commit(
+        next(created[2]!, { status: "acknowledged" }),
+        next(created[0]!, { firstEventAt: 2, lastEventAt: 70 }),
+      );
+      expect(await find(0, 100)).toBe(created[0]!.id);
+      expect(await find(0, 5)).toBe(created[0]!.id);
     });
 
-    test("unresolved alerts of a rule are counted, no further than asked for", async () => {
+    test("unresolved alerts of a rule are counted up to the given limit", async () => {
       const rule = { id: "rule_many", name: "site.many", description: "", tags: [] };
-      const made = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
-      await commit(...made);
+      const created = Array.from({ length: 5 }, (_, i) => newAlert({ rule, foldKey: `k${i}` }));
+      await commit(...created);
       const count = (countMax: number, besides = "none") =>
         store().alerts.countUnresolved([rule.id, "rule_none"], besides, countMax);
       expect(await count(10)).toEqual([5, 0]);
       expect(await count(10, "k2")).toEqual([4, 0]);
       expect(await count(3)).toEqual([3, 0]);
       await commit(
-        next(made[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
-        next(made[1]!, { status: "acknowledged" }),
+        next(created[0]!, { status: "resolved", resolution: "benign", resolvedAt: 5 }),
+        next(created[1]!, { status: "acknowledged" }),
       );
       expect(await count(10)).toEqual([4, 0]);
     });
 
-    test("the greatest id is known, also after a restart", async () => {
+    test("the highest id is known, also after a restart", async () => {
       const alert = newAlert();
       await commit(alert);
       expect(await store().alerts.lastId()).toBe(alert.id);
@@ -192,7 +195,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.lastId()).toBe(alert.id);
     });
 
-    test("changes are numbered: what changed after one is found once, as it is now", async () => {
+    test("alerts changed after a given change are listed once, in their current state", async () => {
       const before = await store().alerts.lastChange();
       const [a, b, c] = [newAlert(), newAlert(), newAlert()];
       await commit(a, b);
@@ -210,17 +213,17 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.lastChange()).toBe(numbers.at(-1));
     });
 
-    test("listeners hear of commits that changed alerts, after they can be read, until they stop", async () => {
-      const heard: Promise<Alert | undefined>[] = [];
+    test("listeners are called after a commit that changed alerts is readable, until they are removed", async () => {
+      const notified: Promise<Alert | undefined>[] = [];
       const alert = newAlert();
-      const stop = store().alerts.onChange(() => heard.push(store().alerts.get(alert.id)));
+      const stop = store().alerts.onChange(() => notified.push(store().alerts.get(alert.id)));
       await commit(alert);
       await store().alerts.commit({ alerts: [], timeline: [] });
       await commit(alert);
-      expect(await Promise.all(heard)).toEqual([alert]);
+      expect(await Promise.all(notified)).toEqual([alert]);
       stop();
       await commit(newAlert());
-      expect(heard).toHaveLength(1);
+      expect(notified).toHaveLength(1);
     });
   });
 
@@ -248,7 +251,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
     const sorts = fc.constantFrom<AlertSort>("created_at", "last_event_at", "severity", "event_count");
     let alerts: Alert[] = [];
 
-    /** Only those made here: the store has others. */
+    /** Restricts the filter to alerts of this test: the store has others. */
     const only = (filter: AlertFilter): AlertFilter => ({ ruleName: names, ...filter });
     const ids = (items: readonly AlertSummary[]) => items.map(({ id }) => id);
 
@@ -270,10 +273,10 @@ export function alertsContract({ store, reopen }: ContractContext): void {
             eventCount: c! % 20,
           }),
         );
-      // The order in which they come is neither that of their ids nor that of their times.
+      // The order of arrival is neither that of ids nor that of times.
       const shuffled = alerts.map((alert, i) => ({ alert, place: (i * 7919) % 300 })).sort((a, b) => a.place - b.place);
       for (let i = 0; i < 300; i += 60) await commit(...shuffled.slice(i, i + 60).map(({ alert }) => alert));
-      // And some of them change afterwards.
+      // Some of them change later.
       const changes = alerts
         .slice(0, 50)
         .map((alert, i) =>
@@ -361,22 +364,24 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         { numRuns: 150, seed: 5 },
       );
 
-    test("any filters, sort, page and cursor give what plain evaluation gives", agree);
+    test("any combination of filters, sort, page and cursor agrees with plain evaluation", agree);
 
     test("the same after a restart", async () => {
       await reopen();
       await agree();
     });
 
-    test("the same when some have been removed and others have come since, also after a restart", async () => {
+    test("the same after removals and additions, also after a restart", async () => {
       const isGone = (_: Alert, i: number) => i % 3 === 1;
-      const going = alerts.filter(isGone);
-      await commit(...going.map((alert) => next(alert, { status: "resolved", resolvedAt: 1, resolution: "benign" })));
-      expect(await store().alerts.removeResolvedBefore(2, new AbortController().signal)).toBe(going.length);
+      const removedAlerts = alerts.filter(isGone);
+      await commit(
+        ...removedAlerts.map((alert) => next(alert, { status: "resolved", resolvedAt: 1, resolution: "benign" })),
+      );
+      expect(await store().alerts.removeResolvedBefore(2, new AbortController().signal)).toBe(removedAlerts.length);
       const kept = alerts.filter((alert, i) => !isGone(alert, i));
       alerts = kept;
       await agree();
-      // Fewer, then more than went, and the last to come has the least of the new ids.
+      // Fewer than were removed, then more; the last one has the lowest of the new ids.
       const coming = kept
         .slice(0, 140)
         .map((alert, i) => newAlert({ ...alert, id: newId(), version: 1, eventCount: i }));
@@ -388,13 +393,13 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       await agree();
     });
 
-    test("whole alerts are in a list, as they are now", async () => {
+    test("a list has whole alerts in their current state", async () => {
       const { items } = await store().alerts.list(only({}), { mode: "page", page: 1, size: 100 }, "created_at", true);
       const known = new Map(alerts.map((alert) => [alert.id, alert]));
       for (const item of items) expect(item).toEqual(summary(known.get(item.id)!));
     });
 
-    test("words are found from their beginning, addresses and phrases as a whole, in every text", async () => {
+    test("words match by prefix, addresses and phrases as a whole, in every text", async () => {
       const alert = newAlert({
         rule: { id: "rule_s", name: "search.door_forced", description: "not searched: zebra", tags: ["zebra"] },
         title: "Türklinke forced open",
@@ -433,13 +438,13 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       for (const search of ["orced", "zebra", "open nothing", '"open forced"', "192.0.2.1", "high"]) {
         expect(await found(search), search).toEqual([]);
       }
-      // What it was assigned to before does not find it any more.
+      // Its former assignee no longer finds it.
       await commit(next(alert, { assignee: "noah@example.net" }));
       expect(await found("mia")).toEqual([]);
       expect(await found("noah")).toEqual([alert.id]);
     });
 
-    test("alerts that come in between neither repeat nor skip a row of a cursor walk", async () => {
+    test("new alerts neither repeat nor skip a row of a cursor walk", async () => {
       const wanted = inOrder(alerts, "created_at", true);
       let n = 0;
       const { walked } = await walk({}, "created_at", true, 37, async () => {
@@ -450,7 +455,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(walked).toEqual(wanted);
     });
 
-    test("a cursor that no alert has, and a search without a word, are refused by name", async () => {
+    test("an unknown cursor and a search without a word are refused with the field's name", async () => {
       const unknown = store().alerts.list({}, { mode: "cursor", after: "alt_0", size: 5 }, "created_at", true);
       await expect(unknown).rejects.toThrow(QueryRefused);
       await expect(unknown).rejects.toHaveProperty("field", "after");
@@ -458,7 +463,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       await expect(empty).rejects.toHaveProperty("field", "search");
     });
 
-    test("totals are those of the alerts that were created in the range", async () => {
+    test("totals cover the alerts created in the range", async () => {
       const base = 50 * DAY_MS;
       const at = (createdAt: number, more: Partial<Alert>) => newAlert({ createdAt: base + createdAt, ...more });
       await commit(

@@ -4,13 +4,13 @@ import { DAY_MS } from "../../lib/time.ts";
 import { compileCondition, type Condition } from "../../model/condition.ts";
 import type { Event, JsonObject } from "../../model/event.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
-import { aggregateByHand } from "./reference-queries.ts";
+import { aggregatePlainly } from "./reference-queries.ts";
 import { projectedValues } from "../ports/projection.ts";
 import type { ContractContext } from "./contract.ts";
 
-// The part of the contract that is about what becomes known of an event after it was stored.
+// The part of the contract about amendments of stored events.
 
-/** Dozens of questions one after the other: a busy machine takes its time. */
+/** Dozens of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 60_000;
 
 export function amendContract({ store, reopen, clock, draft, append }: ContractContext): void {
@@ -46,10 +46,10 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
     return found;
   };
 
-  describe("what is added to stored events", () => {
-    test("is in every read from then on, and what the source said stays as it was", async () => {
+  describe("amendments", () => {
+    test("are in every read from then on, and leave the source's own text unchanged", async () => {
       const type = "amended";
-      // More than a part of the store holds at once, on three days, some of it older than what comes between.
+      // More events than a memtable holds, on three days, with other events in between.
       const raw = { src_ip: "198.51.100.7", text: "é \u0000 1.0" };
       const rawText = '{"src_ip":"198.51.100.7","text":"é \\u0000 1.0","n":1e2}';
       const before = await append(
@@ -106,7 +106,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       await check();
     });
 
-    test("is in an arrival that nobody has asked for yet", async () => {
+    test("are in arrivals that have not been read yet", async () => {
       const after = await store().events.lastArrival();
       const [event] = await append(draft());
       await store().events.amend([{ id: event!.id, enrichment: { abuse_ipdb: { score: 5 } } }]);
@@ -116,7 +116,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       }
     });
 
-    test("takes the place of what was there under the same key, as often as it comes", async () => {
+    test("replace the value of the same key each time", async () => {
       const [event] = await append(draft({ enrichment: { abuse_ipdb: { score: 1, isp: "Old" }, kept: true } }));
       for (const score of [2, 3])
         await store().events.amend([{ id: event!.id, enrichment: { abuse_ipdb: { score } } }]);
@@ -126,7 +126,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       expect((await search(is("enrichment.abuse_ipdb.isp", "Old"))).total).toBe(0);
     });
 
-    test("for ids that no event has, nothing happens, and the others are changed", async () => {
+    test("to unknown ids are ignored, and the others are applied", async () => {
       const [event, other] = await append(draft(), draft());
       const forged = other!.id.slice(0, -1) + (other!.id.endsWith("0") ? "1" : "0");
       const elsewhere = other!.id.replace(/^evt_./, "evt_f");
@@ -137,7 +137,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       await store().events.amend([]);
     });
 
-    test("is exact among writers and readers", async () => {
+    test("are exact with concurrent writers and readers", async () => {
       const type = "amended-at-once";
       await Promise.all(
         Array.from({ length: 6 }, async (_, writer) => {
@@ -154,7 +154,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
     });
 
     test(
-      "is found and counted as if the event had come with it",
+      "are found and counted as if the event had arrived with them",
       async () => {
         const sample = fc.sample(drafts(clock() - DAY_MS, clock()), { numRuns: 200, seed: 23 });
         const events = await append(...sample.map((item) => ({ ...item, type: `late.${item.type}` })));
@@ -188,7 +188,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
           limit: 0,
           aggs: [{ name: "countries", aggregation }],
         });
-        expect(counted.aggregations["countries"]).toEqual(aggregateByHand(aggregation, now));
+        expect(counted.aggregations["countries"]).toEqual(aggregatePlainly(aggregation, now));
       },
       PROPERTY_MS_MAX,
     );
@@ -197,7 +197,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
   describe("reputations", () => {
     const reputation = (address: string, checkedAt: number) => ({ address, checkedAt, report: { score: checkedAt } });
 
-    test("are kept over a restart until they are removed, the newest first", async () => {
+    test("survive a restart until they are removed, and are listed newest first", async () => {
       const { reputations } = store();
       for (const [i, address] of ["192.0.2.1", "2001:db8::1", "192.0.2.2"].entries()) {
         await reputations.put(reputation(address, 100 + i));
@@ -216,7 +216,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       expect(left.map(({ checkedAt }) => checkedAt)).toEqual([110, 102]);
     });
 
-    test("and so is how many were asked for on a day", async () => {
+    test("and the number of look-ups per day survive a restart", async () => {
       expect(await store().reputations.lookups(0)).toBe(0);
       await store().reputations.saveLookups(0, 7);
       await store().reputations.saveLookups(DAY_MS, 3);

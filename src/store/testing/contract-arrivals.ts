@@ -17,7 +17,7 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
       return found;
     };
 
-    test("come in the order of their ids, across days, after the one that is named, and go on with what comes", async () => {
+    test("come in the order of their ids, across days, after the given one, and continue with new events", async () => {
       const before = await store().events.lastArrival();
       const times = Array.from({ length: 1200 }, (_, i) => clock() - (i % 5) * DAY_MS);
       const [first, ...rest] = await append(...times.map((timestampMs) => draft({ timestampMs })));
@@ -29,7 +29,7 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
       expect((await follow(before, 1))[0]).toBe(first!.id);
     });
 
-    test("are the same from the start, after a reopening, as they came in", async () => {
+    test("from the start are complete and in order after a restart", async () => {
       const upTo = await store().events.lastArrival();
       const total = await store().events.count();
       await reopen();
@@ -40,10 +40,10 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
       expect(all.at(-1)).toBe(upTo);
     });
 
-    test("the last one before any time is found, on whichever day it lies", async () => {
+    test("the last one before any time is found, on any day", async () => {
       const first = (await store().events.lastArrival())!;
       const usual = clock();
-      // Ids never go back: earlier tests had a later clock().
+      // Ids never go back, and earlier tests had a later clock().
       setClock(timeOfId(first));
       const ids: string[] = [];
       for (const daysAgo of [2, 0, 3, 0, 0, 1]) {
@@ -59,7 +59,7 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
       expect(await store().events.lastArrivalBefore(0)).toBeNull();
     });
 
-    test("an id that no event can have is refused", () => {
+    test("an invalid id is refused", () => {
       expect(() => store().events.arrivals("evt_x", new AbortController().signal)).toThrow(QueryRefused);
     });
   });
@@ -67,14 +67,14 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
 
 export function eventRemovalContract({ store, reopen, clock, draft, append, page, search }: ContractContext): void {
   describe("retention", () => {
-    test("removes whole days, from every read, and ids go on rising", async () => {
+    test("removes whole days from every read, and ids keep rising", async () => {
       const [last] = await append(draft({ timestampMs: clock() }));
       const cut = startOfDay(clock());
       const kept: string[] = [];
       for await (const chunk of store().events.scan({ condition: ALWAYS, fromMs: cut }, new AbortController().signal))
         kept.push(...idsOf(chunk));
       const before = await store().events.count();
-      // Anywhere within the day, what lies before it goes and the day stays.
+      // With any time within a day, earlier days are removed and the day stays.
       const removed = await store().events.removeBefore(cut + 3_600_000);
       expect(removed.events).toBe(before - kept.length);
       expect(removed.days).toBeGreaterThan(0);

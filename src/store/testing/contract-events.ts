@@ -11,7 +11,7 @@ import { idsOf, type ContractContext } from "./contract.ts";
 
 export function eventsContract({ setClock, store, clock, draft, append, page, search }: ContractContext): void {
   describe("events", () => {
-    test("what is appended is read back as it is, by id and in lists, at once", async () => {
+    test("an appended event is read back unchanged, by id and in lists, at once", async () => {
       const raw = {
         text: 'quotes " and \\ and \n and \u0000 and é 東京 😀',
         ["__proto__"]: { polluted: true },
@@ -36,7 +36,7 @@ export function eventsContract({ setClock, store, clock, draft, append, page, se
       expect(idsOf((await page({})).items)).toContain(event!.id);
     });
 
-    test("events of two days are there once, in every read, whatever else of one of the days is stored meanwhile", async () => {
+    test("a batch of two days is in every read once, while other events of one of the days are stored", async () => {
       const type = "day_change";
       const midnight = startOfDay(clock()) - 20 * DAY_MS;
       const times = [
@@ -70,14 +70,14 @@ export function eventsContract({ setClock, store, clock, draft, append, page, se
       expect(all).toEqual([...all].sort());
     });
 
-    test("an id that no event has is not found", async () => {
+    test("an unknown id is not found", async () => {
       expect(await store().events.get("evt_0")).toBeUndefined();
       const [event] = await append(draft());
       const other = event!.id.slice(0, -1) + (event!.id.endsWith("0") ? "1" : "0");
       expect(await store().events.get(other)).toBeUndefined();
     });
 
-    test("a token finds the event it came with for a day, and not longer", async () => {
+    test("a token finds its event for a day, and no longer", async () => {
       const [stored] = await store().events.append([{ draft: draft(), idempotencyToken: "token-1" }]);
       expect(await store().events.findByToken("token-1")).toEqual(stored);
       expect(await store().events.findByToken("token-2")).toBeUndefined();
@@ -99,7 +99,7 @@ export function eventsContract({ setClock, store, clock, draft, append, page, se
       setClock(clock() - DAY_MS + 1000);
     });
 
-    test("writers and readers at once: every event is seen by the reads after its append", async () => {
+    test("with concurrent writers and readers, every read sees all events appended before it", async () => {
       const type = "at-once";
       let seen = 0;
       await Promise.all(
@@ -138,7 +138,7 @@ export function listsContract({ setClock, store, clock, draft, append, page }: C
     let events: Event[] = [];
 
     beforeAll(async () => {
-      // Three days, times that go back and forth and that several events share.
+      // Three days, with times that go back and forth and that several events share.
       const times = Array.from({ length: 250 }, (_, i) => clock() - ((i * 7919) % 250) * 1_000_000 + (i % 3) * 17);
       const batch = times.map((timestampMs, i) =>
         draft({
@@ -207,7 +207,7 @@ export function listsContract({ setClock, store, clock, draft, append, page }: C
       expect(byCursor).toEqual(wanted);
     });
 
-    test("without a filter the walk by pages and by cursor sees every event once", async () => {
+    test("without a filter, a walk by pages or by cursor sees every event once", async () => {
       const total = await store().events.count();
       const walked: string[] = [];
       let after: string | undefined;
@@ -229,7 +229,7 @@ export function listsContract({ setClock, store, clock, draft, append, page }: C
       expect(new Set(inRange).size).toBe(inRange.length);
     });
 
-    test("rows that come in between neither repeat nor skip a row of a cursor walk", async () => {
+    test("new rows neither repeat nor skip a row of a cursor walk", async () => {
       const wanted = events.map(({ id }) => id);
       const walked: string[] = [];
       let after: string | undefined;
@@ -243,7 +243,7 @@ export function listsContract({ setClock, store, clock, draft, append, page }: C
       expect(walked).toEqual(wanted);
     });
 
-    test("a cursor that no event has, and a search without a word, are refused by name", async () => {
+    test("an unknown cursor and a search without a word are refused with the field's name", async () => {
       const unknown = store().events.list({}, { mode: "cursor", after: "evt_0123", size: 5 });
       await expect(unknown).rejects.toThrow(QueryRefused);
       await expect(unknown).rejects.toHaveProperty("field", "after");

@@ -18,12 +18,12 @@ import type { ContractContext } from "./contract.ts";
 
 type FlowWithoutId = Omit<Flow, "id">;
 
-// What every store must do with flows. The reference is plain evaluation over the rows in memory.
+// The part of the contract about flows. The reference is plain evaluation over rows in memory.
 
 const START = startOfDay(Date.UTC(2026, 5, 15));
 const MINUTES = 4 * 24 * 60;
 
-// Few values of each, so that filters find something and sums tie.
+// Few distinct values, so that filters match and sums tie.
 const ADDRESSES = [
   "10.0.0.1",
   "10.0.0.9",
@@ -177,7 +177,7 @@ function compareFlows({ sort, descending }: FlowOrder): (a: Flow, b: Flow) => nu
 const NEWEST: FlowOrder = { sort: "timestamp", descending: true };
 const LIST_MAX = 1000;
 
-/** `store` gives the store that is open, `reopen` closes it and opens the same data again. */
+/** `store` returns the open store; `reopen` closes it and opens the same data again. */
 export function flowsContract({ store, reopen }: ContractContext): void {
   describe("flows", () => {
     let batches = 0;
@@ -210,7 +210,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       ...more,
     });
 
-    test("rows are read back as they were, each under an id of its own", async () => {
+    test("rows are read back unchanged, each with its own id", async () => {
       await empty();
       const rows = [
         sample({ bytes: (1n << 64n) - 1n, packets: (1n << 53n) + 1n }),
@@ -231,7 +231,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect(await store().flows.count()).toBe(7);
     });
 
-    test("a translated address and port are found where one end has both", async () => {
+    test("a filter on a translated address and port matches flows that have both at one end", async () => {
       await empty();
       await append([
         sample({ src: "10.0.0.1", natSrc: "203.0.113.1", natSrcPort: 61_000 }),
@@ -251,7 +251,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect(await found({ nat: parseCidr("::/0")! })).toHaveLength(5);
     });
 
-    test("ids stay what they are, whatever is added and however often it is opened", async () => {
+    test("ids stay the same after appends and restarts", async () => {
       await empty();
       await append([sample({ srcPort: 1 }), sample({ srcPort: 2 })]);
       const idOf = async (srcPort: number) => (await listAll()).find((flow) => flow.srcPort === srcPort)!.id;
@@ -263,7 +263,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect(new Set((await listAll()).map(({ id }) => id)).size).toBe(5);
     });
 
-    test("a batch is stored once, however often it comes, also after a restart and over two days", async () => {
+    test("a batch that is sent several times is stored once, also after a restart and over two days", async () => {
       await empty();
       const rows = flowRowsOf([
         sample({ windowStartMs: START + DAY_MS - 2 * FLOW_WINDOW_MS }),
@@ -279,7 +279,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect(await store().flows.count()).toBe(6);
     });
 
-    test("the day of a row is that of its window's end, and days go as a whole", async () => {
+    test("the day of a row is that of its window's end, and days are removed as a whole", async () => {
       await empty();
       const lastOfDay = START + DAY_MS - FLOW_WINDOW_MS;
       await append([
@@ -296,7 +296,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect((await listAll()).map(({ srcPort }) => srcPort)).toEqual([4]);
     });
 
-    test("a question while rows come and days go sees whole batches", async () => {
+    test("a query during appends and removals sees whole batches", async () => {
       await empty();
       let stored = 0;
       const done = new AbortController();
@@ -320,7 +320,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       await writing;
     });
 
-    test("an empty store answers every question with nothing", async () => {
+    test("an empty store answers every query with an empty result", async () => {
       await empty();
       const { flows } = store();
       expect(await flows.list({}, NEWEST, 0, 10)).toEqual({ total: 0, flows: [] });
@@ -337,13 +337,13 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       ).toEqual([]);
     });
 
-    test("too many points are refused where they are asked for", async () => {
+    test("a time series of too many points is refused", async () => {
       const filter = { fromMs: START, toMs: START + 2000 * 60_000 };
-      const question = store().flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 });
-      await expect(question).rejects.toMatchObject({ name: "QueryRefused", field: "interval" });
+      const query = store().flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 });
+      await expect(query).rejects.toMatchObject({ name: "QueryRefused", field: "interval" });
     });
 
-    test("sums beyond 64 bits are exact", async () => {
+    test("sums past 64 bits are exact", async () => {
       await empty();
       const most = (1n << 64n) - 1n;
       await append(Array.from({ length: 5 }, () => sample({ bytes: most, packets: most })));
@@ -351,7 +351,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       expect(talker).toEqual({ key: "10.0.0.1", bytes: 5n * most, packets: 5n * most, flowCount: 5 });
     });
 
-    test("equal sums are ranked by key as text, also where the limit cuts them off", async () => {
+    test("equal sums rank by key as text, also if the limit cuts them off", async () => {
       await empty();
       const hosts = Array.from({ length: 40 }, (_, nth) => [
         `10.0.0.${nth}`,
@@ -374,7 +374,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
     };
 
     test.each(Object.keys(KINDS_OF_ROWS))(
-      "whatever is asked, the answer is that of plain evaluation: %s",
+      "any query agrees with plain evaluation: %s",
       async (kind) => {
         await empty();
         const rows = fc.sample(rowArbitrary.filter(KINDS_OF_ROWS[kind]!), { seed: 7, numRuns: 1500 });
@@ -386,7 +386,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
           descending: fc.boolean(),
         });
         const limit = fc.integer({ min: 1, max: 30 });
-        const question = fc.record({
+        const query = fc.record({
           filter: filterArbitrary,
           order,
           offset: fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 0, max: 2000 })),
@@ -397,7 +397,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
           intervalMs: fc.constantFrom(60_000, 300_000, 3_600_000, DAY_MS, 7 * 60_000),
         });
         await fc.assert(
-          fc.asyncProperty(question, async ({ filter, order, offset, limit, by, dimension, split, intervalMs }) => {
+          fc.asyncProperty(query, async ({ filter, order, offset, limit, by, dimension, split, intervalMs }) => {
             const matching = flows.filter((flow) => matches(flow, filter));
             const page = await store().flows.list(filter, order, offset, limit);
             expect(page.total).toBe(matching.length);
@@ -411,12 +411,12 @@ export function flowsContract({ store, reopen }: ContractContext): void {
             const toMs = Math.min(fromMs + 200 * intervalMs, START + 5 * DAY_MS);
             if (toMs <= fromMs) return;
             const narrowed = { ...filter, fromMs, toMs };
-            const question = { filter: narrowed, intervalMs, split, by, limit: Math.min(limit, 5) };
-            const { timestamps, series } = await store().flows.timeseries(question);
+            const query = { filter: narrowed, intervalMs, split, by, limit: Math.min(limit, 5) };
+            const { timestamps, series } = await store().flows.timeseries(query);
             const inRange = flows.filter((flow) => matches(flow, narrowed));
             const keyOf = split === undefined ? () => "all" : KEYS[split]!;
             const top = addUp(inRange, keyOf, by)
-              .slice(0, question.limit)
+              .slice(0, query.limit)
               .map(({ key }) => key);
             const hasRest = inRange.some((flow) => !top.includes(keyOf(flow)));
             const keys = split === undefined ? ["all"] : [...top, ...(hasRest ? ["other"] : [])];
@@ -430,10 +430,10 @@ export function flowsContract({ store, reopen }: ContractContext): void {
                 key === "other" && split ? !top.includes(keyOf(flow)) : keyOf(flow) === key,
               );
               for (const [place, at] of timestamps.entries()) {
-                const here = own.filter((flow) => pointOf(flow) === at);
-                expect(flowCount[place]).toBe(here.length);
-                expect(bytes[place]).toBe(here.reduce((sum, flow) => sum + flow.bytes, 0n));
-                expect(packets[place]).toBe(here.reduce((sum, flow) => sum + flow.packets, 0n));
+                const atPoint = own.filter((flow) => pointOf(flow) === at);
+                expect(flowCount[place]).toBe(atPoint.length);
+                expect(bytes[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.bytes, 0n));
+                expect(packets[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.packets, 0n));
               }
             }
             expect(timestamps[0]).toBe(fromMs - (fromMs % intervalMs));

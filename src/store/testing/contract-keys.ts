@@ -18,7 +18,7 @@ export function keysContract({ store, reopen, page, search }: ContractContext): 
       previous: [],
     };
 
-    test("a key is found as it was put, and as it was changed", async () => {
+    test("a key is found as it was stored and as it was changed", async () => {
       expect(await store().keys.find("key_1")).toBeUndefined();
       await store().keys.put(key);
       expect(await store().keys.find("key_1")).toEqual(key);
@@ -35,17 +35,17 @@ export function keysContract({ store, reopen, page, search }: ContractContext): 
       expect(await store().keys.find("key_1")).toEqual(renamed);
     });
 
-    test("a change of a key that is not there, or that is given up, changes nothing", async () => {
+    test("a change to an unknown key, or one that throws, changes nothing", async () => {
       const before = await store().keys.list();
       expect(await store().keys.change("key_0", (now) => now)).toBeUndefined();
-      const givenUp = store().keys.change("key_1", () => {
-        throw new Error("given up");
+      const aborted = store().keys.change("key_1", () => {
+        throw new Error("aborted");
       });
-      await expect(givenUp).rejects.toThrow("given up");
+      await expect(aborted).rejects.toThrow("aborted");
       expect(await store().keys.list()).toEqual(before);
     });
 
-    test("a key that is removed is gone, with what it has used, and the others stay", async () => {
+    test("a removed key is gone with its usage, and the others stay", async () => {
       const before = await store().keys.list();
       const previous = [{ hash: new Uint8Array([9]), until: 7 }];
       await store().keys.put({ ...key, id: "key_2", previous });
@@ -62,7 +62,7 @@ export function keysContract({ store, reopen, page, search }: ContractContext): 
       await store().keys.remove(["key_2"]);
     });
 
-    test("usage and exports are kept over a restart", async () => {
+    test("usage and exports survive a restart", async () => {
       const job: ExportJob = {
         id: "exp_1",
         status: "running",

@@ -7,7 +7,7 @@ import { QueryRefused } from "../ports/store-errors.ts";
 import type { ContractContext } from "./contract.ts";
 import { newAlert } from "./contract-alerts.ts";
 
-// What every store must do with notifications and what analyses have cost. Called by contract.ts.
+// The part of the contract about notifications and the tokens that analyses have used.
 
 const newId = idMaker("ntf_");
 const newDeliveryId = idMaker("dlv_");
@@ -35,7 +35,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
     return { status, attempts, isRepeat, dueAt, error };
   };
   const idsOf = (list: readonly { id: string }[]) => list.map(({ id }) => id);
-  /** Nothing of the tests before is left in line. */
+  /** Empties the queue of notifications from earlier tests. */
   const clear = async (channel: Channel) => {
     const { notifications } = store();
     for (;;) {
@@ -49,7 +49,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
   };
 
   describe("notifications", () => {
-    test("are stored with the alert that they are about, or not at all", async () => {
+    test("are stored together with their alert, or not at all", async () => {
       const { alert, notifications } = await commit("slack", [10]);
       const lost = { ...notifications[0]!, id: newId() };
       expect(await store().alerts.commit({ alerts: [alert], timeline: [], notifications: [lost] })).toEqual([alert.id]);
@@ -69,7 +69,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       });
     });
 
-    test("a message is made of the oldest of a channel, is durable as such, and is settled as one", async () => {
+    test("a delivery takes the oldest of a channel, is durable, and is settled as a whole", async () => {
       await clear("slack");
       await commit("email", [1]);
       const { alert, notifications } = await commit("slack", [30, 10, 20]);
@@ -103,21 +103,21 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(await store().notifications.begin("webhook", newDeliveryId(), 10)).toEqual([]);
     });
 
-    test("what is to be tried again comes when it is due, and of what is due the one tried least", async () => {
+    test("a retry comes when it is due, and of those due the one with the fewest attempts", async () => {
       await clear("slack");
       const { notifications } = store();
       const fail = async (dueAt: number, deliveryId: string) => {
         const outcome = { status: "waiting", error: "busy", dueAt, isRepeat: false } as const;
         await notifications.settle(deliveryId, outcome, 5, []);
       };
-      const made: string[] = [];
+      const deliveryIds: string[] = [];
       for (const time of [1, 2]) {
         await commit("slack", [time]);
-        made.push(newDeliveryId());
-        await notifications.begin("slack", made.at(-1)!, 10);
-        await fail(100 * time, made.at(-1)!);
+        deliveryIds.push(newDeliveryId());
+        await notifications.begin("slack", deliveryIds.at(-1)!, 10);
+        await fail(100 * time, deliveryIds.at(-1)!);
       }
-      const [first, second] = made;
+      const [first, second] = deliveryIds;
       expect((await notifications.backlog("slack", 0, 50)).retry).toEqual({ deliveryId: first, dueAt: 100 });
       expect((await notifications.backlog("slack", 0, 500)).retry).toEqual({ deliveryId: first, dueAt: 100 });
       const [again] = await notifications.beginAgain(first!);
@@ -127,7 +127,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect((await notifications.backlog("slack", 0, 160)).retry!.deliveryId).toBe(first);
     });
 
-    test("who has not got what others have is known from one attempt to the next, after a restart, and when it is sent again", async () => {
+    test("recipients who have not received a message are kept between attempts, after a restart and for a resend", async () => {
       await clear("email");
       const { notifications } = await commit("email", [1]);
       const { id } = notifications[0]!;
@@ -143,14 +143,14 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       await store().notifications.settle(deliveryId, { status: "dead", error: "no" }, 20, []);
       await commit("email", [2]);
       expect(await store().notifications.resend({ id }, 30)).toBe(1);
-      // It does not become part of a message to everybody.
+      // It does not join a delivery to all recipients.
       expect((await store().notifications.backlog("email", 0, 40)).retry).toEqual({ deliveryId, dueAt: 30 });
       expect(idsOf(await store().notifications.begin("email", newDeliveryId(), 10))).not.toContain(id);
       expect(await again()).toEqual([["ben@example.org"]]);
       await clear("email");
     });
 
-    test("what was being sent when the process ended is tried again as a repeat, and nothing else is", async () => {
+    test("only deliveries in flight when the process ended are retried as repeats", async () => {
       await clear("email");
       const { notifications } = await commit("email", [1]);
       await store().notifications.begin("email", newDeliveryId(), 10);
@@ -162,7 +162,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(await stateOf(waiting.notifications[0]!.id)).toMatchObject({ isRepeat: false });
     });
 
-    test("dead ones can be put in line again, one or all of a channel; others cannot", async () => {
+    test("dead ones can be queued again, one or all of a channel; others cannot", async () => {
       await clear("email");
       const { notifications } = await commit("email", [1, 2, 3]);
       const [a, b] = idsOf(notifications);
@@ -172,19 +172,19 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(await resend({ id: a! })).toBe(0);
       await store().notifications.settle(deliveryId, { status: "dead", error: "no such user" }, 9, []);
       expect(await stateOf(a!)).toMatchObject({ status: "dead", error: "no such user" });
-      let heard = 0;
-      const stop = store().notifications.onQueued(() => heard++);
+      let notified = 0;
+      const stop = store().notifications.onQueued(() => notified++);
       expect(await resend({ id: a! })).toBe(1);
       expect(await resend({ id: a! })).toBe(0);
       expect(await resend({ id: "ntf_0" })).toBe(0);
       expect(await resend({ channel: "email" })).toBe(2);
       stop();
-      expect(heard).toBe(2);
+      expect(notified).toBe(2);
       expect(await store().notifications.get(b!)).toMatchObject({ status: "waiting", queuedAt: 50, createdAt: 2 });
       expect((await store().notifications.backlog("email", 0, 99)).freshSince).toBe(50);
     });
 
-    test("are listed newest first under every filter, by pages and by cursor", async () => {
+    test("are listed newest first with every filter, by pages and by cursor", async () => {
       await clear("webhook");
       const { alert, notifications } = await commit("webhook", [1, 2, 3, 4, 5]);
       const newest = idsOf(notifications).toReversed();
@@ -205,7 +205,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(counted!.count).toBe((await list({ channel: "webhook", status: "waiting" }, PAGE)).total);
     });
 
-    test("sent and dead ones are removed once they are old; what waits stays", async () => {
+    test("old sent and dead ones are removed; waiting ones stay", async () => {
       await clear("webhook");
       const old = await commit("webhook", [1, 2]);
       const deliveryId = newDeliveryId();
@@ -216,19 +216,19 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(await stateOf(old.notifications[1]!.id)).toMatchObject({ status: "waiting" });
     });
 
-    test("those who listen hear of commits with notifications, and only of those", async () => {
-      let heard = 0;
-      const stop = store().notifications.onQueued(() => heard++);
+    test("listeners are called for commits with notifications, and only for those", async () => {
+      let notified = 0;
+      const stop = store().notifications.onQueued(() => notified++);
       await commit("slack", []);
-      expect(heard).toBe(0);
+      expect(notified).toBe(0);
       await commit("slack", [1, 2]);
       stop();
       await commit("slack", [3]);
-      expect(heard).toBe(1);
+      expect(notified).toBe(1);
     });
   });
 
-  test("tokens are added up by month, and outlive the process", async () => {
+  test("tokens add up by month and survive a restart", async () => {
     await store().analysis.addTokens("2026-11", 100);
     await store().analysis.addTokens("2026-11", 23);
     await store().analysis.addTokens("2026-12", 1);
@@ -237,7 +237,7 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
     expect(await store().analysis.tokensUsed("2027-01")).toBe(0);
   });
 
-  test("tokens are reserved up to the most there may be, however many ask at once", async () => {
+  test("tokens are reserved up to the limit, also by concurrent calls", async () => {
     await store().analysis.addTokens("2028-01", 10);
     const reserve = () => store().analysis.reserveTokens("2028-01", 30, 100);
     const reserved = await Promise.all(Array.from({ length: 5 }, reserve));

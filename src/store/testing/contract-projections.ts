@@ -10,9 +10,9 @@ import { projectedValues, type Projection } from "../ports/projection.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { ContractContext } from "./contract.ts";
 
-// The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
+// The part of the contract about projections: a store returns the same values as plain evaluation.
 
-/** Hundreds of questions one after the other: a busy machine takes its time. */
+/** Hundreds of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 120_000;
 
 export function projectionsContract({ store, clock, draft, append }: ContractContext): void {
@@ -22,7 +22,7 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
     beforeAll(async () => {
       const sample = fc
         .sample(drafts(clock() - DAY_MS, clock()), { numRuns: 300, seed: 17 })
-        // Some share their time: these come in the order of their arrival.
+        // Some have the same time: those come in the order of arrival.
         .map((item, i) => ({
           ...item,
           type: `projected.${item.type}`,
@@ -39,9 +39,9 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
       ignoreCase: false,
     };
     const never = new AbortController().signal;
-    const rowsOf = async (question: Projection & TimeRange) => {
+    const rowsOf = async (projection: Projection & TimeRange) => {
       const rows: { seq: number; timestampMs: number; passed: number; values: readonly (readonly Scalar[])[] }[] = [];
-      for await (const part of store().events.project!(question, never)) {
+      for await (const part of store().events.project!(projection, never)) {
         for (let i = 0; i < part.length; i++) {
           const [seq, timestampMs, passed] = [part.seqs[i]!, part.timesMs[i]!, part.passed[i]!];
           rows.push({ seq, timestampMs, passed, values: projectedValues(part, i) });
@@ -55,7 +55,7 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
       a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1;
 
     test(
-      "give the values that a reader of the fields gives, oldest first, and which tests are passed",
+      "return the values that fieldReader reads, oldest first, and the passed tests",
       async () => {
         const fields = fc.uniqueArray(
           fc.constantFrom(
@@ -84,12 +84,12 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
             conditions(),
             fc.array(conditions(), { maxLength: 3 }),
             async (paths, condition, tests) => {
-              const question = {
+              const projection = {
                 condition: { kind: "all", of: [isProjected, condition] } as const,
                 fields: paths,
                 tests,
               };
-              const found = (await rowsOf(question)).map(({ timestampMs, passed, values }) => ({
+              const found = (await rowsOf(projection)).map(({ timestampMs, passed, values }) => ({
                 timestampMs,
                 passed,
                 values: values.map((list) => new Set(list)),
@@ -111,7 +111,7 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
       PROPERTY_MS_MAX,
     );
 
-    test("see what was acknowledged before, number events as they arrived, and keep to their range", async () => {
+    test("see every acknowledged event, number events in the order of arrival, and respect their range", async () => {
       const [early, late] = await append(
         draft({ type: "projected.now", timestampMs: clock() }),
         draft({ type: "projected.now", timestampMs: clock() - 1000 }),
@@ -125,7 +125,7 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
       expect((await rowsOf(within)).length).toBe(1);
     });
 
-    test("stop when they are told to, and leave room for others", async () => {
+    test("stop when aborted and free their slot", async () => {
       for (let i = 0; i < 20; i++) {
         const controller = new AbortController();
         if (i % 3 === 0) queueMicrotask(() => controller.abort());
@@ -139,7 +139,7 @@ export function projectionsContract({ store, clock, draft, append }: ContractCon
       expect(everything.length).toBe(await store().events.count());
     });
 
-    test("an id is not a value to give", async () => {
+    test("of ids are refused", async () => {
       const refused = async () => {
         for await (const part of store().events.project!({ condition: ALWAYS, fields: ["id"] }, never)) return part;
         return undefined;

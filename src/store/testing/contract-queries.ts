@@ -12,12 +12,12 @@ import {
 } from "../../model/aggregation.ts";
 import type { SearchQuery } from "../../model/query.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
-import { aggregateByHand, sortByHand } from "./reference-queries.ts";
+import { aggregatePlainly, sortPlainly } from "./reference-queries.ts";
 import type { ContractContext } from "./contract.ts";
 
-// The part of the contract that is about questions: what a store finds, counts and gives is what plain evaluation finds.
+// The part of the contract about queries: a store finds, counts and returns the same as plain evaluation.
 
-/** Hundreds of questions one after the other: a busy machine takes its time. */
+/** Hundreds of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 120_000;
 
 export function queriesContract({ store, clock, draft, append }: ContractContext): void {
@@ -25,7 +25,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
   const search = (condition: Condition, more: Partial<SearchQuery> = {}) =>
     store().events.search({ condition, sort: [], limit: 1000, aggs: [], ...more });
 
-  describe("conditions and aggregations mean the same as the plain evaluator", () => {
+  describe("conditions and aggregations agree with plain evaluation", () => {
     let events: Event[] = [];
 
     beforeAll(async () => {
@@ -107,7 +107,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       ),
     };
     const leaf: fc.Arbitrary<Aggregation> = fc.oneof(...Object.values(byKind));
-    /** Sums of doubles differ in the last digits of the largest of them by the order they are added in. */
+    /** Rounds sums of doubles, whose last digits depend on the order of addition. */
     const rounded = (result: unknown): unknown => {
       if (Array.isArray(result)) return result.map(rounded);
       if (typeof result === "number") return result + 0;
@@ -126,11 +126,11 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
     });
 
     test(
-      "every random aggregation gives the same figures",
+      "every random aggregation returns the same figures",
       async () => {
         await fc.assert(
           fc.asyncProperty(nested, conditions(), async (aggregation, condition) => {
-            const wanted = aggregateByHand(aggregation, events.filter(compileCondition(condition)));
+            const wanted = aggregatePlainly(aggregation, events.filter(compileCondition(condition)));
             const { aggregations } = await search(only(condition), { limit: 0, aggs: [{ name: "a", aggregation }] });
             expect(rounded(aggregations.a)).toEqual(rounded(wanted));
           }),
@@ -140,7 +140,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       PROPERTY_MS_MAX,
     );
 
-    test("an id finds its event, and one that differs from it anywhere finds none", async () => {
+    test("an id finds its event, and an id that differs in any character finds none", async () => {
       const [event, other] = await append(draft({ type: "named" }), draft({ type: "named" }));
       const { id } = event!;
       const wrong = id.slice(0, -1) + (id.endsWith("0") ? "1" : "0");
@@ -159,10 +159,10 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       expect(await found("not_equals", wrong)).toEqual([id, other!.id]);
     });
 
-    test("a pattern looks at the beginning and the end of a very long text, put together", async () => {
+    test("a pattern matches against the concatenated start and end of a very long text", async () => {
       const pad = "😀".repeat(40_000);
       const [short, beginning, end, both, split] = await append(
-        // Counted in UTF-16 units: each of these signs is two.
+        // Counted in UTF-16 code units: each of these characters has two.
         draft({ type: "long", raw: { text: `${"😀".repeat(32_766)}x y` } }),
         draft({ type: "long", raw: { text: `x y${pad}` } }),
         draft({ type: "long", raw: { text: `${pad}x y` } }),
@@ -176,10 +176,10 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       expect(await found("^x .*y$")).toEqual([both!.id]);
     });
 
-    test("every field sorts, and a limit takes the first", async () => {
+    test("every field sorts, and a limit returns the first", async () => {
       for (const field of ["timestamp", "id", ...fields]) {
         for (const descending of [false, true]) {
-          const wanted = sortByHand(events, [{ field, descending }]).map(({ id }) => id);
+          const wanted = sortPlainly(events, [{ field, descending }]).map(({ id }) => id);
           const name = `${field} ${descending ? "desc" : "asc"}`;
           for (const limit of [50, 1000]) {
             const found = await search(isRandom, { sort: [{ field, descending }], limit });
@@ -189,21 +189,21 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       }
     });
 
-    test("sorting puts numbers before text before false before true, and what has none of these last", async () => {
+    test("numbers sort before text before false before true, and events without any of these last", async () => {
       const mixed = [true, "a", false, 7, null, [true], "b", -1, [false, true]];
       const own = await append(...mixed.map((b, n) => draft({ type: "sorts", raw: { b, n } })));
       const sorted = async (descending: boolean) => {
         const sort = [{ field: "raw.b", descending }];
         const test: Condition = { kind: "test", field: "type", operator: "equals", value: "sorts", ignoreCase: false };
         const found = ids((await search(test, { sort })).items);
-        expect(found).toEqual(sortByHand(own, sort).map(({ id }) => id));
+        expect(found).toEqual(sortPlainly(own, sort).map(({ id }) => id));
         return found.map((id) => mixed[own.findIndex((event) => event.id === id)]);
       };
       expect(await sorted(false)).toEqual([-1, 7, "a", "b", [false, true], false, [true], true, null]);
       expect(await sorted(true)).toEqual([7, -1, "b", "a", [true], true, [false, true], false, null]);
     });
 
-    test("a number lies in the bucket that it lies in as it is written, and keys are written like it", async () => {
+    test("the bucket of a number follows from its decimal form, and so do the keys", async () => {
       const test: Condition = { kind: "test", field: "type", operator: "equals", value: "decimals", ignoreCase: false };
       const steps = Array.from({ length: 61 }, (_, i) => i - 30);
       const values = [...steps.map((n) => n / 10), ...steps.map((n) => n / 100), ...steps.map((n) => (n * 7) / 1000)];
@@ -214,7 +214,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
           const aggs = [{ name: "deep", aggregation: deep }];
           const aggregation: Aggregation = { kind: "histogram", field, interval, aggs };
           const found = await search(test, { aggs: [{ name: "steps", aggregation }], limit: 0 });
-          expect(found.aggregations["steps"], `${field} by ${interval}`).toEqual(aggregateByHand(aggregation, own));
+          expect(found.aggregations["steps"], `${field} by ${interval}`).toEqual(aggregatePlainly(aggregation, own));
         }
       }
       const aggregation: Aggregation = { kind: "histogram", field: "raw.v", interval: 0.1, aggs: [] };
@@ -222,7 +222,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       expect(aggregations["steps"]).toMatchObject({ buckets: steps.map((n) => ({ key: n / 10 })) });
     });
 
-    test("a scan gives every match once, oldest first, and nothing that came after it began", async () => {
+    test("a scan returns every match once, oldest first, and no event that arrived after its start", async () => {
       const wanted = [...events].sort((a, b) =>
         a.timestamp < b.timestamp || (a.timestamp === b.timestamp && a.id < b.id) ? -1 : 1,
       );
@@ -234,13 +234,13 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       expect(found).toEqual(wanted.map(({ id }) => id));
     });
 
-    test("of the last to arrive between two events it gives the matches in that order, whatever their times", async () => {
+    test("a scan of the last arrivals between two events returns the matches in the order of arrival, regardless of their times", async () => {
       const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => id);
       const scanLast = async (after: string | null, upTo: string, eventsMax = events.length) => {
         const found: string[] = [];
         let wasCut = false;
-        const question = { condition: isRandom, after, upTo, eventsMax };
-        for await (const { texts, isCut } of store().events.scanLast(question, new AbortController().signal)) {
+        const query = { condition: isRandom, after, upTo, eventsMax };
+        for await (const { texts, isCut } of store().events.scanLast(query, new AbortController().signal)) {
           found.push(...ids(texts));
           wasCut = isCut;
         }

@@ -7,7 +7,7 @@ import { newAlert } from "./contract-alerts.ts";
 import type { Settlement } from "../ports/notification-store.ts";
 import type { ContractContext } from "./contract.ts";
 
-// What every store must do when alerts are too old. Called by contract.ts.
+// The part of the contract about the removal of old alerts.
 
 const newEntryId = idMaker("tln_");
 const newNotificationId = idMaker("ntf_");
@@ -18,7 +18,7 @@ const PAGE = { mode: "page", page: 1, size: 100 } as const;
 const SENT: Settlement = { status: "sent", error: null };
 
 export function removalContract({ store, reopen }: ContractContext): void {
-  describe("alerts that were resolved long ago", () => {
+  describe("alerts resolved long ago", () => {
     const remove = (signal = new AbortController().signal) => store().alerts.removeResolvedBefore(CUT_MS, signal);
     const ruleOf = (name: string) => ({ id: `rule_${name}`, name: `removal.${name}`, description: "", tags: [] });
     const entryAt = (at: number): TimelineEntry => ({ id: newEntryId(), at, actor: SYSTEM, kind: "reopened" });
@@ -36,42 +36,42 @@ export function removalContract({ store, reopen }: ContractContext): void {
       await store().notifications.begin(channel, deliveryId, 1000);
       await store().notifications.settle(deliveryId, outcome, 2, []);
     };
-    const toldOf = async (alertId: string) => (await store().notifications.list({ alertId }, PAGE)).total;
+    const notificationsOf = async (alertId: string) => (await store().notifications.list({ alertId }, PAGE)).total;
 
-    // Those of the tests before.
+    // Removes those of earlier tests.
     beforeAll(() => remove());
 
-    test("go with all that belongs to them, for good; whatever is not resolved, or not so long ago, stays", async () => {
-      const rule = ruleOf("goes");
+    test("are permanently removed with all their data, and alerts that are unresolved or newer stay", async () => {
+      const rule = ruleOf("removed");
       const old = { rule, createdAt: CUT_MS - 9, title: "Gate forced" };
-      const going = [
+      const oldAlerts = [
         newAlert({ ...old, ...OLD, assignee: "gone@example.com" }),
         newAlert({ ...old, ...OLD, createdAt: CUT_MS + 5 }),
       ];
-      const staying = [
+      const keptAlerts = [
         newAlert(old),
         newAlert({ ...old, status: "acknowledged", firstAcknowledgedAt: CUT_MS - 8 }),
         newAlert({ ...old, ...OLD, resolvedAt: CUT_MS, resolution: "duplicate" }),
       ];
-      await commit([...going, ...staying], "slack");
+      await commit([...oldAlerts, ...keptAlerts], "slack");
       await send("slack", SENT);
-      expect(await remove()).toBe(going.length);
-      const look = async () => {
+      expect(await remove()).toBe(oldAlerts.length);
+      const check = async () => {
         const { alerts } = store();
-        expect(await alerts.getMany(idsOf(going))).toEqual([null, null]);
-        for (const { id } of going) {
-          expect([await alerts.get(id), await alerts.withTimeline(id), await toldOf(id)]).toEqual([
+        expect(await alerts.getMany(idsOf(oldAlerts))).toEqual([null, null]);
+        for (const { id } of oldAlerts) {
+          expect([await alerts.get(id), await alerts.withTimeline(id), await notificationsOf(id)]).toEqual([
             undefined,
             undefined,
             0,
           ]);
         }
-        for (const alert of staying) {
+        for (const alert of keptAlerts) {
           const { timeline } = (await alerts.withTimeline(alert.id))!;
-          expect([await alerts.get(alert.id), timeline.length, await toldOf(alert.id)]).toEqual([alert, 1, 1]);
+          expect([await alerts.get(alert.id), timeline.length, await notificationsOf(alert.id)]).toEqual([alert, 1, 1]);
         }
-        expect(await found(rule.name)).toEqual(idsOf(staying));
-        expect(await found(rule.name, "gate forced")).toEqual(idsOf(staying));
+        expect(await found(rule.name)).toEqual(idsOf(keptAlerts));
+        expect(await found(rule.name, "gate forced")).toEqual(idsOf(keptAlerts));
         expect(await found(rule.name, "gone@example.com")).toEqual([]);
         expect(await alerts.totals({ fromMs: CUT_MS - 9, toMs: CUT_MS + 9 })).toMatchObject({
           total: 3,
@@ -81,13 +81,13 @@ export function removalContract({ store, reopen }: ContractContext): void {
         });
         expect(await alerts.resolutions(rule.name)).toMatchObject({ benign: 0, duplicate: 1 });
       };
-      await look();
+      await check();
       await reopen();
-      await look();
+      await check();
       expect(await remove()).toBe(0);
     });
 
-    test("one that comes in the place of another has nothing of it", async () => {
+    test("leave nothing to an alert that reuses their slot", async () => {
       const rule = ruleOf("place");
       const before = newAlert({ ...OLD, rule, title: "Camera dark", assignee: "mia@example.com" });
       await commit([before]);
@@ -102,10 +102,10 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.get(before.id)).toBeUndefined();
     });
 
-    test("stay while somebody is yet to be told of them, and go once that is over, told or given up", async () => {
+    test("stay while they have pending notifications, and are removed once those are sent or dead", async () => {
       const alerts = [newAlert(OLD), newAlert(OLD)];
       const ids = alerts.map(({ id }) => id);
-      const isThere = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== null);
+      const exist = async () => (await store().alerts.getMany(ids)).map((alert) => alert !== null);
       for (const [i, alert] of alerts.entries()) await commit([alert], i === 0 ? "slack" : "email");
       expect(await remove()).toBe(0);
       const deliveryId = newDeliveryId();
@@ -114,17 +114,17 @@ export function removalContract({ store, reopen }: ContractContext): void {
       await store().notifications.beginAgain(deliveryId);
       await reopen();
       expect(await remove()).toBe(0);
-      expect(await isThere()).toEqual([true, true]);
+      expect(await exist()).toEqual([true, true]);
       await store().notifications.settle(deliveryId, SENT, 3, [{ alertId: ids[0]!, entry: entryAt(3) }]);
       expect(await remove()).toBe(1);
-      expect(await isThere()).toEqual([false, true]);
+      expect(await exist()).toEqual([false, true]);
       await send("email", { status: "dead", error: "refused" });
       expect(await remove()).toBe(1);
-      // Nobody can be told of what is not there any more.
+      // A removed alert has no notifications.
       expect(await store().notifications.list({ alertId: ids[1]! }, PAGE)).toMatchObject({ total: 0 });
     });
 
-    test("a change to one that has gone meanwhile is not made", async () => {
+    test("cannot be changed once they are removed", async () => {
       const alert = newAlert(OLD);
       await commit([alert]);
       const reopened = { ...alert, status: "open", resolvedAt: null, resolution: null, version: 2 } as const;
@@ -133,7 +133,7 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.get(alert.id)).toBeUndefined();
     });
 
-    test("one that is reopened just before stays", async () => {
+    test("stay if they are reopened just before", async () => {
       const alert = newAlert(OLD);
       await commit([alert]);
       const reopened = { ...alert, status: "open", resolvedAt: null, resolution: null, version: 2 } as const;
@@ -142,7 +142,7 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.get(alert.id)).toEqual(reopened);
     });
 
-    test("the numbers of changes go on, though what changed last is gone", async () => {
+    test("do not take change numbers with them: these continue", async () => {
       await commit([newAlert(OLD)]);
       const last = await store().alerts.lastChange();
       expect(await remove()).toBe(1);
@@ -155,7 +155,7 @@ export function removalContract({ store, reopen }: ContractContext): void {
       ]);
     });
 
-    test("many go in steps: others are answered meanwhile, and what a stop leaves is whole and goes the next time", async () => {
+    test("are removed in batches: other calls are answered in between, and a stopped removal leaves whole alerts for the next", async () => {
       const rule = ruleOf("many");
       const alerts = Array.from({ length: 1000 }, (_, i) => newAlert({ ...OLD, rule, title: `Number n${i} of many` }));
       for (let i = 0; i < alerts.length; i += 100) await commit(alerts.slice(i, i + 100));
@@ -163,8 +163,8 @@ export function removalContract({ store, reopen }: ContractContext): void {
       const stop = new AbortController();
       const removing = remove(stop.signal);
       await expect.poll(count, { interval: 1 }).toBeLessThan(alerts.length);
-      const meanwhile = newAlert({ rule, title: "Number meanwhile" });
-      expect(await commit([meanwhile])).toEqual([]);
+      const added = newAlert({ rule, title: "Number added" });
+      expect(await commit([added])).toEqual([]);
       stop.abort();
       const removed = await removing;
       expect(removed).toBeGreaterThan(0);
@@ -179,8 +179,8 @@ export function removalContract({ store, reopen }: ContractContext): void {
       }
       expect(await remove(AbortSignal.abort())).toBe(0);
       expect(await remove()).toBe(alerts.length - removed);
-      expect(await found(rule.name)).toEqual([meanwhile.id]);
-      expect(await found(rule.name, "number")).toEqual([meanwhile.id]);
+      expect(await found(rule.name)).toEqual([added.id]);
+      expect(await found(rule.name, "number")).toEqual([added.id]);
     });
   });
 }

@@ -8,7 +8,7 @@ import { RuleConflict } from "../ports/rule-store.ts";
 import type { ContractContext } from "./contract.ts";
 import { newAlert } from "./contract-alerts.ts";
 
-// Rules and the progress of detection.
+// The part of the contract about rules and the progress of detection.
 
 function newRule(name: string, more: Partial<Rule> = {}): Rule {
   return plainRule({ id: `rule_${name}`, name, conditions: [{ field: "type", equals: "login_failure" }], ...more });
@@ -18,7 +18,7 @@ export function rulesContract({ store, reopen }: ContractContext): void {
   describe("rules", () => {
     const list = async () => (await store().rules.list()).filter(({ name }) => name.startsWith("kept."));
 
-    test("are read back as they were put, also by another process later", async () => {
+    test("are read back unchanged, also after a restart", async () => {
       const rule = newRule("kept.first", { title: "From {{raw.src_ip}}", tags: ["attack.t1110"] });
       await store().rules.put(rule);
       expect(await list()).toEqual([rule]);
@@ -31,7 +31,7 @@ export function rulesContract({ store, reopen }: ContractContext): void {
       await store().rules.remove(rule.id);
     });
 
-    test("a name belongs to one rule, and of two edits at once one is refused", async () => {
+    test("a name belongs to one rule, and one of two concurrent edits is refused", async () => {
       const rule = newRule("kept.name");
       const taken = await Promise.allSettled([rule, { ...rule, id: "rule_b" }].map((each) => store().rules.put(each)));
       expect(taken.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
@@ -45,14 +45,14 @@ export function rulesContract({ store, reopen }: ContractContext): void {
       expect(reasonOf(edits[1]!)).toHaveProperty("kind", "changed");
       expect((await list())[0]?.description).toBe("a");
       await store().rules.remove(rule.id);
-      // An edit of what was deleted meanwhile does not bring it back.
+      // An edit does not bring back a rule that was deleted in the meantime.
       await expect(store().rules.put({ ...rule, revision: 3 })).rejects.toHaveProperty("kind", "changed");
-      // A built-in rule is stored when it is first changed, whatever its revision is by then.
+      // A built-in rule is stored when it is first changed, at any revision.
       await store().rules.put({ ...rule, builtin: true, revision: 2 });
       await store().rules.remove(rule.id);
     });
 
-    test("several are put all or none", async () => {
+    test("several are stored as a whole or not at all", async () => {
       await store().rules.put(newRule("kept.there"));
       const many = [newRule("kept.new"), { ...newRule("kept.there"), id: "rule_other" }];
       await expect(store().rules.putMany(many)).rejects.toHaveProperty("kind", "name_taken");
@@ -62,7 +62,7 @@ export function rulesContract({ store, reopen }: ContractContext): void {
     });
   });
 
-  describe("what detection has done", () => {
+  describe("detection progress", () => {
     const MINUTE_MS = 60_000;
     const note = (detected: Partial<DetectionProgress>) =>
       store().alerts.commit({
@@ -85,7 +85,7 @@ export function rulesContract({ store, reopen }: ContractContext): void {
       last: event,
     });
 
-    test("how far it came is stored with what came of it, and is there after a restart", async () => {
+    test("is stored together with its results and survives a restart", async () => {
       const alert = newAlert();
       const detected: DetectionProgress = { upTo: "evt_7", matches: [], seen: [seen("rule_a", "g", 5)] };
       await store().alerts.commit({ alerts: [alert], timeline: [], detected });
@@ -98,30 +98,34 @@ export function rulesContract({ store, reopen }: ContractContext): void {
       expect(await store().detection.seen()).toEqual([seen("rule_a", "g", 6, last), seen("rule_b", "", 7)]);
     });
 
-    test("a rule that begins anew has seen nothing, and one that goes on has what it saw", async () => {
-      const [one, other] = ["rule_anew", "rule_on"].map((id) => plainRule({ id, name: `seen.${id}`, absence: "5m" }));
+    test("a rule that starts over has seen nothing, and one that continues keeps what it saw", async () => {
+      const [one, other] = ["rule_restarted", "rule_continued"].map((id) =>
+        plainRule({ id, name: `seen.${id}`, absence: "5m" }),
+      );
       await store().rules.putMany([one!, other!]);
-      const rows = [seen("rule_anew", "g", 8), seen("rule_on", "g", 9)];
+      const rows = [seen("rule_restarted", "g", 8), seen("rule_continued", "g", 9)];
       await note({ seen: rows });
       await store().rules.putMany([
         { ...one!, revision: 2, activeAfter: "evt_5" },
         { ...other!, revision: 2, severity: "low" },
       ]);
-      expect((await store().detection.seen()).filter(({ ruleId }) => /anew|on$/.test(ruleId))).toEqual([rows[1]]);
+      expect((await store().detection.seen()).filter(({ ruleId }) => /restarted|continued/.test(ruleId))).toEqual([
+        rows[1],
+      ]);
     });
 
-    test("the times between its last commit and its next beginning are known, each of them", async () => {
+    test("every outage, from a last commit to the next start, is known", async () => {
       const at = 1_900_000_000_000;
       const known = await store().detection.begin(at);
       await reopen();
       const outages = [...known, { fromMs: at, toMs: at + 1000 }];
       expect(await store().detection.begin(at + 1000)).toEqual(outages);
-      // A clock that was set back takes nothing away.
+      // A clock that is set back removes no outage.
       expect(await store().detection.begin(at)).toEqual(outages);
       expect(await store().detection.begin(at + 500)).toEqual(outages);
     });
 
-    test("matches of a day and of a week are exact to the millisecond, however many a minute has", async () => {
+    test("match counts of a day and of a week are exact to the millisecond, also with many matches in a minute", async () => {
       const now = 1_800_000_000_000 + 17 * MINUTE_MS + 12_345;
       const times = fc.sample(fc.integer({ min: now - 7.9 * DAY_MS, max: now }), { numRuns: 400, seed: 9 });
       const edges = [now - DAY_MS, now - 7 * DAY_MS].flatMap((edge) => [edge - MINUTE_MS, edge - 1, edge, edge + 1]);

@@ -15,7 +15,7 @@ import {
 import { searchFault } from "../search/text-search.ts";
 import type { ContractContext } from "./contract.ts";
 
-// The part of the contract that is about searches of what is at hand: they find what lists find.
+// The part of the contract about full-text matches in memory (textMatcher), which find the same as lists.
 
 const SEED = 11;
 const WHOLE = { mode: "page", page: 1, size: 1000 } as const;
@@ -58,7 +58,7 @@ const piece = fc.constantFrom(
   "100% sure",
   "systemd-logind-with-a-very-long-name-that-goes-on",
   "systemd-logind-with-a-very-long-name-that-stops",
-  // Where words are cut there is the middle of a character.
+  // The length limit of a word falls inside a character.
   "home/mia/reports-2026/november/invoices😀bill.pdf",
   `a-${"x".repeat(39)}😀.tail`,
   "wagtail\u{10ffff}b",
@@ -67,7 +67,7 @@ const piece = fc.constantFrom(
 const text = fc
   .array(fc.tuple(piece, fc.constantFrom(" ", " ", "  ", "=", "|", "\n", ".", "")), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.map((part) => part.join("")).join(""));
-/** Whole pieces, their beginnings, what is inside them, several in a row: what people type and mistype. */
+/** Whole pieces, prefixes, substrings and several in a row, as people type and mistype them. */
 const typed = fc
   .array(
     fc.oneof(
@@ -92,14 +92,14 @@ export function searchContract({ store, draft, append }: ContractContext): void 
     for (const search of [...fc.sample(typed, { numRuns: 400, seed: SEED }), ...more]) {
       if (searchFault(search) !== undefined) continue;
       const finds = textMatcher(search);
-      const atHand = ready.filter(({ what }) => finds(what)).map(({ id }) => id);
-      expect(atHand.sort(), search).toEqual((await list(search)).sort());
-      if (atHand.length > 0) found++;
+      const inMemory = ready.filter(({ what }) => finds(what)).map(({ id }) => id);
+      expect(inMemory.sort(), search).toEqual((await list(search)).sort());
+      if (inMemory.length > 0) found++;
     }
     expect(found).toBeGreaterThan(100);
   };
 
-  /** One event at a time. */
+  /** Walks the list one event at a time. */
   const walk = async (filter: EventFilter) => {
     const found: string[] = [];
     let after: string | undefined;
@@ -116,9 +116,9 @@ export function searchContract({ store, draft, append }: ContractContext): void 
     return items.map(({ id }) => id);
   };
 
-  describe("a search of what is at hand", () => {
+  describe("a search in memory", () => {
     test("finds the events that the list finds", async () => {
-      const type = "at_hand";
+      const type = "in_memory";
       const value = fc.oneof(text, text, fc.constantFrom(443, 0.5, true, null));
       const raws = fc.sample(
         fc.record({ line: text, value, list: fc.array(value, { maxLength: 2 }), deep: fc.record({ value }) }),
@@ -126,7 +126,7 @@ export function searchContract({ store, draft, append }: ContractContext): void 
       );
       const events = await append(...raws.map((raw) => draft({ type, raw, enrichment: { geo: { city: "Wien" } } })));
       const [one, two, other] = events.map(({ id }) => id);
-      // Some name others.
+      // Some contain the ids of others.
       events.push(
         ...(await append(
           draft({ type, raw: { ref: one!, text: `see ${two}, wien` } }),
@@ -179,7 +179,7 @@ export function searchContract({ store, draft, append }: ContractContext): void 
       );
     });
 
-    test("finds texts by the words that would find an alert with them", async () => {
+    test("finds texts by the same words as an alert that contains them", async () => {
       const texts = fc.sample(fc.tuple(text, text), { numRuns: 150, seed: SEED });
       const rule = { id: "rule_h", name: "search.texts", description: "", tags: [] };
       const alerts = texts.map(([title, description]) => newAlert({ rule, title, description, group: null }));
@@ -192,7 +192,7 @@ export function searchContract({ store, draft, append }: ContractContext): void 
       );
     });
 
-    test("is refused where a list would refuse it", () => {
+    test("is refused if a list would refuse it", () => {
       expect(() => textMatcher("***")).toThrow(QueryRefused);
     });
   });

@@ -8,8 +8,8 @@ import type { SearchQuery } from "../../model/query.ts";
 import type { EventFilter, SearchResult } from "../ports/event-engine.ts";
 import type { Store } from "../ports/store.ts";
 
-// The harness of the store's contract: tests that every store passes, whatever its engines. Each part of the contract is a
-// function of one of these contexts, so that a backend can run the parts in files of their own, side by side.
+// The harness of the store's contract: tests that every store passes, regardless of its engines. Each part of the contract is
+// a function of a context, so that a backend can run the parts in separate files, in parallel.
 
 export interface StoreUnderTest {
   readonly store: Store;
@@ -77,7 +77,7 @@ export function storeContract(
     };
     for (const part of parts) part(context);
 
-    test("its check passes", async () => {
+    test("its health check passes", async () => {
       await expect(store.check()).resolves.toBeUndefined();
     });
   });

@@ -9,7 +9,7 @@ import type {
 } from "../../model/aggregation.ts";
 import type { SortKey } from "../../model/query.ts";
 
-// What aggregations and sorting mean, written down plainly: the measure for every store, never used by the service.
+// Plain definitions of aggregations and sorting, with which the contract compares every store. The service does not use them.
 
 type Plain = Exclude<FieldValue, typeof OBJECT>;
 
@@ -29,7 +29,7 @@ const CLOSED: Record<string, readonly string[]> = {
   source: sourceNames("platform"),
 };
 
-/** Among equal counts: the order of a closed set; else text, numbers, those beyond 2^53, truth, each rising. */
+/** The order of equal counts: that of a closed set, or texts, numbers, integers past 2^53, booleans, each ascending. */
 function compareKeys(field: string, a: Plain, b: Plain): number {
   const closed = CLOSED[field];
   if (closed) return closed.indexOf(a as string) - closed.indexOf(b as string);
@@ -90,18 +90,18 @@ const REFERENCE: PerAggregation<{
   },
 };
 
-export function aggregateByHand(agg: Aggregation, events: readonly Event[]): AggregationResult {
+export function aggregatePlainly(agg: Aggregation, events: readonly Event[]): AggregationResult {
   return (REFERENCE[agg.kind] as (agg: Aggregation, events: readonly Event[]) => AggregationResult)(agg, events);
 }
 
-/** A number as it is written: whole units, and how many of its digits stand behind the point. */
+/** The decimal form of a number: an integer, and the number of its decimal places. */
 function decimal(value: number): { units: bigint; digits: number } {
   const [mantissa = "", exponent = "0"] = value.toExponential().split("e");
   const digits = (mantissa.split(".")[1] ?? "").length - Number(exponent);
   return { units: BigInt(mantissa.replace(".", "")), digits };
 }
 
-/** Which multiple of the interval a number is or lies above, both read as they are written. */
+/** The largest multiple of the interval that is not above the number, both in decimal form. */
 function stepOf(value: number, interval: number): number {
   const [a, b] = [decimal(value), decimal(interval)];
   const digits = Math.max(a.digits, b.digits);
@@ -116,7 +116,7 @@ function keyOf(step: number, interval: number): number {
 }
 
 function inner(agg: AggregationOf<"terms" | "histogram">, events: readonly Event[]): Record<string, AggregationResult> {
-  return Object.fromEntries(agg.aggs.map(({ name, aggregation }) => [name, aggregateByHand(aggregation, events)]));
+  return Object.fromEntries(agg.aggs.map(({ name, aggregation }) => [name, aggregatePlainly(aggregation, events)]));
 }
 
 function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[]): Map<Key, Event[]> {
@@ -131,8 +131,8 @@ function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[])
   return groups;
 }
 
-/** Numbers before text before truth, without the field last, severities by gravity; equal ones newest first. */
-export function sortByHand(events: readonly Event[], sort: readonly SortKey[]): Event[] {
+/** Numbers before texts before booleans, events without the field last, severities by gravity; ties newest first. */
+export function sortPlainly(events: readonly Event[], sort: readonly SortKey[]): Event[] {
   return [...events].sort((a, b) => {
     for (const { field, descending } of sort) {
       const order = compareFields(a, b, field, descending ? -1 : 1);

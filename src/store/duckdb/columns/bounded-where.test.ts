@@ -137,7 +137,7 @@ async function found(condition: Condition): Promise<string[]> {
   return items.map((item) => (JSON.parse(item) as Event).id).sort();
 }
 
-test("rows that are evaluated in slices match as any others: in searches, scans and projections", async () => {
+test("rows that are evaluated in slices match like any others, in searches, scans and projections", async () => {
   for (const condition of CONDITIONS) {
     const expected = events.filter(compileCondition(condition)).map(({ id }) => id);
     expect(await found(condition)).toEqual(expected.sort());
@@ -155,7 +155,7 @@ test("rows that are evaluated in slices match as any others: in searches, scans 
   }
 }, 120_000);
 
-test("lists of values match in a query with very many of them as in a small one", async () => {
+test("lists of values match in a query with very many of them just as in a small one", async () => {
   for (const list of LISTS) {
     for (const condition of [any(list, filler), all(not(list), not(filler))]) {
       const expected = events.filter(compileCondition(condition)).map(({ id }) => id);
@@ -185,7 +185,7 @@ test("aggregations and sorts see the same matches", async () => {
   for (const { key, count } of buckets) expect(count).toBe(expected.filter(({ type }) => type === key).length);
 });
 
-test("patterns that would take too long on a single row are refused, and only where there are such rows", async () => {
+test("patterns that would take too long on a single row are refused, but only if there are such rows", async () => {
   const patterns = Array.from({ length: 8 }, (_, i) => `.{0,500}.{0,500}.{0,900}${i}x`);
   const condition = regex("raw.url", patterns);
   await expect(found(condition)).rejects.toBeInstanceOf(QueryRefused);
@@ -193,7 +193,7 @@ test("patterns that would take too long on a single row are refused, and only wh
   expect(await found(all(condition, equals("timestamp", short.timestamp)))).toEqual([]);
 });
 
-test("a cancelled query ends, whatever it is doing", async () => {
+test("a cancelled query ends at any stage", async () => {
   const stop = new AbortController();
   const condition = regex("raw.message", ".{0,300}.{0,300}.{0,300}\\x01");
   const cancelled = store.events.search({ condition, sort: [], limit: 1, aggs: [] }, { signal: stop.signal });

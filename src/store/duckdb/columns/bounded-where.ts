@@ -41,8 +41,8 @@ export async function boundedWhere(condition: Condition, rangeSql: string, scope
   const isLight = `${nsSql} <= ${lightNsMax}`;
   const heavy = { whereSql: and([cheapSql, `${nsSql} > ${lightNsMax}`]), costlySql, costly };
   const table = await matchHeavy(heavy, scope);
-  const ofHeavy = table === undefined ? FALSE : `seq IN (SELECT seq FROM ${table})`;
-  return and([cheapSql, `(CASE WHEN ${isLight} THEN ${costlySql} ELSE ${ofHeavy} END)`]);
+  const heavySql = table === undefined ? FALSE : `seq IN (SELECT seq FROM ${table})`;
+  return and([cheapSql, `(CASE WHEN ${isLight} THEN ${costlySql} ELSE ${heavySql} END)`]);
 }
 
 /** Rows that are evaluated in slices. */
@@ -103,7 +103,7 @@ async function slicesAfter(
   if (slices.some(({ ns }) => ns > rowNsMax)) {
     throw new QueryRefused(
       "query",
-      "has more or larger patterns than can be searched for in texts as long as some stored ones: use fewer, or narrow the other filters",
+      "has too many or too large patterns for the longest stored texts: use fewer, or narrow the other filters",
     );
   }
   return slices;

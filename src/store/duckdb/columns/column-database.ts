@@ -41,7 +41,7 @@ export interface OpenColumns {
   readonly engine: ColumnEngine;
   readonly follower: JournalFollower;
   readonly idleConnections: DuckDBConnection[];
-  /** Row counts and highest row costs of what is on disk, by version of the disk and SQL. */
+  /** Row counts and highest row costs on disk, by version of the disk and SQL. */
   readonly diskCounts: DigestCache<number>;
   readonly diskCosts: DigestCache<number>;
 }
@@ -55,7 +55,7 @@ export interface ColumnStatus {
   readonly dropped: string | undefined;
 }
 
-/** Opens the columns and starts to copy what they lack; queries wait for it. */
+/** Opens the columns and starts to copy missing rows from the journal; queries wait for it. */
 export async function openColumnDatabase(
   options: ColumnDatabaseOptions,
   days: readonly DayEnd[],
@@ -114,7 +114,7 @@ export class ColumnDatabase {
     try {
       const { memtableRowsMax } = this.options;
       const follower = await openJournalFollower({ engine, journal: this.#journal, days: this.#days, memtableRowsMax });
-      // The previous follower was told about commits during the start.
+      // The previous follower was notified of commits during the start.
       follower.noteCommitted(
         this.#days.map(({ day, lastSeq }) => ({ day, firstSeq: lastSeq, lastSeq, rows: 0, packed: undefined })),
       );
@@ -169,7 +169,7 @@ export class ColumnDatabase {
     });
   }
 
-  /** A new name for a table of matching rows, beside the memtables. */
+  /** A new name for a table of matching rows, in the database of the memtables. */
   newMatchTable(): string {
     return `memtables.matches${++this.#matchTables}`;
   }
@@ -214,12 +214,12 @@ export class ColumnDatabase {
   }
 
   #releaseCaches(): void {
-    // Unrepaired damage waits for a query: a failure here would be reported to nobody.
+    // Unrepaired damage waits for a query: a failure here would not be reported.
     if (this.#damage !== undefined || !this.#canRelease() || !this.readers.isIdle) return;
     if (this.#follower.memtables.isFlushing) return;
     const keptBytes = this.readers.becameIdleFor(this.#idleMs) ? IDLE_CACHE_BYTES_MAX : CACHE_BYTES_MAX;
     const release = () => releaseCache(this.current.engine.connection, MEMORY_LIMIT, keptBytes);
-    // Queries that arrive meanwhile wait. The next query meets damage again.
+    // Queries that arrive during the release wait. The next query meets damage again.
     this.#ready = this.#ready.then(() => this.#follower.exclusively(release).catch(() => undefined));
   }
 

@@ -15,16 +15,16 @@ async function failureOf(sql: string): Promise<unknown> {
   return failure;
 }
 
-test("a query that takes too much memory is refused with advice; beside others it may be retried", async () => {
+test("a query that takes too much memory is refused with advice; next to others it may be retried", async () => {
   const failure = await failureOf(
     "SELECT repeat(range::VARCHAR, 10000) AS k, count(*) AS n FROM range(5000) GROUP BY k ORDER BY n DESC, k LIMIT 10",
   );
   const alone = explainFailure(failure, true);
   expect(alone).toBeInstanceOf(QueryRefused);
   expect(alone).toMatchObject({ field: "query", message: expect.stringMatching(/memory.*narrow the time range/) });
-  const beside = explainFailure(failure, false);
-  expect(beside).toBeInstanceOf(StoreUnavailable);
-  expect(beside).toMatchObject({ reason: "queue_full" });
+  const concurrent = explainFailure(failure, false);
+  expect(concurrent).toBeInstanceOf(StoreUnavailable);
+  expect(concurrent).toMatchObject({ reason: "queue_full" });
 });
 
 test("other failures stay as they are", async () => {

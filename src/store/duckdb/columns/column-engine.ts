@@ -11,7 +11,7 @@ import { FUNCTION_TOO_SLOW, registerScalarFunctions, type EventReader } from "./
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
 import { COLUMN_LIST, COLUMNS_FORMAT, COLUMNS_VERSION } from "./column-table.ts";
 
-// Opens DuckDB for the columns: one file on disk, a database in memory beside it, and limits on both.
+// Opens DuckDB for the columns: one file on disk, one database in memory, and limits on both.
 
 const MEBIBYTE = 2 ** 20;
 /** Above this limit DuckDB spills to temporary files; a query that cannot spill is refused. */
@@ -131,8 +131,8 @@ export async function queryRows(
 }
 
 /**
- * Turns a lack of memory or time into an error for the client. A query that failed for want of memory beside others may be
- * retried; one that ran alone will fail again. Other errors stay as they are.
+ * Turns a lack of memory or time into an error for the client. A query that lacked memory next to others may be retried; one
+ * that ran alone will fail again. Other errors stay as they are.
  */
 export function explainFailure(error: unknown, isAlone: boolean): unknown {
   if (error instanceof Error && error.message.includes(FUNCTION_TOO_SLOW)) return functionTooSlow();

@@ -13,8 +13,8 @@ import { MEMTABLE_ROWS_MAX, openMemtables, type Memtables } from "./memtables.ts
 import { RowPacker, type PackedRows } from "./packed-rows.ts";
 import type { DayEnd } from "../../sqlite/journal/journal-days.ts";
 
-// Copies what the journal has committed into the columns. It knows how far the journal goes in each day, and how far each
-// day has been read.
+// Copies committed events from the journal into the columns. For each day it tracks the end of the journal, and the position
+// up to which it has read.
 
 /** Characters that are read from the journal at a time, regardless of the number of rows. */
 const READ_CHARACTERS_MAX = 8 * 1024 * 1024;
@@ -85,7 +85,7 @@ export class JournalFollower {
   lag = 0;
   /** Rows that came from the journal since the start. */
   rowsRead = 0;
-  /** Those of them that are too large for the `rest` column. */
+  /** Of these, rows that are too large for the `rest` column. */
   rowsOversized = 0;
 
   constructor(
@@ -143,7 +143,7 @@ export class JournalFollower {
   }
 
   async #catchUp(): Promise<void> {
-    // Amendments that are noted meanwhile may be to rows that are not here yet.
+    // Amendments that are noted during the copy may be to rows that are not here yet.
     const amended = [...this.#amended];
     for (const [day, end] of [...this.#committed].sort(([a], [b]) => a - b)) {
       for (let at = this.#read.get(day) ?? 0; at < end; at = this.#read.get(day)!) {
@@ -168,7 +168,7 @@ export class JournalFollower {
 
   #readAmended(day: number, after: number, upTo: number): AmendedRows {
     const reader = this.#journal.get(day);
-    // Retention has removed the day meanwhile.
+    // Retention has removed the day in the meantime.
     if (!reader) return { rows: new RowPacker().take(), number: upTo };
     const amended = onFile(this.#journal.pathOf(day), () => readAmended(reader, after, upTo));
     this.irregularBits |= amended.rows.irregularBits;

@@ -14,7 +14,7 @@ import { projectedValues } from "../../ports/projection.ts";
 import type { Store } from "../../ports/store.ts";
 import { openEmbedded, rebuildColumns } from "../../embedded/embedded-store.ts";
 
-// Events as large as the API accepts, in shapes that are larger still when they are expanded.
+// Events as large as the API accepts, in shapes that become even larger when they are expanded.
 
 const HOUR_MS = 3_600_000;
 const now = Date.now();
@@ -61,7 +61,7 @@ const keyword = (value: string): Condition => ({
   ignoreCase: true,
 });
 
-test("a key as long as a body, with thousands of values below it, is stored and found, and blocks nothing", async () => {
+test("a key as long as a body, with thousands of values below it, is stored and found without blocking others", async () => {
   const values = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`k${i}`, i]));
   const [event] = await append([draft({ ["n".repeat(400_000)]: { ...values, last: "needle" } }), draft({ n: 1 })]);
   expect(await found(keyword("NEEDLE"))).toEqual([event!.id]);
@@ -76,7 +76,7 @@ test("a search in every field finds values whose path is too long for a query", 
   expect(await found(keyword("nnn"))).toEqual([]);
 });
 
-test("a search in every field of raw does not find values of enrichment, however long their path", async () => {
+test("a search in every field of raw does not find values of enrichment, regardless of the length of their path", async () => {
   const long = "n".repeat(600);
   const [first, second] = await append([
     {
@@ -93,7 +93,7 @@ test("a search in every field of raw does not find values of enrichment, however
   expect(await inRaw("large")).toEqual([]);
 });
 
-test("conditions match oversized events as any others, after a rebuild too", async () => {
+test("conditions match oversized events like any others, also after a rebuild", async () => {
   const random = fc.sample(drafts(now - HOUR_MS, now), { numRuns: 60, seed: 5 });
   const padded = random.map((one, i) => {
     const pad = { pad: "x".repeat(20_000), tail: `end ${i}` };

@@ -33,15 +33,15 @@ test("on a full disk rows are counted from memory, then queries are refused; wit
   }
   const { before, onFullDisk, after, reopened } = await fillOnFullDisk();
   expect(before.appended).toBeGreaterThanOrEqual(200);
-  expect(before).toEqual({ appended: before.appended, found: before.appended, isHealthy: true });
-  const answered = onFullDisk.filter(({ found }) => typeof found === "number");
+  expect(before).toEqual({ appended: before.appended, rows: before.appended, isHealthy: true });
+  const answered = onFullDisk.filter(({ rows }) => typeof rows === "number");
   expect(answered.length).toBeGreaterThan(4);
-  for (const { appended, found } of answered) expect(found).toBe(appended);
+  for (const { appended, rows } of answered) expect(rows).toBe(appended);
   // The store accepts events and reports that it is unhealthy; the columns refuse to answer instead of undercounting.
-  expect(onFullDisk.slice(answered.length).map(({ found }) => found)).toEqual(["StoreUnavailable", "StoreUnavailable"]);
+  expect(onFullDisk.slice(answered.length).map(({ rows }) => rows)).toEqual(["StoreUnavailable", "StoreUnavailable"]);
   expect(onFullDisk.at(-1)!.isHealthy).toBe(false);
   const all = onFullDisk.at(-1)!.appended;
-  for (const state of [after, reopened]) expect(state).toEqual({ appended: all, found: all, isHealthy: true });
+  for (const state of [after, reopened]) expect(state).toEqual({ appended: all, rows: all, isHealthy: true });
 });
 
 test("a query that was planned before a flush does not read the new segment too", async () => {

@@ -26,7 +26,7 @@ const MEMTABLES_MAX = 8;
 
 /** A full segment adds little to DuckDB's log: only the addresses of its rows. */
 const SEGMENTS_PER_CHECKPOINT = 8;
-/** DuckDB keeps amended rows in memory beside the old ones until a checkpoint. */
+/** DuckDB keeps amended rows in memory, next to the old ones, until a checkpoint. */
 const AMENDMENTS_PER_CHECKPOINT = 20_000;
 
 interface Memtable {
@@ -55,7 +55,7 @@ export interface Snapshot {
   readonly segments: number;
   /** SQL of the rows on disk. */
   readonly disk: string;
-  /** The rows on disk are the same for as long as this is. */
+  /** Changes whenever the rows on disk change. */
   readonly diskVersion: string;
   /** No row on disk has a later time. */
   readonly diskLatest: number;
@@ -76,7 +76,7 @@ export interface RowsOfDay {
 
 export interface MemtablesOptions {
   readonly engine: ColumnEngine;
-  /** The connection that changes what is on disk. */
+  /** The connection that changes the tables on disk. */
   readonly writer: DuckDBConnection;
   readonly memtableRowsMax: number;
   /** For each day, the last amendment that its rows have, or will have because they have yet to be read. */
@@ -183,7 +183,7 @@ export class Memtables {
     memtable.rowsPublished = memtable.rows;
   }
 
-  /** Discards a memtable that failed halfway, for example for want of memory: its rows are read again. */
+  /** Discards a memtable that failed halfway, for example for lack of memory: its rows are read again. */
   async #discardOnFailure(memtable: Memtable, work: () => void): Promise<void> {
     try {
       work();

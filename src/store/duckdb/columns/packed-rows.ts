@@ -24,7 +24,7 @@ import {
 // Events as rows in the layout of DuckDB's vectors: the values of a column side by side, short texts in place. A few buffers
 // cross between threads instead of thirty cells for each event, and the garbage collector has nothing to copy.
 
-/** Rows with this much text should be taken, however few: some events are as large as a hundred others. */
+/** Rows with this much text should be taken, even if there are few: some events are as large as a hundred others. */
 const TEXT_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** DuckDB holds 2,048 rows in memory at a time: longer text stays in the journal alone. */
 export const EXTRA_CHARACTERS_MAX = 16 * 1024;

@@ -4,7 +4,7 @@ import type { ProjectedRows } from "./column-projection.ts";
 
 const NO_VALUES: readonly Scalar[] = [];
 
-/** Decodes the batches of one projection in order: the value of a number is sent once. */
+/** Decodes the batches of one projection in order. The value of a number is sent once. */
 export function projectionDecoder(): (rows: ProjectedRows) => ProjectedEvents {
   /** Known values by field and number. */
   const known: (readonly Scalar[])[][] = [];

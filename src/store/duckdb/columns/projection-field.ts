@@ -73,10 +73,10 @@ function enumColumn(field: "source" | "severity" | "class", platform: string): F
   };
 }
 
-/** The cost of a new value for the receiver, in characters, beside its own length. */
+/** The cost of a new value for the receiver, in characters, in addition to its own length. */
 const NEW_VALUE_CHARACTERS = 200;
 
-/** Distinct numbers beyond which numbering starts over. */
+/** Past this many distinct numbers, numbering starts over. */
 const DISTINCT_NUMBERS_MAX = 150_000;
 
 function numberColumn(column: string, toValue: (value: number) => Scalar): FieldColumn {

@@ -37,7 +37,7 @@ import { listOf, type FieldlessTest } from "./value-tests.ts";
 const CALL_MS_MAX = 2000;
 /** The step limit of the patterns in a call; a step takes about a nanosecond. */
 const CALL_STEPS_MAX = 2e9;
-/** Characters of value pairs that are compared between two looks at the clock; each pair counts for some. */
+/** Characters of value pairs that are compared between two checks of the clock; each pair counts for some. */
 const CHARACTERS_UNCHECKED_MAX = 1e6;
 const PAIR_CHARACTERS = 32;
 /** Part of DuckDB's error message when a call was aborted. */
@@ -166,7 +166,7 @@ function eventPredicate(test: FieldTest): (event: Event) => boolean {
             throwIfLate();
             characters = 0;
           }
-          return relation(value, other, asItIs);
+          return relation(value, other, identity);
         }),
       );
     };
@@ -177,7 +177,7 @@ function eventPredicate(test: FieldTest): (event: Event) => boolean {
   return (event) => read(event).some((value) => typeof value === "string" && matches(value));
 }
 
-const asItIs = (text: string): string => text;
+const identity = (text: string): string => text;
 
 /** Folds each value once, not once per pair. */
 function foldedValues(values: readonly FieldValue[], fold: (text: string) => string): readonly FieldValue[] {

@@ -5,8 +5,8 @@ import { HOT_FIELDS } from "./column-table.ts";
 import { listOf } from "./value-tests.ts";
 
 // Limits the amount of SQL. Nothing interrupts DuckDB while it plans, which takes about a millisecond for each expression on
-// a busy machine. Beyond a first limit each list of texts becomes one call of a scalar function, which is slower for each
-// row. Beyond a second limit the query is refused.
+// a busy machine. Past a first limit each list of texts becomes one call of a scalar function, which is slower for each
+// row. Past a second limit the query is refused.
 
 const EXPRESSIONS_TERSE_MIN = 1000;
 const EXPRESSIONS_MAX = 3000;

@@ -1,6 +1,6 @@
 // Building blocks of SQL, and its bound parameters.
 
-/** What is known about DuckDB and the rows, and allows for simpler SQL. */
+/** Facts about DuckDB and the rows that allow for simpler SQL. */
 export interface SqlContext {
   /** Patterns that DuckDB refuses. */
   readonly unsupportedPatterns: ReadonlySet<string>;

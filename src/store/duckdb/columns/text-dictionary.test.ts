@@ -23,7 +23,7 @@ test("a text that recurs has the same number", () => {
   expect(numbers).toEqual([1, 2, 3, 1, 2, 4, 5, 6, 7, 3]);
 });
 
-test("with more distinct texts than are stored the numbers start over, and no text is taken for another", () => {
+test("past the limit of distinct texts the numbers start over, and no two texts are confused", () => {
   const numbers = new TextDictionary();
   const texts = Array.from({ length: 400_000 }, (_, i) => `10.0.${i % 200_000}`);
   const assigned = numberAll(numbers, texts, 10_000);

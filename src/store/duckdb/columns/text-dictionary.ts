@@ -1,7 +1,7 @@
 // Numbers for texts that are bytes in DuckDB's memory. Most texts recur, and then no string is created for them: that would
 // cost more than everything else that is done with a row.
 
-/** Beyond these limits the numbers start over, or a text is not stored. */
+/** Past these limits the numbers start over, or a text is not stored. */
 const TEXTS_MAX = 150_000;
 const BYTES_MAX = 16 * 1024 * 1024;
 const BYTES_MIN = 64 * 1024;
@@ -35,7 +35,7 @@ export class TextDictionary {
     let slot = hashOf(bytes, from, length, this.#seed) & mask;
     for (let probes = 0; probes < PROBES_MAX; probes++, slot = (slot + 1) & mask) {
       const number = slots[slot]!;
-      if (number === 0) return this.#remember(slot, bytes, from, length);
+      if (number === 0) return this.#store(slot, bytes, from, length);
       if (this.#isText(number, bytes, from, length)) return number;
     }
     return this.#next(0);
@@ -49,7 +49,7 @@ export class TextDictionary {
     return true;
   }
 
-  #remember(slot: number, bytes: Uint8Array, from: number, length: number): number {
+  #store(slot: number, bytes: Uint8Array, from: number, length: number): number {
     const begin = this.#begins[this.last + 1]!;
     const end = begin + length;
     if (end > BYTES_MAX) return this.#next(0);

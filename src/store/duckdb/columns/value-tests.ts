@@ -78,7 +78,7 @@ export function textSql(test: ValueTest, text: string, parameters: Parameters): 
     case "cidr":
       return alternatives(test, text, parameters, (network) => networkSql(network as string, text, parameters));
     case "time_part":
-      // Most texts show by their beginning that they are no date-time.
+      // The first characters of most texts show that they are not a date-time.
       return onlyThen(`regexp_matches(${text}, '^[0-9]{4}')`, textMatchesSql(test, text, parameters));
     case "gt":
     case "gte":
@@ -137,10 +137,10 @@ function quoted(char: string): string {
 
 /** Only the start and the end of a very long text count; DuckDB would measure them in other units. */
 function patternSql(pattern: string, ignoreCase: boolean, text: string, parameters: Parameters): string {
-  const ask = textMatchesSql({ operator: "regex", value: pattern, ignoreCase }, text, parameters);
-  if (parameters.context.unsupportedPatterns.has(pattern)) return ask;
+  const viaFunction = textMatchesSql({ operator: "regex", value: pattern, ignoreCase }, text, parameters);
+  if (parameters.context.unsupportedPatterns.has(pattern)) return viaFunction;
   const own = `regexp_matches(${text}, ${parameters.bind(pattern)}${ignoreCase ? ", 'i'" : ""})`;
-  return `CASE WHEN strlen(${text}) <= ${PATTERN_TEXT_CHARACTERS_MAX} THEN ${own} ELSE ${ask} END`;
+  return `CASE WHEN strlen(${text}) <= ${PATTERN_TEXT_CHARACTERS_MAX} THEN ${own} ELSE ${viaFunction} END`;
 }
 
 const OCTET = "(?:[0-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])";
@@ -150,23 +150,23 @@ const MAPPED = parseCidr("0.0.0.0/0")!;
 
 /** Calls a scalar function for addresses, unless the first octets or a colon rule a text out. */
 function networkSql(network: string, text: string, parameters: Parameters): string {
-  const ask = textMatchesSql({ operator: "cidr", value: network, ignoreCase: false }, text, parameters);
+  const viaFunction = textMatchesSql({ operator: "cidr", value: network, ignoreCase: false }, text, parameters);
   const [address, bits = "32"] = network.split("/");
   const hasColon = `contains(${text}, ':')`;
   if (isIP(address!) === 6) {
     const { from, to } = parseCidr(network)!;
-    return from >= MAPPED.from && to <= MAPPED.to ? ask : onlyThen(hasColon, ask);
+    return from >= MAPPED.from && to <= MAPPED.to ? viaFunction : onlyThen(hasColon, viaFunction);
   }
   const octets = address!.split(".").slice(0, Math.floor(Number(bits) / 8));
-  if (octets.length === 0) return ask;
+  if (octets.length === 0) return viaFunction;
   const start = octets.length === 4 ? octets.join(".") : `${octets.join(".")}.`;
   const starts = `starts_with(${text}, ${parameters.bind(start)})`;
-  if (Number(bits) % 8 !== 0) return onlyThen(or([starts, hasColon]), ask);
+  if (Number(bits) % 8 !== 0) return onlyThen(or([starts, hasColon]), viaFunction);
   // Whole octets are sufficient if the text is an address.
   const isAddress = `regexp_matches(${text}, ${parameters.bind(IPV4)})`;
   return or([
     and([starts, octets.length === 4 ? `strlen(${text}) = ${start.length}` : isAddress]),
-    onlyThen(hasColon, ask),
+    onlyThen(hasColon, viaFunction),
   ]);
 }
 

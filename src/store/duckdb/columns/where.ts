@@ -199,11 +199,12 @@ function utcHoursSql({ days, from, to }: Hours): string {
   const minute = `(${intoDay} // 60000)`;
   // 1970-01-01 was a Thursday.
   const weekday = (before: number) => `((((((ts - ${intoDay}) // ${DAY_MS}) + ${3 - before}) % 7) + 7) % 7)`;
-  const meant = days.flatMap((isMeant, day) => (isMeant ? [day] : []));
-  const isMeant = (before: number) => (meant.length === 7 ? TRUE : `${weekday(before)} IN (${meant.join(", ")})`);
-  const begun = and([isMeant(0), `${minute} >= ${from}`]);
-  if (from < to) return and([begun, `${minute} < ${to}`]);
-  return or([begun, and([isMeant(1), `${minute} < ${to}`])]);
+  const wantedDays = days.flatMap((isWanted, day) => (isWanted ? [day] : []));
+  const isWanted = (before: number) =>
+    wantedDays.length === 7 ? TRUE : `${weekday(before)} IN (${wantedDays.join(", ")})`;
+  const hasStarted = and([isWanted(0), `${minute} >= ${from}`]);
+  if (from < to) return and([hasStarted, `${minute} < ${to}`]);
+  return or([hasStarted, and([isWanted(1), `${minute} < ${to}`])]);
 }
 
 /** A part of the timestamp. DuckDB's weeks are ISO 8601 weeks too. */
@@ -375,15 +376,15 @@ function relationSql(test: RelationTest, platform: string, parameters: Parameter
   const other = test.value as string;
   const [a, b] = [hotField(field), hotField(other)];
   const encodedTest = parameters.bind(encodeTest({ operator, value: "", ignoreCase }));
-  const ask = notNull(
+  const viaFunction = notNull(
     `fields_match(${valuesSql(field, platform, parameters)}, ${valuesSql(other, platform, parameters)}, ${encodedTest})`,
   );
   if (a && b)
     return or([
       ownRelationSql(a, b, test),
-      onlyThen(or([isIrregular(a, parameters), isIrregular(b, parameters)]), ask),
+      onlyThen(or([isIrregular(a, parameters), isIrregular(b, parameters)]), viaFunction),
     ]);
-  return onlyThen(and([existsSql(field, parameters), existsSql(other, parameters)]), ask);
+  return onlyThen(and([existsSql(field, parameters), existsSql(other, parameters)]), viaFunction);
 }
 
 function ownRelationSql(a: HotField, b: HotField, { operator, ignoreCase }: RelationTest): string {

@@ -12,7 +12,7 @@ import {
 import type { FlowEngine } from "../../ports/flow-engine.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
-import { asStoreError, isStorageFailure, noRoom } from "../../files/store-failure.ts";
+import { asStoreError, isStorageFailure, diskFull } from "../../files/store-failure.ts";
 import { flowUnitFile, isMissing, type Layout } from "../../files/layout.ts";
 import type { Manifest } from "../../sqlite/manifest.ts";
 import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
@@ -70,7 +70,7 @@ export class FlowDatabase implements FlowEngine {
     await this.#takeReports();
   }
 
-  /** Reports what the thread has found out about days. Damage is logged before the call that met it returns. */
+  /** Passes on the thread's reports about days. Damage is logged before the call that met it returns. */
   async #takeReports(): Promise<void> {
     const { days, damages } = await this.#thread.call("takeReports");
     for (const { day, reason } of damages) {
@@ -107,7 +107,7 @@ export class FlowDatabase implements FlowEngine {
   async timeseries(request: TimeseriesQuery, context: QueryContext = {}) {
     const { filter, intervalMs } = request;
     if ((filter.toMs - filter.fromMs) / intervalMs > TIMESERIES_POINTS_MAX)
-      throw new QueryRefused("interval", `gives more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
+      throw new QueryRefused("interval", `would make more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
     if (timeseriesPoints(filter.fromMs, filter.toMs, intervalMs).length === 0) return { timestamps: [], series: [] };
     return this.#query(context, "timeseries", request);
   }
@@ -182,8 +182,8 @@ export class FlowDatabase implements FlowEngine {
       }
       return answer;
     } catch (error) {
-      if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw noRoom(error);
-      throw isStorageFailure(error) ? noRoom(error) : asStoreError(error);
+      if (error instanceof Error && /No space left|Read-only file system/i.test(error.message)) throw diskFull(error);
+      throw isStorageFailure(error) ? diskFull(error) : asStoreError(error);
     }
   }
 }

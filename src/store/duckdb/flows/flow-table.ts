@@ -17,7 +17,7 @@ import { vectorsOf, writeValues } from "../vectors/vector-memory.ts";
  * The tables of a day: `four` for flows from IPv4 to IPv4, `six` for all others. An IPv4 address is then one small number,
  * which groups several times as fast. Other addresses are two numbers: DuckDB takes 15 times as long to read one of 128
  * bits. Signed counters add up twice as fast; a flow whose counter needs the 64th bit goes to `six`. `ts` is the end of the
- * window; `first_seen` counts from its start and `duration` from there, so that both stay small. `seq` ascends within the day.
+ * window; `first_seen` counts from its start and `duration` from there, so that both stay small. `seq` ascends in the day.
  */
 const sharedColumns = (
   counter: "BIGINT" | "UBIGINT",
@@ -164,7 +164,7 @@ const STAGED_NAT = [
 const NO_NAT = NAT_COLUMNS.map(() => "NULL").join(", ");
 
 /**
- * Moves the staged rows of one day to a table. Sorted rows take less space, since similar rows are adjacent: requests beside
+ * Moves the staged rows of one day to a table. Sorted rows take less space, since similar rows are adjacent: requests next to
  * requests. Every other batch is sorted backwards, so that adjacent batches meet in similar rows too.
  */
 export function moveStagedSql(table: "four" | "six", move: StagedMove): string {

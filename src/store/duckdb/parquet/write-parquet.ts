@@ -11,7 +11,7 @@ const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 192 * MEBIBYTE;
 /** The reader's buffers take at least 32 MiB, and twice the size of a row. */
 const ROW_BYTES_MIN = 16 * MEBIBYTE;
-/** Copies of a row beyond that size: in buffers, in vectors, in the row group. */
+/** Copies of a row past that size: in buffers, in vectors, in the row group. */
 const ROW_COPIES = 8;
 
 /** Rejects with the signal's reason when it aborts. */

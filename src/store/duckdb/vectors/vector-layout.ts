@@ -5,7 +5,7 @@
 export const VECTOR_ROWS = 2048;
 
 /**
- * A text slot holds the length of a text, then either its bytes, when it is short, or its first four bytes and a pointer
+ * A text slot holds the length of a text, then either its bytes, if it is short, or its first four bytes and a pointer
  * to all of them.
  */
 export const TEXT_SLOT_BYTES = 16;

@@ -4,10 +4,11 @@ import type { TimeRange } from "../../../model/query.ts";
 import type { AlertFilter, AlertSort, AlertTotals } from "../../ports/alert-store.ts";
 import { sliceInOrder } from "./slice-in-order.ts";
 
-// What lists, totals and statistics ask of alerts, in memory, about 70 bytes for each: any combination of filters with
-// an exact total is one pass over plain numbers, a millisecond for a hundred thousand. The file has the same and more.
+// The alert fields that lists, totals and statistics use, in memory, about 70 bytes per alert. Any combination of filters
+// with an exact total is one pass over plain numbers: a millisecond for a hundred thousand alerts. The file has the same
+// data.
 
-/** What a list needs to know of an alert. `slot` is its number in the file, from 0; what is removed leaves it to another. */
+/** The fields of an alert that lists use. `slot` is its number in the file, from 0; slots of removed alerts are reused. */
 export interface AlertCells {
   readonly slot: number;
   readonly status: Status;
@@ -25,11 +26,11 @@ export interface AlertCells {
 
 export interface Selection {
   readonly filter: AlertFilter;
-  /** The alerts that the words are in; undefined: nobody asked for words. */
+  /** 1 for each slot whose alert contains the search words; undefined without a search. */
   readonly found: Uint8Array | undefined;
   readonly sort: AlertSort;
   readonly descending: boolean;
-  /** Only what comes after this one. */
+  /** The slot that the page starts after. */
   readonly after: number | undefined;
   readonly offset: number;
   readonly limit: number;
@@ -41,7 +42,7 @@ const RESOLVED = STATUSES.indexOf("resolved");
 
 function newColumns(capacity: number) {
   return {
-    /** `NONE` of a slot that no alert has. */
+    /** `NONE` for a free slot. */
     status: new Uint8Array(capacity),
     severity: new Uint8Array(capacity),
     resolution: new Uint8Array(capacity),
@@ -51,18 +52,18 @@ function newColumns(capacity: number) {
     createdAt: new Float64Array(capacity),
     lastEventAt: new Float64Array(capacity),
     eventCount: new Float64Array(capacity),
-    /** From creation; NaN where it has not happened. */
+    /** From creation; NaN if it has not happened. */
     acknowledgeMs: new Float64Array(capacity),
     resolveMs: new Float64Array(capacity),
-    /** The place in the order of ids. */
+    /** The position in the order of ids. */
     rank: new Uint32Array(capacity),
-    /** Not of a slot: the slots in the order of creation, then id. */
+    /** Indexed by position, not by slot: the slots in the order of creation, then id. */
     order: new Uint32Array(capacity),
   };
 }
 type Columns = ReturnType<typeof newColumns>;
 
-/** Names as numbers, in the order in which they were met. */
+/** Numbers names in the order of first use. */
 class Names {
   readonly #numbers = new Map<string, number>();
 
@@ -75,7 +76,7 @@ class Names {
     return number;
   }
 
-  /** One for each number that is among the names. */
+  /** 1 at the number of each of the names. */
   marks(names: readonly string[]): Uint8Array {
     const marks = new Uint8Array(this.#numbers.size);
     for (const name of names) {
@@ -89,7 +90,7 @@ class Names {
 export class AlertColumns {
   #size = 0;
   #slotsEnd = 0;
-  /** Slots that alerts had which are removed; the last is taken first. */
+  /** Slots of removed alerts; the last is reused first. */
   readonly #free: number[] = [];
   #columns: Columns = newColumns(CAPACITY_START);
   readonly #rules = new Names();
@@ -97,7 +98,7 @@ export class AlertColumns {
   readonly #assignees = new Names();
 
   constructor() {
-    // Number 0 means nobody, and no address is empty.
+    // Number 0 means unassigned; no address is empty.
     this.#assignees.numberOf("");
   }
 
@@ -105,7 +106,7 @@ export class AlertColumns {
     return this.#size;
   }
 
-  /** All slots that alerts have lie before it. */
+  /** All slots in use are below it. */
   get slotsEnd(): number {
     return this.#slotsEnd;
   }
@@ -115,7 +116,7 @@ export class AlertColumns {
     return this.#free.at(-1 - after) ?? this.#slotsEnd + after - this.#free.length;
   }
 
-  /** All that there are, in the order of their ids. */
+  /** Loads all alerts, which must be in the order of their ids. */
   load(slotsEnd: number, alerts: Iterable<AlertCells>): void {
     while (this.#columns.rank.length < slotsEnd) this.#grow();
     const { rank, createdAt, order, status } = this.#columns;
@@ -123,16 +124,16 @@ export class AlertColumns {
     for (const cells of alerts) {
       rank[cells.slot] = this.#size;
       order[this.#size++] = cells.slot;
-      this.#fix(cells);
+      this.#setAll(cells);
     }
     order.subarray(0, this.#size).sort((a, b) => createdAt[a]! - createdAt[b]! || rank[a]! - rank[b]!);
     this.#slotsEnd = slotsEnd;
     for (let slot = slotsEnd - 1; slot >= 0; slot--) if (status[slot] === NONE) this.#free.push(slot);
   }
 
-  /** In the vacant slot. `rank` is how many of the others have a lesser id. */
+  /** Adds an alert in the vacant slot. `rank` is the number of alerts with a lower id. */
   add(cells: AlertCells, rank: number): void {
-    if (cells.slot !== this.vacantSlot()) throw new Error(`slot ${cells.slot} is not the vacant one`);
+    if (cells.slot !== this.vacantSlot()) throw new Error(`slot ${cells.slot} is not vacant`);
     if (this.#free.pop() === undefined) this.#slotsEnd++;
     if (this.#slotsEnd > this.#columns.rank.length) this.#grow();
     const columns = this.#columns;
@@ -141,13 +142,13 @@ export class AlertColumns {
       for (const slot of columns.order.subarray(0, this.#size)) if (columns.rank[slot]! >= rank) columns.rank[slot]!++;
     }
     columns.rank[cells.slot] = rank;
-    this.#fix(cells);
-    let place = this.#size;
-    if (place > 0 && this.#isCreatedBefore(cells.slot, columns.order[place - 1]!)) {
-      place = lowest(this.#size, (i) => this.#isCreatedBefore(cells.slot, columns.order[i]!));
-      columns.order.copyWithin(place + 1, place, this.#size);
+    this.#setAll(cells);
+    let position = this.#size;
+    if (position > 0 && this.#isCreatedBefore(cells.slot, columns.order[position - 1]!)) {
+      position = lowest(this.#size, (i) => this.#isCreatedBefore(cells.slot, columns.order[i]!));
+      columns.order.copyWithin(position + 1, position, this.#size);
     }
-    columns.order[place] = cells.slot;
+    columns.order[position] = cells.slot;
     this.#size++;
   }
 
@@ -157,7 +158,7 @@ export class AlertColumns {
     for (const name of Object.keys(old) as (keyof Columns)[]) this.#columns[name].set(old[name]);
   }
 
-  #fix(cells: AlertCells): void {
+  #setAll(cells: AlertCells): void {
     const { slot } = cells;
     const columns = this.#columns;
     columns.createdAt[slot] = cells.createdAt;
@@ -166,7 +167,7 @@ export class AlertColumns {
     this.change(cells);
   }
 
-  /** Rule, source and time of creation stay as they are. */
+  /** Changes everything except rule, source and time of creation. */
   change(cells: AlertCells): void {
     const { slot } = cells;
     const columns = this.#columns;
@@ -180,7 +181,7 @@ export class AlertColumns {
     columns.resolveMs[slot] = (cells.resolvedAt ?? Number.NaN) - cells.createdAt;
   }
 
-  /** From this slot on those, at most so many, whose alerts were resolved before this time. */
+  /** The first slots from `fromSlot` whose alerts were resolved before this time. */
   resolvedBefore(ms: number, fromSlot: number, limit: number): number[] {
     const { status, createdAt, resolveMs } = this.#columns;
     const found: number[] = [];
@@ -190,7 +191,7 @@ export class AlertColumns {
     return found;
   }
 
-  /** The slots are for others then. */
+  /** Frees the slots. */
   remove(slots: readonly number[]): void {
     const { order, rank, status } = this.#columns;
     for (const slot of slots) status[slot] = NONE;
@@ -198,18 +199,18 @@ export class AlertColumns {
     for (const slot of order.subarray(0, this.#size)) byRank[rank[slot]!] = slot;
     let ranks = 0;
     for (const slot of byRank) if (status[slot] !== NONE) rank[slot] = ranks++;
-    let places = 0;
-    for (const slot of order.subarray(0, this.#size)) if (status[slot] !== NONE) order[places++] = slot;
-    this.#size = places;
+    let positions = 0;
+    for (const slot of order.subarray(0, this.#size)) if (status[slot] !== NONE) order[positions++] = slot;
+    this.#size = positions;
     for (const slot of slots) this.#free.push(slot);
   }
 
-  /** Slots in the order that was asked for, and how many match in all. */
+  /** The slots of a page in the requested order, and the number of all matches. */
   select(selection: Selection): { total: number; slots: number[] } {
     const matching = this.#matching(selection.filter, selection.found);
     const { after, offset, limit, descending } = selection;
-    const comes = this.#orderOf(selection.sort);
-    const isBefore = descending ? (a: number, b: number) => comes(b, a) : comes;
+    const isBeforeAscending = this.#orderOf(selection.sort);
+    const isBefore = descending ? (a: number, b: number) => isBeforeAscending(b, a) : isBeforeAscending;
     if (selection.sort === "created_at") {
       if (descending) matching.reverse();
       const start = after === undefined ? 0 : lowest(matching.length, (i) => isBefore(after, matching[i]!));
@@ -220,7 +221,7 @@ export class AlertColumns {
     return { total: matching.length, slots };
   }
 
-  /** The slots that match, in the order of creation. */
+  /** The matching slots in the order of creation. */
   #matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
     const { order, status, severity, rule, source, assignee } = this.#columns;
     const statuses = filter.status && marksOf(STATUSES, filter.status);
@@ -228,7 +229,7 @@ export class AlertColumns {
     const rules = filter.ruleName && this.#rules.marks(filter.ruleName);
     const sources = filter.source && this.#sources.marks(filter.source);
     const assignees = filter.assignee && this.#assignees.marks(filter.assignee.map((name) => name.toLowerCase()));
-    const [from, to] = this.#placesOf(filter);
+    const [from, to] = this.#positionsOf(filter);
     const matching = new Uint32Array(to - from);
     let count = 0;
     for (let i = from; i < to; i++) {
@@ -244,8 +245,8 @@ export class AlertColumns {
     return matching.subarray(0, count);
   }
 
-  /** From where to where the order holds what was created in the range. */
-  #placesOf({ fromMs = -Infinity, toMs = Infinity }: TimeRange): [number, number] {
+  /** Start and end, in the order of creation, of the alerts created in the range. */
+  #positionsOf({ fromMs = -Infinity, toMs = Infinity }: TimeRange): [number, number] {
     const { order, createdAt } = this.#columns;
     const from = lowest(this.#size, (i) => createdAt[order[i]!]! >= fromMs);
     return [
@@ -259,7 +260,7 @@ export class AlertColumns {
 
   totals(range: TimeRange): AlertTotals {
     const { order, status, severity, acknowledgeMs, resolveMs } = this.#columns;
-    const [from, to] = this.#placesOf(range);
+    const [from, to] = this.#positionsOf(range);
     const byStatus = STATUSES.map(() => 0);
     const bySeverity = SEVERITIES.map(() => 0);
     const acknowledged = new Mean();
@@ -296,7 +297,7 @@ export class AlertColumns {
     return difference < 0 || (difference === 0 && rank[a]! < rank[b]!);
   }
 
-  /** Rising by the key, then by id. The worst severity is the highest. */
+  /** Ascending by the key, then by id. The worst severity is the highest. */
   #orderOf(sort: AlertSort): (a: number, b: number) => boolean {
     if (sort === "created_at") return (a, b) => this.#isCreatedBefore(a, b);
     const { severity, lastEventAt, eventCount, rank } = this.#columns;
@@ -332,7 +333,7 @@ function named<Name extends string>(names: readonly Name[], counts: readonly num
   return Object.fromEntries(names.map((name, i) => [name, counts[i]!])) as Record<Name, number>;
 }
 
-/** The first number below `end` from which on the test holds; `end` where it never does. */
+/** The first number below `end` from which the test holds; `end` if it never does. */
 function lowest(end: number, holds: (i: number) => boolean): number {
   let [low, high] = [0, end];
   while (low < high) {

@@ -10,12 +10,13 @@ import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { HEAVY_PER_CLIENT_MAX } from "../../queries/query-lanes.ts";
 import { openCaseDatabase, type SqliteCaseDatabase } from "./case-database.ts";
 
-// A search for a phrase reads every alert that has its words, in parts: it holds up nobody, and can be stopped.
+// A search for a phrase reads every alert that contains its words. It runs in slices, so that other calls are not delayed and
+// it can be stopped.
 
 const folder = mkdtempSync(join(tmpdir(), "tocsin-alert-search-"));
-/** A search of all takes several parts, also on a fast machine. */
+/** Enough that a search takes several slices even on a fast machine. */
 const ALERTS = 10_000;
-const AT_ONCE = 500;
+const BATCH_ALERTS = 500;
 const WORDS = "many passwords were tried from one address within minutes ".repeat(20);
 const PAGE: Position = { mode: "page", page: 1, size: 10 };
 
@@ -23,13 +24,13 @@ let cases: SqliteCaseDatabase;
 const open = () => openCaseDatabase({ dataDir: folder, registry: new Registry(), now: Date.now });
 const search = (words: string, context?: QueryContext) =>
   cases.alerts.list({ search: words }, PAGE, "created_at", true, context);
-/** Every alert has its words, and none has it. */
+/** A phrase whose words are in every alert, and which is in none. */
 const slow = (context?: QueryContext) => search('"minutes within address"', context);
 
 beforeAll(async () => {
   cases = await open();
-  for (let made = 0; made < ALERTS; made += AT_ONCE) {
-    const alerts = Array.from({ length: AT_ONCE }, (_, i) => {
+  for (let count = 0; count < ALERTS; count += BATCH_ALERTS) {
+    const alerts = Array.from({ length: BATCH_ALERTS }, (_, i) => {
       const isResolved = i % 2 === 0;
       const status = isResolved ? ("resolved" as const) : ("open" as const);
       return { ...newAlert(), description: WORDS, status, resolvedAt: isResolved ? 1000 : null };
@@ -42,7 +43,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("others are answered while it runs", async () => {
+test("other calls are answered while a search runs", async () => {
   const answered: string[] = [];
   const searches = [slow(), slow()].map((running) => running.then(() => answered.push("search")));
   await cases.alerts.lastChange();
@@ -51,7 +52,7 @@ test("others are answered while it runs", async () => {
   expect(answered).toEqual(["other", "search", "search"]);
 });
 
-test("it stops when its client goes", async () => {
+test("a search stops when its client disconnects", async () => {
   const client = new AbortController();
   const running = slow({ signal: client.signal });
   client.abort(new Error("gone"));
@@ -59,7 +60,7 @@ test("it stops when its client goes", async () => {
   expect((await search('"passwords were tried"')).total).toBe(ALERTS);
 });
 
-test("a client with too many of them is told to come back, and others are answered", async () => {
+test("a client with too many searches in flight is refused, and other clients are answered", async () => {
   const client = new AbortController();
   const context = { client: "key_1", signal: client.signal };
   const running = Array.from({ length: HEAVY_PER_CLIENT_MAX }, () => slow(context));
@@ -71,20 +72,20 @@ test("a client with too many of them is told to come back, and others are answer
   expect(cases.refused).toBe(1);
 });
 
-test("the store closes without waiting for it", async () => {
+test("the store closes without waiting for a search", async () => {
   const running = expect(slow()).rejects.toBeInstanceOf(StoreUnavailable);
   await cases.close();
   await running;
   cases = await open();
 });
 
-test("alerts that are removed or made meanwhile are not found by mistake", async () => {
+test("a search does not return alerts that were removed or created while it ran", async () => {
   const running = search('"passwords were tried"');
   const removed = cases.alerts.removeResolvedBefore(Date.now(), new AbortController().signal);
-  const made = cases.alerts.commit({ alerts: [{ ...newAlert(), description: "Another one" }], timeline: [] });
+  const created = cases.alerts.commit({ alerts: [{ ...newAlert(), description: "Another one" }], timeline: [] });
   const { items } = await running;
   expect(items.every(({ description }) => description === WORDS)).toBe(true);
-  await made;
+  await created;
   expect(await removed).toBe(ALERTS / 2);
   expect((await search('"passwords were tried"')).total).toBe(ALERTS / 2);
 });

@@ -2,15 +2,15 @@ import type { AlertSummary } from "../../../model/alert.ts";
 import type { AlertFilter } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import type { TimeSlices } from "../../queries/time-slices.ts";
-import { holdsPhrases, idTerm, parseSearch, type TextSearch } from "../../search/text-search.ts";
+import { containsPhrases, idTerm, parseSearch, type TextSearch } from "../../search/text-search.ts";
 import type { AlertColumns } from "./alert-columns.ts";
 import type { WordIndex } from "./word-index.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 
-/** Finds alerts by what a person typed, in parts: commits and other questions have their turn in between. */
+/** Finds alerts by a typed search, in slices: commits and other queries run in between. */
 export class AlertSearch {
-  /** Results of the searches that are under way. */
-  readonly #underWay = new Set<Uint8Array>();
+  /** Results of the searches in flight. */
+  readonly #inFlight = new Set<Uint8Array>();
   readonly #words: WordIndex;
   readonly #columns: AlertColumns;
   readonly #summaryOf: (slot: number) => AlertSummary;
@@ -22,13 +22,13 @@ export class AlertSearch {
   }
 
   /**
-   * Passes `use` one for each slot that all the words are in. Alerts that are made meanwhile are not found, and those that are
-   * removed are not either.
+   * Passes `use` an array with 1 for each slot whose alert contains all words. Alerts that are created or removed during the
+   * search are not in it.
    */
   async find<Value>(
     words: string,
     filter: AlertFilter,
-    parts: TimeSlices,
+    slices: TimeSlices,
     use: (found: Uint8Array) => Value,
   ): Promise<Value> {
     const search = parseSearch(words, {});
@@ -36,27 +36,32 @@ export class AlertSearch {
     const { slotsEnd } = this.#columns;
     const [first, ...others] = [...search.terms, ...search.ids.map(idTerm)];
     const found = this.#words.find(first!, slotsEnd);
-    this.#underWay.add(found);
+    this.#inFlight.add(found);
     try {
       for (const term of others) {
-        if (parts.isOver) await parts.next();
-        const also = this.#words.find(term, slotsEnd);
-        for (let slot = 0; slot < slotsEnd; slot++) found[slot]! &= also[slot]!;
+        if (slices.isOver) await slices.next();
+        const matches = this.#words.find(term, slotsEnd);
+        for (let slot = 0; slot < slotsEnd; slot++) found[slot]! &= matches[slot]!;
       }
-      if (search.phrases.length > 0) await this.#keepPhrases(found, search, filter, parts);
+      if (search.phrases.length > 0) await this.#dropWithoutPhrases(found, search, filter, slices);
       return use(found);
     } finally {
-      this.#underWay.delete(found);
+      this.#inFlight.delete(found);
     }
   }
 
-  /** The alerts in these slots are gone, and others may take their slots. */
-  forget(slots: readonly number[]): void {
-    for (const found of this.#underWay) for (const slot of slots) found[slot] = 0;
+  /** Removes these slots from results in flight: their alerts are gone, and others may reuse the slots. */
+  dropSlots(slots: readonly number[]): void {
+    for (const found of this.#inFlight) for (const slot of slots) found[slot] = 0;
   }
 
-  /** What the index cannot tell is looked up in the texts themselves, of those that the other filters leave. */
-  async #keepPhrases(found: Uint8Array, search: TextSearch, filter: AlertFilter, parts: TimeSlices): Promise<void> {
+  /** The index cannot decide about phrases: reads the texts of the alerts that pass the other filters. */
+  async #dropWithoutPhrases(
+    found: Uint8Array,
+    search: TextSearch,
+    filter: AlertFilter,
+    slices: TimeSlices,
+  ): Promise<void> {
     const { slots } = this.#columns.select({
       filter,
       found,
@@ -67,9 +72,9 @@ export class AlertSearch {
       limit: this.#columns.size,
     });
     for (const slot of slots) {
-      if (parts.isOver) await parts.next();
+      if (slices.isOver) await slices.next();
       if (found[slot] === 0) continue;
-      if (!holdsPhrases({ texts: alertTexts(this.#summaryOf(slot)) }, search.phrases)) found[slot] = 0;
+      if (!containsPhrases({ texts: alertTexts(this.#summaryOf(slot)) }, search.phrases)) found[slot] = 0;
     }
   }
 }

@@ -26,8 +26,8 @@ import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
 
-// Alerts in their file: what is asked by a column stands in narrow rows, which are read whole at the start; the rest of an
-// alert is a document beside them.
+// The tables of alerts. Fields that lists filter and sort by are in narrow rows, which are all read at the start; the alert
+// itself is a JSON document in another table.
 
 export const ALERT_SCHEMA = `
 CREATE TABLE IF NOT EXISTS alerts(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, change INTEGER NOT NULL,
@@ -42,14 +42,14 @@ CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS last_change(only INTEGER PRIMARY KEY CHECK (only = 0), change INTEGER NOT NULL) STRICT;
 ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
 
-/** What a turn of removing takes on: the thread has others to answer. */
-const REMOVED_AT_ONCE_MAX = 200;
-const ROWS_REMOVED_AT_ONCE_MAX = 1000;
+/** Limits of one batch of a removal, so that other calls do not wait long. */
+const REMOVAL_ALERTS_MAX = 200;
+const REMOVAL_ROWS_MAX = 1000;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
   last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
 
-interface Written {
+interface WrittenAlert {
   readonly cells: AlertCells;
   readonly isNew: boolean;
   readonly id: string;
@@ -58,7 +58,7 @@ interface Written {
 interface Removal {
   readonly removed: number;
   readonly next: number | null;
-  /** To be called once the transaction is committed. */
+  /** Updates the columns; call it once the transaction is committed. */
   readonly done: () => void;
 }
 
@@ -92,7 +92,7 @@ export class AlertTables {
     this.#lastChange = known.lastChange;
   }
 
-  /** Those that were resolved before this time, and all. */
+  /** The number of alerts that were resolved before this time, and of all alerts. */
   due(beforeMs: number): { rows: number; total: number } {
     const found = this.#sql
       .read(
@@ -168,15 +168,15 @@ export class AlertTables {
     return this.#page({ filter, sort, descending, found: undefined }, position);
   }
 
-  /** The same for a filter with words, which may take long. */
+  /** The same for a filter with search words, which may take long. */
   search(
     words: string,
     filter: AlertFilter,
     position: Position,
     order: Pick<Selection, "sort" | "descending">,
-    parts: TimeSlices,
+    slices: TimeSlices,
   ): Promise<JsonText<AlertPage>> {
-    return this.#search.find(words, filter, parts, (found) => this.#page({ filter, found, ...order }, position));
+    return this.#search.find(words, filter, slices, (found) => this.#page({ filter, found, ...order }, position));
   }
 
   #page(
@@ -190,13 +190,13 @@ export class AlertTables {
       ...selection,
       after,
       offset: isCursor ? 0 : (position.page - 1) * position.size,
-      // One more than asked for tells whether the list goes on.
+      // One more than requested shows whether there is a next page.
       limit: isCursor ? position.size + 1 : position.size,
     });
     const shown = slots.slice(0, position.size);
     const items = listText(shown.map((slot) => this.#documentOf(slot)));
-    const goesOn = isCursor && slots.length > position.size;
-    const nextCursor = JSON.stringify(goesOn ? this.#idOf(shown.at(-1)!) : null);
+    const hasNext = isCursor && slots.length > position.size;
+    const nextCursor = JSON.stringify(hasNext ? this.#idOf(shown.at(-1)!) : null);
     return new JsonText(`{"total":${total},"items":${items},"nextCursor":${nextCursor}}`);
   }
 
@@ -218,18 +218,18 @@ export class AlertTables {
     return parseExact(this.#documentOf(slot)) as AlertSummary;
   }
 
-  /** The document with its events in it. */
+  /** The document including the alert's events. */
   #wholeOf(slot: number): string {
     const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
     return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${row.events}}`;
   }
 
-  /** Within a transaction. Ids of alerts that have another version than they should; with any, it must be undone. */
+  /** Must run in a transaction. Conflicts are ids of alerts with an unexpected version; with any, roll it back. */
   write({ alerts, timeline }: AlertChanges): { conflicts: string[]; done: () => void } {
-    // What a transaction that was undone has left behind.
-    this.#words.forget();
+    // A transaction that was rolled back may have left changes.
+    this.#words.discard();
     const conflicts: string[] = [];
-    const written: Written[] = [];
+    const written: WrittenAlert[] = [];
     let change = this.#lastChange;
     let added = 0;
     for (const alert of alerts) {
@@ -254,7 +254,7 @@ export class AlertTables {
       done: () => {
         this.#lastChange = change;
         for (const [i, { cells, isNew, id }] of written.entries()) {
-          if (isNew) this.#rememberNew(cells, id, written, i);
+          if (isNew) this.#addToColumns(cells, id, written, i);
           else this.#columns.change(cells);
         }
       },
@@ -262,18 +262,19 @@ export class AlertTables {
   }
 
   /**
-   * Within a transaction. A few of the alerts, from this slot on, that were resolved before this time go with all that belongs to
-   * them. `letGo` removes what others keep of one, or says that they need it. The next slot to look at is null after the last.
+   * Removes one batch of the alerts, from this slot on, that were resolved before this time, with everything that belongs to
+   * them. `release` removes an alert's rows in other tables, or returns false if they are still needed. `next` is the slot
+   * for the next batch, null after the last. Must run in a transaction.
    */
-  removeResolved(ms: number, fromSlot: number, letGo: (alertId: string) => boolean): Removal {
-    this.#words.forget();
-    const slots = this.#columns.resolvedBefore(ms, fromSlot, REMOVED_AT_ONCE_MAX);
+  removeResolved(ms: number, fromSlot: number, release: (alertId: string) => boolean): Removal {
+    this.#words.discard();
+    const slots = this.#columns.resolvedBefore(ms, fromSlot, REMOVAL_ALERTS_MAX);
     const gone: number[] = [];
-    let looked = 0;
-    for (let rows = 0; looked < slots.length && rows < ROWS_REMOVED_AT_ONCE_MAX; looked++) {
-      const slot = slots[looked]!;
+    let checked = 0;
+    for (let rows = 0; checked < slots.length && rows < REMOVAL_ROWS_MAX; checked++) {
+      const slot = slots[checked]!;
       const alert = this.#summaryOf(slot);
-      if (!letGo(alert.id)) continue;
+      if (!release(alert.id)) continue;
       const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
       rows += words.size + this.#timelines.remove(slot + 1);
@@ -283,21 +284,21 @@ export class AlertTables {
       gone.push(slot);
     }
     this.#words.write();
-    // What the last change was must be known though its alert is gone: numbers that streams have told do not come again.
+    // Keep the number of the last change, even if its alert is gone: streams have sent it, so it must not be used again.
     if (gone.length > 0) this.#sql.run("INSERT OR REPLACE INTO last_change VALUES (0, ?)", this.#lastChange);
-    const next = slots[looked] ?? (looked === REMOVED_AT_ONCE_MAX ? slots.at(-1)! + 1 : null);
+    const next = slots[checked] ?? (checked === REMOVAL_ALERTS_MAX ? slots.at(-1)! + 1 : null);
     const done = () => {
       this.#columns.remove(gone);
-      this.#search.forget(gone);
+      this.#search.dropSlots(gone);
     };
     return { removed: gone.length, next, done };
   }
 
-  /** Within a transaction. `slots` are those that are known. */
+  /** Must run in a transaction. `slots` has the slots that the caller knows. */
   addEntries(timeline: readonly NewTimelineEntry[], slots: ReadonlyMap<string, number> = new Map()): void {
     for (const { alertId, entry } of timeline) {
       const slot = slots.get(alertId) ?? this.#slotOf(alertId);
-      if (slot === null) throw new Error(`a timeline without its alert ${alertId}`);
+      if (slot === null) throw new Error(`a timeline entry for the alert ${alertId}, which does not exist`);
       this.#timelines.add(slot + 1, entry);
     }
   }
@@ -352,15 +353,15 @@ export class AlertTables {
     this.#words.add(slot, words.difference(before));
   }
 
-  /** It was stored with others: those after it are not remembered yet. */
-  #rememberNew(cells: AlertCells, id: string, written: readonly Written[], place: number): void {
+  /** Adds a new alert to the columns. Those that were written after it are in the table, but not in the columns yet. */
+  #addToColumns(cells: AlertCells, id: string, written: readonly WrittenAlert[], index: number): void {
     let rank = this.#columns.size;
     if (id > this.#lastId) this.#lastId = id;
     else {
       const { before } = this.#sql.read("SELECT count(*) AS before FROM alerts WHERE id < ?").get(id) as {
         before: number;
       };
-      rank = before - written.slice(place + 1).filter((other) => other.isNew && other.id < id).length;
+      rank = before - written.slice(index + 1).filter((other) => other.isNew && other.id < id).length;
     }
     this.#columns.add(cells, rank);
   }

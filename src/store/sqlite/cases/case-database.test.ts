@@ -23,7 +23,7 @@ afterAll(() => {
 const open = (dataDir: string, now: () => number = Date.now) =>
   openCaseDatabase({ dataDir, registry: new Registry(), now });
 
-test("counts of matches are kept as long as statistics look back, and not much longer", async () => {
+test("match counts are kept as long as statistics need them, and not much longer", async () => {
   const start = 1_800_000_000_000;
   let clock = start;
   const cases = await open(newFolder(), () => clock);
@@ -32,25 +32,25 @@ test("counts of matches are kept as long as statistics look back, and not much l
   const rules = Array.from({ length: 120 }, (_, i) => `rule_${i}`);
   const match = (ms: number) => rules.map((ruleId) => ({ ruleId, timesMs: [ms] }));
   await note(match(start));
-  // Too old to be asked for: it is only the last match, if there was no other.
+  // Too old for statistics: it only counts as the last match.
   await note([{ ruleId: "rule_old", timesMs: [start - 9 * DAY_MS] }]);
-  const asOfThen = async () => (await cases.rules.stats(rules, start)).map(({ matches7d }) => matches7d);
-  expect(await asOfThen()).toEqual(rules.map(() => 1));
+  const matchesAtStart = async () => (await cases.rules.stats(rules, start)).map(({ matches7d }) => matches7d);
+  expect(await matchesAtStart()).toEqual(rules.map(() => 1));
   expect(await cases.rules.stats(["rule_old"], start - 8 * DAY_MS)).toEqual([
     { matches24h: 0, matches7d: 0, lastMatchAt: start - 9 * DAY_MS },
   ]);
   clock = start + 7.5 * DAY_MS;
   await note([]);
-  expect(await asOfThen()).toEqual(rules.map(() => 1));
+  expect(await matchesAtStart()).toEqual(rules.map(() => 1));
   clock = start + 9 * DAY_MS;
   for (let i = 0; i < 5; i++) await note([]);
-  expect(await asOfThen()).toEqual(rules.map(() => 0));
+  expect(await matchesAtStart()).toEqual(rules.map(() => 0));
   const [stats] = await cases.rules.stats(["rule_7"], clock);
   expect(stats).toEqual({ matches24h: 0, matches7d: 0, lastMatchAt: start });
   await cases.close();
 });
 
-test("a file from before it was kept what was last seen is read as it is, and goes on", async () => {
+test("a file without the last seen events opens as it is, and stores them from then on", async () => {
   const dataDir = newFolder();
   const db = new DatabaseSync(casesFile(dataDir));
   const at = 1_800_000_000_000;
@@ -70,7 +70,7 @@ test("a file from before it was kept what was last seen is read as it is, and go
   await cases.close();
 });
 
-test("counts of a file from before it was kept when in its minute a match was are read as they are", async () => {
+test("match counts of a file without times within a minute are kept", async () => {
   const dataDir = newFolder();
   const at = 1_800_000_000_000;
   const db = new DatabaseSync(casesFile(dataDir));
@@ -99,13 +99,13 @@ test("counts of a file from before it was kept when in its minute a match was ar
   await cases.close();
 });
 
-test("a file that is none is said at the start", async () => {
+test("a file that is not a database is reported at the start", async () => {
   const dataDir = newFolder();
-  writeFileSync(casesFile(dataDir), "this is no file of alerts, and was never one".repeat(100));
+  writeFileSync(casesFile(dataDir), "this is not a database file".repeat(100));
   await expect(open(dataDir)).rejects.toThrow(/The file .*cases\.db is damaged \(.*not a database\)/);
 });
 
-test("a file grows with the most alerts that there were at once, not with all that ever were", async () => {
+test("a file grows with the number of alerts at one time, not with all alerts over time", async () => {
   const dataDir = newFolder();
   const flood = async (cases: SqliteCaseDatabase) => {
     const old = { status: "resolved", resolution: "benign", resolvedAt: 4000 } as const;
@@ -130,11 +130,11 @@ test("a file grows with the most alerts that there were at once, not with all th
   expect(highest).toBeLessThanOrEqual(301);
 });
 
-test("what is asked after the end is refused, and what was asked before is answered", async () => {
+test("calls after close are refused, and calls before it are answered", async () => {
   const cases = await open(newFolder());
-  const asked = cases.alerts.lastChange();
+  const call = cases.alerts.lastChange();
   const closing = cases.close();
   await expect(cases.alerts.lastChange()).rejects.toMatchObject({ reason: "closed" });
-  expect(await asked).toBe(0);
+  expect(await call).toBe(0);
   await closing;
 });

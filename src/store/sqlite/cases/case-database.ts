@@ -8,7 +8,7 @@ import type { NotificationStore } from "../../ports/notification-store.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import type { RuleStore } from "../../ports/rule-store.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
-import { asStoreError, isStorageFailure, noRoom, ofFile } from "../../files/store-failure.ts";
+import { asStoreError, isStorageFailure, diskFull, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
 import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
 import type { CaseParts, CaseThreadApi, CaseThreadData } from "./case-thread.ts";
@@ -48,8 +48,8 @@ export class SqliteCaseDatabase {
       "lastId",
     ),
     commit: async (changes) => {
-      const { conflicts, forgotten, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
-      this.#forgotten.inc(forgotten);
+      const { conflicts, evicted, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
+      this.#evictedGroups.inc(evicted);
       this.#lost.inc({ reason: "queue_full" }, refused);
       if (conflicts.length > 0) return conflicts;
       if (changes.alerts.length > 0) this.#changed.notify();
@@ -96,7 +96,7 @@ export class SqliteCaseDatabase {
   readonly #thread: Thread<CaseThreadApi>;
   readonly #path: string;
   readonly #now: () => number;
-  readonly #forgotten: Counter;
+  readonly #evictedGroups: Counter;
   readonly #lost: Counter<"reason">;
   readonly #removed: Counter;
   readonly #changed = new Listeners();
@@ -108,7 +108,7 @@ export class SqliteCaseDatabase {
   constructor({ dataDir, registry, now }: CaseDatabaseOptions) {
     this.#path = casesFile(dataDir);
     this.#now = now;
-    this.#forgotten = new Counter({
+    this.#evictedGroups = new Counter({
       name: "tocsin_absence_forgotten_total",
       help: "Groups of absence rules dropped because there were too many",
       registers: [registry],
@@ -127,7 +127,7 @@ export class SqliteCaseDatabase {
     this.#thread = new Thread<CaseThreadApi>(
       new URL("./case-thread.ts", import.meta.url),
       { dataDir } satisfies CaseThreadData,
-      endingProcess("the thread of the alerts"),
+      endingProcess("the thread of the case database"),
     );
   }
 
@@ -136,7 +136,7 @@ export class SqliteCaseDatabase {
       await this.#thread.call("open");
     } catch (error) {
       await this.#thread.end();
-      if (isStorageFailure(error)) throw noRoom(error);
+      if (isStorageFailure(error)) throw diskFull(error);
       throw ofFile(this.#path, error);
     }
   }
@@ -162,10 +162,10 @@ export class SqliteCaseDatabase {
     let removed = 0;
     let next: number | null = 0;
     while (next !== null && !signal.aborted) {
-      const turn: { removed: number; next: number | null } = await this.#call("removeResolved", ms, next);
-      this.#removed.inc(turn.removed);
-      removed += turn.removed;
-      next = turn.next;
+      const batch: { removed: number; next: number | null } = await this.#call("removeResolved", ms, next);
+      this.#removed.inc(batch.removed);
+      removed += batch.removed;
+      next = batch.next;
       if (next !== null) await sleep(REMOVAL_PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
     return removed;
@@ -205,7 +205,8 @@ export class SqliteCaseDatabase {
     ...args: Parameters<CaseThreadApi[M]>
   ): Promise<ThreadResult<ReturnType<CaseThreadApi[M]>>> {
     if (this.#closing) throw new StoreUnavailable("closed", "the store is closing");
-    if (this.#calls >= CALLS_MAX) throw new StoreUnavailable("queue_full", "too many calls are waiting for the alerts");
+    if (this.#calls >= CALLS_MAX)
+      throw new StoreUnavailable("queue_full", "too many calls are waiting for the case database");
     this.#calls++;
     try {
       return await this.#thread.call(method, ...args);

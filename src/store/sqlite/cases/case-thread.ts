@@ -10,7 +10,7 @@ import { casesFile } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { QueryLanes } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
-import { openSmall } from "../sqlite.ts";
+import { openShared } from "../sqlite.ts";
 import { AlertTables } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
@@ -59,7 +59,7 @@ function partsOf(alerts: AlertTables, rules: RuleTables, notifications: Notifica
 function open(): void {
   const { dataDir } = workerData as CaseThreadData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
-  const db = openSmall(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
+  const db = openShared(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
   const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
   const identity = new SqliteIdentity(casesFile(dataDir));
   opened = { db, identity, alerts, rules, notifications, parts: partsOf(alerts, rules, notifications) };
@@ -133,22 +133,22 @@ const api = {
     return methods[method]!(...args);
   },
   /** The changes are JSON text, which crosses threads in half the time of hundreds of objects. */
-  commit(text: string, nowMs: number): { conflicts: string[]; forgotten: number; refused: number } {
+  commit(text: string, nowMs: number): { conflicts: string[]; evicted: number; refused: number } {
     const changes = parseExact(text) as AlertChanges;
     const { alerts, rules, notifications } = opened;
     let written: ReturnType<AlertTables["write"]> | undefined;
-    let forgotten = 0;
+    let evicted = 0;
     let refused = 0;
     transact(() => {
       written = alerts.write(changes);
       if (written.conflicts.length > 0) return false;
       if (changes.notifications) refused = notifications.add(changes.notifications);
-      if (changes.detected) forgotten = rules.note(changes.detected, nowMs);
+      if (changes.detected) evicted = rules.note(changes.detected, nowMs);
       return true;
     });
     const { conflicts, done } = written!;
     if (conflicts.length === 0) done();
-    return { conflicts, forgotten, refused };
+    return { conflicts, evicted, refused };
   },
   /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {

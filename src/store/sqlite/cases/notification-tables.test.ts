@@ -5,23 +5,23 @@ import { makeNotificationTables, NotificationTables } from "./notification-table
 
 const PAGE = { mode: "page", page: 1, size: 1000 } as const;
 
-function open(room: { waitingMax: number; sentMax: number; deadMax: number }) {
+function open(limits: { waitingMax: number; sentMax: number; deadMax: number }) {
   const db = new DatabaseSync(":memory:");
   makeNotificationTables(db);
-  const tables = new NotificationTables(db, room);
-  let made = 0;
+  const tables = new NotificationTables(db, limits);
+  let created = 0;
   const add = (channel: Channel, count: number) =>
     tables.add(
       Array.from({ length: count }, () => ({
-        id: `ntf_${++made}`,
+        id: `ntf_${++created}`,
         alertId: "alt_1",
         channel,
         reason: "created" as const,
-        createdAt: made,
+        createdAt: created,
       })),
     );
   const settle = (status: "sent" | "dead") => {
-    const deliveryId = `dlv_${++made}`;
+    const deliveryId = `dlv_${++created}`;
     tables.begin("slack", deliveryId, 1);
     return tables.settle(deliveryId, status === "sent" ? { status, error: null } : { status, error: "no" }, 1);
   };
@@ -29,7 +29,7 @@ function open(room: { waitingMax: number; sentMax: number; deadMax: number }) {
   return { tables, add, settle, total };
 }
 
-test("what finds no room in line is dead at once with its reason, counted, and takes no room from others", () => {
+test("a notification past the queue limit is dead at once with its reason, and other channels are not affected", () => {
   const { tables, add, total } = open({ waitingMax: 3, sentMax: 10, deadMax: 10 });
   expect(add("slack", 2)).toBe(0);
   expect(add("slack", 3)).toBe(2);
@@ -40,21 +40,21 @@ test("what finds no room in line is dead at once with its reason, counted, and t
   expect(add("slack", 3)).toBe(0);
 });
 
-test("of what is over only the newest is kept, sent and dead apart, and what is forgotten is counted", () => {
+test("only the newest settled notifications are kept, sent and dead ones apart, and evicted ones are counted", () => {
   const { add, settle, total } = open({ waitingMax: 10_000, sentMax: 30, deadMax: 5 });
   add("slack", 500);
-  let forgotten = 0;
-  for (let i = 0; i < 20; i++) forgotten += settle("dead");
-  for (let i = 0; i < 400; i++) forgotten += settle("sent");
+  let evicted = 0;
+  for (let i = 0; i < 20; i++) evicted += settle("dead");
+  for (let i = 0; i < 400; i++) evicted += settle("sent");
   const kept = [total({ status: "sent" }), total({ status: "dead" })];
   expect(kept[1]).toBe(5);
-  // Looked at now and then: a few more than allowed may stand there until the next look.
+  // The limit is enforced once in many settlements, so a few more may be there until the next time.
   expect(kept[0]).toBeLessThanOrEqual(30 + 200);
-  expect(forgotten).toBe(420 - kept[0]! - kept[1]!);
+  expect(evicted).toBe(420 - kept[0]! - kept[1]!);
   expect(total({ status: "waiting" })).toBe(80);
 });
 
-test("a file from before it was kept who has not got a message is read as it is, and goes on", () => {
+test("a file without missing recipients opens as it is, and stores them from then on", () => {
   const db = new DatabaseSync(":memory:");
   db.exec(`CREATE TABLE notifications(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alert_id TEXT NOT NULL, channel TEXT NOT NULL,
       reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,

@@ -6,9 +6,9 @@ import type { Backlog, NotificationFilter, Settlement } from "../../ports/notifi
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { Statements } from "./prepared-statements.ts";
 
-// Who is to be told what, beside the alerts that it is about.
+// Notifications, in the same file as their alerts.
 
-// Which index a question about the line uses is said with it: left to itself the engine takes one that passes over all that was ever sent.
+// Queries of the queue name their index: the planner's own choice would scan every notification ever sent.
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS notifications(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, alert_id TEXT NOT NULL, channel TEXT NOT NULL,
   reason TEXT NOT NULL, status TEXT NOT NULL, delivery TEXT, is_repeat INTEGER NOT NULL, attempts INTEGER NOT NULL,
@@ -23,21 +23,21 @@ CREATE INDEX IF NOT EXISTS notifications_alert ON notifications(alert_id, seq);
 CREATE TABLE IF NOT EXISTS tokens(month TEXT PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Of a new file, or of one from before there were versions. */
+/** For a new file, or for one without a schema version. */
 export function makeNotificationTables(db: DatabaseSync): void {
   db.exec(SCHEMA);
-  // Files from before it was kept who has not got a message that others have.
+  // Older files do not store the recipients who have not received a message that others have.
   const isOld =
     db.prepare("SELECT 1 FROM pragma_table_info('notifications') WHERE name = 'untold'").get() === undefined;
   if (isOld) db.exec("ALTER TABLE notifications ADD COLUMN untold TEXT");
 }
 
-/** `waiting`: in line for one channel; what comes beyond is dead at once. Of sent and dead ones the oldest are forgotten. */
-const ROOM = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
-/** Many are many: nobody asks how many exactly. */
+/** `waitingMax` is per channel: notifications past it are dead at once. Past the other two limits, the oldest are evicted. */
+const LIMITS = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
+/** Counting stops here: callers do not need the exact number of more. */
 const RECENT_MAX = 1000;
-/** Forgetting is looked at once in so many settlements: counting reads many rows. */
-const SETTLED_BETWEEN_LOOKS = 200;
+/** Eviction runs once in this many settlements, because counting reads many rows. */
+const SETTLEMENTS_PER_EVICTION = 200;
 
 interface NotificationRow {
   readonly seq: number;
@@ -60,23 +60,23 @@ interface NotificationRow {
 
 export class NotificationTables {
   readonly #sql: Statements;
-  readonly #room: typeof ROOM;
-  #settledSinceLook = SETTLED_BETWEEN_LOOKS;
+  readonly #limits: typeof LIMITS;
+  #settledSinceEviction = SETTLEMENTS_PER_EVICTION;
 
-  constructor(db: DatabaseSync, room = ROOM) {
+  constructor(db: DatabaseSync, limits = LIMITS) {
     this.#sql = new Statements(db);
-    this.#room = room;
+    this.#limits = limits;
   }
 
-  /** Within a transaction. Gives how many found no room. */
+  /** Must run in a transaction. Returns how many were refused because their queue was full. */
   add(notifications: readonly NewNotification[]): number {
     let refused = 0;
-    const { waitingMax } = this.#room;
-    const full = `more than ${waitingMax.toLocaleString("en-US")} were waiting for the channel`;
-    const room = new Map<Channel, number>();
+    const { waitingMax } = this.#limits;
+    const fullReason = `more than ${waitingMax.toLocaleString("en-US")} were waiting for the channel`;
+    const leftByChannel = new Map<Channel, number>();
     for (const { id, alertId, channel, reason, createdAt } of notifications) {
-      const left = room.get(channel) ?? waitingMax - this.#freshOf(channel);
-      room.set(channel, left - 1);
+      const left = leftByChannel.get(channel) ?? waitingMax - this.#freshOf(channel);
+      leftByChannel.set(channel, left - 1);
       const isFull = left <= 0;
       if (isFull) refused++;
       this.#sql.run(
@@ -90,7 +90,7 @@ export class NotificationTables {
         createdAt,
         createdAt,
         isFull ? createdAt : null,
-        isFull ? full : null,
+        isFull ? fullReason : null,
       );
     }
     return refused;
@@ -119,13 +119,13 @@ export class NotificationTables {
       .all(
         ...values,
         after ?? Number.MAX_SAFE_INTEGER,
-        // One more than asked for tells whether the list goes on.
+        // One more than requested shows whether there is a next page.
         isCursor ? position.size + 1 : position.size,
         isCursor ? 0 : (position.page - 1) * position.size,
       ) as unknown as NotificationRow[];
     const items = rows.slice(0, position.size).map(toNotification);
-    const goesOn = isCursor && rows.length > position.size;
-    return { total, items, nextCursor: goesOn ? items.at(-1)!.id : null };
+    const hasNext = isCursor && rows.length > position.size;
+    return { total, items, nextCursor: hasNext ? items.at(-1)!.id : null };
   }
 
   #seqOf(id: string): number {
@@ -147,7 +147,7 @@ export class NotificationTables {
       since,
       RECENT_MAX,
     );
-    // Of those that are due the one tried least, so that a message that nobody takes does not stand in the way of others.
+    // Of those that are due, the one with the fewest attempts, so that a message that always fails does not block others.
     const retry = this.#sql
       .read(
         `SELECT delivery, due_at FROM notifications INDEXED BY notifications_retry WHERE channel = ?1 AND status = 'waiting' AND delivery IS NOT NULL
@@ -161,7 +161,7 @@ export class NotificationTables {
     };
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   begin(channel: Channel, deliveryId: string, limit: number): Notification[] {
     this.#sql.run(
       `UPDATE notifications SET status = 'sending', delivery = ?1, attempts = attempts + 1, due_at = NULL WHERE seq IN
@@ -173,7 +173,7 @@ export class NotificationTables {
     return this.#ofDelivery(deliveryId);
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   beginAgain(deliveryId: string): Notification[] {
     this.#sql.run(
       "UPDATE notifications SET status = 'sending', attempts = attempts + 1, due_at = NULL WHERE delivery = ? AND status = 'waiting'",
@@ -189,39 +189,39 @@ export class NotificationTables {
     return (rows as unknown as NotificationRow[]).map(toNotification);
   }
 
-  /** Within a transaction. Gives how many old ones were forgotten to make room. */
+  /** Must run in a transaction. Returns the number of old notifications that were evicted. */
   settle(deliveryId: string, outcome: Settlement, now: number): number {
-    const isOver = outcome.status !== "waiting";
+    const isSettled = outcome.status !== "waiting";
     this.#sql.run(
       `UPDATE notifications SET status = ?, error = ?, settled_at = ?, due_at = ?, is_repeat = max(is_repeat, ?),
          untold = coalesce(?, untold) WHERE delivery = ? AND status = 'sending'`,
       outcome.status,
       outcome.error,
-      isOver ? now : null,
+      isSettled ? now : null,
       outcome.status === "waiting" ? outcome.dueAt : null,
       outcome.status === "waiting" && outcome.isRepeat ? 1 : 0,
       outcome.status === "waiting" && outcome.untold ? JSON.stringify(outcome.untold) : null,
       deliveryId,
     );
-    if (!isOver || ++this.#settledSinceLook < SETTLED_BETWEEN_LOOKS) return 0;
-    this.#settledSinceLook = 0;
-    return this.#forget("sent", this.#room.sentMax) + this.#forget("dead", this.#room.deadMax);
+    if (!isSettled || ++this.#settledSinceEviction < SETTLEMENTS_PER_EVICTION) return 0;
+    this.#settledSinceEviction = 0;
+    return this.#evict("sent", this.#limits.sentMax) + this.#evict("dead", this.#limits.deadMax);
   }
 
-  #forget(status: NotificationStatus, max: number): number {
+  #evict(status: NotificationStatus, max: number): number {
     const count = this.#number("SELECT count(*) AS number FROM notifications WHERE status = ?", status);
-    const tooMany = Math.max(0, count - max);
-    if (tooMany > 0) {
+    const excess = Math.max(0, count - max);
+    if (excess > 0) {
       this.#sql.run(
         "DELETE FROM notifications WHERE seq IN (SELECT seq FROM notifications WHERE status = ? ORDER BY seq LIMIT ?)",
         status,
-        tooMany,
+        excess,
       );
     }
-    return tooMany;
+    return excess;
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   recover(now: number): number {
     const messages = this.#number(
       "SELECT count(DISTINCT delivery) AS number FROM notifications WHERE status = 'sending'",
@@ -233,7 +233,7 @@ export class NotificationTables {
     return messages;
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): number {
     const [where, value] = "id" in which ? ["id", which.id] : ["channel", which.channel];
     return Number(
@@ -247,13 +247,13 @@ export class NotificationTables {
     );
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   removeBefore(ms: number): number {
     const text = "DELETE FROM notifications WHERE status IN ('sent', 'dead') AND settled_at < ?";
     return Number(this.#sql.read(text).run(ms).changes);
   }
 
-  /** Within a transaction. Removes all of an alert, where they are settled; false, and none: some are not. */
+  /** Must run in a transaction. Removes the alert's notifications and returns true; returns false if some are not settled. */
   removeOf(alertId: string): boolean {
     const unsettled = this.#sql
       .read("SELECT 1 FROM notifications WHERE alert_id = ? AND status NOT IN ('sent', 'dead') LIMIT 1")
@@ -275,7 +275,7 @@ export class NotificationTables {
     return row?.used ?? 0;
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   reserveTokens(month: string, tokens: number, max: number): boolean {
     if (this.tokensUsed(month) + tokens > max) return false;
     this.addTokens(month, tokens);

@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 
-/** Prepared statements. Only for texts that stand in the code: there is an end to them. */
+/** A cache of prepared statements. It has no limit, so pass only texts that are constant in the code. */
 export class Statements {
   readonly #db: DatabaseSync;
   readonly #prepared = new Map<string, StatementSync>();

@@ -12,10 +12,10 @@ import { casesFile } from "../../files/layout.ts";
 import { Statements } from "./prepared-statements.ts";
 import { JsonText } from "../../../lib/thread.ts";
 
-// Rules, and what detection knows: how often each matched, what absence rules have seen, how far it has come.
+// Rules and the state of detection: match counts, the groups that absence rules have seen, the position in the journal.
 
-// Minutes and hours are numbers of whole minutes and hours since 1970. Sums over a week take hours; minutes, and the
-// milliseconds within one, only at its edge. A match is two bytes: how far into its minute it was.
+// Minutes and hours are whole ones since 1970. Sums over a week use hours; at its start they use minutes, and milliseconds
+// within a minute. A match takes two bytes: its offset within its minute.
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS rules(id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, document TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS matched(number INTEGER PRIMARY KEY, rule_id TEXT NOT NULL UNIQUE, last_ms INTEGER NOT NULL) STRICT;
@@ -30,27 +30,27 @@ CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), u
 
 const MINUTE_MS = 60_000;
 const MINUTES_PER_HOUR = 60;
-/** A minute's matches are in parts, so that adding to them does not mean to write all of them again. */
+/** A minute's matches are stored in parts, so that adding some does not rewrite all of them. */
 const PART_MATCHES_MAX = 1000;
 const STATS_MS = 7 * DAY_MS;
-/** A day more than statistics look back. */
+/** A day more than statistics cover. */
 const COUNTS_KEPT_MS = 8 * DAY_MS;
-/** Old counts go a few rules at a time, so that no commit waits for all of them. */
-const RULES_CLEARED_AT_ONCE_MAX = 50;
-/** What absence rules have seen: beyond it, what was seen longest ago is forgotten. */
+/** Old counts are removed for a few rules at a time, so that no commit waits for all of them. */
+const RULES_CLEARED_PER_COMMIT_MAX = 50;
+/** Groups that absence rules have seen. Past the limit, those seen longest ago are evicted. */
 const SEEN_MAX = 1_000_000;
-/** Beyond it, the oldest are forgotten: an absence of then has long been told. */
+/** Past the limit, the oldest are dropped: absences of that time have been reported. */
 const OUTAGES_MAX = 1000;
-/** How long somebody else may hold the file. */
+/** How long to wait for another process that holds the file. */
 const READ_MS_MAX = 5000;
 
-/** Of a new file, or of one from before there were versions. */
+/** For a new file, or for one without a schema version. */
 export function makeRuleTables(db: DatabaseSync): void {
   db.exec(SCHEMA);
-  // Files from before it was kept what was last seen.
+  // Older files do not store the last seen event.
   const isOld = db.prepare("SELECT 1 FROM pragma_table_info('seen') WHERE name = 'last'").get() === undefined;
   if (isOld) db.exec("ALTER TABLE seen ADD COLUMN last TEXT");
-  // Files from before it was kept when in its minute a match was.
+  // Older files do not store the times of matches within a minute.
   if (db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'minutes'").get() !== undefined) {
     db.exec("INSERT INTO moments SELECT rule, minute, 0, zeroblob(2 * count) FROM minutes; DROP TABLE minutes");
   }
@@ -72,21 +72,21 @@ export class RuleTables {
     return new JsonText(`[${rows.map(({ document }) => document).join(",")}]`);
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   putMany(rules: readonly Rule[]): void {
     for (const rule of rules) this.put(rule);
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   put(rule: Rule): void {
     const known = this.#sql
       .read("SELECT revision, document ->> 'activeAfter' AS activeAfter FROM rules WHERE id = ?")
       .get(rule.id) as { revision: number; activeAfter: string | null } | undefined;
-    // Of a built-in rule only changes are stored: the first one stored need not be the first one made.
+    // Built-in rules are stored only once changed, so the first stored revision may be a later one.
     const isNext = known ? known.revision === rule.revision - 1 : rule.builtin || rule.revision === 1;
-    if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted meanwhile`);
+    if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted in the meantime`);
     const namesake = this.#sql.read("SELECT id FROM rules WHERE name = ? AND id <> ?").get(rule.name, rule.id);
-    if (namesake) throw new RuleConflict("name_taken", `there is a rule named ${rule.name}`);
+    if (namesake) throw new RuleConflict("name_taken", `another rule has the name ${rule.name}`);
     this.#sql.run(
       "INSERT OR REPLACE INTO rules(id, name, revision, document) VALUES (?, ?, ?, ?)",
       rule.id,
@@ -94,11 +94,11 @@ export class RuleTables {
       rule.revision,
       JSON.stringify(rule),
     );
-    // A rule that begins anew has seen nothing.
+    // A rule that starts over has seen nothing.
     if ((known?.activeAfter ?? null) !== rule.activeAfter) this.#sql.run("DELETE FROM seen WHERE rule_id = ?", rule.id);
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   remove(id: string): void {
     this.#sql.run("DELETE FROM rules WHERE id = ?", id);
     for (const table of ["moments", "hours"]) {
@@ -121,7 +121,7 @@ export class RuleTables {
     });
   }
 
-  /** Of the minute in which it begins one by one, then whole minutes up to the first whole hour, then hours. */
+  /** Counts single matches in the first minute, then whole minutes up to the first whole hour, then hours. */
   #countSince(rule: number, ms: number): number {
     const minute = Math.floor(ms / MINUTE_MS);
     const hour = Math.ceil((minute + 1) / MINUTES_PER_HOUR);
@@ -133,7 +133,7 @@ export class RuleTables {
     const offset = ms - minute * MINUTE_MS;
     let within = 0;
     for (const { times } of parts as unknown as Moments[]) {
-      for (const one of offsetsOf(times)) if (one >= offset) within++;
+      for (const matchOffset of offsetsOf(times)) if (matchOffset >= offset) within++;
     }
     return sum + within;
   }
@@ -153,7 +153,7 @@ export class RuleTables {
     }));
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   begin(nowMs: number): Outage[] {
     const aliveAt = this.#aliveAt();
     if (aliveAt !== null && aliveAt < nowMs) {
@@ -173,7 +173,7 @@ export class RuleTables {
     return (rows as unknown as Outage[]).map(({ fromMs, toMs }) => ({ fromMs, toMs }));
   }
 
-  /** The last sign of life; in files from before there were any, the last event that was looked at. */
+  /** The last sign of life; in older files, which do not store it, the time of the last processed event. */
   #aliveAt(): number | null {
     const row = this.#sql.read("SELECT at_ms FROM alive").get() as { at_ms: number } | undefined;
     if (row) return row.at_ms;
@@ -185,7 +185,7 @@ export class RuleTables {
     this.#sql.run("INSERT OR REPLACE INTO alive(only, at_ms) VALUES (0, ?)", atMs);
   }
 
-  /** Within a transaction. Gives how much of what was seen had to be forgotten. */
+  /** Must run in a transaction. Returns the number of seen groups that were evicted. */
   note({ upTo, matches, seen }: DetectionProgress, nowMs: number): number {
     this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
     this.#noteAlive(nowMs);
@@ -208,7 +208,7 @@ export class RuleTables {
         last && JSON.stringify(last),
       );
     }
-    return this.#forgetSeen(seen.length);
+    return this.#evictSeen(seen.length);
   }
 
   #count(rule: number, minute: number, offsets: readonly number[]): void {
@@ -221,7 +221,7 @@ export class RuleTables {
     const last = this.#sql
       .read("SELECT part, times FROM moments WHERE rule = ? AND minute = ? ORDER BY part DESC LIMIT 1")
       .get(rule, minute) as (Moments & { part: number }) | undefined;
-    // The last part goes on where it ended.
+    // New matches continue the last part.
     const all = Uint16Array.from(last ? [...offsetsOf(last.times), ...offsets] : offsets);
     for (let from = 0, part = last?.part ?? 0; from < all.length; from += PART_MATCHES_MAX, part++) {
       const bytes = new Uint8Array(all.slice(from, from + PART_MATCHES_MAX).buffer);
@@ -242,24 +242,24 @@ export class RuleTables {
       const rows = this.#sql.read("SELECT number FROM matched").all() as { number: number }[];
       this.#toClear = rows.map(({ number }) => number);
     }
-    for (const rule of this.#toClear.splice(0, RULES_CLEARED_AT_ONCE_MAX)) {
+    for (const rule of this.#toClear.splice(0, RULES_CLEARED_PER_COMMIT_MAX)) {
       this.#sql.run("DELETE FROM moments WHERE rule = ? AND minute < ?", rule, oldestHour * MINUTES_PER_HOUR);
       this.#sql.run("DELETE FROM hours WHERE rule = ? AND hour < ?", rule, oldestHour);
     }
   }
 
-  #forgetSeen(added: number): number {
-    // Each may be a new one. Only when that would be too many are they counted, which reads every row.
+  #evictSeen(added: number): number {
+    // Assume that all are new. Counting, which reads every row, is needed only when that exceeds the limit.
     this.#seenAtMost += added;
     if (this.#seenAtMost <= SEEN_MAX) return 0;
     const count = this.#countSeen();
-    const tooMany = Math.max(0, count - SEEN_MAX);
+    const excess = Math.max(0, count - SEEN_MAX);
     this.#sql.run(
       "DELETE FROM seen WHERE (rule_id, value) IN (SELECT rule_id, value FROM seen ORDER BY at_ms LIMIT ?)",
-      tooMany,
+      excess,
     );
-    this.#seenAtMost = count - tooMany;
-    return tooMany;
+    this.#seenAtMost = count - excess;
+    return excess;
   }
 
   #countSeen(): number {
@@ -267,13 +267,13 @@ export class RuleTables {
   }
 }
 
-/** The rules that are kept, beside a running server or without one; where nothing is kept, nothing is made. */
+/** The stored rules; works with and without a running server. Creates no file. */
 export function readStoredRules(dataDir: string): Rule[] {
   const rows = readRows<{ document: string }>(dataDir, "rules", "SELECT document FROM rules");
   return rows.map(({ document }) => JSON.parse(document) as Rule);
 }
 
-/** The id of the last event that detection has looked at, without the rest of the tables. */
+/** The id of the last event that detection has processed, read without opening the other tables. */
 export function readPosition(dataDir: string): string | null {
   return readRows<{ up_to: string }>(dataDir, "progress", "SELECT up_to FROM progress")[0]?.up_to ?? null;
 }
@@ -284,8 +284,8 @@ function readRows<Row>(dataDir: string, table: string, sql: string): Row[] {
   return onFile(path, () => {
     const db = new DatabaseSync(path, { readOnly: true, timeout: READ_MS_MAX });
     try {
-      const isThere = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined;
-      return isThere ? (db.prepare(sql).all() as Row[]) : [];
+      const exists = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(table) !== undefined;
+      return exists ? (db.prepare(sql).all() as Row[]) : [];
     } finally {
       db.close();
     }
@@ -296,7 +296,7 @@ interface Moments {
   readonly times: Uint8Array;
 }
 
-/** In milliseconds of a minute. */
+/** Offsets in milliseconds from the start of the minute. */
 function offsetsOf(times: Uint8Array): Uint16Array {
   return new Uint16Array(times.slice().buffer);
 }

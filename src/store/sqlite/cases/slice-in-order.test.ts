@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { sliceInOrder } from "./slice-in-order.ts";
 
-test("a slice is what sorting everything would give", () => {
+test("a slice equals that of the sorted items", () => {
   const keys = fc.array(fc.nat({ max: 20 }), { maxLength: 200 });
   fc.assert(
     fc.property(keys, fc.nat({ max: 220 }), fc.nat({ max: 60 }), (list, start, size) => {

@@ -1,6 +1,6 @@
 /**
- * What would stand from `start` to `end` if the items were in order, without putting the others in order: a page costs a
- * few passes, however far down it lies. The items are moved about.
+ * The items from `start` to `end` in sorted order, by quickselect: a page costs a few passes, no matter how deep it is.
+ * Reorders `items`.
  */
 export function sliceInOrder(
   items: Uint32Array,
@@ -10,21 +10,21 @@ export function sliceInOrder(
 ): number[] {
   if (start >= items.length) return [];
   const last = Math.min(end, items.length);
-  part(items, start, 0, items.length, isBefore);
-  part(items, last, start, items.length, isBefore);
+  partition(items, start, 0, items.length, isBefore);
+  partition(items, last, start, items.length, isBefore);
   return [...items.subarray(start, last)].sort((a, b) => (isBefore(a, b) ? -1 : 1));
 }
 
-/** Moves the items from `low` to `high` until those before `place` come before those after it. */
-function part(
+/** Partitions the items from `low` to `high` so that those before `position` sort before those after it. */
+function partition(
   items: Uint32Array,
-  place: number,
+  position: number,
   low: number,
   high: number,
   isBefore: (a: number, b: number) => boolean,
 ): void {
-  while (low < place && place < high) {
-    // Chosen by chance: no order that the items may have makes it slow.
+  while (low < position && position < high) {
+    // A random pivot: no initial order of the items makes it slow.
     const pivot = items[low + Math.floor(Math.random() * (high - low))]!;
     let [left, right] = [low, high - 1];
     while (left <= right) {
@@ -35,8 +35,8 @@ function part(
       items[left++] = items[right]!;
       items[right--] = item;
     }
-    if (place <= right) high = right + 1;
-    else if (place >= left) low = left;
+    if (position <= right) high = right + 1;
+    else if (position >= left) low = left;
     else return;
   }
 }

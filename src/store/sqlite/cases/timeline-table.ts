@@ -2,7 +2,7 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import type { TimelineEntry } from "../../../model/alert.ts";
 import type { Statements } from "./prepared-statements.ts";
 
-// What has happened to alerts, entry by entry. Here an alert is its number in the file.
+// The timelines of alerts. An alert is identified by its number in the file.
 
 export const TIMELINE_SCHEMA = `
 CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
@@ -22,7 +22,7 @@ export class Timelines {
     return (rows as { entry: string }[]).map(({ entry }) => entry);
   }
 
-  /** Within a transaction. */
+  /** Must run in a transaction. */
   add(alert: number, entry: TimelineEntry): void {
     const last = this.#sql
       .read("SELECT number, kind, entry FROM timeline WHERE alert = ? ORDER BY number DESC LIMIT 1")
@@ -38,15 +38,15 @@ export class Timelines {
     );
   }
 
-  /** Within a transaction. Gives how many entries there were. */
+  /** Must run in a transaction. Returns the number of entries. */
   remove(alert: number): number {
     return Number(this.#sql.read("DELETE FROM timeline WHERE alert = ?").run(alert).changes);
   }
 }
 
 /**
- * Events that were added one after the other are one entry: as many as all of them, at the time of the last. Those that
- * raised the severity begin a new one.
+ * Consecutive additions of events become one entry with their total count and the time of the last. An addition that raised
+ * the severity starts a new entry.
  */
 function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
   if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;

@@ -1,10 +1,10 @@
 import { spellings, type Term } from "../../search/text-search.ts";
-import { AFTER_ALL } from "../../search/words.ts";
+import { PREFIX_END } from "../../search/words.ts";
 import type { Statements } from "./prepared-statements.ts";
 
-// Which alerts have a word. A row stands for a word in a thousand alerts, so that a word that every alert has takes a hundred
-// rows for a hundred thousand of them. Rows are text that can be put one behind the other: what a search finds, be it a hundred
-// thousand different words that begin alike, is one text by the time it leaves the engine.
+// The index of words in alerts. A row covers a word in a block of 1024 slots, so that a word of every alert takes a hundred
+// rows for a hundred thousand alerts. Rows are text that can be concatenated: the result of a search, even for a prefix of a
+// hundred thousand words, leaves the engine as one text.
 
 export const WORD_INDEX_SCHEMA = `
 CREATE TABLE IF NOT EXISTS alert_terms(word TEXT NOT NULL, block INTEGER NOT NULL, slots TEXT NOT NULL, PRIMARY KEY(word, block)) STRICT, WITHOUT ROWID;
@@ -13,10 +13,10 @@ CREATE TABLE IF NOT EXISTS alert_terms(word TEXT NOT NULL, block INTEGER NOT NUL
 const BLOCK_SHIFT = 10;
 const BLOCK_SLOTS = 1 << BLOCK_SHIFT;
 const BITMAP_BYTES = BLOCK_SLOTS / 8;
-/** Up to so many are listed by their numbers: `7,1023`. More are the block's number and its bits: `5:00ff…`. */
+/** Up to this many slots are listed by number: `7,1023`. More are stored as the block's number and its bits: `5:00ff…`. */
 const LISTED_MAX = 32;
-const BETWEEN = ",";
-const BEFORE_BITS = ":";
+const SEPARATOR = ",";
+const BITS_MARK = ":";
 
 interface WordBlock {
   readonly word: string;
@@ -26,14 +26,14 @@ interface WordBlock {
 
 export class WordIndex {
   readonly #sql: Statements;
-  /** What has changed and is not written yet: alerts that come together share most of their words. */
+  /** Changes that are not written yet. Buffered, because alerts that arrive together share most of their words. */
   readonly #changed = new Map<string, WordBlock>();
 
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  /** Seen by searches once it is written. */
+  /** Searches see the words after `write`. */
   add(slot: number, words: Iterable<string>): void {
     for (const word of words) {
       const { bits } = this.#block(word, slot >> BLOCK_SHIFT);
@@ -63,7 +63,7 @@ export class WordIndex {
     return changed;
   }
 
-  /** Within the transaction of those who added and removed. */
+  /** Must run in the transaction of the changes. */
   write(): void {
     for (const { word, block, bits } of this.#changed.values()) {
       const slots = pack(block, bits);
@@ -73,18 +73,18 @@ export class WordIndex {
     this.#changed.clear();
   }
 
-  /** What is not written will not be. */
-  forget(): void {
+  /** Discards changes that are not written. */
+  discard(): void {
     this.#changed.clear();
   }
 
-  /** One for each of the first `size` slots that have the word, or one that begins with it. */
+  /** An array of `size` slots, with 1 for each whose alert contains the term. */
   find(term: Term, size: number): Uint8Array {
     const found = new Uint8Array(size);
-    for (const { word, goesOn } of spellings(term)) {
+    for (const { word, isPrefix } of spellings(term)) {
       const row = this.#sql
-        .read(`SELECT group_concat(slots, '${BETWEEN}') AS slots FROM alert_terms WHERE word >= ? AND word <= ?`)
-        .get(word, goesOn ? word + AFTER_ALL : word) as { slots: string | null };
+        .read(`SELECT group_concat(slots, '${SEPARATOR}') AS slots FROM alert_terms WHERE word >= ? AND word <= ?`)
+        .get(word, isPrefix ? word + PREFIX_END : word) as { slots: string | null };
       visit(row.slots ?? "", (slot) => {
         found[slot] = 1;
       });
@@ -98,24 +98,24 @@ function visit(slots: string, each: (slot: number) => void): void {
     let number = 0;
     let code = slots.charCodeAt(at);
     for (; code >= 48 && code <= 57; code = slots.charCodeAt(++at)) number = number * 10 + code - 48;
-    if (code === BEFORE_BITS.charCodeAt(0)) {
+    if (code === BITS_MARK.charCodeAt(0)) {
       const end = at + 1 + 2 * BITMAP_BYTES;
-      visitBits(Buffer.from(slots.slice(at + 1, end), "hex"), (place) => each((number << BLOCK_SHIFT) + place));
+      visitBits(Buffer.from(slots.slice(at + 1, end), "hex"), (bit) => each((number << BLOCK_SHIFT) + bit));
       at = end;
     } else each(number);
-    at += BETWEEN.length;
+    at += SEPARATOR.length;
   }
 }
 
-function visitBits(bits: Uint8Array, each: (place: number) => void): void {
+function visitBits(bits: Uint8Array, each: (bit: number) => void): void {
   for (let i = 0; i < bits.length; i++) {
-    for (let byte = bits[i]!, place = i * 8; byte !== 0; byte >>= 1, place++) if (byte & 1) each(place);
+    for (let byte = bits[i]!, bit = i * 8; byte !== 0; byte >>= 1, bit++) if (byte & 1) each(bit);
   }
 }
 
 function pack(block: number, bits: Uint8Array): string {
   const listed: number[] = [];
-  visitBits(bits, (place) => listed.push((block << BLOCK_SHIFT) + place));
-  if (listed.length <= LISTED_MAX) return listed.join(BETWEEN);
-  return block + BEFORE_BITS + Buffer.from(bits).toString("hex");
+  visitBits(bits, (bit) => listed.push((block << BLOCK_SHIFT) + bit));
+  if (listed.length <= LISTED_MAX) return listed.join(SEPARATOR);
+  return block + BITS_MARK + Buffer.from(bits).toString("hex");
 }

@@ -6,13 +6,13 @@ import { notStored } from "../../files/store-failure.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { AmendedDay, WriterApi } from "./journal-writer-thread.ts";
 
-// What is found out about events after they were stored. It goes through the thread that writes, between two groups.
+// Additions to the enrichment of stored events. The writer's thread commits them between two groups of new events.
 
-/** So few in one transaction that events which come meanwhile hardly wait. */
+/** Small enough that new events hardly wait for the transaction. */
 const TRANSACTION_EVENTS_MAX = 200;
-const WAITING_EVENTS_MAX = 20_000;
+const QUEUED_EVENTS_MAX = 20_000;
 
-export interface AmendingOptions {
+export interface AmendmentOptions {
   readonly writer: Thread<WriterApi>;
   readonly arrivals: Arrivals;
   readonly hasDay: (day: number) => boolean;
@@ -20,17 +20,17 @@ export interface AmendingOptions {
 }
 
 export class Amendments {
-  readonly #options: AmendingOptions;
-  #waiting = 0;
+  readonly #options: AmendmentOptions;
+  #queued = 0;
 
-  constructor(options: AmendingOptions) {
+  constructor(options: AmendmentOptions) {
     this.#options = options;
   }
 
   async amend(amendments: readonly Amendment[]): Promise<void> {
-    if (this.#waiting + amendments.length > WAITING_EVENTS_MAX)
-      throw new StoreUnavailable("queue_full", "too many changes of events are waiting to be stored");
-    this.#waiting += amendments.length;
+    if (this.#queued + amendments.length > QUEUED_EVENTS_MAX)
+      throw new StoreUnavailable("queue_full", "too many amendments are waiting to be stored");
+    this.#queued += amendments.length;
     try {
       const placed = amendments.flatMap((amendment) => {
         const place = readEventId(amendment.id);
@@ -41,7 +41,7 @@ export class Amendments {
           await this.#amendDay(day, part.slice(at, at + TRANSACTION_EVENTS_MAX));
       }
     } finally {
-      this.#waiting -= amendments.length;
+      this.#queued -= amendments.length;
     }
   }
 

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import type { StoredEvent } from "../../ports/event-engine.ts";
 
-// Events in the order of arrival, for whoever follows the journal. What was committed last is at hand in memory: a
-// follower that keeps up never reads a file.
+// Events in the order of arrival, for followers of the journal. The latest ones are kept in memory, so that a follower that
+// keeps up never reads a file.
 
-/** Kept in memory, newest last: events and characters. */
+/** Limits of the events kept in memory. */
 const RECENT_EVENTS_MAX = 16_000;
 const RECENT_CHARACTERS_MAX = 16 * 1024 * 1024;
 const CHUNK_EVENTS_MAX = 2500;
@@ -19,47 +19,47 @@ interface ArrivalGroup {
   stored: readonly Arrival[] | undefined;
 }
 
-/** Reads stored events after one sequence number and up to another from the files, in order, some at a time. */
+/** Reads stored events after one sequence number and up to another from the files, in order, up to the given limits. */
 type ReadStored = (after: number, upTo: number, eventsMax: number, charactersMax: number) => Promise<Arrival[]>;
 
 export class Arrivals {
   readonly #read: ReadStored;
-  readonly #news = new EventTarget();
-  /** Groups that are being committed, in the order of their sequence numbers. */
-  readonly #underWay: ArrivalGroup[] = [];
+  readonly #settled = new EventTarget();
+  /** Groups whose commit is in flight, in the order of their sequence numbers. */
+  readonly #inFlight: ArrivalGroup[] = [];
   #recent: Arrival[] = [];
   #recentCharacters = 0;
   /** Every event after this one is in `recent`. */
   #recentAfter: number;
   #settledSeq: number;
 
-  /** Up to `settledSeq` everything is stored or never will be. */
+  /** Every event up to `settledSeq` is stored or was refused. */
   constructor(settledSeq: number, read: ReadStored) {
     this.#settledSeq = settledSeq;
     this.#recentAfter = settledSeq;
     this.#read = read;
   }
 
-  /** A group is being committed; the answer says what of it was stored. Groups may end in another order than they began. */
+  /** Begins a group. The returned function ends it with the events that were stored. Groups may end in any order. */
   begin(lastSeq: number): (stored: readonly Arrival[]) => void {
     const group: ArrivalGroup = { lastSeq, stored: undefined };
-    this.#underWay.push(group);
+    this.#inFlight.push(group);
     return (stored) => {
       group.stored = stored;
       this.#settle();
     };
   }
 
-  /** What is not in memory need not be told of: it is read from the files, where the new text is. */
+  /** Amendments up to this event need no call of `amend`: the event is read from its file, which has the new text. */
   get recentAfter(): number {
     return this.#recentAfter;
   }
 
-  /** A stored event has another text now. */
+  /** Replaces the text of a stored event. */
   amend(seq: number, text: string): void {
     const replaceIn = (arrivals: readonly Arrival[]) =>
       arrivals.map((item) => (item.seq === seq ? { ...item, text } : item));
-    for (const group of this.#underWay) if (group.stored) group.stored = replaceIn(group.stored);
+    for (const group of this.#inFlight) if (group.stored) group.stored = replaceIn(group.stored);
     const place = this.#placeAfter(seq - 1);
     const known = this.#recent[place];
     if (known?.seq !== seq) return;
@@ -69,8 +69,8 @@ export class Arrivals {
 
   #settle(): void {
     const before = this.#settledSeq;
-    for (let stored = this.#underWay[0]?.stored; stored; stored = this.#underWay[0]?.stored) {
-      const { lastSeq } = this.#underWay.shift()!;
+    for (let stored = this.#inFlight[0]?.stored; stored; stored = this.#inFlight[0]?.stored) {
+      const { lastSeq } = this.#inFlight.shift()!;
       for (const arrival of stored) {
         this.#recent.push(arrival);
         this.#recentCharacters += arrival.text.length;
@@ -78,12 +78,12 @@ export class Arrivals {
       this.#settledSeq = lastSeq;
     }
     if (this.#settledSeq === before) return;
-    this.#forget();
-    this.#news.dispatchEvent(new Event("news"));
+    this.#evict();
+    this.#settled.dispatchEvent(new Event("settled"));
   }
 
-  /** In larger steps than one event, since what is left is moved each time. */
-  #forget(): void {
+  /** Evicts many events at once, because the rest is copied each time. */
+  #evict(): void {
     if (this.#recent.length <= RECENT_EVENTS_MAX && this.#recentCharacters <= RECENT_CHARACTERS_MAX) return;
     let dropped = 0;
     while (
@@ -98,11 +98,11 @@ export class Arrivals {
   }
 
   async *follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
-    // A follower may have seen what a torn journal has lost since: it goes on with what there is.
+    // A follower may be ahead of a torn journal: it continues with the next stored event.
     let seq = Math.min(after, this.#settledSeq);
     while (!signal.aborted) {
       if (seq >= this.#settledSeq) {
-        await this.#nextNews(signal);
+        await this.#nextSettled(signal);
         continue;
       }
       const upTo = this.#settledSeq;
@@ -110,21 +110,21 @@ export class Arrivals {
         seq >= this.#recentAfter
           ? this.#recentFrom(seq)
           : await this.#read(seq, upTo, CHUNK_EVENTS_MAX, CHUNK_CHARACTERS_MAX);
-      // Nothing there: sequence numbers of events that were refused, or that retention has removed.
+      // An empty chunk: the events with these sequence numbers were refused, or retention removed them.
       seq = chunk.at(-1)?.seq ?? upTo;
       if (chunk.length > 0 && !signal.aborted) yield chunk;
     }
   }
 
-  async #nextNews(signal: AbortSignal): Promise<void> {
+  async #nextSettled(signal: AbortSignal): Promise<void> {
     try {
-      await once(this.#news, "news", { signal });
+      await once(this.#settled, "settled", { signal });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
   }
 
-  /** Where in `recent` the events after this one begin. */
+  /** The index in `recent` of the first event after this one. */
   #placeAfter(seq: number): number {
     let low = 0;
     let high = this.#recent.length;

@@ -4,7 +4,7 @@ import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import { dayFile, type Layout } from "../../files/layout.ts";
 
-// Moves committed pages from the write-ahead log into the day's file, so that the writer need not wait for it.
+// Moves committed pages from the write-ahead log into the day's file, so that the writer does not have to.
 
 const layout = workerData as Layout;
 
@@ -24,7 +24,7 @@ const api = {
   checkpoint(day: number): void {
     checkpointLog(day, "PASSIVE");
   },
-  /** The same, and gives the log's room back, unless somebody reads or writes just then. */
+  /** Checkpoints and truncates the log, unless another connection reads or writes at that moment. */
   truncate(day: number): void {
     checkpointLog(day, "TRUNCATE");
   },

@@ -4,7 +4,7 @@ import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
 import type { StoredEvent } from "../../ports/event-engine.ts";
 import { readEventId } from "../../files/event-id.ts";
 
-// What is committed together.
+// Groups of events that are committed together.
 
 /** An append that waits for its commit. */
 export interface PendingAppend {
@@ -14,18 +14,18 @@ export interface PendingAppend {
   readonly reject: (error: Error) => void;
 }
 
-/** An event with everything that its storing needs. */
+/** An event with everything needed to store it. */
 export interface Prepared extends StoredEvent {
   readonly seq: number;
   readonly day: number;
   readonly ts: number;
   readonly words: string;
   readonly token: string | null;
-  /** For those who hear of its commit. */
+  /** For the listeners of commits. */
   readonly draft: EventDraft;
 }
 
-/** Events of one day, as columns: cheap to hand over between threads. In rising order of seq. */
+/** Events of one day in rising order of seq, as columns, which are cheap to pass between threads. */
 export interface DayGroup {
   readonly day: number;
   readonly seqs: readonly number[];
@@ -38,7 +38,7 @@ export interface DayGroup {
 let formattedMs = Number.NaN;
 let formatted = "";
 
-/** Events that come together often have one time: a batch without times of its own, a burst. */
+/** Cached, because events that arrive together often have the same time. */
 function timeText(ms: number): string {
   if (ms !== formattedMs) {
     formatted = formatTime(ms);
@@ -47,14 +47,14 @@ function timeText(ms: number): string {
   return formatted;
 }
 
-/** The event as every read gives it. The id comes first: reads find it there. */
+/** The event as every read returns it. The id comes first, where reads expect it. */
 export function eventText(id: string, draft: EventDraft): string {
   const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
   const raw = draft.rawText ?? JSON.stringify(draft.raw);
   return `${head},"timestamp":"${timeText(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
 }
 
-/** Whether it still is one: the engine does not notice where what its pages hold has become something else. */
+/** False for a damaged text. SQLite does not detect damage inside the content of a page. */
 export function isEventText(text: string): boolean {
   try {
     const { id } = JSON.parse(text) as { id: string };
@@ -64,7 +64,7 @@ export function isEventText(text: string): boolean {
   }
 }
 
-/** The text of a stored event with more in its enrichment. What the source said stays as it was, letter by letter. */
+/** The text of a stored event with additional enrichment. The rest stays byte for byte as the source sent it. */
 export function amendedText(text: string, added: JsonObject): string {
   const { enrichment } = parseExact(text) as Event;
   const end = `,"enrichment":${JSON.stringify(enrichment)}}`;
@@ -75,7 +75,7 @@ export function amendedText(text: string, added: JsonObject): string {
 /** Events of one day that are committed together. */
 export interface DayEvents {
   readonly events: readonly Prepared[];
-  /** The same for the writer. */
+  /** The same events for the writer. */
   readonly group: DayGroup;
 }
 

@@ -38,7 +38,7 @@ async function open(layout: Layout): Promise<Store> {
   return store;
 }
 
-/** An event of that day whose texts have the word "pad". */
+/** An event of that day that contains the word "pad". */
 const event = (day: number) => ({
   draft: {
     type: "x",
@@ -53,14 +53,14 @@ const event = (day: number) => ({
 
 const page = { mode: "page", page: 1, size: 10 } as const;
 
-/** How many events each of the engines finds. */
-async function found(store: Store): Promise<number[]> {
+/** The number of events that each engine finds. */
+async function totalsOf(store: Store): Promise<number[]> {
   const filters = [{}, { search: "pad" }, { search: '"pad"' }, { type: "x" }];
   const totals = await Promise.all(filters.map(async (filter) => (await store.events.list(filter, page)).total));
   return [...totals, await store.events.count()];
 }
 
-// What a version that made one table after the other could leave behind when it was killed.
+// The tables that an older version, which created them one by one, could leave behind when it was killed.
 const STAGES = [
   "CREATE TABLE events(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, body TEXT NOT NULL, token TEXT) STRICT",
   "CREATE INDEX events_ts ON events(ts)",
@@ -68,37 +68,37 @@ const STAGES = [
   "CREATE TABLE amendments(number INTEGER PRIMARY KEY, seq INTEGER NOT NULL) STRICT",
 ];
 
-describe("the file of a day that was never finished", () => {
+describe("a day file that was never completed", () => {
   test.each([0, 1, 2, 3, 4])(
-    "is a day without events, however far it got (%i), and takes its first one",
-    async (made) => {
+    "with the first %i statements run is a day without events and accepts its first one",
+    async (stages) => {
       const layout = newLayout();
       const half = new DatabaseSync(dayFile(layout, today - DAY_MS));
       half.exec("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL");
-      for (const sql of STAGES.slice(0, made)) half.exec(sql);
+      for (const sql of STAGES.slice(0, stages)) half.exec(sql);
       half.close();
       const store = await open(layout);
       await store.events.append([event(today)]);
-      expect(await found(store)).toEqual([1, 1, 1, 1, 1]);
+      expect(await totalsOf(store)).toEqual([1, 1, 1, 1, 1]);
       await store.events.append([event(today - DAY_MS)]);
-      expect(await found(store)).toEqual([2, 2, 2, 2, 2]);
+      expect(await totalsOf(store)).toEqual([2, 2, 2, 2, 2]);
     },
   );
 
-  test("is one as well when there is not a byte in it", async () => {
+  test("without a byte is a day without events as well", async () => {
     const layout = newLayout();
     new DatabaseSync(dayFile(layout, today)).close();
     const store = await open(layout);
-    expect(await found(store)).toEqual([0, 0, 0, 0, 0]);
+    expect(await totalsOf(store)).toEqual([0, 0, 0, 0, 0]);
     await store.events.append([event(today)]);
-    expect(await found(store)).toEqual([1, 1, 1, 1, 1]);
+    expect(await totalsOf(store)).toEqual([1, 1, 1, 1, 1]);
   });
 });
 
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
-/** How many commits a write-ahead log holds: their last frame says how large the file is then, the others say 0. */
+/** The number of commits in a write-ahead log. The last frame of a commit has the size of the file, the others have 0. */
 function commitsIn(log: Buffer): number {
   const frameBytes = FRAME_HEADER_BYTES + log.readUInt32BE(8);
   let commits = 0;
@@ -108,7 +108,7 @@ function commitsIn(log: Buffer): number {
   return commits;
 }
 
-test("a log whose file somebody else holds is left, counted, to the next turn", async () => {
+test("a checkpoint of a file that another connection holds is counted as failed and retried in the next turn", async () => {
   const layout = newLayout();
   const fill = () => {
     const db = openDayForWriting(layout, today);
@@ -118,13 +118,13 @@ test("a log whose file somebody else holds is left, counted, to the next turn", 
   fill().close();
   const failed = Promise.withResolvers<void>();
   const onDeath = (error: Error) => failed.reject(error);
-  const here = (file: string) => new URL(file, import.meta.url);
-  const writer = new Thread<WriterApi>(here("./journal-writer-thread.ts"), layout, onDeath);
+  const urlOf = (file: string) => new URL(file, import.meta.url);
+  const writer = new Thread<WriterApi>(urlOf("./journal-writer-thread.ts"), layout, onDeath);
   let failures = 0;
   const logs = new WriteAheadLogs(
     layout,
     writer,
-    () => new Thread<CheckpointerApi>(here("./checkpointer-thread.ts"), layout, onDeath),
+    () => new Thread<CheckpointerApi>(urlOf("./checkpointer-thread.ts"), layout, onDeath),
     () => {
       failures++;
       failed.resolve();
@@ -136,11 +136,11 @@ test("a log whose file somebody else holds is left, counted, to the next turn", 
   logs.checkpointIfDue();
   await failed.promise;
   holder.close();
-  // A connection that stays keeps the log there.
+  // An open connection keeps the log from being removed.
   const db = fill();
   const movedPages = () => (db.prepare("PRAGMA wal_checkpoint(NOOP)").get() as { checkpointed: number }).checkpointed;
   expect(movedPages()).toBe(0);
-  // The turn that failed is over only now.
+  // The failed turn ends only now.
   await new Promise(setImmediate);
   logs.grew(today, 10_000);
   logs.checkpointIfDue();
@@ -151,7 +151,7 @@ test("a log whose file somebody else holds is left, counted, to the next turn", 
   await writer.end();
 });
 
-test("a day's file gets all its tables in one commit: a process that is killed leaves all of them or none", () => {
+test("a day file gets all its tables in one commit, so that a killed process leaves all of them or none", () => {
   const layout = newLayout();
   const db = openDayForWriting(layout, today);
   const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[];
@@ -160,7 +160,7 @@ test("a day's file gets all its tables in one commit: a process that is killed l
   db.close();
 });
 
-describe("the words of a day", () => {
+describe("the full-text index of a day", () => {
   const segmentsOf = (db: DatabaseSync) =>
     (db.prepare("SELECT count(DISTINCT segid) AS count FROM words_idx").get() as { count: number }).count;
   const commitGroups = (db: DatabaseSync, from: number, count: number) => {
@@ -168,7 +168,7 @@ describe("the words of a day", () => {
     for (let row = from; row < from + count; row++) insert.run(row, `word${row} pad`);
   };
 
-  test("are never merged by a commit on its own, in a file from before either", () => {
+  test("is not merged by commits themselves, even in a file with older settings", () => {
     const layout = newLayout();
     let db = openDayForWriting(layout, today);
     commitGroups(db, 1, 20);
@@ -181,18 +181,18 @@ describe("the words of a day", () => {
     db.close();
   });
 
-  test("are merged a little with each group, so that there are few segments however many groups", () => {
+  test("is merged a little with each group, which bounds the number of segments", () => {
     const db = openDayForWriting(newLayout(), today);
     const merger = new WordsMerger(db);
-    const most: number[] = [];
+    const segmentCounts: number[] = [];
     for (let group = 0; group < 1000; group++) {
       db.exec("BEGIN");
       commitGroups(db, group * 5 + 1, 5);
       merger.run(["x".repeat(500)]);
       db.exec("COMMIT");
-      most.push(segmentsOf(db));
+      segmentCounts.push(segmentsOf(db));
     }
-    expect(Math.max(...most)).toBeLessThan(64);
+    expect(Math.max(...segmentCounts)).toBeLessThan(64);
     const total = db.prepare("SELECT count(*) AS count FROM words WHERE words MATCH 'pad'").get();
     expect(total).toEqual({ count: 5000 });
     db.close();

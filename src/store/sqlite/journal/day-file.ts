@@ -6,27 +6,27 @@ import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import { migrate, type Migrations } from "../migrations.ts";
 import { CONNECTORS, FILTER_MARK } from "../../search/words.ts";
 
-// One SQLite file holds the events of one UTC day of event time: the book of record.
+// One SQLite file holds the events of one UTC day of event time. These files are the system of record.
 
 /**
- * A place in the index of words, for SQL. A number is bound as one that may have a fraction, which the index takes for no bound
- * at all: it looks at every match, or takes any for the one that was asked for.
+ * A bound sequence number in a query of the full-text index. JavaScript numbers are bound as REAL, which FTS5 ignores as a
+ * bound on rowid: it would read every match, or return a wrong one.
  */
-export const PLACE = "CAST(? AS INTEGER)";
+export const SEQ_PARAMETER = "CAST(? AS INTEGER)";
 
-/** Blocks of this many sequence numbers carry the least and greatest time of their events. */
+/** Blocks of 2 ** BLOCK_SHIFT sequence numbers store the earliest and latest time of their events. */
 export const BLOCK_SHIFT = 10;
 
-// Words are cut as words.ts says: its connectors are letters here.
+// The tokenizer splits text as words.ts does: its connectors are letters here.
 export const WORDS_TABLE = `CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content='', detail=none, columnsize=0,
   tokenize="ascii tokenchars '${CONNECTORS}${FILTER_MARK}'")`;
 
-/** So many segments of one size become one of the next: fewer make searches faster and writing slower. */
+/** Segments of one level that are merged into one of the next. Fewer make searches faster and writes slower. */
 const SEGMENTS_PER_LEVEL = 16;
-/** Beyond it the index merges a whole level within a commit, for seconds: the merging by the way must be far ahead of it. */
+/** Past this limit FTS5 merges a whole level within a commit, which takes seconds; incremental merging stays far below it. */
 const SEGMENTS_PER_LEVEL_MAX = 64;
-const MERGING = { automerge: 0, usermerge: SEGMENTS_PER_LEVEL, crisismerge: SEGMENTS_PER_LEVEL_MAX };
-/** Words that call for one page of merging; measured, about twice what keeps up. */
+const MERGE_SETTINGS = { automerge: 0, usermerge: SEGMENTS_PER_LEVEL, crisismerge: SEGMENTS_PER_LEVEL_MAX };
+/** Characters of new words per page of merging: measured, about twice the work needed to keep up. */
 const CHARACTERS_PER_PAGE = 8192;
 const MERGE_PAGES_MIN = 8;
 const MERGE_PAGES_MAX = 64;
@@ -43,21 +43,21 @@ ${WORDS_TABLE};
 export const DAY_MIGRATIONS: Migrations = [
   (db) => {
     db.exec(SCHEMA);
-    setMerging(db);
+    setMergeSettings(db);
   },
 ];
 
-/** What a log that begins anew keeps of its size: a burst must not take room for as long as the day is kept. */
+/** The size to which a log is truncated when it restarts: a burst must not take up disk space as long as the day is kept. */
 export const LOG_BYTES_KEPT = 32 * 1024 * 1024;
 
-/** Makes the file where there is none; one whose making fails is not left behind. */
+/** Creates the file if it is missing. A file whose creation fails is removed. */
 export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   const path = dayFile(layout, day);
   const isNew = !existsSync(path);
   const db = new DatabaseSync(path);
   try {
-    // The patience comes first: the write-ahead mode needs the file for itself for a moment.
-    // FULL: each commit is on the disk before it is acknowledged; NORMAL would only promise an intact file.
+    // The timeout comes first, because the switch to WAL needs exclusive access for a moment.
+    // FULL: each commit is on disk before it is acknowledged; NORMAL would only guarantee an intact file.
     db.exec(`PRAGMA busy_timeout = 5000; PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
       PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`);
     migrate(db, path, DAY_MIGRATIONS);
@@ -69,27 +69,27 @@ export function openDayForWriting(layout: Layout, day: number): DatabaseSync {
   }
 }
 
-/** How the index merges is kept in the file: one from before it was tuned has other figures. */
-function setMerging(db: DatabaseSync): void {
+/** Sets how the index merges. The settings are stored in the file, and older files have other values. */
+function setMergeSettings(db: DatabaseSync): void {
   const known = db.prepare("SELECT v FROM words_config WHERE k = ?");
-  for (const [name, value] of Object.entries(MERGING)) {
+  for (const [name, value] of Object.entries(MERGE_SETTINGS)) {
     if ((known.get(name) as { v: number } | undefined)?.v === value) continue;
-    // As text: bound, a number would be one with a fraction, which the index refuses.
+    // As text: a bound number would be a REAL, which FTS5 refuses.
     db.exec(`INSERT INTO words(words, rank) VALUES ('${name}', ${value})`);
   }
 }
 
-/** Whoever only reads a day makes a log beside it, and may not remove it. Nobody may have a day open any more. */
+/** Removes the empty logs that readers create and cannot remove. No connection to a day may be open. */
 export function removeEmptyLogs(layout: Layout): void {
   for (const day of listDays(layout)) {
     const path = dayFile(layout, day);
     if (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size !== 0) continue;
     const db = new DatabaseSync(path);
     try {
-      // The last one to close a day removes its log, if it has looked at it.
+      // The last connection to close removes the log, if it has used it.
       db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(PASSIVE)");
     } catch (error) {
-      // It stays there, empty, which is no harm.
+      // The log stays, empty and harmless.
       if (!isStorageFailure(error) && !isBusy(error)) throw error;
     } finally {
       db.close();
@@ -97,14 +97,14 @@ export function removeEmptyLogs(layout: Layout): void {
   }
 }
 
-/** Nobody may have it open any more. */
+/** No connection to the file may be open. */
 export function removeDayFile(layout: Layout, day: number): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(dayFile(layout, day) + suffix, { force: true });
 }
 
 /**
- * Merges the index's segments, a little with each group, in proportion to what it brings. Left to itself the index does a
- * tenth of a second of it within one commit in fifty.
+ * Merges segments of the full-text index incrementally, in proportion to the words of each group. Automatic merging would
+ * add a tenth of a second to one commit in fifty.
  */
 export class WordsMerger {
   readonly #merge: StatementSync;
@@ -114,11 +114,11 @@ export class WordsMerger {
     this.#merge = db.prepare("INSERT INTO words(words, rank) VALUES ('merge', ?)");
   }
 
-  /** Within the group's transaction, after its words are in. */
+  /** Must run in the group's transaction, after its words are inserted. */
   run(words: readonly string[]): void {
     let characters = 0;
     for (const text of words) characters += text.length;
-    // Each group makes a segment, however small.
+    // Each group creates a segment, even the smallest.
     this.#pages += 1 + characters / CHARACTERS_PER_PAGE;
     if (this.#pages < MERGE_PAGES_MIN) return;
     this.#merge.run(Math.min(Math.floor(this.#pages), MERGE_PAGES_MAX));
@@ -126,7 +126,7 @@ export class WordsMerger {
   }
 }
 
-/** Read-only connections to day files, opened when needed, the least recently used closed. */
+/** Read-only connections to day files, opened on demand; the least recently used is closed. */
 export class DayReaders {
   static readonly OPEN_MAX = 32;
   readonly #layout: Layout & { readonly mapped?: boolean };
@@ -136,7 +136,7 @@ export class DayReaders {
     this.#layout = layout;
   }
 
-  /** Undefined when the day has no file (any more), or one that is still being made or was never finished. */
+  /** Undefined if the day has no file, or an incomplete one. */
   get(day: number): DayReader | undefined {
     let reader = this.#open.get(day);
     if (reader) this.#open.delete(day);
@@ -144,7 +144,7 @@ export class DayReaders {
       const path = this.pathOf(day);
       if (!existsSync(path)) return undefined;
       reader = new DayReader(path, this.#layout.mapped ?? false);
-      if (!isMade(reader)) return undefined;
+      if (!isComplete(reader)) return undefined;
     }
     this.#open.set(day, reader);
     if (this.#open.size > DayReaders.OPEN_MAX) this.close(this.#open.keys().next().value!);
@@ -165,15 +165,15 @@ export class DayReaders {
   }
 }
 
-/** The words were the last table to be made, also by versions that made one after the other: without it there is no event. */
-function isMade(reader: DayReader): boolean {
-  let isMade = false;
+/** All versions create the full-text index last: a file without it has no events. */
+function isComplete(reader: DayReader): boolean {
+  let isComplete = false;
   try {
-    isMade = reader.sql("SELECT 1 FROM sqlite_master WHERE name = 'words'").get() !== undefined;
+    isComplete = reader.sql("SELECT 1 FROM sqlite_master WHERE name = 'words'").get() !== undefined;
   } finally {
-    if (!isMade) reader.close();
+    if (!isComplete) reader.close();
   }
-  return isMade;
+  return isComplete;
 }
 
 /** A connection with its prepared statements. */
@@ -185,7 +185,7 @@ export class DayReader {
   constructor(path: string, mapped: boolean) {
     this.identity = new FileIdentity(path);
     this.#db = new DatabaseSync(path, { readOnly: true });
-    // Mapped pages count as memory of the process for as long as the system leaves them: an export would map everything.
+    // Mapped pages count as memory of the process until the system drops them; an export would map everything.
     const [cacheKilobytes, mappedBytes] = mapped ? [512, 1 << 30] : [2048, 0];
     this.#db.exec(
       `PRAGMA busy_timeout = 5000; PRAGMA cache_size = -${cacheKilobytes}; PRAGMA mmap_size = ${mappedBytes};`,
@@ -201,7 +201,7 @@ export class DayReader {
     return statement;
   }
 
-  /** The number of the last change to an event of the day; 0 where there was none, or the file is older than such changes. */
+  /** The number of the day's last amendment; 0 if there is none, or if the file has no table of amendments. */
   lastAmendment(): number {
     this.#hasAmendments ||= this.sql("SELECT 1 FROM sqlite_master WHERE name = 'amendments'").get() !== undefined;
     if (!this.#hasAmendments) return 0;
@@ -210,16 +210,16 @@ export class DayReader {
   }
   #hasAmendments = false;
 
-  /** The words of the index with the number of events that have them: `temp.vocabulary(term, doc)`. */
-  needVocabulary(): void {
+  /** Creates `temp.vocabulary(term, doc)`: each word of the index with the number of events that contain it. */
+  ensureVocabulary(): void {
     if (this.#hasVocabulary) return;
     this.#db.exec("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, words, row)");
     this.#hasVocabulary = true;
   }
   #hasVocabulary = false;
 
-  /** Each word of the index with each event that has it, in the order of words: `temp.postings(term, doc)`. */
-  needPostings(): void {
+  /** Creates `temp.postings(term, doc)`: each word of the index with each event that contains it, ordered by word. */
+  ensurePostings(): void {
     if (this.#hasPostings) return;
     this.#db.exec("CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, words, instance)");
     this.#hasPostings = true;

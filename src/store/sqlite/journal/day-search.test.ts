@@ -31,7 +31,7 @@ beforeAll(async () => {
     source: "custom",
     severity: "info" as const,
     class: "security" as const,
-    // Nearly in the order of arrival.
+    // Nearly in order of arrival.
     timestampMs: day + 10_000 * i + random.below(1_000_000),
     raw: {
       message: `${Array.from({ length: 4 }, () => `w${random.below(9)}`).join(" ")} n${i} num${i} other${i % 700}`,
@@ -52,14 +52,14 @@ afterAll(async () => {
 });
 
 const searchFor = (words: string) => parseSearch(words, {}) as TextSearch;
-/** Each part is over with its first statement, or its first match. */
+/** Each part ends after its first statement or match. */
 const PART_MS = -1;
-const QUESTIONS: readonly (readonly [words: string, holds: (message: string) => boolean])[] = [
+const SEARCHES: readonly (readonly [words: string, holds: (message: string) => boolean])[] = [
   ["w1", (message) => message.includes("w1")],
   ["w1 w2", (message) => message.includes("w1") && message.includes("w2")],
   ['"w1 w2"', (message) => message.includes("w1 w2")],
   ["n1", (message) => message.includes(" n1")],
-  // Three thousand words begin with it.
+  // A prefix of three thousand words.
   ["n", (message) => message.includes(" n")],
   ["num", (message) => message.includes(" num")],
   ["num12", (message) => message.includes(" num12")],
@@ -90,27 +90,27 @@ function pageInParts(words: string, span: DaySpan, after: ListPlace | undefined,
   }
 }
 
-test("a search in the smallest parts finds what the events hold: counts and pages, words and phrases", () => {
-  for (const [words, holds] of QUESTIONS) {
+test("a search in the smallest parts counts and lists exactly the matching events, by words and phrases", () => {
+  for (const [words, holds] of SEARCHES) {
     for (const span of SPANS) {
-      const wanted = [...messages]
+      const expected = [...messages]
         .filter(([, { ts, message }]) => ts >= span.from && ts < span.to && holds(message))
         .map(([seq, { ts }]) => ({ ts, seq }))
         .sort(newestFirst);
-      expect([words, countInParts(words, span).count]).toEqual([words, wanted.length]);
-      expect([words, pageInParts(words, span, undefined, 40)]).toEqual([words, wanted.slice(0, 40)]);
-      if (wanted[39]) expect(pageInParts(words, span, wanted[39], 7)).toEqual(wanted.slice(40, 47));
+      expect([words, countInParts(words, span).count]).toEqual([words, expected.length]);
+      expect([words, pageInParts(words, span, undefined, 40)]).toEqual([words, expected.slice(0, 40)]);
+      if (expected[39]) expect(pageInParts(words, span, expected[39], 7)).toEqual(expected.slice(40, 47));
     }
   }
 });
 
-test("a search for the beginning of very many words can be left while their events are gathered", () => {
+test("a search for a prefix of very many words can pause while their events are collected", () => {
   const { count, parts } = countInParts("num1 other2", SPANS[0]!);
   expect(count).toBeGreaterThan(0);
   expect(parts).toBeGreaterThan(2);
 });
 
-test("one event is known to have the beginning of very many words, or not", () => {
+test("a prefix of very many words is tested against a single event", () => {
   const has = (words: string, seq: number) => hasWords(reader, searchFor(words).terms, seq);
   for (const [seq, { message }] of [...messages].slice(0, 200)) {
     expect(has("num", seq)).toBe(true);
@@ -119,16 +119,16 @@ test("one event is known to have the beginning of very many words, or not", () =
   }
 });
 
-test("a search for a phrase can be left after each event that it reads", () => {
+test("a search for a phrase can pause after each event that it reads", () => {
   const { count, parts } = countInParts('"w1 w2"', SPANS[0]!);
   expect(parts).toBeGreaterThan(count);
 });
 
-test("a search of one day that is cancelled is not answered", async () => {
+test("a cancelled search of one day rejects", async () => {
   for (const search of ["w1 w2", '"w1 w2"']) {
     const stop = new AbortController();
-    const asked = store.events.list({ search }, { mode: "page", page: 1, size: 5 }, { signal: stop.signal });
+    const listed = store.events.list({ search }, { mode: "page", page: 1, size: 5 }, { signal: stop.signal });
     stop.abort(new Error("gone"));
-    await expect(asked).rejects.toThrow("gone");
+    await expect(listed).rejects.toThrow("gone");
   }
 });

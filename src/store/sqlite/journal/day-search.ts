@@ -2,7 +2,7 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import type { Event } from "../../../model/event.ts";
 import { spacedEventWords } from "../../search/indexed-words.ts";
 import {
-  holdsPhrases,
+  containsPhrases,
   independentWords,
   matchOf,
   spacedTerm,
@@ -10,22 +10,22 @@ import {
   type Term,
   type TextSearch,
 } from "../../search/text-search.ts";
-import { AFTER_ALL } from "../../search/words.ts";
+import { PREFIX_END } from "../../search/words.ts";
 import { gather, gathered, startGathering, type PrefixProgress } from "./prefix-events.ts";
-import { BLOCK_SHIFT, PLACE, type DayReader } from "./day-file.ts";
+import { BLOCK_SHIFT, SEQ_PARAMETER, type DayReader } from "./day-file.ts";
 import { newestFirst, type ListPlace } from "./list-position.ts";
 import { falling, has, listed, rising, type SeqSet } from "./seq-set.ts";
 
-// A full-text search of one day. Nothing interrupts SQLite within a statement, so a search is a walk over ranges of
-// sequence numbers: each call does a part of it and says where the next one goes on. Between two parts the search may be
-// stopped, and others have their turn.
+// A full-text search of one day. SQLite cannot be interrupted within a statement, so a search walks over ranges of sequence
+// numbers: each call does a part of it and returns where the next one continues. Between two parts the search can be stopped,
+// and other queries run.
 
 /** A part ends with the first statement that ends after this. */
 const PART_MS = 200;
-/** Blocks that one statement looks at. */
+/** Blocks that one statement covers. */
 const BLOCKS_TOGETHER_MAX = 64;
 const TEXT_CHUNK = 256;
-/** Of a beginning that more words have, the events are gathered beforehand. */
+/** A prefix of more words has its events collected before the walk. */
 const VOCABULARY_WORDS_MAX = 64;
 const SEQ_MAX = 2 ** 41;
 
@@ -39,26 +39,26 @@ export interface FoundRow extends ListPlace {
   readonly body: string;
 }
 
-/** What is handed on from part to part. */
+/** State that is passed from part to part. */
 interface Walk {
-  /** What to ask the index; undefined when some word does not occur at all. */
+  /** The query of the index; undefined if some word does not occur at all. */
   readonly resolved: Resolved | undefined;
-  /** Of beginnings that very many words have. */
+  /** For prefixes of very many words. */
   readonly gathering: PrefixProgress | undefined;
 }
 
 export interface CountPart {
   readonly count: number;
-  /** How many rows the day had when the walk began. */
+  /** The number of rows in the day when the walk began. */
   readonly rows: number;
-  /** The sequence number to go on from; undefined at the end. */
+  /** The sequence number to continue from; undefined at the end. */
   readonly next: number | undefined;
   readonly walk?: Walk | undefined;
 }
 
 export interface PagePart {
   readonly places: ListPlace[];
-  /** As above; for a search without phrases, which walks back, the number to stay below. */
+  /** As above; a search without phrases walks back and continues below this number. */
   readonly next: number | undefined;
   readonly walk?: Walk | undefined;
 }
@@ -70,7 +70,7 @@ interface DayBlock {
   readonly rows: number;
 }
 
-/** Consecutive blocks: wholly within the span (no time need be looked at) or only partly. */
+/** Consecutive blocks, all of them wholly within the span (times need no test) or all only partly. */
 interface Section {
   readonly low: number;
   high: number;
@@ -79,16 +79,16 @@ interface Section {
 }
 
 interface Resolved {
-  /** In the index's own words; empty where beginnings are all there is. */
+  /** An FTS5 query; empty if the search has only prefixes of very many words. */
   readonly match: string;
-  /** How many events match, where the index knows. */
+  /** The number of matching events, if the index has it. */
   readonly events: number | undefined;
-  /** Spellings of each beginning that very many words have. */
-  readonly beginnings: readonly (readonly Term[])[];
+  /** Spellings of each prefix of very many words. */
+  readonly prefixes: readonly (readonly Term[])[];
 }
 
-/** What is left to ask once the events of beginnings are gathered; they must be among `among`. */
-interface Question {
+/** The query that remains once the events of prefixes are collected: matches must also be in `among`. */
+interface IndexQuery {
   readonly match: string;
   readonly among: SeqSet | undefined;
 }
@@ -121,23 +121,23 @@ function sections(blocks: readonly DayBlock[], span: DaySpan, from: number): Sec
   return found;
 }
 
-/** Whether one event has the words. */
+/** True if the event contains the words. */
 export function hasWords(reader: DayReader, terms: readonly Term[], seq: number): boolean {
   const resolved = resolve(reader, terms);
   if (!resolved) return false;
-  const { match, beginnings } = resolved;
-  const find = reader.sql(`SELECT rowid FROM words WHERE words MATCH ? AND rowid = ${PLACE}`);
+  const { match, prefixes } = resolved;
+  const find = reader.sql(`SELECT rowid FROM words WHERE words MATCH ? AND rowid = ${SEQ_PARAMETER}`);
   if (match !== "" && !find.get(match, seq)) return false;
-  if (beginnings.length === 0) return true;
-  // The index would read the lists of all those words; the event has its own.
+  if (prefixes.length === 0) return true;
+  // The index would read the posting lists of all those words; the event's own text has only its own.
   const row = reader.sql("SELECT ts, body FROM events WHERE seq = ?").get(seq) as unknown as FoundRow | undefined;
   if (!row) return false;
   const own = spacedEventWords(parseExact(row.body) as Event, row.ts);
-  return beginnings.every((spelled) => spelled.some((term) => own.includes(spacedTerm(term))));
+  return prefixes.every((spelled) => spelled.some((term) => own.includes(spacedTerm(term))));
 }
 
-/** Tells when a part has taken its time. */
-function clock(ms: number): () => boolean {
+/** Returns a function that is true once the time is up. */
+function deadline(ms: number): () => boolean {
   const until = performance.now() + ms;
   return () => performance.now() > until;
 }
@@ -149,22 +149,22 @@ export function countPart(
   soFar: CountPart | undefined,
   partMs = PART_MS,
 ): CountPart {
-  const isOver = clock(partMs);
+  const isOver = deadline(partMs);
   let { count, rows } = soFar ?? { count: 0, rows: rowsOfDay(reader) };
-  const walk = goOn(reader, search, soFar?.walk, isOver);
+  const walk = continueWalk(reader, search, soFar?.walk, isOver);
   const { resolved } = walk;
   if (!resolved) return { count, rows, next: undefined };
-  const question = questionOf(walk);
-  if (!question) return { count, rows, next: 0, walk };
+  const query = queryOf(walk);
+  if (!query) return { count, rows, next: 0, walk };
   const parts = sections(blocksOf(reader), span, soFar?.next ?? 0);
-  // The index knows how many events have a word: that is many times faster than counting them, where one word is all.
+  // The index stores how many events contain a word. For a single word that is many times faster than counting them.
   const isKnown = search.phrases.length === 0 && !soFar && parts.every(({ whole }) => whole);
   if (isKnown && resolved.events !== undefined) return { count: resolved.events, rows, next: undefined };
   for (const section of parts) {
-    if (search.phrases.length === 0) count += countSection(reader, question, span, section);
+    if (search.phrases.length === 0) count += countSection(reader, query, span, section);
     else {
-      for (const row of matchesOf(reader, question, span, section)) {
-        if (holdsAll(row, search)) count++;
+      for (const row of matchesOf(reader, query, span, section)) {
+        if (containsAllPhrases(row, search)) count++;
         if (isOver()) return { count, rows, next: row.seq + 1, walk };
       }
     }
@@ -173,40 +173,40 @@ export function countPart(
   return { count, rows, next: undefined };
 }
 
-/** What to ask, and how far the events of beginnings are gathered by the end of this part. */
-function goOn(reader: DayReader, search: TextSearch, before: Walk | undefined, isOver: () => boolean): Walk {
+/** Resolves the search and collects events of prefixes until this part ends. */
+function continueWalk(reader: DayReader, search: TextSearch, before: Walk | undefined, isOver: () => boolean): Walk {
   const resolved = before ? before.resolved : resolve(reader, search.terms);
-  if (!resolved || resolved.beginnings.length === 0) return { resolved, gathering: undefined };
-  return { resolved, gathering: gather(reader, before?.gathering ?? startGathering(resolved.beginnings), isOver) };
+  if (!resolved || resolved.prefixes.length === 0) return { resolved, gathering: undefined };
+  return { resolved, gathering: gather(reader, before?.gathering ?? startGathering(resolved.prefixes), isOver) };
 }
 
-/** Undefined while events are being gathered. */
-function questionOf({ resolved, gathering }: Walk): Question | undefined {
+/** Undefined while events of prefixes are being collected. */
+function queryOf({ resolved, gathering }: Walk): IndexQuery | undefined {
   const { match } = resolved!;
   if (!gathering) return { match, among: undefined };
   const among = gathered(gathering);
   return among && { match, among };
 }
 
-/** Of the gathered events of a section, those that have the other words as well, in the order of arrival. */
-function* gatheredOf(reader: DayReader, { match, among }: Question, low: number, high: number): Iterable<number> {
+/** The collected events of a section that also contain the other words, in the order of arrival. */
+function* gatheredOf(reader: DayReader, { match, among }: IndexQuery, low: number, high: number): Iterable<number> {
   if (match === "") return yield* rising(among!, low, high);
   const { seqs } = reader
     .sql(
       `SELECT group_concat(rowid) AS seqs FROM
-       (SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ${PLACE} AND ${PLACE} ORDER BY rowid)`,
+       (SELECT rowid FROM words WHERE words MATCH ? AND rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER} ORDER BY rowid)`,
     )
     .get(match, low, high) as { readonly seqs: string | null };
   for (const seq of listed(seqs)) if (has(among!, seq)) yield seq;
 }
 
-function countSection(reader: DayReader, question: Question, span: DaySpan, section: Section): number {
-  const { match, among } = question;
+function countSection(reader: DayReader, query: IndexQuery, span: DaySpan, section: Section): number {
+  const { match, among } = query;
   const { low, high, whole } = section;
   if (among) {
     const timeOf = reader.sql("SELECT ts FROM events WHERE seq = ?");
     let count = 0;
-    for (const seq of gatheredOf(reader, question, low, high)) {
+    for (const seq of gatheredOf(reader, query, low, high)) {
       const ts = whole ? span.from : (timeOf.get(seq) as { ts: number }).ts;
       if (ts >= span.from && ts < span.to) count++;
     }
@@ -214,23 +214,25 @@ function countSection(reader: DayReader, question: Question, span: DaySpan, sect
   }
   const counted = whole
     ? reader
-        .sql(`SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ${PLACE} AND ${PLACE}`)
+        .sql(
+          `SELECT count(*) AS n FROM words WHERE words MATCH ? AND rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER}`,
+        )
         .get(match, low, high)
     : reader
         .sql(
           `SELECT count(*) AS n FROM words JOIN events ON events.seq = words.rowid
-           WHERE words MATCH ? AND words.rowid BETWEEN ${PLACE} AND ${PLACE} AND ts >= ? AND ts < ?`,
+           WHERE words MATCH ? AND words.rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER} AND ts >= ? AND ts < ?`,
         )
         .get(match, low, high, span.from, span.to);
   return (counted as { n: number }).n;
 }
 
-/** Events of a section that have the words, in the order of arrival. */
-function* matchesOf(reader: DayReader, question: Question, span: DaySpan, { low, high }: Section): Iterable<FoundRow> {
-  const { match, among } = question;
+/** Events of a section that contain the words, in the order of arrival. */
+function* matchesOf(reader: DayReader, query: IndexQuery, span: DaySpan, { low, high }: Section): Iterable<FoundRow> {
+  const { match, among } = query;
   if (among) {
     const find = reader.sql("SELECT seq, ts, body FROM events WHERE seq = ?");
-    for (const seq of gatheredOf(reader, question, low, high)) {
+    for (const seq of gatheredOf(reader, query, low, high)) {
       const row = find.get(seq) as unknown as FoundRow;
       if (row.ts >= span.from && row.ts < span.to) yield row;
     }
@@ -239,16 +241,16 @@ function* matchesOf(reader: DayReader, question: Question, span: DaySpan, { low,
   yield* reader
     .sql(
       `SELECT words.rowid AS seq, ts, body FROM words JOIN events ON events.seq = words.rowid
-       WHERE words MATCH ? AND words.rowid BETWEEN ${PLACE} AND ${PLACE} AND ts >= ? AND ts < ? ORDER BY words.rowid`,
+       WHERE words MATCH ? AND words.rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER} AND ts >= ? AND ts < ? ORDER BY words.rowid`,
     )
     .iterate(match, low, high, span.from, span.to) as unknown as Iterable<FoundRow>;
 }
 
-function holdsAll({ body }: FoundRow, { phrases }: TextSearch): boolean {
-  return holdsPhrases(parseExact(body) as { [key: string]: unknown }, phrases);
+function containsAllPhrases({ body }: FoundRow, { phrases }: TextSearch): boolean {
+  return containsPhrases(parseExact(body) as { [key: string]: unknown }, phrases);
 }
 
-/** The newest matches of a day below a place. */
+/** Continues to find the newest matches of a day below a place. */
 export function pagePart(
   reader: DayReader,
   search: TextSearch,
@@ -257,19 +259,19 @@ export function pagePart(
   soFar: PagePart | undefined,
   partMs = PART_MS,
 ): PagePart {
-  const isOver = clock(partMs);
-  const walk = goOn(reader, search, soFar?.walk, isOver);
+  const isOver = deadline(partMs);
+  const walk = continueWalk(reader, search, soFar?.walk, isOver);
   if (!walk.resolved) return { places: [], next: undefined };
   const isVerified = search.phrases.length > 0;
-  const question = questionOf(walk);
-  if (!question) return { places: [], next: isVerified ? 0 : SEQ_MAX, walk };
+  const query = queryOf(walk);
+  if (!query) return { places: [], next: isVerified ? 0 : SEQ_MAX, walk };
   const found = new Newest(limit, range.after, soFar?.places);
-  const turnPage = isVerified ? verifiedPage : question.among ? gatheredPage : indexedPage;
-  const next = turnPage(reader, question, search, { span: range.span, found, next: soFar?.next, isOver });
+  const turnPage = isVerified ? verifiedPage : query.among ? gatheredPage : indexedPage;
+  const next = turnPage(reader, query, search, { span: range.span, found, next: soFar?.next, isOver });
   return { next, places: found.places(), walk: next === undefined ? undefined : walk };
 }
 
-/** The newest of the places that are put in. */
+/** Keeps the newest of the added places. */
 class Newest {
   readonly #limit: number;
   readonly after: ListPlace | undefined;
@@ -291,7 +293,7 @@ class Newest {
     return this.#found.sort(newestFirst).slice(0, this.#limit);
   }
 
-  /** No row of this time or an earlier one can be among the first ones. */
+  /** True if no row of this time or earlier can be among the newest. */
   isSettled(newestLeft: number): boolean {
     if (this.#found.length < this.#limit) return false;
     return this.places()[this.#limit - 1]!.ts > newestLeft;
@@ -301,17 +303,17 @@ class Newest {
 interface Page {
   readonly span: DaySpan;
   readonly found: Newest;
-  /** Where to go on. */
+  /** The sequence number to continue from. */
   readonly next: number | undefined;
   readonly isOver: () => boolean;
 }
 
-type TurnPage = (reader: DayReader, question: Question, search: TextSearch, page: Page) => number | undefined;
+type TurnPage = (reader: DayReader, query: IndexQuery, search: TextSearch, page: Page) => number | undefined;
 
-const verifiedPage: TurnPage = (reader, question, search, { span, found, next, isOver }) => {
+const verifiedPage: TurnPage = (reader, query, search, { span, found, next, isOver }) => {
   for (const section of sections(blocksOf(reader), span, next ?? 0)) {
-    for (const row of matchesOf(reader, question, span, section)) {
-      if (holdsAll(row, search)) found.add(row);
+    for (const row of matchesOf(reader, query, span, section)) {
+      if (containsAllPhrases(row, search)) found.add(row);
       if (isOver()) return row.seq + 1;
     }
     if (isOver()) return section.high + 1;
@@ -319,11 +321,11 @@ const verifiedPage: TurnPage = (reader, question, search, { span, found, next, i
   return undefined;
 };
 
-/** Matches come in order of arrival, which is nearly the order of time. */
+/** Matches come in the order of arrival, which is nearly the order of time. */
 const indexedPage: TurnPage = (reader, { match }, _search, page) => {
   const select = reader.sql(
     `SELECT words.rowid AS seq, ts FROM words JOIN events ON events.seq = words.rowid
-     WHERE words MATCH ? AND words.rowid BETWEEN ${PLACE} AND ${PLACE} ORDER BY words.rowid DESC LIMIT ${TEXT_CHUNK}`,
+     WHERE words MATCH ? AND words.rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER} ORDER BY words.rowid DESC LIMIT ${TEXT_CHUNK}`,
   );
   return walkBack(reader, page, (low, high) => {
     const places = select.all(match, low, high) as unknown as ListPlace[];
@@ -331,19 +333,19 @@ const indexedPage: TurnPage = (reader, { match }, _search, page) => {
   });
 };
 
-const gatheredPage: TurnPage = (reader, question, _search, page) => {
+const gatheredPage: TurnPage = (reader, query, _search, page) => {
   const timeOf = reader.sql("SELECT seq, ts FROM events WHERE seq = ?");
   return walkBack(reader, page, (low, high) => {
     const seqs: number[] = [];
-    for (const seq of falling(question.among!, low, high)) if (seqs.push(seq) === TEXT_CHUNK) break;
+    for (const seq of falling(query.among!, low, high)) if (seqs.push(seq) === TEXT_CHUNK) break;
     if (seqs.length === 0) return { places: [], last: undefined };
-    const matching = question.match === "" ? seqs : [...gatheredOf(reader, question, seqs.at(-1)!, seqs[0]!)].reverse();
+    const matching = query.match === "" ? seqs : [...gatheredOf(reader, query, seqs.at(-1)!, seqs[0]!)].reverse();
     const places = matching.map((seq) => timeOf.get(seq) as unknown as ListPlace);
     return { places, last: seqs.length < TEXT_CHUNK ? undefined : seqs.at(-1)! };
   });
 };
 
-/** The last matches between two numbers; `last` is the least number that was looked at, undefined where all were. */
+/** Reads the last matches between two numbers. `last` is the lowest number that was read, undefined if all were. */
 type ReadBack = (low: number, high: number) => { readonly places: ListPlace[]; readonly last: number | undefined };
 
 function walkBack(reader: DayReader, { span, found, next, isOver }: Page, read: ReadBack): number | undefined {
@@ -354,7 +356,7 @@ function walkBack(reader: DayReader, { span, found, next, isOver }: Page, read: 
   let index = blocks.length - 1;
   if (index < 0) return undefined;
   let below = Math.min(next ?? SEQ_MAX, firstSeq(blocks[index]!) + 2 ** BLOCK_SHIFT);
-  // Skip what is wholly newer than asked for, without looking at it.
+  // Skip blocks that are wholly newer than the range.
   const top = found.after ? found.after.ts : span.to;
   while (index >= 0 && blocks[index]!.min_ts > top) below = Math.min(below, firstSeq(blocks[index--]!));
   for (;;) {
@@ -369,31 +371,31 @@ function walkBack(reader: DayReader, { span, found, next, isOver }: Page, read: 
 }
 
 /**
- * What to ask the index of a day. A beginning is replaced by the words that it stands for there, since the index would
- * put their lists together before it gives the first match; where they are too many for that, it stays a beginning.
- * Undefined when some word does not occur at all.
+ * Resolves terms to a query of the day's index. A prefix is replaced by the words that start with it, since FTS5 would merge
+ * their posting lists before it returns the first match. A prefix of too many words stays a prefix. Undefined if some word
+ * does not occur at all.
  */
 function resolve(reader: DayReader, terms: readonly Term[]): Resolved | undefined {
-  reader.needVocabulary();
+  reader.ensureVocabulary();
   const select = reader.sql(
     `SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term <= ? LIMIT ${VOCABULARY_WORDS_MAX}`,
   );
   let events: number | undefined;
-  const beginnings: (readonly Term[])[] = [];
+  const prefixes: (readonly Term[])[] = [];
   const choices: (readonly Term[])[] = [];
   for (const term of terms) {
     const spelled = spellings(term);
-    const found = spelled.flatMap(({ word, goesOn }) => {
-      return select.all(word, goesOn ? word + AFTER_ALL : word) as { term: string; doc: number }[];
+    const found = spelled.flatMap(({ word, isPrefix }) => {
+      return select.all(word, isPrefix ? word + PREFIX_END : word) as { term: string; doc: number }[];
     });
     if (found.length === 0) return undefined;
     if (found.length >= VOCABULARY_WORDS_MAX) {
-      beginnings.push(spelled);
+      prefixes.push(spelled);
     } else {
       const words = independentWords(found.map((row) => row.term));
-      choices.push(words.map((word) => ({ word, goesOn: false })));
+      choices.push(words.map((word) => ({ word, isPrefix: false })));
       if (terms.length === 1 && words.length === 1) events = found.find((row) => row.term === words[0])!.doc;
     }
   }
-  return { match: matchOf(choices), events, beginnings };
+  return { match: matchOf(choices), events, prefixes };
 }

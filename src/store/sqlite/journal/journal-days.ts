@@ -13,7 +13,7 @@ interface DayGrowth {
   readonly writtenAt: number;
 }
 
-/** The days of the journal, and what is known of each without asking its file. */
+/** The days of the journal, with figures of each that need no access to its file. */
 export class Days {
   readonly #days = new Map<number, DayGrowth>();
 
@@ -48,7 +48,7 @@ export class Days {
     this.#days.set(day, { rows: this.rowsOf(day) + rows, lastSeq, writtenAt });
   }
 
-  /** Gives how many rows it had. */
+  /** Returns the number of rows that the day had. */
   remove(day: number): number {
     const rows = this.rowsOf(day);
     this.#days.delete(day);

@@ -6,7 +6,7 @@ export function journalMetrics(registry: Registry, journal: { readonly queuedEve
   const registers = [registry];
   new Gauge({
     name: "tocsin_intake_queue_events",
-    help: "Events that wait to be stored",
+    help: "Events waiting to be stored",
     registers,
     collect() {
       this.set(journal.queuedEvents);
@@ -23,18 +23,18 @@ export function journalMetrics(registry: Registry, journal: { readonly queuedEve
   return {
     refused: new Counter({
       name: "tocsin_store_refused_events_total",
-      help: "Events the store did not take, by reason",
+      help: "Events that the store refused, by reason",
       labelNames: ["reason"],
       registers,
     }),
     truncated: new Counter({
       name: "tocsin_events_words_truncated_total",
-      help: "Events with more words than are indexed",
+      help: "Events with more words than the index takes",
       registers,
     }),
     checkpointFailures: new Counter({
       name: "tocsin_journal_checkpoint_failures_total",
-      help: "Failed moves of the write-ahead log into its file",
+      help: "Failed checkpoints of a write-ahead log",
       registers,
     }),
     groupSize: new Histogram({
@@ -45,7 +45,7 @@ export function journalMetrics(registry: Registry, journal: { readonly queuedEve
     }),
     groupSeconds: new Histogram({
       name: "tocsin_commit_group_seconds",
-      help: "Time of a commit",
+      help: "Duration of a commit",
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
       registers,
     }),

@@ -15,14 +15,14 @@ import type { ListPlace } from "./list-position.ts";
 import type { CountPart, PagePart, FoundRow, DaySpan } from "./day-search.ts";
 import type { Arrived, ReaderApi, ReaderData } from "./journal-reader-thread.ts";
 
-// Questions to the journal, day by day, each to a thread that reads.
+// Queries of the journal. They run day by day in reader threads.
 
-/** Searches have threads of their own: however long one takes, an event by its id is at hand. */
+/** Threads for searches only, so that a long search does not delay a look-up by id. */
 const SEARCHERS = 2;
 /** A search that runs longer is stopped. */
 const SEARCH_MS_MAX = 30_000;
 const TOKEN_LIFE_MS = DAY_MS;
-/** Threads that hand texts on keep none: a small nursery is collected sooner and holds less. */
+/** Reader threads only pass texts on: a small young generation is collected sooner and holds less. */
 const SMALL_HEAP = { maxYoungGenerationSizeMb: 8 };
 const CHUNK_EVENTS_MAX = 100;
 const CHUNK_CHARACTERS_MAX = 1024 * 1024;
@@ -43,7 +43,7 @@ export class JournalQueries {
   readonly #days: Days;
   readonly #now: () => number;
   readonly #reader: Thread<ReaderApi>;
-  /** Started when they are first needed: many a site is searched now and then. */
+  /** Started on demand, because many sites are searched only now and then. */
   readonly #searchers = new Map<number, Thread<ReaderApi>>();
   readonly #newReader: (mapped: boolean) => Thread<ReaderApi>;
   readonly #gathering = new ResponseBudget();
@@ -60,12 +60,12 @@ export class JournalQueries {
     this.#reader = this.#newReader(false);
   }
 
-  /** What a day's file holds, as it says itself. Asked at the start, which a damaged file refuses in its own words. */
+  /** Row count and end of a day, read from its file. The start needs it, so errors of a damaged file pass unchanged. */
   summary(day: number): Promise<ReturnType<ReaderApi["summary"]>> {
     return this.#reader.call("summary", day);
   }
 
-  /** Each day's file gives its next ones; what lies beyond the end of a part that is not whole must wait. */
+  /** The next arrivals, merged from all days. An incomplete part of a day limits the others: later events have to wait. */
   async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
     const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
     const parts = await Promise.all(
@@ -79,7 +79,7 @@ export class JournalQueries {
       .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
   }
 
-  /** The id of the last stored event that arrived before this time. Days with the latest arrivals first: mostly one or two. */
+  /** The id of the last stored event that arrived before this time. Reads days in the order of their latest arrivals. */
   async lastArrivalBefore(ms: number): Promise<string | null> {
     let last: Arrived | undefined;
     const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
@@ -95,7 +95,7 @@ export class JournalQueries {
     return this.#ask(this.#reader, "find", day, seq);
   }
 
-  /** The stored event with this token, if it came within a day. */
+  /** The stored event with this token, if it arrived within the last day. */
   async findToken(token: string): Promise<StoredEvent | undefined> {
     const since = this.#now() - TOKEN_LIFE_MS;
     for (const day of this.#days.list()) {
@@ -108,7 +108,7 @@ export class JournalQueries {
     return undefined;
   }
 
-  /** The ids of events with tokens that are this one, a space and a number; by the number. */
+  /** The ids of events whose tokens are this one, a space and a number, by that number. */
   async findTokens(token: string): Promise<Map<number, string>> {
     const since = this.#now() - TOKEN_LIFE_MS;
     const found = new Map<number, string>();
@@ -121,7 +121,7 @@ export class JournalQueries {
     return found;
   }
 
-  /** The texts of the newest events below a place, walking the days back. More than fits in an answer is refused. */
+  /** The texts of the newest events below a place, from the newest day back. An answer over the size limit is refused. */
   page(span: DaySpan, after: ListPlace | undefined, offset: number, limit: number): Promise<string[]> {
     return this.#gathering.gather(this.#pageChunks(span, after, offset, limit));
   }
@@ -137,7 +137,7 @@ export class JournalQueries {
     let below = after;
     for (const day of this.#daysOf(span)) {
       if (after && day > after.ts) continue;
-      // A day that lies wholly in the range and in what is skipped need not be read.
+      // A day wholly within the range and the offset need not be read.
       const isWhole = span.from <= day && span.to >= day + DAY_MS && !after;
       if (isWhole && skip >= this.#days.rowsOf(day)) {
         skip -= this.#days.rowsOf(day);
@@ -147,7 +147,7 @@ export class JournalQueries {
         const wanted = { offset: skip, limit: left, charactersMax: CHUNK_CHARACTERS_MAX };
         const part = await this.#ask(this.#reader, "page", day, clip(span, day), below, wanted);
         ({ isAll } = part);
-        // A day cut by the range gave nothing for the rows it skipped: how many were there must be known.
+        // A day partly within the range returned no rows: count how many of them the offset skips.
         if (part.rows.length > 0) skip = 0;
         else if (skip > 0) skip -= Math.min(skip, await this.#countWithin(day, clip(span, day), after));
         left -= part.rows.length;
@@ -162,12 +162,12 @@ export class JournalQueries {
     return this.#ask(this.#reader, "countSpan", day, span, after);
   }
 
-  /** The texts of these events, in this order. More than fits in an answer is refused. */
+  /** The texts of these events, in this order. An answer over the size limit is refused. */
   bodies(places: readonly ListPlace[]): Promise<string[]> {
     return this.#gathering.gather(this.chunks(places));
   }
 
-  /** The same in chunks of bounded size, however large the events are. */
+  /** The same in chunks of bounded size. */
   async *chunks(places: readonly ListPlace[]): AsyncIterable<string[]> {
     for (let at = 0; at < places.length;) {
       const day = startOfDay(places[at]!.ts);
@@ -177,21 +177,21 @@ export class JournalQueries {
       }
       const found = await this.#ask(this.#reader, "bodies", day, seqs, CHUNK_CHARACTERS_MAX);
       at += found.length;
-      // A day that retention removed meanwhile leaves gaps.
+      // A day that retention has just removed leaves gaps.
       yield found.filter((text) => text !== undefined);
     }
   }
 
   /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
-  async textCount(goOn: GoOn, search: TextSearch, span: DaySpan): Promise<number> {
+  async textCount(throwIfStopped: GoOn, search: TextSearch, span: DaySpan): Promise<number> {
     const days = this.#daysOf(span);
     let sum = 0;
     const countFrom = async (searcher: number) => {
       for (let i = searcher; i < days.length; i += SEARCHERS) {
-        goOn();
+        throwIfStopped();
         const day = days[i]!;
         const clipped = clip(span, day);
-        const { count } = await inParts(goOn, (soFar: CountPart | undefined) =>
+        const { count } = await inParts(throwIfStopped, (soFar: CountPart | undefined) =>
           this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
         );
         sum += count;
@@ -202,7 +202,7 @@ export class JournalQueries {
   }
 
   async textPage(
-    goOn: GoOn,
+    throwIfStopped: GoOn,
     search: TextSearch,
     span: DaySpan,
     after: ListPlace | undefined,
@@ -210,12 +210,12 @@ export class JournalQueries {
   ): Promise<ListPlace[]> {
     const places: ListPlace[] = [];
     for (const day of this.#daysOf(span)) {
-      goOn();
+      throwIfStopped();
       if (after && day > after.ts) continue;
       const searcher = this.#searcher(day / DAY_MS);
       const range = { span: clip(span, day), after };
       const wanted = limit - places.length;
-      const found = await inParts(goOn, (soFar: PagePart | undefined) =>
+      const found = await inParts(throwIfStopped, (soFar: PagePart | undefined) =>
         this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
       );
       places.push(...found.places);
@@ -224,13 +224,13 @@ export class JournalQueries {
     return places;
   }
 
-  async textHas(goOn: GoOn, terms: readonly Term[], day: number, seq: number): Promise<boolean> {
-    goOn();
+  async textHas(throwIfStopped: GoOn, terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+    throwIfStopped();
     return this.#ask(this.#searcher(seq), "textHas", day, terms, seq);
   }
 
   /** Runs a full-text search, which may be several calls, once its client has a slot. */
-  search<T>({ client, signal = NEVER }: QueryContext, run: (goOn: GoOn) => Promise<T>): Promise<T> {
+  search<T>({ client, signal = NEVER }: QueryContext, run: (throwIfStopped: GoOn) => Promise<T>): Promise<T> {
     return this.#lanes.take({ name: client, lane: "text" }, signal, async () => {
       const until = performance.now() + SEARCH_MS_MAX;
       return run(() => {
@@ -250,7 +250,7 @@ export class JournalQueries {
     return this.#lanes.refused;
   }
 
-  /** Damage, or whatever else keeps a thread from an answer, is what every caller of the store is ready for. */
+  /** Calls a reader, and converts its errors to those that the store's callers know. */
   async #ask<M extends keyof ReaderApi>(
     reader: Thread<ReaderApi>,
     method: M,
@@ -274,12 +274,12 @@ export class JournalQueries {
     return [this.#reader, ...this.#searchers.values()];
   }
 
-  /** Nobody reads the day any more. */
-  async forget(day: number): Promise<void> {
-    await Promise.all(this.#readers.map((reader) => reader.call("forget", day)));
+  /** Closes the day's file in all readers. */
+  async closeDay(day: number): Promise<void> {
+    await Promise.all(this.#readers.map((reader) => reader.call("closeDay", day)));
   }
 
-  /** Rejects when the reader does not answer. Searchers are not asked: they may be busy for as long as a search takes. */
+  /** Rejects when the reader does not answer. Does not check searchers, which may be busy with a search. */
   async check(): Promise<void> {
     await this.#reader.call("summary", 0);
   }
@@ -295,7 +295,7 @@ export class JournalQueries {
   }
 }
 
-/** Puts answers together. How many are asked for at a time is up to the clients, and each may hold the largest events there are. */
+/** Collects answers within memory limits: clients choose how many run at once, and each may contain the largest events. */
 class ResponseBudget {
   readonly #answerMax = responseCharactersMax();
   readonly #allMax = responsesCharactersMax();
@@ -325,14 +325,14 @@ class ResponseBudget {
   }
 }
 
-/** Asks for one part after the other until there is no next one. */
+/** Runs one part after the other until there is no next one. */
 async function inParts<Part extends { readonly next: number | undefined }>(
-  goOn: GoOn,
+  throwIfStopped: GoOn,
   ask: (soFar: Part | undefined) => Promise<Part>,
 ): Promise<Part> {
   for (let soFar: Part | undefined; ;) {
     soFar = await ask(soFar);
-    goOn();
+    throwIfStopped();
     if (soFar.next === undefined) return soFar;
   }
 }

@@ -19,10 +19,10 @@ import {
 import { isEventText } from "./commit-group.ts";
 import type { ListPlace } from "./list-position.ts";
 
-// A thread that reads the journal. Each call is about one day: the caller walks the days.
+// A thread that reads the journal. Each call reads one day; the caller iterates over days.
 
 export interface ReaderData extends Layout {
-  /** Reads through mapped memory: faster for searches, which come back to the same pages again and again. */
+  /** Reads through mapped memory, which is faster for searches, because they read the same pages repeatedly. */
   readonly mapped: boolean;
 }
 
@@ -36,7 +36,7 @@ const layout = workerData as ReaderData;
 const days = new DayReaders(layout);
 const counts = new DigestCache<CountPart>(COUNTS_MAX);
 
-/** Both ends as plain bounds on the time, so that the index by time is entered at the place itself. */
+/** Plain bounds on the time, so that the index by time is entered at the right position. */
 const BELOW = "ts >= ? AND ts <= ? AND (ts < ? OR seq < ?)";
 
 function boundsOf(span: DaySpan, after: ListPlace | undefined): { from: number; to: number; below: number } {
@@ -45,7 +45,7 @@ function boundsOf(span: DaySpan, after: ListPlace | undefined): { from: number; 
 }
 
 const api = {
-  /** The newest rows of a day below a place; it stops when they come to more than so many characters. */
+  /** The newest rows of a day below a place. Stops once they exceed `charactersMax`. */
   page(
     day: number,
     span: DaySpan,
@@ -72,7 +72,7 @@ const api = {
     return (row as { n: number } | undefined)?.n ?? 0;
   },
 
-  /** The texts of these events; it stops when they come to more than so many characters. */
+  /** The texts of these events. Stops once they exceed `charactersMax`. */
   bodies(day: number, seqs: readonly number[], charactersMax: number): (string | undefined)[] {
     const statement = days.get(day)?.sql("SELECT body FROM events WHERE seq = ?");
     const texts: (string | undefined)[] = [];
@@ -86,7 +86,7 @@ const api = {
     return texts;
   },
 
-  /** The next events of a day in the order of arrival: so many, or as many as the characters allow. */
+  /** The next events of a day in the order of arrival, up to the given limits. */
   arrivals(
     day: number,
     after: number,
@@ -107,10 +107,10 @@ const api = {
     return { rows, isAll: rows.length < eventsMax };
   },
 
-  /** Arrival times rise with the sequence, so that a few looks find the place. */
+  /** Arrival times rise with the sequence, so this is a binary search. */
   lastArrivalBefore(day: number, ms: number): Arrived | undefined {
     const reader = days.get(day);
-    // Asked for both in one, the engine would read every row.
+    // With min and max in one SELECT, the engine would read every row.
     const ends = reader
       ?.sql("SELECT (SELECT min(seq) FROM events) AS low, (SELECT max(seq) FROM events) AS high")
       .get();
@@ -137,31 +137,31 @@ const api = {
   findToken(day: number, token: string): string | undefined {
     const reader = days.get(day);
     const row = reader?.sql("SELECT body FROM events WHERE token = ? ORDER BY seq DESC LIMIT 1").get(token);
-    // Whoever sends it again takes the answer for an acknowledgement.
+    // A client that retries takes the answer as an acknowledgement.
     if (row) reader?.identity.verify();
     return (row as { body: string } | undefined)?.body;
   },
 
-  /** Those whose token goes on with a number, the newest last. */
-  findTokens(day: number, beginning: string): { number: number; id: string }[] {
+  /** Events whose token continues with a number, newest last. */
+  findTokens(day: number, prefix: string): { number: number; id: string }[] {
     const reader = days.get(day);
     const rows = reader
       ?.sql(
         `SELECT CAST(substr(token, ?3) AS INTEGER) AS number, json_extract(body, '$.id') AS id FROM events
          WHERE token >= ?1 AND token < ?2 ORDER BY seq`,
       )
-      .all(`${beginning}0`, `${beginning}:`, beginning.length + 1);
+      .all(`${prefix}0`, `${prefix}:`, prefix.length + 1);
     if (rows && rows.length > 0) reader?.identity.verify();
     return (rows ?? []) as { number: number; id: string }[];
   },
 
-  /** How many rows a day has, the last sequence number in it and the number of the last change to one of them. */
+  /** The row count of a day, its last sequence number and the number of its last amendment. */
   summary(day: number): {
     rows: number;
     lastSeq: number;
     lastBody: string | undefined;
     lastAmendment: number;
-    /** Whether the file is of the version that this one writes. */
+    /** True if the file has the current schema version. */
     isCurrent: boolean;
   } {
     const reader = days.get(day);
@@ -173,8 +173,7 @@ const api = {
     const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
       | { seq: number; body: string }
       | undefined;
-    if (last && !isEventText(last.body))
-      throw new DamagedFile(dayFile(layout, day), "the text of its last event is not one");
+    if (last && !isEventText(last.body)) throw new DamagedFile(dayFile(layout, day), "its last event is unreadable");
     return {
       rows,
       lastSeq: last?.seq ?? 0,
@@ -184,21 +183,21 @@ const api = {
     };
   },
 
-  /** A part of the count of a day; what the one before has found is handed on. */
+  /** Continues the count of a day from the previous part. */
   textCount(day: number, search: TextSearch, span: DaySpan, soFar: CountPart | undefined): CountPart {
     const reader = days.get(day);
     if (!reader) return { count: 0, rows: 0, next: undefined };
     const rows = rowsOfDay(reader);
-    // A day's events, and what is known about them, only ever become more: with as much as before, the count is as before.
-    const question = `${day} ${reader.lastAmendment()} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
-    const known = counts.get(question);
+    // Events and amendments of a day are only added: with the same numbers of both, the count is the same.
+    const key = `${day} ${reader.lastAmendment()} ${span.from} ${span.to} ${JSON.stringify([search.terms, search.phrases])}`;
+    const known = counts.get(key);
     if (known?.rows === rows) return known;
     const part = countPart(reader, search, span, soFar);
-    if (part.next === undefined && part.rows === rows) counts.set(question, part);
+    if (part.next === undefined && part.rows === rows) counts.set(key, part);
     return part;
   },
 
-  /** A part of the newest matches of a day below a place. */
+  /** Continues to find the newest matches of a day below a place. */
   textPage(
     day: number,
     search: TextSearch,
@@ -210,14 +209,14 @@ const api = {
     return reader ? pagePart(reader, search, range, limit, soFar) : { places: [], next: undefined };
   },
 
-  /** Whether this one event has the words. */
+  /** True if the event contains the words. */
   textHas(day: number, terms: readonly Term[], seq: number): boolean {
     const reader = days.get(day);
     return reader !== undefined && hasWords(reader, terms, seq);
   },
 
-  /** Before a day is removed. */
-  forget(day: number): void {
+  /** Called before a day is removed. */
+  closeDay(day: number): void {
     days.close(day);
   },
 

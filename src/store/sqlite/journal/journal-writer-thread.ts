@@ -10,20 +10,20 @@ import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
 import { amendedText, type DayGroup } from "./commit-group.ts";
 
-// The one thread that writes events, a group of one day at a time.
+// The only thread that writes events, one group of one day at a time.
 
-/** What is added to events of one day, as JSON. */
+/** Additions to the enrichment of events of one day, as JSON. */
 export interface DayAmendments {
   readonly day: number;
   readonly seqs: readonly number[];
   readonly ids: readonly string[];
   readonly added: readonly string[];
-  /** The new texts are wanted of events after this one. */
+  /** The result has the new texts of events after this one. */
   readonly textsAfter: number;
 }
 
 export interface AmendedDay {
-  /** The number of the day's last change. */
+  /** The number of the day's last amendment. */
   readonly lastAmendment: number;
   readonly count: number;
   readonly texts: readonly { readonly seq: number; readonly text: string }[];
@@ -44,7 +44,7 @@ interface OpenDay {
 const OPEN_MAX = 8;
 const layout = workerData as Layout;
 const open = new Map<number, OpenDay>();
-/** Every day that has a file: one that vanishes must not be begun anew as if nothing had been there. */
+/** Every day that has a file. A file that vanishes must not be created again as if the day had been empty. */
 const known = new Map(listDays(layout).map((day) => [day, new FileIdentity(dayFile(layout, day))]));
 
 function openDay(day: number): OpenDay {
@@ -73,7 +73,7 @@ function openDay(day: number): OpenDay {
   return entry;
 }
 
-/** Leaves no log behind where nobody reads the day any more; where somebody does, the next start tidies up. */
+/** Leaves no log, unless a reader still has the day open; then the next start removes it. */
 function closeDay(day: number): void {
   const entry = open.get(day);
   open.delete(day);
@@ -82,7 +82,7 @@ function closeDay(day: number): void {
   try {
     db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
-    // The log holds what the file could not take. Of a file that is gone there is nothing left to save.
+    // The log still holds pages that could not be moved. A missing file has nothing left to save.
     if (!isStorageFailure(error) && !isBusy(error) && identity.faults.length === 0) throw error;
   } finally {
     db.close();
@@ -116,7 +116,7 @@ function commitDay(group: DayGroup): void {
   }
 }
 
-/** Each change is noted beside the event, so that the columns can tell which they have. */
+/** Numbers each amendment, so that the columns can tell which ones they have. */
 function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): AmendedDay {
   const { db, begin, commit, rollback, insertWords, merger } = openDay(day);
   const texts: { seq: number; text: string }[] = [];
@@ -138,7 +138,7 @@ function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): Amended
       count++;
       if (seq > textsAfter) texts.push({ seq, text });
     }
-    // The index takes more words for a row that it has. In rising order, or it would begin a segment for each.
+    // FTS5 accepts more words for an existing row. In rising order, because otherwise it would start a segment for each.
     for (const { seq, text } of words.sort((a, b) => a.seq - b.seq)) insertWords.run(seq, text);
     merger.run(words.map(({ text }) => text));
     const row = db.prepare("SELECT coalesce(max(number), 0) AS number FROM amendments").get();
@@ -151,31 +151,31 @@ function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): Amended
 }
 
 const api = {
-  /** Durable when it returns; the time it took in milliseconds. */
+  /** Durable when it returns. Returns the duration in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
     onFile(dayFile(layout, group.day), () => openDay(group.day).identity.during(() => commitDay(group)));
     return performance.now() - started;
   },
 
-  /** Durable when it returns. An id that no event has is passed over. */
+  /** Durable when it returns. Ids of no event are ignored. */
   amend(amendments: DayAmendments): AmendedDay {
     const { day } = amendments;
     return onFile(dayFile(layout, day), () => openDay(day).identity.during(() => amendDay(amendments)));
   },
 
-  /** Brings the file of a day to the newest version of its schema. */
+  /** Migrates the file of a day to the newest schema. */
   upgrade(day: number): void {
     onFile(dayFile(layout, day), () => openDay(day));
   },
 
-  /** Days whose files are not those any more that were opened or found at the start. */
+  /** Files of days that are no longer those that were opened or found at the start. */
   gone(): GoneFile[] {
     const closed = [...known].filter(([day]) => !open.has(day)).map(([, file]) => file);
     return [...goneAmong(closed), ...[...open.values()].flatMap(({ identity }) => identity.faults)];
   },
 
-  /** Moves what the write-ahead log still holds into the day's file; gives how much it held, in pages. */
+  /** Moves the write-ahead log into the day's file. Returns the log's size in pages. */
   checkpoint(day: number): number {
     const entry = open.get(day);
     if (!entry) return 0;

@@ -37,7 +37,7 @@ async function commits(): Promise<number> {
   return Number(/^tocsin_commit_group_events_count (\d+)$/m.exec(metrics)![1]);
 }
 
-test("large events that come together are committed in several groups, in order; small ones in one or two", async () => {
+test("concurrent large events are committed in several groups, in order, and small ones in one or two", async () => {
   await Promise.all(Array.from({ length: 40 }, (_, n) => store.events.append([{ draft: draft(`small ${n}`) }])));
   expect(await commits()).toBeLessThanOrEqual(2);
   const before = await commits();
@@ -47,7 +47,7 @@ test("large events that come together are committed in several groups, in order;
   );
   const ids = stored.map(([event]) => event!.id);
   expect(ids).toEqual([...ids].sort());
-  // Each has a megabyte of text, and 8 MiB make a group.
+  // Each has a megabyte of text, and a group holds 8 MiB.
   expect((await commits()) - before).toBeGreaterThanOrEqual(3);
   expect(await store.events.count()).toBe(60);
 });

@@ -21,28 +21,28 @@ import { JournalQueries } from "./journal-queries.ts";
 import type { WriterApi } from "./journal-writer-thread.ts";
 import type { DayEnd } from "./journal-days.ts";
 
-// The journal: events in SQLite day files. Appends are gathered into groups; one thread commits them, others read
-// (questions.ts).
+// The journal: events in SQLite day files. Appends are collected into groups; one thread commits them, others read
+// (journal-queries.ts).
 
 const GROUP_EVENTS_MAX = 1000;
 const GROUP_EVENTS_FULL = GROUP_EVENTS_MAX / 2;
-/** A group is in memory four times: here, on its way, in the writer and in its file's cache. */
+/** A group is in memory four times: here, in the message, in the writer and in the file's cache. */
 const GROUP_BYTES_MAX = 8 * 1024 * 1024;
 const GATHER_TURNS_MAX = 8;
 const QUEUE_EVENTS_MAX = 20_000;
 const QUEUE_BYTES_MAX = 64 * 1024 * 1024;
-/** The writer always finds its next group waiting. */
+/** Two, so that the writer always has its next group queued. */
 const GROUPS_IN_FLIGHT_MAX = 2;
 
 export interface JournalOptions {
   readonly layout: Layout;
   readonly registry: Registry;
   readonly now: () => number;
-  /** Ids up to here have been used, even where their events are gone. */
+  /** The last sequence number and time of arrival in use, even if their events are gone. */
   readonly used: Used;
-  /** Hears of each committed group, in order, before its senders do. */
+  /** Called for each committed group, in order, before its senders get their answer. */
   readonly onCommit: (day: number, events: readonly Prepared[]) => void;
-  /** Hears of each day whose events were changed, before whoever changed them does. */
+  /** Called for each day with amended events, before the caller gets its answer. */
   readonly onAmend: (day: number, lastAmendment: number) => void;
 }
 
@@ -73,12 +73,13 @@ export class Journal {
   private constructor(options: JournalOptions) {
     this.#options = options;
     const onDeath = endingProcess("a thread of the journal");
-    const here = (file: string) => new URL(file, import.meta.url);
-    this.#writer = new Thread(here("./journal-writer-thread.ts"), options.layout, onDeath);
+    const urlOf = (file: string) => new URL(file, import.meta.url);
+    this.#writer = new Thread(urlOf("./journal-writer-thread.ts"), options.layout, onDeath);
     this.queries = new JournalQueries({ ...options, days: this.#days, onDeath });
     this.#metrics = journalMetrics(options.registry, this);
-    const newKeeper = () => new Thread<CheckpointerApi>(here("./checkpointer-thread.ts"), options.layout, onDeath);
-    this.#logs = new WriteAheadLogs(options.layout, this.#writer, newKeeper, () =>
+    const newCheckpointer = () =>
+      new Thread<CheckpointerApi>(urlOf("./checkpointer-thread.ts"), options.layout, onDeath);
+    this.#logs = new WriteAheadLogs(options.layout, this.#writer, newCheckpointer, () =>
       this.#metrics.checkpointFailures.inc(),
     );
   }
@@ -89,7 +90,7 @@ export class Journal {
       await journal.#load();
       return journal;
     } catch (error) {
-      // Threads that are left would keep the process, which has nothing to do any more.
+      // Threads left running would keep the process alive.
       await journal.close();
       throw error;
     }
@@ -126,14 +127,14 @@ export class Journal {
         this.#logs.checkpointIfDue();
       },
     });
-    this.#logs.tidy(days);
+    this.#logs.truncateLarge(days);
   }
 
   get queuedEvents(): number {
     return this.#queuedEvents;
   }
 
-  /** What the next id must be above. */
+  /** The last sequence number and time of arrival in use; the next id must be higher. */
   get used(): Used {
     return { seq: this.#lastSeq, arrivedMs: this.#lastArrivalMs };
   }
@@ -142,12 +143,12 @@ export class Journal {
     return this.#committedSeq;
   }
 
-  /** The id of the last event that came in and is stored. Where retention has removed it, one that sorts as it did. */
+  /** The id of the last stored event by arrival. If retention has removed that event, an id that sorts like it. */
   get lastId(): string | null {
     return this.#lastId;
   }
 
-  /** Stored events after this sequence number in the order of arrival, then those that come. */
+  /** Stored events after this sequence number in the order of arrival, then new ones. */
   follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
     return this.#arrivals.follow(after, signal);
   }
@@ -161,7 +162,7 @@ export class Journal {
     return this.#days.count();
   }
 
-  /** How far each day goes: known at the start. */
+  /** The end of each day at the start. */
   readonly dayEnds: DayEnd[] = [];
 
   append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
@@ -171,7 +172,7 @@ export class Journal {
       this.#metrics.refused.inc({ reason: "queue_full" }, events.length);
       return Promise.reject(new StoreUnavailable("queue_full", "too many events are waiting to be stored"));
     }
-    // Ids never go back, whatever the clock does.
+    // Ids never go back, even if the clock does.
     this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#options.now());
     const prepared = events.map((event) => this.#prepare(event));
     const bytes = prepared.reduce((sum, event) => sum + event.text.length + event.words.length, 0);
@@ -189,23 +190,23 @@ export class Journal {
     return this.#amending.amend(amendments);
   }
 
-  /** What arrives together is committed together: a group is gathered for as long as every turn of the loop adds to it. */
+  /** Events that arrive together are committed together: a group grows as long as every turn of the event loop adds to it. */
   #pumpSoon(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
     let turns = 0;
     let before = 0;
-    const look = () => {
+    const pumpUnlessGrowing = () => {
       const grows = this.#ungrouped > before && this.#ungrouped < GROUP_EVENTS_FULL;
       before = this.#ungrouped;
       if (grows && ++turns < GATHER_TURNS_MAX) {
-        setImmediate(look);
+        setImmediate(pumpUnlessGrowing);
         return;
       }
       this.#isPumpDue = false;
       this.#pump();
     };
-    setImmediate(look);
+    setImmediate(pumpUnlessGrowing);
   }
 
   #prepare({ draft, idempotencyToken }: NewEvent): Prepared {
@@ -239,7 +240,7 @@ export class Journal {
     if (this.#inFlight === 0) this.#drained?.();
   }
 
-  /** A group that waits behind another one cannot grow any more: it goes there once it is half as large, not before. */
+  /** A group behind another in flight cannot grow any more, so it is sent only once it is half as large as that one. */
   #mayCommit(): boolean {
     if (this.#inFlight === 0) return true;
     const enough = Math.min(this.#lastGroupEvents / 2, GROUP_EVENTS_FULL);
@@ -247,8 +248,8 @@ export class Journal {
   }
 
   /**
-   * Day by day: what one day's file has taken is known to every part, whatever becomes of another day's. All days go to
-   * the writer at once, before the next group does: within a day, events are committed in the order of their numbers.
+   * Commits a group day by day, so that a failure of one day does not affect another. All days go to the writer before the
+   * next group does: within a day, events are committed in the order of their sequence numbers.
    */
   async #commit(group: readonly PendingAppend[], size: number): Promise<void> {
     const arrived = this.#arrivals.begin(group.at(-1)!.events.at(-1)!.seq);
@@ -264,19 +265,19 @@ export class Journal {
     const lastId = stored.at(-1)?.id;
     if (lastId !== undefined && (this.#lastId === null || lastId > this.#lastId)) this.#lastId = lastId;
     arrived(stored.map(({ seq, id, text }) => ({ seq, id, text })));
-    for (const waiting of group) {
-      const refusal = refused.size > 0 ? waiting.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
-      if (refusal) waiting.reject(refusal);
-      else waiting.resolve(waiting.events.map(({ id, text }) => ({ id, text })));
-      this.#queuedEvents -= waiting.events.length;
-      this.#queuedBytes -= waiting.bytes;
+    for (const append of group) {
+      const refusal = refused.size > 0 ? append.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
+      if (refusal) append.reject(refusal);
+      else append.resolve(append.events.map(({ id, text }) => ({ id, text })));
+      this.#queuedEvents -= append.events.length;
+      this.#queuedBytes -= append.bytes;
     }
     this.#inFlight--;
     this.#pump();
     this.#logs.checkpointIfDue();
   }
 
-  /** Why the day's events could not be stored, if they could not. */
+  /** Returns the reason if the day's events could not be stored. */
   async #commitDay({ group, events }: DayEvents): Promise<StoreUnavailable | undefined> {
     const { day, seqs } = group;
     try {
@@ -295,8 +296,8 @@ export class Journal {
 
   async remove(day: number): Promise<number> {
     const rows = this.#days.remove(day);
-    this.#logs.forget(day);
-    await this.queries.forget(day);
+    this.#logs.dropDay(day);
+    await this.queries.closeDay(day);
     await this.#writer.call("remove", day);
     return rows;
   }

@@ -4,7 +4,7 @@ export interface ListPlace {
   readonly seq: number;
 }
 
-/** As lists are: below zero where `a` stands above `b`. */
+/** Compares in list order: negative if `a` comes before `b`. */
 export function newestFirst(a: ListPlace, b: ListPlace): number {
   return b.ts - a.ts || b.seq - a.seq;
 }

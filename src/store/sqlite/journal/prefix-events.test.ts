@@ -5,10 +5,10 @@ import { gather, gathered, startGathering } from "./prefix-events.ts";
 import { WORDS_TABLE, type DayReader } from "./day-file.ts";
 import { falling, has, intersect, rising, type SeqSet } from "./seq-set.ts";
 
-/** Beyond 32 bits. */
+/** Past 32 bits. */
 const FAR = 2 ** 33;
 
-/** An index of words over a file in memory; the real reader has a file of its own. */
+/** A full-text index in memory; the real reader opens a file. */
 function indexOf(texts: ReadonlyMap<number, string>): DayReader {
   const db = new DatabaseSync(":memory:");
   db.exec(WORDS_TABLE);
@@ -17,20 +17,20 @@ function indexOf(texts: ReadonlyMap<number, string>): DayReader {
   for (const [seq, text] of texts) insert.run(seq, text);
   db.exec("COMMIT");
   db.exec("CREATE VIRTUAL TABLE temp.postings USING fts5vocab(main, words, instance)");
-  return { sql: (text: string) => db.prepare(text), needPostings: () => undefined } as unknown as DayReader;
+  return { sql: (text: string) => db.prepare(text), ensurePostings: () => undefined } as unknown as DayReader;
 }
 
 function gatherAll(reader: DayReader, words: readonly string[]): { found: number[]; parts: number } {
-  let state = startGathering(words.map((word) => [{ word, goesOn: true }]));
+  let state = startGathering(words.map((word) => [{ word, isPrefix: true }]));
   for (let parts = 1; ; parts++) {
-    // Over after each statement.
+    // Pause after each statement.
     state = structuredClone(gather(reader, state, () => true));
     const set = gathered(state);
     if (set) return { found: [...rising(set, 0, 2 ** 35)], parts };
   }
 }
 
-test("events are found by words that very many of them have, one statement at a time, also far apart", () => {
+test("a prefix finds its events one statement at a time, also if most events contain it and if they are far apart", () => {
   const texts = new Map<number, string>();
   for (let i = 0; i < 50_000; i++) texts.set(i < 45_000 ? i * 3 : i * 3 + 2 ** 34, `every only${i}`);
   const reader = indexOf(texts);
@@ -43,11 +43,11 @@ test("events are found by words that very many of them have, one statement at a 
   expect(gatherAll(reader, ["nowhere", "ev"]).found).toEqual([]);
 });
 
-test("a set of sequence numbers has what was put in, in both orders, and what two have in common", () => {
+test("a set of sequence numbers iterates its members in both directions, and intersects with another", () => {
   const seqs = fc.uniqueArray(fc.oneof(fc.nat(300_000), fc.integer({ min: FAR, max: FAR + 200_000 })));
   const setOf = (list: readonly number[]): SeqSet => {
     const reader = indexOf(new Map(list.map((seq) => [seq, "word"])));
-    return gathered(gather(reader, startGathering([[{ word: "word", goesOn: true }]]), () => false))!;
+    return gathered(gather(reader, startGathering([[{ word: "word", isPrefix: true }]]), () => false))!;
   };
   fc.assert(
     fc.property(seqs, seqs, (a, b) => {

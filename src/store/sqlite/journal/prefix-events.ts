@@ -1,6 +1,6 @@
 import type { Term } from "../../search/text-search.ts";
-import { AFTER_ALL } from "../../search/words.ts";
-import { PLACE, type DayReader } from "./day-file.ts";
+import { PREFIX_END } from "../../search/words.ts";
+import { SEQ_PARAMETER, type DayReader } from "./day-file.ts";
 import { addListed, intersect, type SeqSet } from "./seq-set.ts";
 
 // The events that contain a prefix which very many words start with. FTS5 would merge the posting lists of all those words
@@ -15,24 +15,24 @@ const SEQ_MAX = 2 ** 41;
 
 /** Progress of collecting the events of all prefixes. */
 export interface PrefixProgress {
-  /** For each beginning, its spellings: an event needs a word of one of them. */
-  readonly beginnings: readonly (readonly Term[])[];
-  /** The beginning that is being read, its spelling, and the word to go on from. */
-  readonly beginning: number;
+  /** For each prefix, its spellings: an event needs a word that starts with one of them. */
+  readonly prefixes: readonly (readonly Term[])[];
+  /** The index of the prefix that is being read, the index of its spelling, and the word to continue from. */
+  readonly prefix: number;
   readonly spelling: number;
   readonly word: string | undefined;
-  /** Within a word that very many events have: the sequence number to go on from. */
+  /** Within a word of very many events: the sequence number to continue from. */
   readonly seq: number | undefined;
-  /** Events of the beginning that is being read. */
+  /** Events of the prefix that is being read. */
   readonly found: SeqSet;
-  /** Events that have all beginnings before it; undefined before the second one. */
+  /** Events with all prefixes before it; undefined during the first one. */
   readonly all: SeqSet | undefined;
 }
 
-export function startGathering(beginnings: PrefixProgress["beginnings"]): PrefixProgress {
+export function startGathering(prefixes: PrefixProgress["prefixes"]): PrefixProgress {
   return {
-    beginnings,
-    beginning: 0,
+    prefixes,
+    prefix: 0,
     spelling: 0,
     word: undefined,
     seq: undefined,
@@ -41,12 +41,12 @@ export function startGathering(beginnings: PrefixProgress["beginnings"]): Prefix
   };
 }
 
-/** The events that have all beginnings; undefined while they are being gathered. */
-export function gathered({ beginnings, beginning, all }: PrefixProgress): SeqSet | undefined {
-  return beginning === beginnings.length ? all : undefined;
+/** The events with all prefixes; undefined while they are being collected. */
+export function gathered({ prefixes, prefix, all }: PrefixProgress): SeqSet | undefined {
+  return prefix === prefixes.length ? all : undefined;
 }
 
-/** Goes on for a while. */
+/** Collects until `isOver` returns true. */
 export function gather(reader: DayReader, soFar: PrefixProgress, isOver: () => boolean): PrefixProgress {
   let state = soFar;
   while (gathered(state) === undefined) {
@@ -65,45 +65,47 @@ interface PrefixEntries {
 
 /** The next entries of the index, which are ordered by word. */
 function readEntries(reader: DayReader, state: PrefixProgress): PrefixProgress {
-  const { word: start, goesOn } = state.beginnings[state.beginning]![state.spelling]!;
-  reader.needPostings();
+  const { word: start, isPrefix } = state.prefixes[state.prefix]![state.spelling]!;
+  reader.ensurePostings();
   const { first, last, entries, seqs } = reader
     .sql(
       `SELECT min(term) AS first, max(term) AS last, count(*) AS entries, group_concat(doc) AS seqs FROM
        (SELECT term, doc FROM temp.postings WHERE term >= ? AND term <= ? LIMIT ${ENTRIES_AT_ONCE_MAX})`,
     )
-    .get(state.word ?? start, goesOn ? start + AFTER_ALL : start) as unknown as PrefixEntries;
+    .get(state.word ?? start, isPrefix ? start + PREFIX_END : start) as unknown as PrefixEntries;
   addListed(state.found, seqs);
   if (entries < ENTRIES_AT_ONCE_MAX) return nextSpelling(state);
-  // The last word may go on. If it is the only one it would never end this way.
+  // The last word may have more entries. If it is the only one, reading from it again would never advance.
   return first === last ? { ...state, word: last!, seq: 0 } : { ...state, word: last! };
 }
 
-/** The next events of one word, from this number on. */
+/** The next events of one word, from this sequence number. */
 function readWord(reader: DayReader, state: PrefixProgress, seq: number): PrefixProgress {
   const { word } = state as { readonly word: string };
   const at = reader
-    .sql(`SELECT rowid AS seq FROM words WHERE words MATCH ? AND rowid >= ${PLACE} ORDER BY rowid LIMIT 1`)
+    .sql(`SELECT rowid AS seq FROM words WHERE words MATCH ? AND rowid >= ${SEQ_PARAMETER} ORDER BY rowid LIMIT 1`)
     .get(`"${word}"`, seq) as { readonly seq: number } | undefined;
   if (at === undefined || at.seq > SEQ_MAX) return { ...state, word: `${word}\0`, seq: undefined };
   const end = at.seq + SEQS_AT_ONCE;
   const { seqs } = reader
-    .sql(`SELECT group_concat(rowid) AS seqs FROM words WHERE words MATCH ? AND rowid BETWEEN ${PLACE} AND ${PLACE}`)
+    .sql(
+      `SELECT group_concat(rowid) AS seqs FROM words WHERE words MATCH ? AND rowid BETWEEN ${SEQ_PARAMETER} AND ${SEQ_PARAMETER}`,
+    )
     .get(`"${word}"`, at.seq, end - 1) as { readonly seqs: string | null };
   addListed(state.found, seqs);
   return { ...state, seq: end };
 }
 
 function nextSpelling(state: PrefixProgress): PrefixProgress {
-  const { beginnings, beginning, spelling, found, all } = state;
+  const { prefixes, prefix, spelling, found, all } = state;
   const next = { ...state, word: undefined };
-  if (spelling + 1 < beginnings[beginning]!.length) return { ...next, spelling: spelling + 1 };
+  if (spelling + 1 < prefixes[prefix]!.length) return { ...next, spelling: spelling + 1 };
   const both = all ? intersect(all, found) : found;
-  // No event has all beginnings: the others need not be read.
+  // No event has all prefixes: the remaining ones need not be read.
   const isDecided = both.size === 0;
   return {
     ...next,
-    beginning: isDecided ? beginnings.length : beginning + 1,
+    prefix: isDecided ? prefixes.length : prefix + 1,
     spelling: 0,
     found: new Map(),
     all: both,

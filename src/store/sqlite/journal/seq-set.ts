@@ -1,4 +1,4 @@
-// Sequence numbers of events as bits, a page for each 65,536 of them. Plain data: it crosses between threads.
+// Sequence numbers of events as bits, one page per 65,536. Plain data, so that it can be passed between threads.
 
 const PAGE_SHIFT = 16;
 const PAGE_BYTES = 2 ** PAGE_SHIFT / 8;
@@ -8,7 +8,7 @@ const ZERO = 48;
 
 export type SeqSet = Map<number, Uint8Array>;
 
-/** Sequence numbers go beyond 32 bits: no shifts on the whole of one. */
+/** Sequence numbers exceed 32 bits, so bit shifts do not work on them. */
 const pageOf = (seq: number) => Math.floor(seq / 2 ** PAGE_SHIFT);
 
 function add(set: SeqSet, seq: number): void {
@@ -24,7 +24,7 @@ export function has(set: SeqSet, seq: number): boolean {
   return ((set.get(pageOf(seq))?.[place >> 3] ?? 0) & (1 << (place & 7))) !== 0;
 }
 
-/** Numbers as SQL's group_concat gives them: one text crosses from the engine faster than as many rows. */
+/** Numbers from SQL's group_concat: one text leaves the engine faster than as many rows. */
 export function* listed(text: string | null): Iterable<number> {
   if (text === null) return;
   let number = 0;
@@ -42,7 +42,7 @@ export function addListed(set: SeqSet, text: string | null): void {
   for (const seq of listed(text)) add(set, seq);
 }
 
-/** Those that are in both. */
+/** The numbers in both sets. */
 export function intersect(a: SeqSet, b: SeqSet): SeqSet {
   const both: SeqSet = new Map();
   for (const [page, bits] of a) {
@@ -56,7 +56,7 @@ export function intersect(a: SeqSet, b: SeqSet): SeqSet {
   return both;
 }
 
-/** From one number to another, both inclusive, upward. */
+/** The numbers from `low` to `high`, inclusive, ascending. */
 export function* rising(set: SeqSet, low: number, high: number): Iterable<number> {
   for (let seq = low; seq <= high; seq++) {
     const bits = set.get(pageOf(seq));
@@ -66,7 +66,7 @@ export function* rising(set: SeqSet, low: number, high: number): Iterable<number
   }
 }
 
-/** The same downward. */
+/** The same, descending. */
 export function* falling(set: SeqSet, low: number, high: number): Iterable<number> {
   for (let seq = high; seq >= low; seq--) {
     const bits = set.get(pageOf(seq));
