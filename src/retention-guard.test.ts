@@ -34,7 +34,7 @@ const metric = async (name: string) => {
   return Number(new RegExp(`^tocsin_retention_${name} (\\d+)`, "m").exec(text)?.[1]);
 };
 const confirm = () => {
-  const notes = openStorageNotes({ dataDir: server.dataDir, indexPrefix: "tocsin" });
+  const notes = await openStorageNotes({ dataDir: server.dataDir, indexPrefix: "tocsin" });
   const confirmed = notes.confirm();
   notes.close();
   return confirmed;

@@ -176,7 +176,7 @@ function withKeyStore<Given, Options = Given>(
       else requireFolder(settings.dataDir);
       const wereLost = areKeysLost(settings.dataDir);
       if (wereLost && !mayBegin) throw keysLost(settings.dataDir);
-      const store = openKeyStore(settings.dataDir);
+      const store = await openKeyStore(settings.dataDir);
       try {
         await run(store, command.args, options);
       } finally {

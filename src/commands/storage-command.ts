@@ -58,7 +58,7 @@ async function withNotes<Value>(command: Command, use: (notes: RemovalNotes) => 
   if (!existsSync(dataDir)) throw new CommandFailure(`There is no data folder ${dataDir}.`);
   const { openStorageNotes } = await import("../store/open-store.ts");
   try {
-    const notes = openStorageNotes({ dataDir, indexPrefix });
+    const notes = await openStorageNotes({ dataDir, indexPrefix });
     try {
       return use(notes);
     } finally {

@@ -1,7 +1,7 @@
-import { KeyDatabase } from "./sqlite/key-database.ts";
+import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
-import { StateDatabase } from "./sqlite/state-database.ts";
+import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { MissingDay } from "./ports/store.ts";
 
@@ -14,13 +14,13 @@ export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
 /** The keys alone, with or without a running server. */
-export function openKeyStore(dataDir: string): KeyStore & { close(): void } {
-  return new KeyDatabase(dataDir);
+export function openKeyStore(dataDir: string): Promise<KeyStore & { close(): void }> {
+  return openKeyDatabase(dataDir);
 }
 
 /** Losses and retention, for the command line to show and confirm. */
-export function openStorageNotes(layout: Layout) {
-  const state = new StateDatabase(layout);
+export async function openStorageNotes(layout: Layout) {
+  const state = await openStateDatabase(layout);
   return {
     missing: (): MissingDay[] =>
       state

@@ -30,7 +30,7 @@ import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
 import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
 import { readEventId } from "../files/event-id.ts";
-import { KeyDatabase } from "../sqlite/key-database.ts";
+import { openKeyDatabase } from "../sqlite/key-database.ts";
 import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "../files/layout.ts";
 import { DataFolderInUse } from "./lock.ts";
 import { PlatformChanged } from "./platform-word.ts";
@@ -299,7 +299,7 @@ describe("the data folder", () => {
   test("the next look-up sees keys changed by another process", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const other = new KeyDatabase(folder);
+    const other = await openKeyDatabase(folder);
     const key = {
       id: "key_9",
       name: "other",
@@ -324,7 +324,7 @@ describe("the data folder", () => {
   test("a key that another process revokes stays revoked when it is rotated at the same moment", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    const other = new KeyDatabase(folder);
+    const other = await openKeyDatabase(folder);
     const { key } = createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now: 1 });
     await store.keys.put(key);
     expect((await store.keys.find(key.id))?.revokedAt).toBeNull();

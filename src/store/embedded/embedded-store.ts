@@ -13,10 +13,10 @@ import { readEventId } from "../files/event-id.ts";
 import { EmbeddedEvents } from "./embedded-events.ts";
 import { goneAmong } from "../files/file-identity.ts";
 import { FileWatch } from "./file-watch.ts";
-import { FlowDatabase } from "../duckdb/flows/flow-database.ts";
-import { Journal } from "../sqlite/journal/journal.ts";
+import { openFlowDatabase, type FlowDatabase } from "../duckdb/flows/flow-database.ts";
+import { openJournal, type Journal } from "../sqlite/journal/journal.ts";
 import { removeEmptyLogs } from "../sqlite/journal/day-file.ts";
-import { KeyDatabase } from "../sqlite/key-database.ts";
+import { openKeyDatabase } from "../sqlite/key-database.ts";
 import {
   casesFile,
   columnsFile,
@@ -31,7 +31,7 @@ import { refuseNewerFiles } from "./newer-files.ts";
 import { Manifest } from "../sqlite/manifest.ts";
 import { PlatformWord } from "./platform-word.ts";
 import { DiskSpaceProbe } from "./disk-space-probe.ts";
-import { StateDatabase, type Used } from "../sqlite/state-database.ts";
+import { openStateDatabase, type StateDatabase, type Used } from "../sqlite/state-database.ts";
 
 // The embedded store: everything in one data folder, held by one process.
 
@@ -75,11 +75,11 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     await platformWord.agree(dataDir, events);
     const lost = journal.lastId === null ? [] : lostFiles(dataDir);
     for (const path of lost) log.warn({ path }, LOST);
-    const keys = new KeyDatabase(dataDir, { wereLost: lost.includes(keysFile(dataDir)) });
+    const keys = await openKeyDatabase(dataDir, { wereLost: lost.includes(keysFile(dataDir)) });
     opened.add(() => keys.close());
     const cases = await openCaseDatabase({ dataDir, registry, now });
     opened.add(() => cases.close());
-    await flows.open(manifest);
+    await flows.start(manifest);
     const watch = new FileWatch({
       findGone: async () => [
         ...goneAmong([lock.identity]),
@@ -181,9 +181,8 @@ async function takeFolder(options: EmbeddedOptions, opened: Opened): Promise<{ l
   const lock = lockDataFolder(dataDir);
   opened.add(() => lock.close());
   refuseNewerFiles(dataDir);
-  const flows = new FlowDatabase({ dataDir, indexPrefix, idleMs: restMs, log, now });
+  const flows = await openFlowDatabase({ dataDir, indexPrefix, idleMs: restMs, log, now });
   opened.add(() => flows.close());
-  await flows.refuseNewer();
   lock.sign();
   makeFolder(eventsFolder(dataDir));
   return { lock, flows };
@@ -249,7 +248,7 @@ const OTHER_PREFIXES =
 async function openParts(options: EmbeddedOptions, opened: Opened): Promise<StoreParts> {
   const { dataDir, platform, indexPrefix, tailRowsMax, restMs, registry, log, now = Date.now } = options;
   const layout: Layout = { dataDir, indexPrefix };
-  const state = new StateDatabase(layout);
+  const state = await openStateDatabase(layout);
   opened.add(() => state.close());
   const manifest = new Manifest({ state, registry, log, now });
   opened.add(() => manifest.close());
@@ -265,7 +264,7 @@ async function openParts(options: EmbeddedOptions, opened: Opened): Promise<Stor
     await columns.end();
     if (isOpen) removeEmptyLogs(layout);
   });
-  const journal = await Journal.open({
+  const journal = await openJournal({
     layout,
     registry,
     now,

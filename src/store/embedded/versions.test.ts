@@ -13,7 +13,7 @@ import { COLUMNS_VERSION } from "../duckdb/columns/column-table.ts";
 import { options } from "./embedded-store.fixture.ts";
 import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
 import { FLOW_DAY_MIGRATIONS } from "../duckdb/flows/flow-table.ts";
-import { KeyDatabase } from "../sqlite/key-database.ts";
+import { openKeyDatabase } from "../sqlite/key-database.ts";
 import { migrate } from "../sqlite/migrations.ts";
 
 const NOW = Date.UTC(2026, 5, 15, 12);
@@ -173,10 +173,10 @@ describe("a folder that a newer version has written to is refused with a reason 
     expect(fingerprint(crashed)).toEqual(before);
   });
 
-  test("the key database on its own is refused as well", () => {
+  test("the key database on its own is refused as well", async () => {
     const folder = unversionedFolder();
     sqlite("keys.db")(folder);
-    expect(() => new KeyDatabase(folder)).toThrow(NewerFile);
+    await expect(openKeyDatabase(folder)).rejects.toThrow(NewerFile);
   });
 });
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { KeyDatabase } from "./key-database.ts";
+import { openKeyDatabase } from "./key-database.ts";
 
 let dataDir: string;
 beforeEach(() => {
@@ -21,7 +21,7 @@ test("a file without minute counts keeps its keys and usage, and stores minute c
     INSERT INTO usage VALUES ('key_1', 3, 0, 4);
   `);
   old.close();
-  let keys = new KeyDatabase(dataDir);
+  let keys = await openKeyDatabase(dataDir);
   expect(await keys.find("key_1")).toMatchObject({ name: "ci", plan: "pro", previous: [{ until: 9 }] });
   expect(await keys.usage()).toEqual([
     { keyId: "key_1", lastUsedAt: 3, day: 0, dayCount: 4, minuteEndsAt: 0, minuteCount: 0 },
@@ -29,7 +29,7 @@ test("a file without minute counts keeps its keys and usage, and stores minute c
   const used = { keyId: "key_1", lastUsedAt: 5, day: 0, dayCount: 6, minuteEndsAt: 60_000, minuteCount: 2 };
   await keys.saveUsage([used]);
   keys.close();
-  keys = new KeyDatabase(dataDir);
+  keys = await openKeyDatabase(dataDir);
   expect(await keys.usage()).toEqual([used]);
   keys.close();
 });

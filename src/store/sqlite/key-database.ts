@@ -33,6 +33,15 @@ interface KeyRow {
   previous_until: number | null;
 }
 
+interface KeyDatabaseOptions {
+  /** True if the file was lost: see KeyStore. */
+  readonly wereLost?: boolean;
+}
+
+export async function openKeyDatabase(dataDir: string, options?: KeyDatabaseOptions): Promise<KeyDatabase> {
+  return new KeyDatabase(dataDir, options);
+}
+
 /**
  * Keys in a file of their own, so that the command line can change them while the server runs. A look-up reads the file's
  * data version, which shows whether another process has written; only then is the cache dropped.
@@ -48,7 +57,7 @@ export class KeyDatabase implements KeyStore {
   #seenVersion = -1;
   #isChecked = false;
 
-  constructor(dataDir: string, { wereLost = false } = {}) {
+  constructor(dataDir: string, { wereLost = false }: KeyDatabaseOptions = {}) {
     this.wereLost = wereLost;
     this.#db = openChecked(keysFile(dataDir), KEYS_MIGRATIONS);
     this.#identity = new SqliteIdentity(keysFile(dataDir));

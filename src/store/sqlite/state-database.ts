@@ -47,6 +47,10 @@ export interface DayEntry {
 /** How long entries of removed days are kept. */
 const REMOVED_KEPT_MS = 400 * DAY_MS;
 
+export async function openStateDatabase(layout: Layout): Promise<StateDatabase> {
+  return new StateDatabase(layout);
+}
+
 /** Small tables: sequence numbers, the manifest, exports, reputations, notes of retention. */
 export class StateDatabase {
   readonly #db: DatabaseSync;

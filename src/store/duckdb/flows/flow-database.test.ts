@@ -22,7 +22,7 @@ import { afterEach, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
 import { flowRowsOf, type FlowRow } from "../../../model/flow-rows.ts";
 import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
-import { FlowDatabase } from "./flow-database.ts";
+import { openFlowDatabase, type FlowDatabase } from "./flow-database.ts";
 
 const DAY = Date.UTC(2026, 5, 15);
 const folders: string[] = [];
@@ -40,9 +40,9 @@ const newFolder = () => {
 const logged: Record<string, unknown>[] = [];
 const log = pino({ level: "warn" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
 const open = async (dataDir: string) => {
-  const flows = new FlowDatabase({ dataDir, indexPrefix: "site", log, now: () => DAY });
+  const flows = await openFlowDatabase({ dataDir, indexPrefix: "site", log, now: () => DAY });
   opened.push(flows);
-  await flows.open();
+  await flows.start();
   return flows;
 };
 const close = async (flows: FlowDatabase) => {
@@ -75,8 +75,8 @@ test("a query during close is answered or refused, also while cached blocks are 
   const dataDir = newFolder();
   const talkers = { filter: { fromMs: DAY, toMs: DAY + DAY_MS }, dimension: "src", by: "bytes", limit: 5 } as const;
   for (let round = 0; round < 8; round++) {
-    const flows = new FlowDatabase({ dataDir, indexPrefix: "site", idleMs: 4, log, now: () => DAY });
-    await flows.open();
+    const flows = await openFlowDatabase({ dataDir, indexPrefix: "site", idleMs: 4, log, now: () => DAY });
+    await flows.start();
     if (round === 0) await flows.append(rowsAt(DAY, 50_000), "batch");
     await flows.topTalkers(talkers);
     await sleep(4 + round);
@@ -264,10 +264,10 @@ test("acknowledged batches survive a kill, and batches that are sent again are n
     pathToFileURL(join(import.meta.dirname, path)),
   );
   const code = `
-    const { FlowDatabase } = await import("${modules[0]}");
+    const { openFlowDatabase } = await import("${modules[0]}");
     const { flowRowsOf } = await import("${modules[1]}");
-    const flows = new FlowDatabase({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
-    await flows.open();
+    const flows = await openFlowDatabase({ dataDir: ${JSON.stringify(folder)}, indexPrefix: "site", log: { warn() {}, error() {} }, now: () => ${DAY} });
+    await flows.start();
     const row = ${JSON.stringify(rowAt(0), (_, value) => (typeof value === "bigint" ? Number(value) : value))};
     const rows = Array.from({ length: 3000 }, (_, nth) => ({ ...row, srcPort: nth, bytes: 1000n, packets: 10n, windowStartMs: ${DAY} }));
     for (let batch = 0; ; batch++) {

@@ -30,6 +30,21 @@ export interface FlowDatabaseOptions extends FlowThreadOptions {
 
 const QUARANTINED = "a day of flows cannot be read: its file was renamed, and queries leave it out";
 
+/**
+ * Starts the thread. Rejects with NewerFile if a newer version has written a DuckDB file of the folder. Changes nothing in the
+ * folder before `start`.
+ */
+export async function openFlowDatabase(options: FlowDatabaseOptions): Promise<FlowDatabase> {
+  const flows = new FlowDatabase(options);
+  try {
+    await flows.refuseNewer();
+    return flows;
+  } catch (error) {
+    await flows.close();
+    throw error;
+  }
+}
+
 export class FlowDatabase implements FlowEngine {
   readonly #thread: Thread<FlowThreadApi>;
   readonly #log: Logger;
@@ -43,7 +58,6 @@ export class FlowDatabase implements FlowEngine {
   readonly #now: () => number;
   #isOpen = false;
 
-  /** Starts the thread, which does not touch the folder before `open`. */
   constructor({ dataDir, indexPrefix, idleMs, log, now }: FlowDatabaseOptions) {
     this.#log = log;
     this.#now = now;
@@ -55,12 +69,11 @@ export class FlowDatabase implements FlowEngine {
     );
   }
 
-  /** Rejects with NewerFile if a newer version has written a DuckDB file of the folder. Changes nothing. */
   refuseNewer(): Promise<void> {
     return this.#thread.call("refuseNewer");
   }
 
-  async open(manifest?: Manifest): Promise<void> {
+  async start(manifest?: Manifest): Promise<void> {
     this.#manifest = manifest;
     const days = await this.#thread.call("open", this.#now());
     this.#isOpen = true;

@@ -46,6 +46,18 @@ export interface JournalOptions {
   readonly onAmend: (day: number, lastAmendment: number) => void;
 }
 
+export async function openJournal(options: JournalOptions): Promise<Journal> {
+  const journal = new Journal(options);
+  try {
+    await journal.load();
+    return journal;
+  } catch (error) {
+    // Its threads would keep the process alive.
+    await journal.close();
+    throw error;
+  }
+}
+
 export class Journal {
   readonly #options: JournalOptions;
   readonly #writer: Thread<WriterApi>;
@@ -70,7 +82,7 @@ export class Journal {
   #closing = false;
   #drained: (() => void) | undefined;
 
-  private constructor(options: JournalOptions) {
+  constructor(options: JournalOptions) {
     this.#options = options;
     const onDeath = endingProcess("a thread of the journal");
     const urlOf = (file: string) => new URL(file, import.meta.url);
@@ -84,19 +96,7 @@ export class Journal {
     );
   }
 
-  static async open(options: JournalOptions): Promise<Journal> {
-    const journal = new Journal(options);
-    try {
-      await journal.#load();
-      return journal;
-    } catch (error) {
-      // Threads left running would keep the process alive.
-      await journal.close();
-      throw error;
-    }
-  }
-
-  async #load(): Promise<void> {
+  async load(): Promise<void> {
     const days = listDays(this.#options.layout);
     const summaries = await Promise.all(days.map((day) => this.queries.summary(day)));
     for (const [i, { isCurrent }] of summaries.entries()) {
