@@ -33,6 +33,7 @@ export interface TestServer {
   readonly store: Store;
   readonly intake: Intake;
   readonly port: number;
+  readonly address: string;
   readonly dataDir: string;
   readonly key: CreatedKey;
   readonly log: Record<string, any>[];
@@ -40,6 +41,8 @@ export interface TestServer {
   addKey(key?: Partial<NewKey>): Promise<CreatedKey>;
   /** Stops and starts again on the same folder; `between` runs while it is stopped. */
   restart(between?: () => unknown, more?: TestOptions): Promise<TestServer>;
+  /** Stops and leaves the folder. */
+  stop(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,10 +61,11 @@ export function changed<Part extends object>(part: Part, methods: Partial<Part>)
 }
 
 export async function openTestServer(options: TestOptions = {}): Promise<TestServer> {
-  return openIn(await mkdtemp(join(tmpdir(), "tocsin-api-")), options);
+  return openTestServerIn(await mkdtemp(join(tmpdir(), "tocsin-api-")), options);
 }
 
-async function openIn(dataDir: string, options: TestOptions): Promise<TestServer> {
+/** A server on a folder that a test has prepared, or looks into. */
+export async function openTestServerIn(dataDir: string, options: TestOptions = {}): Promise<TestServer> {
   const now = options.now ?? Date.now;
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
@@ -88,7 +92,7 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   });
   const log = createLog({ level: "info", destination });
   const app = await startApp(settings, log, options);
-  const { store, intake, port } = app;
+  const { store, intake, port, address } = app;
   const addKey = async (key: Partial<NewKey> = {}) => {
     const made = createKey({ name: "test", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: now(), ...key });
     await store.keys.put(made.key);
@@ -99,6 +103,7 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
     store,
     intake,
     port,
+    address,
     dataDir,
     key,
     log: lines,
@@ -107,8 +112,9 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
     restart: async (between, more) => {
       await app.close();
       await between?.();
-      return openIn(dataDir, { ...options, ...more });
+      return openTestServerIn(dataDir, { ...options, ...more });
     },
+    stop: () => app.close(),
     close: async () => {
       await app.close();
       await rm(dataDir, { recursive: true, force: true });

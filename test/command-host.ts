@@ -9,7 +9,7 @@ async function run({ args, env, cwd }: CommandRequest): Promise<Finished> {
   Object.assign(process.env, env);
   process.chdir(cwd);
   process.exitCode = undefined;
-  const listeners = process.stdout.listeners("error");
+  const added = newListeners();
   const stdout = capture(process.stdout);
   const stderr = capture(process.stderr);
   try {
@@ -18,9 +18,25 @@ async function run({ args, env, cwd }: CommandRequest): Promise<Finished> {
   } finally {
     stdout.restore();
     stderr.restore();
-    for (const listener of process.stdout.listeners("error"))
-      if (!listeners.includes(listener)) process.stdout.off("error", listener as () => void);
+    added.remove();
   }
+}
+
+/** The listeners that a command adds to this process for as long as it would live, and `serve` adds many. */
+function newListeners(): { remove(): void } {
+  const events = ["uncaughtException", "unhandledRejection", "SIGTERM", "SIGINT", "SIGHUP"];
+  const emitters: [NodeJS.EventEmitter, string][] = [
+    [process.stdout, "error"],
+    ...events.map((event): [NodeJS.EventEmitter, string] => [process, event]),
+  ];
+  const before = emitters.map(([emitter, event]) => emitter.listeners(event));
+  return {
+    remove: () => {
+      for (const [i, [emitter, event]] of emitters.entries())
+        for (const listener of emitter.listeners(event))
+          if (!before[i]!.includes(listener)) emitter.off(event, listener as () => void);
+    },
+  };
 }
 
 /** Collects everything that is written to the stream until it is restored. */

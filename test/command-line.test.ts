@@ -2,16 +2,17 @@ import { existsSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { CLIENT_KEY, SERVER_CERTIFICATE } from "../src/collectors/lines/certificates.fixture.ts";
-import { authorized, makeFolder, startTocsin, tocsin, tocsinProcess, type Running } from "./tocsin.ts";
+import { openTestServerIn } from "./api-server.ts";
+import { authorized, makeFolder, startTocsin, tocsin, tocsinProcess } from "./tocsin.ts";
 
 let folder: string;
-let server: Running | undefined;
+let server: { readonly address: string; stop(): Promise<unknown> } | undefined;
 beforeEach(() => {
   folder = makeFolder();
   server = undefined;
 });
-afterEach(() => {
-  server?.child.kill("SIGKILL");
+afterEach(async () => {
+  await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -53,7 +54,7 @@ describe("keys", () => {
   });
 
   test("a key created, rotated or revoked beside a running server takes effect with the next request", async () => {
-    server = await startTocsin(folder);
+    server = await openTestServerIn(folder);
     const made = await json(...CREATE);
     expect(await status(made.key)).toBe(200);
     const rotated = await json("keys", "rotate", made.id);
@@ -69,9 +70,9 @@ describe("keys", () => {
 
   test("a key created before the start is the only one: no first key is generated", async () => {
     const made = await json(...CREATE);
-    server = await startTocsin(folder);
+    const process = (server = await startTocsin(folder));
     expect(await status(made.key)).toBe(200);
-    expect(server.output()).not.toContain("tsn_");
+    expect(process.output()).not.toContain("tsn_");
   });
 
   test("list shows a table and never a secret", async () => {
@@ -360,7 +361,7 @@ test("demo fills the store, rebuild recreates its columns, and a server shows al
   expect(rebuilt.stderr).toMatch(/100%/);
 
   const { key } = await json("keys", "create", "--name", "x", "--scopes", "events:read");
-  server = await startTocsin(folder);
+  server = await openTestServerIn(folder);
   const answer = await fetch(`${server.address}/v1/events/search`, {
     method: "POST",
     headers: { ...authorized(key).headers, "content-type": "application/json" },
@@ -374,7 +375,7 @@ test("demo fills the store, rebuild recreates its columns, and a server shows al
 });
 
 test("demo and rebuild are refused while a server uses the folder", async () => {
-  server = await startTocsin(folder);
+  server = await openTestServerIn(folder);
   for (const command of ["demo", "rebuild"]) {
     const { code, stderr } = await here(command);
     expect(stderr).toMatch(/in use by another tocsin.*--data-dir/);

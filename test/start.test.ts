@@ -7,8 +7,18 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openTestServerIn } from "./api-server.ts";
 import { makeKey } from "./server-process.ts";
-import { authorized, COLLECTORS_OFF, main, makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import {
+  authorized,
+  COLLECTORS_OFF,
+  main,
+  makeFolder,
+  startTocsin,
+  tocsin,
+  tocsinProcess,
+  type Running,
+} from "./tocsin.ts";
 
 let folder: string;
 let running: Running[];
@@ -27,15 +37,31 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const refused = async (args: string[], message: RegExp, code = 1, env = {}, run = tocsin) => {
+  const outcome = await run(["serve", "--data-dir", folder, ...args], env);
+  expect(outcome.stderr).toMatch(message);
+  expect(outcome.stderr).not.toMatch(/^ +at /m);
+  expect(outcome.code).toBe(code);
+  return outcome;
+};
+
+/** What a process on Linux was started with. */
+const readProcess = ({ child }: Running) => ({
+  flags: readFileSync(`/proc/${child.pid}/cmdline`, "utf8").split("\0"),
+  variables: readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0"),
+});
+
 const KEY = /tsn_key_[0-9a-f]{32}_[0-9a-f]{64}/;
 
 describe("a first start without a data folder, with links that do not work from another machine", () => {
   let above: string;
+  let dataDir: string;
   let server: Running;
   beforeAll(async () => {
     above = makeFolder();
+    dataDir = join(above, "not", "there", "yet");
     const env = { TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/x", TOCSIN_HOST: "0.0.0.0" };
-    server = await startTocsin(join(above, "not", "there", "yet"), { env });
+    server = await startTocsin(dataDir, { env });
   });
   afterAll(() => {
     server.child.kill("SIGKILL");
@@ -66,11 +92,38 @@ describe("a first start without a data folder, with links that do not work from 
 
   test("creates the data folder and its parents", async () => {
     expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
-    expect(readdirSync(join(above, "not", "there", "yet"))).toContain("keys.db");
+    expect(readdirSync(dataDir)).toContain("keys.db");
   });
 
   test("warns about the links", () => {
     expect(server.output()).toMatch(/"level":"warn".*notifications\.console_url: links in messages/);
+  });
+
+  test("each thread and each engine says what memory it holds", async () => {
+    const metrics = await (await fetch(`${server.address}/metrics`)).text();
+    const held = (metric: string) =>
+      Number(new RegExp(`^${metric.replace(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(metrics)?.[1]);
+    for (const thread of ["columns", "journal-writer", "detection"]) {
+      const used = held(`tocsin_thread_heap_bytes{thread="${thread}",kind="used"}`);
+      expect(used, thread).toBeGreaterThan(1e6);
+      expect(held(`tocsin_thread_heap_bytes{thread="${thread}",kind="total"}`), thread).toBeGreaterThanOrEqual(used);
+    }
+    for (const engine of ["columns", "flows"])
+      expect(held(`tocsin_engine_memory_bytes{engine="${engine}"}`), engine).toBeGreaterThanOrEqual(0);
+  });
+
+  test.runIf(process.platform === "linux")(
+    "has few arenas of malloc, a fixed threshold and small semi-spaces, in the process that was started",
+    () => {
+      const { flags, variables } = readProcess(server);
+      expect(variables).toContain("MALLOC_ARENA_MAX=2");
+      expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=131072");
+      expect(flags).toContain("--max-semi-space-size=8");
+    },
+  );
+
+  test("keeps a second instance from the data folder", async () => {
+    await refused(["--port", "0", "--data-dir", dataDir], /in use by another tocsin \(process \d+\).*--data-dir/);
   });
 });
 
@@ -162,13 +215,10 @@ describe("stopping", () => {
 
 /** Fills a folder with a day of events by serving it once. */
 async function serveOneEvent(dataDir: string): Promise<void> {
-  const server = await start(dataDir);
-  await expect.poll(() => server.output()).toMatch(KEY);
-  const { headers } = authorized(KEY.exec(server.output())![0]);
-  const body = JSON.stringify({ type: "note", source: "custom", data: {} });
-  const submit = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
-  expect((await fetch(`${server.address}/v1/events`, submit)).status).toBe(201);
-  expect(await server.stop()).toBe(0);
+  const server = await openTestServerIn(dataDir);
+  const body = { type: "note", source: "custom", data: {} };
+  expect((await server.call("POST", "/v1/events", { body })).status).toBe(201);
+  await server.stop();
 }
 
 test("a start with events but no keys says so and does not count as the first", async () => {
@@ -190,14 +240,6 @@ test("a start on a folder of demo events is the first one: it never had a key", 
 });
 
 describe("a start is refused with", () => {
-  const refused = async (args: string[], message: RegExp, code = 1, env = {}) => {
-    const outcome = await tocsin(["serve", "--data-dir", folder, ...args], env);
-    expect(outcome.stderr).toMatch(message);
-    expect(outcome.stderr).not.toMatch(/^ +at /m);
-    expect(outcome.code).toBe(code);
-    return outcome;
-  };
-
   test("a flow collector's port in use", async () => {
     const socket = createSocket("udp4");
     socket.bind(0, "127.0.0.1");
@@ -223,16 +265,12 @@ describe("a start is refused with", () => {
     other.close();
   });
 
-  test("a second instance on the same data folder", async () => {
-    await start(folder);
-    await refused(["--port", "0"], /in use by another tocsin \(process \d+\).*--data-dir/);
-  });
-
   test("a port in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
-    await refused(["--port", String(port)], new RegExp(`Port ${port} .* in use.*\n.*--port`));
+    // In a process of its own, which ends although everything else was open already.
+    await refused(["--port", String(port)], new RegExp(`Port ${port} .* in use.*\n.*--port`), 1, {}, tocsinProcess);
     other.close();
     const server = await start(folder);
     expect(await server.stop(), "the folder is free again").toBe(0);
@@ -308,44 +346,16 @@ describe("a start is refused with", () => {
   });
 });
 
-describe.runIf(process.platform === "linux")("limits that are read when a process starts", () => {
-  const readProcess = ({ child }: Running) => ({
-    flags: readFileSync(`/proc/${child.pid}/cmdline`, "utf8").split("\0"),
-    variables: readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0"),
-  });
-
-  test("the service process has few malloc arenas, a fixed mmap threshold and small semi-spaces", async () => {
-    const { flags, variables } = readProcess(await start(folder));
-    expect(variables).toContain("MALLOC_ARENA_MAX=2");
-    expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=131072");
-    expect(flags).toContain("--max-semi-space-size=8");
-  });
-
-  test("the operator's own values stay", async () => {
-    const env = { MALLOC_ARENA_MAX: "7", MALLOC_MMAP_THRESHOLD_: "1000000", NODE_OPTIONS: "--max-semi-space-size=16" };
-    const { flags, variables } = readProcess(await start(folder, { env }));
-    expect(variables).toContain("MALLOC_ARENA_MAX=7");
-    expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=1000000");
-    expect(flags).not.toContain("--max-semi-space-size=8");
-  });
-});
-
-test("each thread and each engine reports its memory", async () => {
-  const { address } = await start(folder);
-  const metrics = await (await fetch(`${address}/metrics`)).text();
-  const held = (metric: string) =>
-    Number(new RegExp(`^${metric.replace(/[{}]/g, "\\$&")} (\\d+)$`, "m").exec(metrics)?.[1]);
-  for (const thread of ["columns", "journal-writer", "detection"]) {
-    const used = held(`tocsin_thread_heap_bytes{thread="${thread}",kind="used"}`);
-    expect(used, thread).toBeGreaterThan(1e6);
-    expect(held(`tocsin_thread_heap_bytes{thread="${thread}",kind="total"}`), thread).toBeGreaterThanOrEqual(used);
-  }
-  for (const engine of ["columns", "flows"])
-    expect(held(`tocsin_engine_memory_bytes{engine="${engine}"}`), engine).toBeGreaterThanOrEqual(0);
+test.runIf(process.platform === "linux")("the operator's own process limits stay", async () => {
+  const env = { MALLOC_ARENA_MAX: "7", MALLOC_MMAP_THRESHOLD_: "1000000", NODE_OPTIONS: "--max-semi-space-size=16" };
+  const { flags, variables } = readProcess(await start(folder, { env }));
+  expect(variables).toContain("MALLOC_ARENA_MAX=7");
+  expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=1000000");
+  expect(flags).not.toContain("--max-semi-space-size=8");
 });
 
 test("a start removes days that are past retention", async () => {
-  await tocsin(["demo", "--events", "400", "--days", "4", "--data-dir", folder]);
+  await tocsin(["demo", "--events", "400", "--flows", "0", "--days", "4", "--data-dir", folder]);
   const key = await makeKey(folder);
   const server = await start(folder, { args: ["--retention-events-days", "1", "--retention-share-max", "100"] });
   const url = `${server.address}/v1/events?per_page=1`;

@@ -1,30 +1,37 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { TEST_SOURCES } from "../src/demo/test-samples.ts";
 import type { Event } from "../src/model/event.ts";
-import { makeKey } from "./server-process.ts";
-import { makeFolder, startTocsin, tocsin, type Running } from "./tocsin.ts";
+import { loadSettings } from "../src/config/config.ts";
+import { openTestServerIn, type TestServer } from "./api-server.ts";
+import { makeFolder, tocsin } from "./tocsin.ts";
 
 // The command against a running service, with its ports and its secret.
 
 const SECRET = "a secret of the access controller";
 const folder = makeFolder();
-let server: Running;
+let server: TestServer;
 let env: Record<string, string>;
+/** The clock of the service runs ahead of this machine's by so much. */
+let aheadMs = 0;
+const serviceNow = () => Date.now() + aheadMs;
+
+/** A service whose settings are those of the variables, as `tocsin serve` would read them. */
+async function openService(dataDir: string, variables: Record<string, string>): Promise<TestServer> {
+  const loaded = loadSettings({ environment: { ...variables, TOCSIN_SYSLOG_PORT: "0" }, workingFolder: folder });
+  if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
+  const { collectors, syslogPort, timezone } = loaded.settings;
+  return openTestServerIn(dataDir, { settings: { collectors, syslogPort, timezone }, now: serviceNow });
+}
 
 beforeAll(async () => {
-  const dataDir = join(folder, "data");
-  const key = await makeKey(dataDir);
   env = { TOCSIN_COLLECTORS_ACCESS_SECRET: SECRET, TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1" };
-  server = await startTocsin(dataDir, {
-    env: { ...env, TOCSIN_SYSLOG_PORT: "0", TOCSIN_TIMEZONE: "Pacific/Auckland" },
-  });
-  env = { ...env, TOCSIN_URL: server.address, TOCSIN_KEY: key };
+  server = await openService(join(folder, "data"), { ...env, TOCSIN_TIMEZONE: "Pacific/Auckland" });
+  env = { ...env, TOCSIN_URL: server.address, TOCSIN_KEY: server.key.secret };
 });
 afterAll(async () => {
-  await server?.stop("SIGKILL");
+  await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -67,7 +74,7 @@ test("an event of each source arrives and is shown with its id and the current t
 
 const WINDOW_MS_MIN = 40_000;
 
-/** A key of the plan with the lowest limit, at a time when its window does not end soon. */
+/** A key of the plan with the lowest limit, at a time of the service when its window does not end soon. */
 async function makeStarterKey() {
   const args = ["--name", "few", "--scopes", "events:read,events:write,alerts:read,rules:read", "--json"];
   const { stdout } = await tocsin(["keys", "create", "--plan", "starter", ...args, "--data-dir", join(folder, "data")]);
@@ -83,7 +90,8 @@ async function makeStarterKey() {
     };
   };
   const { endsAtMs } = await countLeft();
-  if (endsAtMs - Date.now() < WINDOW_MS_MIN) await sleep(endsAtMs - Date.now() + 1000);
+  const leftMs = endsAtMs - serviceNow();
+  if (leftMs < WINDOW_MS_MIN) aheadMs += leftMs + 1000;
   return { env: { ...env, TOCSIN_KEY: secret }, countLeft };
 }
 
@@ -133,7 +141,7 @@ test("a collector key is shown with the address to post to, which works", async 
   const body = JSON.stringify({ uuid: "1", from: "100", to: "101", direction: "out", status: "answered", duration: 5 });
   const answer = await fetch(server.address + path, { method: "POST", body: new TextEncoder().encode(body) });
   expect(answer.status).toBe(200);
-  expect(server.output()).not.toContain(path.slice(-64));
+  expect(JSON.stringify(server.log)).not.toContain(path.slice(-64));
 });
 
 test("prints text, and each fault with its remedy", async () => {
@@ -154,18 +162,18 @@ test("prints text, and each fault with its remedy", async () => {
 });
 
 test("a sender that is not allowed is told where to look", async () => {
-  const dataDir = join(folder, "closed");
-  const key = await makeKey(dataDir);
-  const closed = await startTocsin(dataDir, {
-    env: { ...env, TOCSIN_SYSLOG_PORT: "0", TOCSIN_COLLECTORS_ALLOWED_SENDERS: "192.0.2.1" },
-  });
+  const closed = await openService(join(folder, "closed"), { ...env, TOCSIN_COLLECTORS_ALLOWED_SENDERS: "192.0.2.1" });
   try {
-    const told = await tocsin(["test-event", "syslog"], { ...env, TOCSIN_URL: closed.address, TOCSIN_KEY: key });
+    const told = await tocsin(["test-event", "syslog"], {
+      ...env,
+      TOCSIN_URL: closed.address,
+      TOCSIN_KEY: closed.key.secret,
+    });
     expect(told).toMatchObject({ code: 1, stdout: "" });
     expect(told.stderr).toContain(
       "GET /v1/collectors lists refusals with their reasons, such as a sender that collectors.allowed_senders",
     );
   } finally {
-    await closed.stop("SIGKILL");
+    await closed.stop();
   }
 });

@@ -63,10 +63,9 @@ let lastCommand: Promise<unknown> = Promise.resolve();
 
 /**
  * Runs a command to its end, in a folder without a configuration file. Commands share a process that has the program loaded
- * and runs them one at a time; `serve`, which replaces its process, has its own.
+ * and runs them one at a time; so does a `serve` that is refused, which ends by itself.
  */
 export function tocsin(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
-  if (args[0] === "serve" && !args.includes("--help")) return tocsinProcess(args, env);
   const command = lastCommand.then(() => runInHost({ args, env: environment(env), cwd: tmpdir() }));
   lastCommand = command.catch(() => undefined);
   return command;
@@ -91,8 +90,14 @@ async function runInHost(request: CommandRequest): Promise<Finished> {
 }
 
 function startHost(): ChildProcess {
-  const child = fork(join(root, "test/command-host.ts"), { execArgv: [], cwd: tmpdir(), env: environment() });
-  // It ends with the process that runs the tests and does not keep that process alive.
+  const child = fork(join(root, "test/command-host.ts"), {
+    execArgv: [],
+    cwd: tmpdir(),
+    env: environment(),
+    // The log of `serve` goes to the descriptor itself, past what the host collects.
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  // It ends with the process that runs the tests, and does not keep that process alive.
   child.unref();
   child.channel?.unref();
   return child;

@@ -10,14 +10,18 @@ test("the path of any URL is redacted from a text, encoded or not", () => {
     fc.property(part, part, (segment, value) => {
       const address = new URL(`https://hooks.example/in/${encodeURIComponent(segment)}?t=${encodeURIComponent(value)}`);
       const { pathname, search } = address;
-      for (const said of [
-        pathname + search,
-        encodeURIComponent(pathname + search),
-        (pathname + search).toLowerCase(),
-      ]) {
-        expect(hide(`a ${said} b`, address.href)).toBe("a (hidden) b");
-      }
-      expect(hide(`a ${encodeURIComponent(segment)} b ${value} c`, address.href)).toBe("a (hidden) b (hidden) c");
+      const whole = pathname + search;
+      const said = [
+        ...[whole, encodeURIComponent(whole), whole.toLowerCase()].map((path) => `a ${path} b`),
+        `a ${encodeURIComponent(segment)} b ${value} c`,
+      ];
+      // In one text, because compiling the patterns of an address takes milliseconds.
+      expect(hide(said.join("\n"), address.href).split("\n")).toEqual([
+        "a (hidden) b",
+        "a (hidden) b",
+        "a (hidden) b",
+        "a (hidden) b (hidden) c",
+      ]);
     }),
     { examples: [["!!!!!ᚁ!!!", "!!!!!!¡!%"]] },
   );
