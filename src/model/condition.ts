@@ -3,6 +3,7 @@ import { includesText } from "../lib/find-text.ts";
 import { isInRanges, parseCidr } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
@@ -357,6 +358,8 @@ export function compileCondition(condition: Condition): (event: Event) => boolea
     }
     case "test":
       return compileFieldTest(condition);
+    default:
+      return unreachable(condition);
   }
 }
 
