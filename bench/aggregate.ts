@@ -2,7 +2,7 @@ import { DuckDBInstance } from "@duckdb/node-api";
 import { MEMORY_LIMIT } from "../src/store/duckdb/columns/column-engine.ts";
 import { columnsFile } from "../src/store/files/layout.ts";
 import { timed, withServer, type Bench } from "./bench.ts";
-import { ms, spreadOf, type Answer } from "./figures.ts";
+import { ms, spreadOf, type Measurement } from "./figures.ts";
 
 // Aggregations over the whole week through HTTP, compared with the same query on the column file directly.
 
@@ -28,7 +28,7 @@ const AGGREGATIONS: Record<string, { agg: object; sql: (where: string) => string
   },
 };
 
-export async function aggregate({ dataset }: Bench): Promise<readonly Answer[]> {
+export async function aggregate({ dataset }: Bench): Promise<readonly Measurement[]> {
   const { folder, fromMs, toMs } = dataset;
   const time_range = { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() };
   const through = await withServer(folder, (server) =>
@@ -41,11 +41,11 @@ export async function aggregate({ dataset }: Bench): Promise<readonly Answer[]> 
   return Object.keys(AGGREGATIONS).map((name) => {
     const [served, direct] = [through[name]!, raw[name]!];
     return {
-      question: `${name} over 7 days`,
-      figure: `p50 ${ms(served.p50)}; p95 ${ms(served.p95)}`,
-      baseline: `p50 ${ms(direct.p50)} as SQL on the column file`,
+      name: `${name} over 7 days`,
+      result: `p50 ${ms(served.p50)}; p95 ${ms(served.p95)}`,
+      baseline: `p50 ${ms(direct.p50)} with SQL on the column file`,
       ratio: served.p50 / direct.p50,
-      reach: `at most ${RATIO_MAX}`,
+      target: `at most ${RATIO_MAX}`,
       met: served.p50 / direct.p50 <= RATIO_MAX,
       values: { served: served.p50, servedP95: served.p95, direct: direct.p50 },
     };
@@ -69,11 +69,11 @@ async function rawTimes(file: string, where: string) {
   }
 }
 
-async function timeEach(ask: (name: string) => Promise<unknown>) {
+async function timeEach(run: (name: string) => Promise<unknown>) {
   const spreads: Record<string, ReturnType<typeof spreadOf>> = {};
   for (const name of Object.keys(AGGREGATIONS)) {
     const took: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) took.push((await timed(() => ask(name))).ms);
+    for (let round = 0; round < ROUNDS; round++) took.push((await timed(() => run(name))).ms);
     spreads[name] = spreadOf(took);
   }
   return spreads;

@@ -1,11 +1,10 @@
 import { get } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withServer, type Bench, type Serving } from "./bench.ts";
-import { ms, spreadOf, type Answer } from "./figures.ts";
+import { ms, spreadOf, type Measurement } from "./figures.ts";
 import { startLoad } from "./load.ts";
 
-// How long it takes from the acknowledgement of an event until its alert is seen, on the API and on the stream, while
-// other events come in at a steady rate.
+// Time from the acknowledgement of an event to its alert, on the API and on the stream, under a steady load of events.
 
 const EVENTS_PER_SECOND = 2000;
 const CONNECTIONS = 100;
@@ -18,7 +17,7 @@ const POLL_MS = 5;
 
 const RULE = {
   name: "bench.probe",
-  description: "Every probe is an alert of its own",
+  description: "Every probe creates an alert",
   severity: "low",
   title: "Probe {{raw.probe}}",
   conditions: [{ field: "type", equals: "bench_probe" }],
@@ -26,7 +25,7 @@ const RULE = {
   actions: [{ alert: { channels: [] } }],
 };
 
-export async function alertLatency(bench: Bench): Promise<readonly Answer[]> {
+export async function alertLatency(bench: Bench): Promise<readonly Measurement[]> {
   const folder = await bench.writable();
   return withServer(folder, async (server) => {
     await server.post("/v1/rules", RULE);
@@ -54,18 +53,18 @@ export async function alertLatency(bench: Bench): Promise<readonly Answer[]> {
     }
     streamed.close();
     const { eventsPerSecond } = await load.report;
-    const told = (where: string, spread: ReturnType<typeof spreadOf>): Answer => ({
-      question: `acknowledged to alert on the ${where}, at ${Math.round(eventsPerSecond)} events/s`,
-      figure: `p50 ${ms(spread.p50)}, p99 ${ms(spread.p99)}`,
-      reach: `p99 at most ${LATENCY_MS_MAX} ms`,
+    const measurementOf = (where: string, spread: ReturnType<typeof spreadOf>): Measurement => ({
+      name: `acknowledged event to alert on the ${where}, at ${Math.round(eventsPerSecond)} events/s`,
+      result: `p50 ${ms(spread.p50)}, p99 ${ms(spread.p99)}`,
+      target: `p99 at most ${LATENCY_MS_MAX} ms`,
       met: spread.p99 <= LATENCY_MS_MAX && eventsPerSecond > 0.95 * EVENTS_PER_SECOND,
       values: { ...spread, eventsPerSecond },
     });
-    return [told("API", spreadOf(onApi)), told("stream", spreadOf(onStream))];
+    return [measurementOf("API", spreadOf(onApi)), measurementOf("stream", spreadOf(onStream))];
   });
 }
 
-/** When the newest alert is this one. */
+/** Resolves with the time at which this alert is the newest in the list. */
 async function untilListed(server: Serving, title: string): Promise<number> {
   for (;;) {
     const { data } = await server.get<{ data: { title: string }[] }>("/v1/alerts?rule_name=bench.probe&per_page=1");

@@ -12,7 +12,7 @@ import { RELATED_EVENTS_MAX } from "../src/model/finding.ts";
 import { openStore } from "../src/store/open-store.ts";
 import { timed, withServer, type Serving } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
-import { DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";
+import { DATA_FOLDER, ms, spreadOf, type Measurement } from "./figures.ts";
 
 // Lists over a hundred thousand alerts with every kind of filter, and bulk transitions of five hundred, through HTTP.
 
@@ -27,13 +27,13 @@ const RULES = 60;
 const PEOPLE = 40;
 const DAYS = 90;
 
-export async function alerts(): Promise<readonly Answer[]> {
+export async function alerts(): Promise<readonly Measurement[]> {
   const folder = join(DATA_FOLDER, `alerts-${ALERTS}`);
   if (!existsSync(folder)) await build(folder);
   return withServer(folder, async (server) => [...(await lists(server)), await bulk(server)]);
 }
 
-/** Every value of each field, in every combination that comes about by walking them at different paces. */
+/** Alerts that cycle through every value of each field at different paces, so that the values combine. */
 async function build(folder: string): Promise<void> {
   const unfinished = `${folder}-unfinished`;
   await rm(unfinished, { recursive: true, force: true });
@@ -106,10 +106,10 @@ interface Listed {
   pagination: { total: number };
 }
 
-async function lists(server: Serving): Promise<Answer[]> {
+async function lists(server: Serving): Promise<Measurement[]> {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString();
   const middle = (await server.get<Listed>(`/v1/alerts?page=${ALERTS / 200}&per_page=100`)).data[0]!.id;
-  const questions: Record<string, readonly string[]> = {
+  const queriesByName: Record<string, readonly string[]> = {
     "no filter": [""],
     "one filter": [
       "status=open",
@@ -126,46 +126,46 @@ async function lists(server: Serving): Promise<Answer[]> {
       "status=open&severity=info&rule_name=bench.rule_59&source=custom",
     ],
     words: ["search=honeypot", "search=192.0.7.9", "search=person7", "search=rule_7%20honey"],
-    "words that all have": [
+    "words in every alert": [
       "search=failed",
       "search=failed%20logins%20from",
       "search=f",
       "search=passwords%20tried&status=open",
     ],
     "a phrase": ["search=%22honeypot%20was%22", "search=%22the%20honeypot%22&severity=high"],
-    "another order": [
+    "other sort orders": [
       "sort=severity",
       "sort=event_count&order=asc",
       "sort=last_event_at&status=open",
       "sort=severity&search=logins",
     ],
-    "far down": [
+    "late pages": [
       "page=900&per_page=100",
       "page=300&per_page=100&status=open&sort=event_count",
       `after=${middle}&limit=100`,
     ],
   };
   // Excludes one-time work after the start.
-  for (const query of Object.values(questions).flat()) await server.get<Listed>(`/v1/alerts?${query}`);
-  const answers: Answer[] = [];
-  for (const [name, queries] of Object.entries(questions)) {
+  for (const query of Object.values(queriesByName).flat()) await server.get<Listed>(`/v1/alerts?${query}`);
+  const measurements: Measurement[] = [];
+  for (const [name, queries] of Object.entries(queriesByName)) {
     const took: number[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       for (const query of queries) took.push((await timed(() => server.get<Listed>(`/v1/alerts?${query}`))).ms);
     }
     const { p50, p95, max } = spreadOf(took);
-    answers.push({
-      question: `list of ${ALERTS.toLocaleString("en")} alerts: ${name}, exact total`,
-      figure: `p95 ${ms(p95)}; p50 ${ms(p50)}; worst ${ms(max)}`,
-      reach: `p95 at most ${LIST_P95_MS_MAX} ms`,
+    measurements.push({
+      name: `list of ${ALERTS.toLocaleString("en")} alerts: ${name}, exact total`,
+      result: `p95 ${ms(p95)}; p50 ${ms(p50)}; slowest ${ms(max)}`,
+      target: `p95 at most ${LIST_P95_MS_MAX} ms`,
       met: p95 <= LIST_P95_MS_MAX,
       values: { p50, p95, max },
     });
   }
-  return answers;
+  return measurements;
 }
 
-async function bulk(server: Serving): Promise<Answer> {
+async function bulk(server: Serving): Promise<Measurement> {
   const ids: string[] = [];
   for (let page = 1; ids.length < BULK_SIZE; page++) {
     const { data } = await server.get<Listed>(`/v1/alerts?status=open&page=${page}&per_page=100`);
@@ -176,7 +176,7 @@ async function bulk(server: Serving): Promise<Answer> {
     const { ms: spent, value } = await timed(() =>
       server.post<{ data: { succeeded: string[] } }>("/v1/alerts/bulk", { alert_ids: ids, comment: "As one", ...body }),
     );
-    if (value.data.succeeded.length !== BULK_SIZE) throw new Error("not all were moved");
+    if (value.data.succeeded.length !== BULK_SIZE) throw new Error("some alerts were not moved");
     took.push(spent);
   };
   for (let round = 0; round < BULK_ROUNDS; round++) {
@@ -187,9 +187,9 @@ async function bulk(server: Serving): Promise<Answer> {
   }
   const { p50, max } = spreadOf(took);
   return {
-    question: `bulk move of ${BULK_SIZE} alerts with a comment`,
-    figure: `worst ${ms(max)}; p50 ${ms(p50)}`,
-    reach: `at most ${BULK_MS_MAX} ms`,
+    name: `bulk transition of ${BULK_SIZE} alerts with a comment`,
+    result: `slowest ${ms(max)}; p50 ${ms(p50)}`,
+    target: `at most ${BULK_MS_MAX} ms`,
     met: max <= BULK_MS_MAX,
     values: { p50, max },
   };

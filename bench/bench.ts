@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeKey, startServer, type ServerProcess } from "../test/server-process.ts";
 import { Connection } from "./connection.ts";
 import { copyDataset, type Dataset } from "./dataset.ts";
-import type { Answer } from "./figures.ts";
+import type { Measurement } from "./figures.ts";
 
-// Shared set-up of the benches.
+// Shared set-up of the benchmarks.
 
 export interface Bench {
   readonly dataset: Dataset;
@@ -13,7 +13,7 @@ export interface Bench {
   readonly writable: () => Promise<string>;
 }
 
-export type Question = (bench: Bench) => Promise<readonly Answer[]>;
+export type Benchmark = (bench: Bench) => Promise<readonly Measurement[]>;
 
 export function openBench(dataset: Dataset): Bench {
   let copy: Promise<string> | undefined;
@@ -49,9 +49,9 @@ export async function withServer<T>(
   const serving: Serving = {
     ...server,
     key,
-    get: (path) => connection.ask({ method: "GET", path, key }),
-    post: (path, body) => connection.ask({ method: "POST", path, key, body: JSON.stringify(body) }),
-    patch: (path, body) => connection.ask({ method: "PATCH", path, key, body: JSON.stringify(body) }),
+    get: (path) => connection.request({ method: "GET", path, key }),
+    post: (path, body) => connection.request({ method: "POST", path, key, body: JSON.stringify(body) }),
+    patch: (path, body) => connection.request({ method: "PATCH", path, key, body: JSON.stringify(body) }),
   };
   try {
     while ((await serving.get<Readiness>("/readyz")).data.detection.status !== "running") await sleep(LOOK_MS);

@@ -58,7 +58,7 @@ export class Connection {
   }
 
   /** Sends a request and returns `data` of the envelope, or throws with the server's error. */
-  async ask<T>(parts: RequestParts): Promise<T> {
+  async request<T>(parts: RequestParts): Promise<T> {
     const { status, body } = await this.send(requestBytes(parts));
     if (status >= 300) throw new Error(`${parts.method} ${parts.path}: ${status} ${body.toString().slice(0, 500)}`);
     return JSON.parse(body.toString()) as T;
@@ -77,7 +77,7 @@ export class Connection {
     if (headEnd < 0) return;
     const head = all.toString("latin1", 0, headEnd);
     const length = /\r\ncontent-length: (\d+)/i.exec(head);
-    if (!length) throw new Error(`an answer without a length: ${head}`);
+    if (!length) throw new Error(`the response has no content-length: ${head}`);
     this.#needed = headEnd + 4 + Number(length[1]);
     if (this.#have < this.#needed) {
       this.#received = [all];

@@ -5,7 +5,7 @@ import { formatTime } from "../src/lib/time.ts";
 import type { Event } from "../src/model/event.ts";
 import { plainRule } from "../src/model/rule.fixture.ts";
 import { randomFrom } from "../src/demo/random.ts";
-import { cpuMs, type Answer } from "./figures.ts";
+import { cpuMs, type Measurement } from "./figures.ts";
 
 // One threshold rule with a million addresses as groups; then an attacker who forges ten million.
 
@@ -26,7 +26,7 @@ const RULE = plainRule({
 
 const addressOf = (n: number) => `10.${(n >>> 16) & 255}.${(n >>> 8) & 255}.${n & 255}/${n >>> 24}`;
 
-export async function detectGroups(): Promise<readonly Answer[]> {
+export async function detectGroups(): Promise<readonly Measurement[]> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const startMs = Date.now();
@@ -81,9 +81,9 @@ export async function detectGroups(): Promise<readonly Answer[]> {
   const metrics = engine.metrics();
   return [
     {
-      question: `one rule, ${live.toLocaleString("en")} live groups`,
-      figure: `${megabytes.toFixed(0)} MB; ${using.microseconds.toFixed(2)} µs an event, ${filling.microseconds.toFixed(2)} while they come`,
-      reach: `at most ${MEGABYTES_MAX} MB and ${MICROSECONDS_MAX} µs an event`,
+      name: `one rule, ${live.toLocaleString("en")} live groups`,
+      result: `${megabytes.toFixed(0)} MB; ${using.microseconds.toFixed(2)} µs per event, ${filling.microseconds.toFixed(2)} to create a group`,
+      target: `at most ${MEGABYTES_MAX} MB and ${MICROSECONDS_MAX} µs per event`,
       met:
         megabytes <= MEGABYTES_MAX &&
         using.microseconds <= MICROSECONDS_MAX &&
@@ -91,11 +91,11 @@ export async function detectGroups(): Promise<readonly Answer[]> {
       values: { live, megabytes, using: using.microseconds, filling: filling.microseconds },
     },
     {
-      question: `an attacker makes ${ATTACK_GROUPS.toLocaleString("en")} more`,
-      figure: `${after.toFixed(0)} MB; ${attacked.microseconds.toFixed(2)} µs an event; longest ${attacked.longestMs.toFixed(0)} ms for ${BATCH}`,
+      name: `${ATTACK_GROUPS.toLocaleString("en")} more groups by an attacker`,
+      result: `${after.toFixed(0)} MB; ${attacked.microseconds.toFixed(2)} µs per event; slowest batch of ${BATCH}: ${attacked.longestMs.toFixed(0)} ms`,
       baseline: `${megabytes.toFixed(0)} MB before`,
       ratio: after / megabytes,
-      reach: `at most twice the memory, no pause above ${PAUSE_MS_MAX} ms`,
+      target: `at most twice the memory, no pause above ${PAUSE_MS_MAX} ms`,
       met: after <= 2 * megabytes && attacked.longestMs <= PAUSE_MS_MAX,
       values: { after, ...attacked, live: metrics["groups"]!, evicted: metrics["evicted_single"]! },
     },

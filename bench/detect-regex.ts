@@ -4,7 +4,7 @@ import { RulePatterns } from "../src/detection/matching/rule-patterns.ts";
 import { randomFrom } from "../src/demo/random.ts";
 import type { Condition } from "../src/model/condition.ts";
 import type { Event } from "../src/model/event.ts";
-import { cpuMs, ms, type Answer } from "./figures.ts";
+import { cpuMs, ms, type Measurement } from "./figures.ts";
 
 // Worst-case patterns for each kind of engine on the largest text that a pattern searches; then many of them at once.
 
@@ -32,7 +32,7 @@ const PATTERNS = [
   "(?i)powershell.*-enc.*[a-z]{30}$",
 ];
 
-export async function detectRegex(): Promise<readonly Answer[]> {
+export async function detectRegex(): Promise<readonly Measurement[]> {
   const random = randomFrom(1);
   const make = (letters: string) =>
     `xyzc ${Array.from({ length: TEXT_CHARACTERS - 5 }, () => letters[random.below(letters.length)]).join("")}`;
@@ -58,23 +58,23 @@ export async function detectRegex(): Promise<readonly Answer[]> {
   const ordinary = matchTogether(plain, padded);
   return [
     {
-      question: `worst of ${PATTERNS.length} hostile patterns on a field of ${TEXT_CHARACTERS.toLocaleString("en")} characters`,
-      figure: `${ms(worst.ms)} for ${worst.pattern}${worst.gaveUp ? ", given up" : ""}`,
-      reach: `at most ${MS_MAX} ms`,
+      name: `worst of ${PATTERNS.length} hostile patterns on a field of ${TEXT_CHARACTERS.toLocaleString("en")} characters`,
+      result: `${ms(worst.ms)} for ${worst.pattern}${worst.gaveUp ? ", abandoned" : ""}`,
+      target: `at most ${MS_MAX} ms`,
       met: worst.ms <= MS_MAX,
       values: { ms: worst.ms },
     },
     {
-      question: `one event of that size, ${RULES} rules of such patterns`,
-      figure: `${ms(together.ms)}; ${together.aborted} tests given up`,
-      reach: `at most ${EVENT_MS_MAX} ms`,
+      name: `one event of that size, ${RULES} rules with such patterns`,
+      result: `${ms(together.ms)}; ${together.aborted} tests abandoned`,
+      target: `at most ${EVENT_MS_MAX} ms`,
       met: together.ms <= EVENT_MS_MAX,
       values: together,
     },
     {
-      question: `one padded event of 60 kB, ${PLAIN_RULES} rules without a literal in common, ${MATCHING} of which match`,
-      figure: `${ms(ordinary.ms)}; ${ordinary.found} found`,
-      reach: `all found, within ${PLAIN_MS_MAX} ms`,
+      name: `one padded event of 60 kB, ${PLAIN_RULES} rules without a common literal, ${MATCHING} of which match`,
+      result: `${ms(ordinary.ms)}; ${ordinary.found} found`,
+      target: `all found, within ${PLAIN_MS_MAX} ms`,
       met: ordinary.found === MATCHING && ordinary.ms <= PLAIN_MS_MAX,
       values: ordinary,
     },

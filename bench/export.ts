@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timed, memoryOf, watchMemory, withServer, type Bench, type Memory, type Serving } from "./bench.ts";
 import type { Dataset } from "./dataset.ts";
-import { megabytes, perSecond, type Answer } from "./figures.ts";
+import { megabytes, perSecond, type Measurement } from "./figures.ts";
 
 // Export of a million events as CSV: speed and additional memory.
 
@@ -22,10 +22,10 @@ interface Job {
   };
 }
 
-export async function exportCsv({ dataset }: Bench): Promise<readonly Answer[]> {
+export async function exportCsv({ dataset }: Bench): Promise<readonly Measurement[]> {
   return withServer(dataset.folder, async (server) => {
     const to = await timeOfRow(server, dataset);
-    // Excludes what the first export loads for good.
+    // Excludes memory that the first export allocates permanently.
     const from = new Date(dataset.fromMs).toISOString();
     await runExport(server, { from, to: new Date(dataset.fromMs + FIRST_EXPORT_MS).toISOString() });
     await sleep(SETTLE_MS);
@@ -42,15 +42,15 @@ export async function exportCsv({ dataset }: Bench): Promise<readonly Answer[]> 
 
     const rate = data.row_count / (run.ms / 1000);
     return [
-      growthAnswer(`an export of ${data.row_count.toLocaleString("en")} events as CSV`, before, written),
-      growthAnswer("that export and its download", before, {
+      growthOf(`an export of ${data.row_count.toLocaleString("en")} events as CSV`, before, written),
+      growthOf("that export and its download", before, {
         total: Math.max(written.total, most.total),
         own: Math.max(written.own, most.own),
       }),
       {
-        question: "speed of that export",
-        figure: `${perSecond(rate)}; download ${megabytes(data.size_bytes / (download.ms / 1000))}/s`,
-        reach: "at least 50,000/s (our own)",
+        name: "rate of that export",
+        result: `${perSecond(rate)}; download ${megabytes(data.size_bytes / (download.ms / 1000))}/s`,
+        target: "at least 50,000/s",
         met: rate >= 50_000,
         values: { rowsPerSecond: rate, sizeBytes: data.size_bytes, downloadMs: download.ms },
       },
@@ -58,20 +58,20 @@ export async function exportCsv({ dataset }: Bench): Promise<readonly Answer[]> 
   });
 }
 
-function growthAnswer(what: string, before: Memory, most: Memory): Answer {
+function growthOf(what: string, before: Memory, most: Memory): Measurement {
   const growth = most.total - before.total;
   const ownGrowth = most.own - before.own;
   return {
-    question: `memory growth of ${what}`,
-    figure: `${megabytes(growth)} (${megabytes(ownGrowth)} without file pages)`,
+    name: `memory growth during ${what}`,
+    result: `${megabytes(growth)} (${megabytes(ownGrowth)} without file pages)`,
     baseline: `${megabytes(before.total)} before`,
-    reach: `under ${megabytes(GROWTH_MAX)}`,
+    target: `under ${megabytes(GROWTH_MAX)}`,
     met: growth < GROWTH_MAX,
     values: { growth, ownGrowth, before: before.total },
   };
 }
 
-/** The full hour before which there are about a million events. */
+/** The full hour with about a million events before it. */
 async function timeOfRow(server: Serving, { toMs }: Dataset): Promise<string> {
   interface Hours {
     data: { aggregations: { hours: { buckets: { key: string; count: number }[] } } };

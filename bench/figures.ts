@@ -3,15 +3,15 @@ import { availableParallelism, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { stripVTControlCharacters, styleText } from "node:util";
 
-// Results of a bench: display and storage.
+// Measurements of a benchmark: display and storage.
 
-export interface Answer {
-  readonly question: string;
-  readonly figure: string;
+export interface Measurement {
+  readonly name: string;
+  readonly result: string;
   /** Cost of the same work without the service, measured in the same run. */
   readonly baseline?: string;
   readonly ratio?: number;
-  readonly reach: string;
+  readonly target: string;
   readonly met: boolean;
   /** Raw numbers, for comparing runs. */
   readonly values: Record<string, number>;
@@ -20,11 +20,11 @@ export interface Answer {
 export interface Results {
   readonly events: number;
   readonly machine: string;
-  readonly answers: Record<string, { readonly measuredAt: string; readonly answers: readonly Answer[] }>;
+  readonly benchmarks: Record<string, { readonly measuredAt: string; readonly measurements: readonly Measurement[] }>;
 }
 
 export const DATA_FOLDER = join(import.meta.dirname, ".data");
-const RESULTS_FILE = join(DATA_FOLDER, "results.json");
+const RESULTS_FILE = join(DATA_FOLDER, "measurements.json");
 const GIB = 2 ** 30;
 
 export function readResults(): Results | undefined {
@@ -37,27 +37,27 @@ export function readResults(): Results | undefined {
 }
 
 /** Saves results; those of a dataset of another size are replaced, not mixed. */
-export function saveAnswers(events: number, name: string, answers: readonly Answer[]): void {
+export function saveMeasurements(events: number, name: string, measurements: readonly Measurement[]): void {
   const before = readResults();
   const machine = `${availableParallelism()} cores, ${Math.round(totalmem() / GIB)} GiB, Node ${process.versions.node}`;
-  const kept = before?.events === events ? before.answers : {};
+  const kept = before?.events === events ? before.benchmarks : {};
   const results: Results = {
     events,
     machine,
-    answers: { ...kept, [name]: { measuredAt: new Date().toISOString(), answers } },
+    benchmarks: { ...kept, [name]: { measuredAt: new Date().toISOString(), measurements } },
   };
   mkdirSync(dirname(RESULTS_FILE), { recursive: true });
   writeFileSync(RESULTS_FILE, `${JSON.stringify(results, undefined, 2)}\n`);
 }
 
-export const COLUMNS = ["bench", "result", "baseline in the same run", "ratio", "target", "met"] as const;
+export const COLUMNS = ["measurement", "result", "baseline in the same run", "ratio", "target", "met"] as const;
 
-export function cellsOf({ question, figure, baseline, ratio, reach, met }: Answer): string[] {
-  return [question, figure, baseline ?? "", ratio === undefined ? "" : ratio.toFixed(2), reach, met ? "yes" : "NO"];
+export function cellsOf({ name, result, baseline, ratio, target, met }: Measurement): string[] {
+  return [name, result, baseline ?? "", ratio === undefined ? "" : ratio.toFixed(2), target, met ? "yes" : "NO"];
 }
 
-export function showTable(answers: readonly Answer[]): string {
-  const rows = [[...COLUMNS] as string[], ...answers.map(cellsOf)];
+export function showTable(measurements: readonly Measurement[]): string {
+  const rows = [[...COLUMNS] as string[], ...measurements.map(cellsOf)];
   const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows
     .map((row, at) => {

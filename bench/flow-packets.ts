@@ -13,7 +13,7 @@ import {
   type FieldSpec,
 } from "../src/collectors/flows/packets.fixture.ts";
 
-// Packets as a busy gateway sends them, of each protocol, with as many records as fit into 1,500 bytes.
+// Packets of each protocol as a busy gateway sends them, with as many records as fit into 1,500 bytes.
 
 export interface PacketSet {
   readonly name: string;
@@ -21,11 +21,11 @@ export interface PacketSet {
   readonly templates: readonly Uint8Array[];
   readonly packets: readonly Uint8Array[];
   readonly recordsPerPacket: number;
-  /** The same packets, read as one would at first: an object for each record. */
+  /** Naive decoder of the same packets: one object per record. */
   readonly plain: (packet: Buffer) => unknown[];
 }
 
-/** What Cisco calls the original fields, as most gateways send them. */
+/** The original fields of NetFlow, as most gateways send them. */
 const V9_FIELDS: readonly FieldSpec[] = [
   [8, 4],
   [12, 4],

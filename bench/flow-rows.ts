@@ -2,7 +2,7 @@ import { randomFrom, type Random } from "../src/demo/random.ts";
 import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../src/model/flow.ts";
 import { emptyFlowRows } from "../src/model/flow-rows.ts";
 
-// Rows of closed windows, as a site with a few thousand hosts has them: made up, the same for the same seed.
+// Made-up rows of closed windows, as on a site with a few thousand hosts. The same seed gives the same rows.
 
 const HOSTS = 5000;
 const OUTSIDE = 200_000;
@@ -24,7 +24,7 @@ function writeFour(bytes: Uint8Array, row: number, address: number): void {
   bytes[at + 15] = address;
 }
 
-/** 2001:db8:<site>::<host>, with the random-looking half that hosts give themselves. */
+/** 2001:db8:<site>::<host>, with a random-looking interface identifier, as hosts choose it. */
 function writeSix(bytes: Uint8Array, row: number, site: number, host: number): void {
   const at = row * ADDRESS_BYTES;
   bytes.set([0x20, 0x01, 0x0d, 0xb8, site >>> 8, site, 0, 0], at);
@@ -32,10 +32,10 @@ function writeSix(bytes: Uint8Array, row: number, site: number, host: number): v
     bytes[at + index] = Math.imul(host + 1, 0x9e3779b1 + index) >>> 16;
 }
 
-/** A few have most of it. */
+/** Favours low numbers: a few hosts have most of the traffic. */
 const skewed = (random: Random, count: number) => Math.floor(count * random.next() ** 3);
 
-/** The outside of a site is spread over all networks. */
+/** External addresses, spread over all networks. */
 const outsideFour = (nth: number) => (0x40000000 + Math.imul(nth + 1, 0x2545f491)) >>> 0;
 
 export function* benchFlows(seed: number, fromMs: number, minutes: number, perMinute: number): Iterable<FlowRows> {

@@ -11,12 +11,12 @@ import type { WindowTable } from "../src/flows/window-table.ts";
 import { FlowWindows } from "../src/flows/flow-windows.ts";
 import { openStore } from "../src/store/open-store.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
-import { megabytes, perSecond, type Answer } from "./figures.ts";
+import { megabytes, perSecond, type Measurement } from "./figures.ts";
 import { v5Packet } from "./flow-packets.ts";
 import { threadSeconds } from "./flows-decode.ts";
 
-// A minute of a busy site: decoded, added up, kept in the journal every five seconds, summed up by host, and stored. One
-// core means the thread that does all of that but the storing, by the time that the processor spent on it.
+// A minute of a busy site: decoded, aggregated, written to the journal every five seconds, summarised by host, and stored.
+// "One core" is the CPU time of the thread that does all of this except storing.
 
 const TUPLES = 200_000;
 const RECORDS = 2_000_000;
@@ -28,7 +28,7 @@ const MEMORY_MAX = 250e6;
 const SUMMARY = { peersMin: 30, portsMin: 30, bytesMin: 100_000_000 };
 const BATCH_PACKETS = 256;
 
-export async function flowsAggregate(): Promise<readonly Answer[]> {
+export async function flowsAggregate(): Promise<readonly Measurement[]> {
   return [await aggregateRate(), memoryOfTuples()];
 }
 
@@ -50,7 +50,7 @@ function open(rowsMax: number): { decoder: FlowDecoder; windows: FlowWindows; cl
   return { decoder, windows, closed };
 }
 
-async function aggregateRate(): Promise<Answer> {
+async function aggregateRate(): Promise<Measurement> {
   const folder = await mkdtemp(join(tmpdir(), "tocsin-aggregate-"));
   const store = await openStore({
     dataDir: folder,
@@ -94,24 +94,24 @@ async function aggregateRate(): Promise<Answer> {
   const stored = await store.flows.count();
   await store.close();
   await rm(folder, { recursive: true, force: true });
-  if (rows !== stored || rows < TUPLES) throw new Error(`${stored} rows of ${rows} are stored`);
+  if (rows !== stored || rows < TUPLES) throw new Error(`${stored} of ${rows} rows are stored`);
   return {
-    question: `decode and add up ${TUPLES.toLocaleString("en")} tuples to stored rows, one core`,
-    figure: `${perSecond(RECORDS / busy)} (${perSecond(RECORDS / elapsed)} by the clock, the store's work included)`,
-    reach: `at least ${perSecond(PER_SECOND_MIN)}`,
+    name: `decode, aggregate and store ${TUPLES.toLocaleString("en")} tuples, one core`,
+    result: `${perSecond(RECORDS / busy)} (${perSecond(RECORDS / elapsed)} wall clock, including the store)`,
+    target: `at least ${perSecond(PER_SECOND_MIN)}`,
     met: RECORDS / busy >= PER_SECOND_MIN,
     values: { recordsPerSecond: RECORDS / busy, byTheClock: RECORDS / elapsed, rows },
   };
 }
 
-/** In a process of its own: what others left behind would count, or hide what this takes. */
-function memoryOfTuples(): Answer {
-  const told = execFileSync(process.execPath, [import.meta.filename], { encoding: "utf8" });
-  const { grown, tables, openTuples } = JSON.parse(told) as { grown: number; tables: number; openTuples: number };
+/** Runs in a separate process: memory left by other benches would distort the result. */
+function memoryOfTuples(): Measurement {
+  const output = execFileSync(process.execPath, [import.meta.filename], { encoding: "utf8" });
+  const { grown, tables, openTuples } = JSON.parse(output) as { grown: number; tables: number; openTuples: number };
   return {
-    question: `memory at ${openTuples.toLocaleString("en")} open tuples`,
-    figure: `${megabytes(grown)} more than without (${megabytes(tables)} in tables)`,
-    reach: `at most ${megabytes(MEMORY_MAX)}`,
+    name: `memory at ${openTuples.toLocaleString("en")} open tuples`,
+    result: `${megabytes(grown)} more than without them (${megabytes(tables)} in tables)`,
+    target: `at most ${megabytes(MEMORY_MAX)}`,
     met: openTuples >= OPEN_TUPLES && grown <= MEMORY_MAX,
     values: { grown, tables, openTuples },
   };

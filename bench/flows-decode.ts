@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FlowDecoder } from "../src/collectors/flows/flow-decoder.ts";
-import type { Answer } from "./figures.ts";
+import type { Measurement } from "./figures.ts";
 import { packetSets, type PacketSet } from "./flow-packets.ts";
 
-// How many records one core decodes in a second. By the time that the processor spent: other work on the machine does not
-// count. Beside it the same packets read plainly, an object for each record, and nfcapd, which also receives and writes.
+// Records that one core decodes per second, in CPU time. The baselines are a naive decoder, with one object per record, and
+// nfcapd, whose time includes receiving and writing.
 
 const RECORDS = 3_000_000;
 const PLAIN_RECORDS = 500_000;
@@ -21,32 +21,32 @@ const PER_SECOND_MIN = 1_000_000;
 const ROUNDS = 3;
 const TICKS_PER_SECOND = 100;
 
-export async function flowsDecode(): Promise<readonly Answer[]> {
-  const answers: Answer[] = [];
+export async function flowsDecode(): Promise<readonly Measurement[]> {
+  const measurements: Measurement[] = [];
   for (const packets of packetSets(Date.now())) {
     const ours = best(() => decodeRate(packets));
     const plain = best(() => plainRate(packets));
     const nfcapd = packets.name === "sFlow v5" ? undefined : await nfcapdRate(packets);
     const others =
-      nfcapd === undefined ? "nfcapd is not here" : `nfcapd with receiving and writing ${perSecond(nfcapd)}`;
-    answers.push({
-      question: `decode ${packets.name}, one core`,
-      figure: `${perSecond(ours)}${nfcapd === undefined ? "" : `, ${(ours / nfcapd).toFixed(1)} times nfcapd`}`,
-      baseline: `plainly ${perSecond(plain)}; ${others}`,
+      nfcapd === undefined ? "nfcapd is not installed" : `nfcapd ${perSecond(nfcapd)}, including receiving and writing`;
+    measurements.push({
+      name: `decode ${packets.name}, one core`,
+      result: `${perSecond(ours)}${nfcapd === undefined ? "" : `, ${(ours / nfcapd).toFixed(1)} times nfcapd`}`,
+      baseline: `naive ${perSecond(plain)}; ${others}`,
       ratio: ours / plain,
-      reach: packets.name === "sFlow v5" ? "none" : `at least ${perSecond(PER_SECOND_MIN)}`,
+      target: packets.name === "sFlow v5" ? "none" : `at least ${perSecond(PER_SECOND_MIN)}`,
       met: packets.name === "sFlow v5" || ours >= PER_SECOND_MIN,
       values: { recordsPerSecond: ours, plain, ...(nfcapd !== undefined && { nfcapd }) },
     });
   }
-  return answers;
+  return measurements;
 }
 
 const perSecond = (rate: number) => `${(rate / 1e6).toFixed(2)} million/s`;
 
 const best = (measure: () => number) => Math.max(...Array.from({ length: ROUNDS }, measure));
 
-/** Seconds that this thread has kept the processor busy. */
+/** CPU time of this thread so far. */
 export function threadSeconds(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1e6;
@@ -63,7 +63,7 @@ function decodeRate({ templates, packets, recordsPerPacket }: PacketSet): number
   for (let index = 0; index * recordsPerPacket < RECORDS; index++) decode(views[index % views.length]!);
   decoder.flush();
   const seconds = threadSeconds() - startedAt;
-  if (records < RECORDS) throw new Error(`${records} records of ${RECORDS} were decoded`);
+  if (records < RECORDS) throw new Error(`only ${records} of ${RECORDS} records were decoded`);
   return records / seconds;
 }
 
@@ -92,7 +92,7 @@ async function nfcapdRate({ templates, packets, recordsPerPacket }: PacketSet): 
   const before = processSeconds(child.pid!);
   for (let index = 0; index * recordsPerPacket < NFCAPD_RECORDS; index++) {
     await send(packets[index % packets.length]!);
-    // It has to keep up: what it drops it has not decoded.
+    // nfcapd must keep up: it does not decode packets that it drops.
     if (index % 64 === 0) await sleep(2);
   }
   await sleep(1000);
@@ -100,9 +100,9 @@ async function nfcapdRate({ templates, packets, recordsPerPacket }: PacketSet): 
   child.kill("SIGTERM");
   await ended;
   socket.close();
-  const told = execFileSync(path.replace("nfcapd", "nfdump"), ["-R", folder, "-I"], { encoding: "utf8" });
+  const output = execFileSync(path.replace("nfcapd", "nfdump"), ["-R", folder, "-I"], { encoding: "utf8" });
   await rm(folder, { recursive: true, force: true });
-  return Number(/^Flows: (\d+)/m.exec(told)![1]) / seconds;
+  return Number(/^Flows: (\d+)/m.exec(output)![1]) / seconds;
 }
 
 function processSeconds(pid: number): number {

@@ -8,11 +8,11 @@ import { flowsFolder } from "../src/store/files/layout.ts";
 import { openStore } from "../src/store/open-store.ts";
 import { timed, withServer } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
-import { cellsOf, DATA_FOLDER, ms, spreadOf, type Answer } from "./figures.ts";
+import { cellsOf, DATA_FOLDER, ms, spreadOf, type Measurement } from "./figures.ts";
 import { benchFlows } from "./flow-rows.ts";
 
-// Questions about a day of flows through HTTP, against the same question put as SQL to a copy of the same files. The two
-// take turns, so that whatever else the machine does is in both.
+// Queries over a day of flows through HTTP, compared with the same queries as SQL on a copy of the same files. The two
+// alternate, so that other load on the machine affects both.
 
 const ROWS = 10_000_000;
 const MINUTES = 24 * 60;
@@ -28,7 +28,7 @@ const PORT = 3389;
 
 interface FlowData {
   readonly folder: string;
-  /** After the last window. */
+  /** End of the last window. */
   readonly toMs: number;
   readonly bytes: number;
   readonly rows: number;
@@ -76,7 +76,7 @@ interface Pair {
   readonly msMax?: number;
 }
 
-/** The rows of IPv4 and the others, each as a table over all units. */
+/** IPv4 rows and the others, each as a table over all units. */
 interface Tables {
   readonly four: string;
   readonly six: string;
@@ -112,7 +112,7 @@ function pairs({ four, six }: Tables, toMs: number): Pair[] {
   ];
   return [
     {
-      name: "list by bytes with a port and its total, 24 h",
+      name: "list by bytes with a port filter and total, 24 h",
       path: `/api/v1/flows?sort=bytes&port=${PORT}&from=${toMs - 24 * HOUR_MS}&to=${toMs}`,
       sql: [...listSql(four), ...listSql(six)],
       ratioMax: LIST_RATIO_MAX,
@@ -121,7 +121,7 @@ function pairs({ four, six }: Tables, toMs: number): Pair[] {
   ];
 }
 
-export async function flowsQuery(): Promise<readonly Answer[]> {
+export async function flowsQuery(): Promise<readonly Measurement[]> {
   const data = await prepare();
   const copies = `${data.folder}-copy`;
   await rm(copies, { recursive: true, force: true });
@@ -129,10 +129,10 @@ export async function flowsQuery(): Promise<readonly Answer[]> {
   const instance = await DuckDBInstance.create(":memory:", { threads: "2" });
   const connection = await instance.connect();
   try {
-    const asked = pairs(await attachAll(connection, copies), data.toMs);
-    const answers: Answer[] = [bytesPerRow(data)];
+    const queries = pairs(await attachAll(connection, copies), data.toMs);
+    const measurements: Measurement[] = [bytesPerRow(data)];
     await withServer(data.folder, async (server) => {
-      for (const pair of asked) {
+      for (const pair of queries) {
         const served: number[] = [];
         const direct: number[] = [];
         for (let round = 0; round <= ROUNDS; round++) {
@@ -140,16 +140,16 @@ export async function flowsQuery(): Promise<readonly Answer[]> {
           const raw = await timed(async () => {
             for (const sql of pair.sql) await connection.runAndReadAll(sql);
           });
-          // The first round reads the files.
+          // Excludes the first round, which reads the files.
           if (round === 0) continue;
           served.push(through.ms);
           direct.push(raw.ms);
         }
-        answers.push(answerOf(pair, spreadOf(served), spreadOf(direct)));
-        process.stderr.write(`${cellsOf(answers.at(-1)!).join("  ")}\n`);
+        measurements.push(measurementOf(pair, spreadOf(served), spreadOf(direct)));
+        process.stderr.write(`${cellsOf(measurements.at(-1)!).join("  ")}\n`);
       }
     });
-    return answers;
+    return measurements;
   } finally {
     connection.closeSync();
     instance.closeSync();
@@ -168,29 +168,29 @@ async function attachAll(connection: DuckDBConnection, folder: string): Promise<
   return { four: tableOf("four"), six: tableOf("six") };
 }
 
-function bytesPerRow({ bytes, rows }: FlowData): Answer {
+function bytesPerRow({ bytes, rows }: FlowData): Measurement {
   const each = bytes / rows;
   return {
-    question: `bytes on disk per row, ${rows.toLocaleString("en")} rows`,
-    figure: `${each.toFixed(1)} bytes`,
-    reach: `at most ${BYTES_PER_ROW_MAX}`,
+    name: `bytes on disk per row, ${rows.toLocaleString("en")} rows`,
+    result: `${each.toFixed(1)} bytes`,
+    target: `at most ${BYTES_PER_ROW_MAX}`,
     met: each <= BYTES_PER_ROW_MAX,
     values: { bytesPerRow: each },
   };
 }
 
-function answerOf(
+function measurementOf(
   { name, ratioMax, msMax = Infinity }: Pair,
   served: ReturnType<typeof spreadOf>,
   direct: ReturnType<typeof spreadOf>,
-): Answer {
+): Measurement {
   const ratio = served.p50 / direct.p50;
   return {
-    question: name,
-    figure: `p50 ${ms(served.p50)}; p95 ${ms(served.p95)}`,
-    baseline: `p50 ${ms(direct.p50)} as SQL on the same files`,
+    name: name,
+    result: `p50 ${ms(served.p50)}; p95 ${ms(served.p95)}`,
+    baseline: `p50 ${ms(direct.p50)} with SQL on the same files`,
     ratio,
-    reach: `at most ${ratioMax}${msMax === Infinity ? "" : `, under ${msMax} ms`}`,
+    target: `at most ${ratioMax}${msMax === Infinity ? "" : `, under ${msMax} ms`}`,
     met: ratio <= ratioMax && served.p50 < msMax,
     values: { served: served.p50, servedP95: served.p95, direct: direct.p50 },
   };

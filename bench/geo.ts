@@ -9,21 +9,20 @@ import { randomFrom } from "../src/demo/random.ts";
 import { openEnrichment, type Enrichment } from "../src/enrichment/enrichment.ts";
 import { builtinFile } from "../src/enrichment/geo.ts";
 import { publicAddress } from "../src/lib/address-scope.ts";
-import type { Answer } from "./figures.ts";
+import type { Measurement } from "./figures.ts";
 
-// What enrichment adds to the price of an event: the place of an address that was never seen before, of one that was, and
-// a list of a million entries. By the time that the processor spent: other work on the machine does not count. Beside it
-// the bare reader of the same file.
+// Cost of enrichment per event, in CPU time: the location of a new address, of a recent one, and a list of a million
+// entries. The baseline is the bare reader of the same file.
 
 const ADDRESSES = 200_000;
 const OFTEN = 1000;
 const ENTRIES = 1_000_000;
 const ROUNDS = 5;
 const PLACE_MICROSECONDS_MAX = 3;
-/** Our own: nobody has asked for one. */
+/** No requirement covers lists; this limit is ours. */
 const LIST_MICROSECONDS_MAX = 10;
 
-export async function geo(): Promise<readonly Answer[]> {
+export async function geo(): Promise<readonly Measurement[]> {
   const folder = await mkdtemp(join(tmpdir(), "tocsin-geo-"));
   try {
     const addresses = outsideAddresses(ADDRESSES);
@@ -45,22 +44,27 @@ export async function geo(): Promise<readonly Answer[]> {
     const withList = microseconds(events, (raw) => listed.enrich(raw));
     await listed.close();
     return [
-      answer(`place of an address that was not seen before, ${ADDRESSES.toLocaleString("en")} of them`, first, bare),
-      answer("place of an address that was", again, bare),
-      answer("the first, and a list of 1,000,000 addresses", withList, bare, LIST_MICROSECONDS_MAX),
+      measurementOf(`location of ${ADDRESSES.toLocaleString("en")} new addresses`, first, bare),
+      measurementOf("location of recent addresses", again, bare),
+      measurementOf(
+        "location of new addresses, with a list of 1,000,000 entries",
+        withList,
+        bare,
+        LIST_MICROSECONDS_MAX,
+      ),
     ];
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-function answer(question: string, ours: number, bare: number, max = PLACE_MICROSECONDS_MAX): Answer {
+function measurementOf(name: string, ours: number, bare: number, max = PLACE_MICROSECONDS_MAX): Measurement {
   return {
-    question,
-    figure: `${ours.toFixed(2)} µs an event`,
-    baseline: `${bare.toFixed(2)} µs a look-up by the bare reader`,
+    name,
+    result: `${ours.toFixed(2)} µs per event`,
+    baseline: `${bare.toFixed(2)} µs per look-up in the bare reader`,
     ratio: ours / bare,
-    reach: `at most ${max} µs${max === LIST_MICROSECONDS_MAX ? " (our own)" : ""}`,
+    target: `at most ${max} µs`,
     met: ours <= max,
     values: { microseconds: ours, bare },
   };
@@ -93,7 +97,7 @@ function open(dataDir: string, lists: readonly string[]): Promise<Enrichment> {
   });
 }
 
-/** Nine of ten are IPv4, as in the logs of most sites. */
+/** Nine out of ten are IPv4, as in the logs of most sites. */
 function outsideAddresses(count: number): string[] {
   const random = randomFrom(7);
   const found = new Set<string>();
@@ -109,7 +113,7 @@ function outsideAddresses(count: number): string[] {
   return [...found];
 }
 
-/** Of each, in the best of several rounds. */
+/** CPU time per item in the best of several rounds. */
 function microseconds<Item>(items: readonly Item[], work: (item: Item) => unknown): number {
   let best = Infinity;
   for (let round = 0; round < ROUNDS; round++) {

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
-import { openBench, type Bench, type Question } from "./bench.ts";
+import { openBench, type Bench, type Benchmark } from "./bench.ts";
 import { collect } from "./collect.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
@@ -12,7 +12,7 @@ import { detectIngest } from "./detect-ingest.ts";
 import { detectRegex } from "./detect-regex.ts";
 import { detectRules } from "./detect-rules.ts";
 import { exportCsv } from "./export.ts";
-import { readResults, saveAnswers, showTable, type Answer } from "./figures.ts";
+import { readResults, saveMeasurements, showTable, type Measurement } from "./figures.ts";
 import { flowsAggregate } from "./flows-aggregate.ts";
 import { flowsDecode } from "./flows-decode.ts";
 import { flowsQuery } from "./flows-query.ts";
@@ -29,9 +29,9 @@ import { stream } from "./stream.ts";
 import { submit } from "./submit.ts";
 import { text } from "./text.ts";
 
-// `npm run bench` runs all benches, `npm run bench -- list text` these two.
+// `npm run bench` runs all benchmarks, `npm run bench -- list text` only these two.
 
-const EVENT_QUESTIONS: Record<string, Question> = {
+const DATASET_BENCHMARKS: Record<string, Benchmark> = {
   memory,
   list,
   cursor,
@@ -51,8 +51,8 @@ const EVENT_QUESTIONS: Record<string, Question> = {
   alerts,
 };
 
-/** Benches with their own data. */
-const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
+/** Benchmarks with their own data. */
+const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = {
   collect,
   "flows-decode": flowsDecode,
   "flows-aggregate": flowsAggregate,
@@ -62,15 +62,15 @@ const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
   parse,
 };
 
-const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(OWN_QUESTIONS)];
+const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];
 
 const EVENTS_DEFAULT = 5_000_000;
 const EXIT_WRONG_USE = 2;
 
-const usage = `npm run bench -- [--events N] [bench ...]
-benches: ${NAMES.join(", ")}; default: all
---events N: number of events, over 7 days; default ${EVENTS_DEFAULT}. The dataset is built once and kept in bench/.data.
---report: prints the last results as Markdown without measuring.\n`;
+const usage = `npm run bench -- [--events N] [benchmark ...]
+benchmarks: ${NAMES.join(", ")}; default: all
+--events N: number of events over 7 days; default ${EVENTS_DEFAULT}; the dataset is built once and kept in bench/.data
+--report: print the last results as Markdown without measuring\n`;
 
 async function run(): Promise<number> {
   const { values, positionals } = parseArgs({
@@ -92,10 +92,10 @@ async function run(): Promise<number> {
   let bench: Bench | undefined;
   for (const name of names) {
     process.stderr.write(`${name} ...\n`);
-    const answers = await (OWN_QUESTIONS[name]?.() ??
-      EVENT_QUESTIONS[name]!((bench ??= openBench(await prepareDataset(events)))));
-    saveAnswers(events, name, answers);
-    process.stdout.write(`${showTable(answers)}\n\n`);
+    const measurements = await (OTHER_BENCHMARKS[name]?.() ??
+      DATASET_BENCHMARKS[name]!((bench ??= openBench(await prepareDataset(events)))));
+    saveMeasurements(events, name, measurements);
+    process.stdout.write(`${showTable(measurements)}\n\n`);
   }
   if (bench) await rm(`${bench.dataset.folder}-copy`, { recursive: true, force: true });
   return 0;

@@ -7,10 +7,10 @@ import { dayFile, eventsFolder } from "../src/store/files/layout.ts";
 import { eventWords } from "../src/store/search/indexed-words.ts";
 import { timed, watchMemory, withServer, type Bench, type Serving } from "./bench.ts";
 import { benchEvents, INDEX_PREFIX } from "./dataset.ts";
-import { DATA_FOLDER, median, megabytes, ms, perSecond, type Answer } from "./figures.ts";
+import { DATA_FOLDER, median, megabytes, ms, perSecond, type Measurement } from "./figures.ts";
 import { startLoad, type LoadReport } from "./load.ts";
 
-// Durable batches through HTTP, against the journal's own tables filled with the same rows by nothing but SQLite.
+// Durable batches through HTTP, compared with plain SQLite inserts of the same rows into the journal's tables.
 
 export const BATCH_SIZE = 500;
 export const CONNECTIONS = 2;
@@ -26,7 +26,7 @@ const JOURNAL_ROWS = 50_000;
 const JOURNAL_MS = 8000;
 const CHECKPOINT_PAGES = 1000;
 
-export async function ingest(bench: Bench): Promise<readonly Answer[]> {
+export async function ingest(bench: Bench): Promise<readonly Measurement[]> {
   const folder = await bench.writable();
   const before = await rawJournal(folder);
   const { report, visible, most } = await withServer(folder, async (server) => {
@@ -53,32 +53,32 @@ export async function ingest(bench: Bench): Promise<readonly Answer[]> {
   const stalls = report.stalls.length;
   return [
     {
-      question: `durable batches of ${BATCH_SIZE} through HTTP, ${CONNECTIONS} connections`,
-      figure: perSecond(report.eventsPerSecond),
-      baseline: `${perSecond(baseline)} into the journal's tables alone`,
+      name: `durable batches of ${BATCH_SIZE} through HTTP, ${CONNECTIONS} connections`,
+      result: perSecond(report.eventsPerSecond),
+      baseline: `${perSecond(baseline)} straight into the journal's tables`,
       ratio,
-      reach: `at least ${SHARE_MIN}`,
+      target: `at least ${SHARE_MIN}`,
       met: ratio >= SHARE_MIN,
       values: { eventsPerSecond: report.eventsPerSecond, baselineBefore: before, baselineAfter: after },
     },
     {
-      question: "slowest answer to a batch",
-      figure: `${ms(report.answers.max)}; p99 ${ms(report.answers.p99)}; ${stalls} above ${STALL_MS_MAX} ms`,
-      reach: `none above ${STALL_MS_MAX} ms`,
-      met: report.answers.max <= STALL_MS_MAX,
-      values: { ...report.answers, stalls },
+      name: "slowest response to a batch",
+      result: `${ms(report.responses.max)}; p99 ${ms(report.responses.p99)}; ${stalls} above ${STALL_MS_MAX} ms`,
+      target: `none above ${STALL_MS_MAX} ms`,
+      met: report.responses.max <= STALL_MS_MAX,
+      values: { ...report.responses, stalls },
     },
     {
-      question: "memory under that load",
-      figure: `${megabytes(most.total)} (${megabytes(most.own)} without file pages)`,
-      reach: `at most ${megabytes(MEMORY_MAX)}`,
+      name: "memory under that load",
+      result: `${megabytes(most.total)} (${megabytes(most.own)} without file pages)`,
+      target: `at most ${megabytes(MEMORY_MAX)}`,
       met: most.total <= MEMORY_MAX,
       values: { ...most, firstTotalMs: visible.ms },
     },
   ];
 }
 
-/** Rates of the same load under different circumstances, in turns: the median of each. `arrange` gives the way to end one. */
+/** Median rates of the same load under different conditions, alternating. `arrange` sets one up and returns its clean-up. */
 export async function ingestInTurns<Kind extends string>(
   server: Serving,
   kinds: readonly Kind[],
@@ -103,16 +103,16 @@ export async function ingestInTurns<Kind extends string>(
   return Object.fromEntries(kinds.map((kind, i) => [kind, median(rates[i]!)])) as Record<Kind, number>;
 }
 
-/** Every event that was acknowledged is in the total that is asked for right afterwards. */
+/** Throws unless a total queried right afterwards includes every acknowledged event. */
 function refuseLoss(report: LoadReport, visibleRows: number): void {
   const refused = Object.entries(report.refused).map(([status, count]) => `${count} times ${status}`);
   if (refused.length > 0) process.stderr.write(`the server refused: ${refused.join(", ")}\n`);
   if (visibleRows < report.events) {
-    throw new Error(`${report.events} events were acknowledged, only ${visibleRows} more are visible`);
+    throw new Error(`${report.events} events were acknowledged, but only ${visibleRows} more are visible`);
   }
 }
 
-/** Rows a second that SQLite takes with the journal's schema and settings, on top of what the day already holds. */
+/** Rows per second that SQLite inserts with the journal's schema and settings, into a day of the same size. */
 async function rawJournal(folder: string): Promise<number> {
   const scratch = join(DATA_FOLDER, "raw-journal");
   const layout = { dataDir: scratch, indexPrefix: INDEX_PREFIX };

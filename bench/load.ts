@@ -22,7 +22,7 @@ export interface LoadReport {
   readonly events: number;
   readonly eventsPerSecond: number;
   /** Response times in milliseconds. */
-  readonly answers: Spread;
+  readonly responses: Spread;
   readonly stalls: readonly { readonly atMs: number; readonly ms: number }[];
   readonly refused: Record<string, number>;
 }
@@ -94,7 +94,7 @@ async function runTask(task: LoadTask, started: () => void): Promise<LoadReport>
     connection.close();
   };
   await Promise.all(Array.from({ length: connections }, drive));
-  return { events, eventsPerSecond: events / (durationMs / 1000), answers: spreadOf(took), stalls, refused };
+  return { events, eventsPerSecond: events / (durationMs / 1000), responses: spreadOf(took), stalls, refused };
 }
 
 function makeRequests({ key, work }: LoadTask): Buffer[] {

@@ -12,7 +12,7 @@ import { openStore } from "../src/store/open-store.ts";
 import type { Store } from "../src/store/ports/store.ts";
 import { memoryOf, timed, watchMemory } from "./bench.ts";
 import { INDEX_PREFIX, PLATFORM } from "./dataset.ts";
-import type { Answer } from "./figures.ts";
+import type { Measurement } from "./figures.ts";
 
 // Ten thousand queued webhook notifications, one message each, compared with the same posts without a queue.
 
@@ -27,7 +27,7 @@ const GROWTH_BYTES_MAX = 64 * 1024 * 1024;
 const WARM_SHARE = 0.1;
 const MEGABYTE = 1024 * 1024;
 
-export async function notify(): Promise<readonly Answer[]> {
+export async function notify(): Promise<readonly Measurement[]> {
   const folder = await mkdtemp(join(tmpdir(), "tocsin-bench-notify-"));
   let count = 0;
   const peer = await startHttpPeer(async (_, { text }) => {
@@ -79,18 +79,18 @@ export async function notify(): Promise<readonly Answer[]> {
     const share = perSecond / plainPerSecond;
     return [
       {
-        question: `${NOTIFICATIONS.toLocaleString("en")} notifications in line, one message each, drained`,
-        figure: `${Math.round(perSecond)}/s`,
+        name: `${NOTIFICATIONS.toLocaleString("en")} queued notifications sent, one message each`,
+        result: `${Math.round(perSecond)}/s`,
         baseline: `${Math.round(plainPerSecond)}/s posted to the same peer without a queue`,
         ratio: share,
-        reach: `all of them, at least ${SHARE_MIN * 100} % of plain posts`,
+        target: `all sent, at least ${SHARE_MIN * 100} % of the rate of plain posts`,
         met: sent === NOTIFICATIONS && share >= SHARE_MIN,
         values: { perSecond, plainPerSecond, share, sent },
       },
       {
-        question: "memory while they drain, store and peer in the same process",
-        figure: `${(growth / MEGABYTE).toFixed(0)} MB more at the most than after the first tenth`,
-        reach: `at most ${GROWTH_BYTES_MAX / MEGABYTE} MB`,
+        name: "memory meanwhile, including store and peer",
+        result: `${(growth / MEGABYTE).toFixed(0)} MB peak growth after the first tenth`,
+        target: `at most ${GROWTH_BYTES_MAX / MEGABYTE} MB`,
         met: growth <= GROWTH_BYTES_MAX,
         values: { growth },
       },

@@ -2,16 +2,15 @@ import { readEve } from "../src/collectors/formats/eve/eve.ts";
 import { readLine } from "../src/collectors/formats/read-line.ts";
 import type { ReadContext, Reading } from "../src/collectors/formats/reading.ts";
 import { CEF_LINES, EVE_LINES, FIREWALL_LINE } from "../src/collectors/formats/samples.fixture.ts";
-import type { Answer } from "./figures.ts";
+import type { Measurement } from "./figures.ts";
 import { threadSeconds } from "./flows-decode.ts";
 
-// How many lines one core reads in a second. By the time that the processor spent: other work on the machine does not
-// count. Beside it the least that anybody could do with the same lines.
+// Lines that one core parses per second, in CPU time. The baseline is the least work that any parser must do on them.
 
-/** So few that they stay in the processor's caches, as lines do that have just come in. */
+/** Few enough to stay in the CPU caches, like lines that have just arrived. */
 const LINES = 5000;
 const PASSES = 3;
-/** Many short ones: the best of them is what it takes when nothing else has the core. */
+/** Many short rounds: in the best of them, nothing else uses the core. */
 const ROUNDS = 15;
 const PER_SECOND_MIN = 150_000;
 
@@ -20,7 +19,7 @@ interface Subject {
   readonly lines: readonly string[];
   readonly read: (line: string, context: ReadContext) => Reading;
   readonly plain: { readonly name: string; readonly read: (line: string) => unknown };
-  readonly hasReach: boolean;
+  readonly hasTarget: boolean;
 }
 
 const SUBJECTS: readonly Subject[] = [
@@ -28,42 +27,42 @@ const SUBJECTS: readonly Subject[] = [
     name: "CEF",
     lines: CEF_LINES,
     read: readLine,
-    plain: { name: "a split by a pattern", read: splitByPattern },
-    hasReach: true,
+    plain: { name: "regex split", read: splitByPattern },
+    hasTarget: true,
   },
   {
     name: "EVE",
     lines: EVE_LINES,
     read: readEve,
     plain: { name: "JSON.parse alone", read: (line) => JSON.parse(line) as unknown },
-    hasReach: true,
+    hasTarget: true,
   },
   {
     name: "firewall",
     lines: [FIREWALL_LINE],
     read: readLine,
-    plain: { name: "a split by a pattern", read: splitByPattern },
-    hasReach: false,
+    plain: { name: "regex split", read: splitByPattern },
+    hasTarget: false,
   },
 ];
 
-/** Key and value of what looks like one, and nothing else: no header, no escapes, no types. */
+/** Splits into keys and values only: no header, no escapes, no types. */
 function splitByPattern(line: string): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const [, key, value] of line.matchAll(/(\w+)=(.*?)(?= \w+=|$)/g)) fields[key!] = value!;
   return fields;
 }
 
-export async function parse(): Promise<readonly Answer[]> {
-  return SUBJECTS.map(({ name, lines, read, plain, hasReach }) => {
+export async function parse(): Promise<readonly Measurement[]> {
+  return SUBJECTS.map(({ name, lines, read, plain, hasTarget }) => {
     const context = { nowMs: Date.now(), sender: "192.0.2.1", timezone: "UTC" };
-    // No two lines are the same, so each has its own number at its end; and all come out of buffers, as from a socket.
+    // Each line is distinct, by a number at its end, and comes from a buffer, as from a socket.
     const fresh = Array.from({ length: LINES }, (_, index) =>
       Buffer.from(distinct(lines[index % lines.length]!, index)).toString(),
     );
     let ours = 0;
     let least = 0;
-    // By turns, so that both have the same share of a busy machine.
+    // Alternates, so that other load on the machine affects both.
     for (let round = 0; round < ROUNDS; round++) {
       ours = Math.max(
         ours,
@@ -72,12 +71,12 @@ export async function parse(): Promise<readonly Answer[]> {
       least = Math.max(least, rate(fresh, plain.read));
     }
     return {
-      question: `read ${name} lines, one core`,
-      figure: perSecond(ours),
+      name: `parse ${name} lines, one core`,
+      result: perSecond(ours),
       baseline: `${plain.name} ${perSecond(least)}`,
       ratio: ours / least,
-      reach: hasReach ? `at least ${perSecond(PER_SECOND_MIN)}` : "none",
-      met: !hasReach || ours >= PER_SECOND_MIN,
+      target: hasTarget ? `at least ${perSecond(PER_SECOND_MIN)}` : "none",
+      met: !hasTarget || ours >= PER_SECOND_MIN,
       values: { linesPerSecond: ours, plain: least },
     };
   });
@@ -94,7 +93,7 @@ function rate(lines: readonly string[], read: (line: string) => unknown): number
     for (const line of lines) if (read(line) !== undefined) made++;
   }
   const seconds = threadSeconds() - startedAt;
-  if (made < PASSES * lines.length) throw new Error(`${made} lines of ${PASSES * lines.length} were read`);
+  if (made < PASSES * lines.length) throw new Error(`only ${made} of ${PASSES * lines.length} lines were parsed`);
   return made / seconds;
 }
 

@@ -1,9 +1,9 @@
 import { timed, withServer, type Bench } from "./bench.ts";
 import { BATCH_SIZE, CONNECTIONS } from "./ingest.ts";
-import { ms, perSecond, spreadOf, type Answer, type Spread } from "./figures.ts";
+import { ms, perSecond, spreadOf, type Measurement, type Spread } from "./figures.ts";
 import { startLoad } from "./load.ts";
 
-// Latency of reads during ingestion at full speed.
+// Latency of reads during ingest at full speed.
 
 const IDLE_MS = 10_000;
 const LOADED_MS = 20_000;
@@ -14,7 +14,7 @@ interface Page {
   data: { id: string }[];
 }
 
-export async function readers(bench: Bench): Promise<readonly Answer[]> {
+export async function readers(bench: Bench): Promise<readonly Measurement[]> {
   return withServer(await bench.writable(), async (server) => {
     const { data } = await server.get<Page>("/v1/events?per_page=50");
     const reads: Record<string, () => Promise<unknown>> = {
@@ -36,18 +36,18 @@ export async function readers(bench: Bench): Promise<readonly Answer[]> {
     await load.started;
     const loaded = await readFor(reads, LOADED_MS - 1000);
     const { eventsPerSecond } = await load.report;
-    return Object.keys(reads).map((name) => answerFor(name, idle[name]!, loaded[name]!, eventsPerSecond));
+    return Object.keys(reads).map((name) => measurementOf(name, idle[name]!, loaded[name]!, eventsPerSecond));
   });
 }
 
-function answerFor(name: string, idle: Spread, loaded: Spread, eventsPerSecond: number): Answer {
+function measurementOf(name: string, idle: Spread, loaded: Spread, eventsPerSecond: number): Measurement {
   const ratio = loaded.p99 / idle.p99;
   return {
-    question: `${name} during ingestion at ${perSecond(eventsPerSecond)}`,
-    figure: `p99 ${ms(loaded.p99)}; p50 ${ms(loaded.p50)}`,
-    baseline: `p99 ${ms(idle.p99)}; p50 ${ms(idle.p50)} with no load`,
+    name: `${name} during ingest at ${perSecond(eventsPerSecond)}`,
+    result: `p99 ${ms(loaded.p99)}; p50 ${ms(loaded.p50)}`,
+    baseline: `p99 ${ms(idle.p99)}; p50 ${ms(idle.p50)} without load`,
     ratio,
-    reach: `at most ${RATIO_MAX} times`,
+    target: `at most ${RATIO_MAX} times`,
     met: ratio <= RATIO_MAX,
     values: { idleP99: idle.p99, loadedP99: loaded.p99, idleP50: idle.p50, loadedP50: loaded.p50, eventsPerSecond },
   };

@@ -6,11 +6,11 @@ import type { RuleInput } from "../src/model/rule-schema.ts";
 import { importSigma } from "../src/sigma/import.ts";
 import { PLATFORM } from "./dataset.ts";
 
-// Rules of the shapes and proportions that public Sigma collections have, made up from a seed: they go through the
-// import like anybody's. And events of started processes, of which few match.
+// Made-up Sigma rules with the shapes and proportions of public collections, which go through the normal import; and process
+// events, of which few match.
 
 const SEED = 3000;
-/** Two of five public rules are about started processes; the others are about files, registries, scripts, logs. */
+/** Two out of five public rules cover process creation; the others cover files, registries, scripts and logs. */
 const PROCESS_SHARE = 0.4;
 const CATEGORIES = [
   "file_event",
@@ -80,7 +80,7 @@ function several<Item>(random: Random, least: number, most: number, make: () => 
 
 const oneOrAll = <Item>(items: Item[]): Item | Item[] => (items.length === 1 ? items[0]! : items);
 
-/** The detection of a rule on started processes. */
+/** The detection of a rule on process creation. */
 function processDetection(random: Random): JsonObject {
   const detection: JsonObject = {};
   const selections: string[] = [];
@@ -101,7 +101,7 @@ function processDetection(random: Random): JsonObject {
     const parents = several(random, 1, 5, () => `\\${random.onceIn(2) ? random.pick(PARENTS) : makeWord(random)}.exe`);
     select("selection_parent", { "ParentImage|endswith": oneOrAll(parents) });
   }
-  // A program that everybody uses is told by its arguments.
+  // Common programs are only suspicious with certain arguments.
   if (random.next() < 0.7 || selections.length < 2) {
     const kind = random.next();
     if (kind < 0.05) {
@@ -146,7 +146,7 @@ export interface SigmaSetOptions {
   readonly seed?: number;
 }
 
-/** So many rules as one text of several documents. */
+/** The rules as one text of several YAML documents. */
 function sigmaText(count: number, { processShare = PROCESS_SHARE, seed = SEED }: SigmaSetOptions = {}): string {
   const random = randomFrom(seed);
   const documents = Array.from({ length: count }, (_, i) => {
@@ -163,7 +163,7 @@ function sigmaText(count: number, { processShare = PROCESS_SHARE, seed = SEED }:
   return documents.join("---\n");
 }
 
-/** The same rules as the import makes them. */
+/** The same rules after the import. */
 export function sigmaRules(count: number, options?: SigmaSetOptions): RuleInput[] {
   const outcomes = importSigma([{ name: "made-up.yml", content: sigmaText(count, options) }], {
     sources: sourceNames(PLATFORM),
@@ -174,7 +174,7 @@ export function sigmaRules(count: number, options?: SigmaSetOptions): RuleInput[
   });
 }
 
-/** What stands on a command line all day long. */
+/** An argument of everyday command lines. */
 function ordinaryArgument(random: Random): string {
   switch (random.below(4)) {
     case 0:
@@ -188,10 +188,10 @@ function ordinaryArgument(random: Random): string {
   }
 }
 
-/** Started processes, in order of time: mostly what a machine does all day, now and then something that a rule is about. */
+/** Process events in order of time: mostly ordinary, now and then one that a rule covers. */
 export function* processEvents(count: number, fromMs: number, seed = SEED): Iterable<EventDraft> {
   const random = randomFrom(seed + 1);
-  // The same vocabulary from the same seed, so that some of it meets the rules.
+  // The same seed gives the same vocabulary, so that some events match the rules.
   const words = randomFrom(seed);
   for (let i = 0; i < count; i++) {
     const name = program(random.onceIn(20) ? words : random);

@@ -1,5 +1,5 @@
 import { timed, withServer, type Bench } from "./bench.ts";
-import { ms, spreadOf, type Answer } from "./figures.ts";
+import { ms, spreadOf, type Measurement } from "./figures.ts";
 
 // Simulations of several kinds of rules on the whole week through HTTP. A rule whose conditions the columns can evaluate
 // must cost in proportion to its matches, not to the week.
@@ -47,10 +47,10 @@ interface Simulated {
   data: { matches: number; alerts: number };
 }
 
-export async function simulate({ dataset }: Bench): Promise<readonly Answer[]> {
+export async function simulate({ dataset }: Bench): Promise<readonly Measurement[]> {
   const time_range = { from: new Date(dataset.fromMs).toISOString(), to: new Date(dataset.toMs).toISOString() };
   return withServer(dataset.folder, async (server) => {
-    const answers: Answer[] = [];
+    const measurements: Measurement[] = [];
     for (const [name, rule] of Object.entries(RULES)) {
       process.stderr.write(`  ${name}\n`);
       const body = { rule: { name: "bench.simulated", ...common, ...rule }, time_range };
@@ -63,14 +63,14 @@ export async function simulate({ dataset }: Bench): Promise<readonly Answer[]> {
       }
       const { p50, max } = spreadOf(took);
       const msMax = SELECTIVE.has(name) ? SELECTIVE_MS_MAX : MS_MAX;
-      answers.push({
-        question: `simulate ${name} over 7 days`,
-        figure: `p50 ${ms(p50)}; slowest ${ms(max)}; ${found!.matches.toLocaleString("en")} matches, ${found!.alerts.toLocaleString("en")} alerts`,
-        reach: `at most ${msMax / 1000} s`,
+      measurements.push({
+        name: `simulate ${name} over 7 days`,
+        result: `p50 ${ms(p50)}; slowest ${ms(max)}; ${found!.matches.toLocaleString("en")} matches, ${found!.alerts.toLocaleString("en")} alerts`,
+        target: `at most ${msMax / 1000} s`,
         met: max <= msMax,
         values: { p50, max, matches: found!.matches, alerts: found!.alerts },
       });
     }
-    return answers;
+    return measurements;
   });
 }

@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import type { Serving } from "./bench.ts";
 import { runExport, startLoad, type SoakLoad } from "./soak-work.ts";
 
-// The load that a small memory limit is about: events of the largest size, batches of the largest size, answers that hold
-// many of them, and exports of all of them in each format, all at the same time.
+// The worst load for a small memory limit: events and batches of the maximum size, responses with many of them, and exports
+// of all of them in each format, all at the same time.
 
 const KIBIBYTE = 1024;
 const SUBMIT_BYTES_MAX = 1024 * KIBIBYTE;
 const BATCH_BYTES_MAX = 32 * SUBMIT_BYTES_MAX;
-/** For what stands around the text in a submission. */
+/** Bytes of a submission around its text. */
 const ENVELOPE_BYTES = 256;
 const LARGE_EVENTS = BATCH_BYTES_MAX / SUBMIT_BYTES_MAX - 1;
 const SMALL_EVENTS = 10_000;
@@ -16,11 +16,11 @@ const SMALL_EVENTS = 10_000;
 const LARGE_EVENT_MS = 1000;
 const LARGE_BATCH_MS = 20_000;
 const SMALL_BATCH_MS = 20_000;
-const QUESTION_MS = 250;
+const QUERY_MS = 250;
 const READERS = 4;
 const EXPORTED_MS = 7_200_000;
 
-const QUESTIONS: readonly ((turn: number) => readonly [path: string, body?: object])[] = [
+const QUERIES: readonly ((turn: number) => readonly [path: string, body?: object])[] = [
   () => ["/v1/events?type=soak_large&per_page=100"],
   () => ["/v1/events?per_page=100"],
   (turn) => [`/v1/events?search=soak-${turn}`],
@@ -33,32 +33,32 @@ const QUESTIONS: readonly ((turn: number) => readonly [path: string, body?: obje
   () => ["/v1/events/search", { query: {}, aggs: { types: { terms: { field: "type" } } }, limit: 0 }],
 ];
 
-/** Also a question that takes more memory than there is for it is refused, with a 400. */
+/** A query that exceeds its memory limit is refused with 400. */
 const REFUSALS = [400, 429, 503];
 
 export function startLargeLoad(server: Serving): SoakLoad {
   return startLoad(REFUSALS, ({ count, repeat }) => {
-    const answerOf = async (path: string, body?: string) => {
+    const statusOf = async (path: string, body?: string) => {
       const response = await fetch(server.address + path, {
         method: body === undefined ? "GET" : "POST",
         headers: { authorization: `Bearer ${server.key}`, "content-type": "application/json" },
         ...(body === undefined ? {} : { body }),
       });
-      // Read and dropped: a hundred events of the largest size are a hundred megabytes.
+      // Read and discarded: a hundred events of the maximum size are a hundred megabytes.
       for await (const _ of response.body!);
       return response.status;
     };
-    // A server that is gone is noticed by whoever reads its metrics.
-    const ask = async (kind: string, path: string, body?: string) =>
-      count(kind, await answerOf(path, body).catch((error: Error) => error.message));
+    // The reader of the metrics notices a server that is gone.
+    const send = async (kind: string, path: string, body?: string) =>
+      count(kind, await statusOf(path, body).catch((error: Error) => error.message));
     return [
-      repeat(LARGE_EVENT_MS, (turn) => ask("large event", "/v1/events", largeEvent(turn))),
-      repeat(LARGE_BATCH_MS, (turn) => ask("batch of large events", "/v1/events/batch", largeEvents(turn))),
-      repeat(SMALL_BATCH_MS, (turn) => ask("batch of many events", "/v1/events/batch", manyEvents(turn))),
+      repeat(LARGE_EVENT_MS, (turn) => send("large event", "/v1/events", largeEvent(turn))),
+      repeat(LARGE_BATCH_MS, (turn) => send("batch of large events", "/v1/events/batch", largeEvents(turn))),
+      repeat(SMALL_BATCH_MS, (turn) => send("batch of many events", "/v1/events/batch", manyEvents(turn))),
       ...Array.from({ length: READERS }, (_, reader) =>
-        repeat(QUESTION_MS, async (turn) => {
-          const [path, body] = QUESTIONS[(turn + reader) % QUESTIONS.length]!(turn);
-          await ask("question", path, body && JSON.stringify(body));
+        repeat(QUERY_MS, async (turn) => {
+          const [path, body] = QUERIES[(turn + reader) % QUERIES.length]!(turn);
+          await send("query", path, body && JSON.stringify(body));
         }),
       ),
       repeat(0, (turn) => runExport(server, { turn, lastMs: EXPORTED_MS }, count)),
@@ -66,7 +66,7 @@ export function startLargeLoad(server: Serving): SoakLoad {
   });
 }
 
-/** Text that neither the index nor the compression makes small, without costing more time than memory. */
+/** Text that neither index nor compression can shrink, yet cheap enough that memory, not time, is the limit. */
 const NOISE = randomBytes(SUBMIT_BYTES_MAX)
   .toString("base64url")
   .replace(/.{200}/g, "$& ");

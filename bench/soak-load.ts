@@ -7,7 +7,7 @@ import { benchEvents } from "./dataset.ts";
 import { v5Packet } from "./flow-packets.ts";
 import { pause, runExport, startLoad, type SoakLoad, type SoakWork } from "./soak-work.ts";
 
-// A mixed load at a fixed rate: what devices, people and their tools send to one site, all at the same time.
+// A mixed load at a fixed rate: devices, people and tools of one site, all at the same time.
 
 const SINGLES_PER_SECOND = 20;
 const BATCH_EVENTS = 50;
@@ -15,7 +15,7 @@ const BATCHES_PER_SECOND = 2;
 const LINES_PER_SECOND = 60;
 const PACKETS_PER_SECOND = 2;
 const PACKET_TUPLES = 5000;
-const QUESTIONS_PER_SECOND = 3;
+const QUERIES_PER_SECOND = 3;
 const LARGE_EVENT_BYTES = 512 * 1024;
 const LARGE_EVENT_MS = 10_000;
 const EXPORT_MS = 30_000;
@@ -24,9 +24,9 @@ const EXPORTED_MS = 600_000;
 const STREAM_MS = 30_000;
 const ALERT_MS = 1000;
 const DRAFTS = 5000;
-/** The server may be busy for a moment. */
+/** A busy server may refuse a request. */
 const REFUSALS = [429, 503];
-/** A question that is stopped after 30 s: on a busy machine that says nothing about the server. */
+/** Message of a query that was stopped after 30 s, which on a busy machine says nothing about the server. */
 const STOPPED = /took longer than \d+ s/;
 
 interface Collectors {
@@ -43,35 +43,35 @@ export async function startSoakLoad(server: Serving): Promise<SoakLoad> {
   const post = (path: string, body: unknown) => ({ method: "POST" as const, path, body: JSON.stringify(body) });
 
   return startLoad(REFUSALS, ({ signal, count, repeat }) => {
-    /** Repeated on a connection of its own. */
-    const asking = async (kind: string, everyMs: number, work: (ask: Ask, turn: number) => Promise<void>) => {
+    /** Repeats requests on a separate connection. */
+    const repeatRequests = async (kind: string, everyMs: number, work: (send: Send, turn: number) => Promise<void>) => {
       const connection = await Connection.open(server.port);
-      const ask: Ask = async (parts) => {
+      const send: Send = async (parts) => {
         const reply = await connection.send(requestBytes({ ...parts, key: server.key }));
         const isStopped = reply.status === 400 && STOPPED.test(reply.body.toString());
         count(isStopped ? `${kind}, stopped after 30 s` : kind, reply.status, isStopped || undefined);
         return reply;
       };
-      await repeat(everyMs, (turn) => work(ask, turn));
+      await repeat(everyMs, (turn) => work(send, turn));
       connection.close();
     };
     return [
-      asking("submit", 1000 / SINGLES_PER_SECOND, async (ask, turn) => {
-        await ask(post("/v1/events", drafts[turn % DRAFTS]));
+      repeatRequests("submit", 1000 / SINGLES_PER_SECOND, async (send, turn) => {
+        await send(post("/v1/events", drafts[turn % DRAFTS]));
       }),
-      asking("batch", 1000 / BATCHES_PER_SECOND, async (ask, turn) => {
+      repeatRequests("batch", 1000 / BATCHES_PER_SECOND, async (send, turn) => {
         const at = (turn * BATCH_EVENTS) % DRAFTS;
-        await ask(post("/v1/events/batch", drafts.slice(at, at + BATCH_EVENTS)));
+        await send(post("/v1/events/batch", drafts.slice(at, at + BATCH_EVENTS)));
       }),
-      asking("large event", LARGE_EVENT_MS, async (ask, turn) => {
+      repeatRequests("large event", LARGE_EVENT_MS, async (send, turn) => {
         const line = `soak ${turn} `;
         const data = { line: line.repeat(LARGE_EVENT_BYTES / line.length), turn };
-        await ask(post("/v1/events", { type: "soak_large", source: "custom", data }));
+        await send(post("/v1/events", { type: "soak_large", source: "custom", data }));
       }),
-      asking("question", 1000 / QUESTIONS_PER_SECOND, async (ask, turn) => {
-        await ask(QUESTIONS[turn % QUESTIONS.length]!(turn));
+      repeatRequests("query", 1000 / QUERIES_PER_SECOND, async (send, turn) => {
+        await send(QUERIES[turn % QUERIES.length]!(turn));
       }),
-      asking("alert", ALERT_MS, handleAlert),
+      repeatRequests("alert", ALERT_MS, handleAlert),
       repeat(EXPORT_MS, (turn) => runExport(server, { turn, lastMs: EXPORTED_MS }, count)),
       sendLines(portOf("syslog", "tcp"), repeat),
       sendPackets(portOf("netflow", "udp"), repeat),
@@ -79,20 +79,20 @@ export async function startSoakLoad(server: Serving): Promise<SoakLoad> {
     ];
   });
 
-  async function handleAlert(ask: Ask, turn: number): Promise<void> {
-    const { status: answered, body } = await ask({ method: "GET", path: "/v1/alerts?per_page=20" });
+  async function handleAlert(send: Send, turn: number): Promise<void> {
+    const { status: answered, body } = await send({ method: "GET", path: "/v1/alerts?per_page=20" });
     if (answered !== 200) return;
     const { data: alerts } = JSON.parse(body.toString()) as { data: { id: string; status: string }[] };
     const alert = alerts.find(({ status }) => status !== "resolved");
     if (!alert) return;
-    await ask(post(`/v1/alerts/${alert.id}/comments`, { body: `soak ${turn}` }));
-    if (turn % 5 === 0) await ask(post(`/v1/alerts/${alert.id}/resolve`, { resolution: "false_positive" }));
+    await send(post(`/v1/alerts/${alert.id}/comments`, { body: `soak ${turn}` }));
+    if (turn % 5 === 0) await send(post(`/v1/alerts/${alert.id}/resolve`, { resolution: "false_positive" }));
   }
 }
 
-type Ask = (parts: Omit<RequestParts, "key">) => ReturnType<Connection["send"]>;
+type Send = (parts: Omit<RequestParts, "key">) => ReturnType<Connection["send"]>;
 
-/** Without a time of their own: each happens when it arrives. */
+/** Without timestamps: each event gets its time of arrival. */
 function submissions(): object[] {
   const toMs = Date.now();
   const drafts = benchEvents({ seed: 11, fromMs: toMs - 3_600_000, toMs, count: DRAFTS });
@@ -113,7 +113,7 @@ const search = (body: object): Omit<RequestParts, "key"> => ({
 const list = (path: string): Omit<RequestParts, "key"> => ({ method: "GET", path });
 const lastHour = () => `from=${Date.now() - 3_600_000}&to=${Date.now() + 60_000}`;
 
-const QUESTIONS: readonly ((turn: number) => Omit<RequestParts, "key">)[] = [
+const QUERIES: readonly ((turn: number) => Omit<RequestParts, "key">)[] = [
   () => list("/v1/events?per_page=50"),
   () => list("/v1/events?severity=high&per_page=100"),
   () => list("/v1/events?type=soak_large&per_page=20"),
@@ -166,7 +166,7 @@ async function sendPackets(port: number, repeat: SoakWork["repeat"]): Promise<vo
   socket.close();
 }
 
-/** A stream that is read to the full, and opened anew now and then. */
+/** Reads a stream and reopens it every STREAM_MS. */
 async function follow(
   { port, key }: Serving,
   query: string,

@@ -2,7 +2,7 @@ import { median, megabytes } from "./figures.ts";
 
 // Evaluates the samples of a soak: memory by component, and growth at the end.
 
-/** Bytes by component at one moment; `own` is what decides. */
+/** Bytes by component at one moment; the verdict uses `own`. */
 export interface MemorySample {
   readonly seconds: number;
   /** Resident memory, including mapped files. */
@@ -18,7 +18,7 @@ const GROWTH_SHARE_MAX = 0.03;
 const TABLE_ROWS = 12;
 const BARS = "▁▂▃▄▅▆▇█";
 const CHART_WIDTH = 60;
-const UNACCOUNTED = "not accounted for (malloc, stacks, code)";
+const UNACCOUNTED = "unaccounted (malloc, stacks, code)";
 
 export interface Verdict {
   readonly isFlat: boolean;
@@ -34,27 +34,45 @@ export function robustSlope(points: readonly (readonly [x: number, y: number])[]
   return slopes.length === 0 ? 0 : median(slopes);
 }
 
-/** Fills for two hours or 500,000 rows before it is written out: its growth within an hour is no leak. */
-const WINDOW_PART = "engine of flows";
+/**
+ * Engines cache what they have read and hold rows until they are written out, for up to two hours: their growth within an hour
+ * is no leak. Each has a limit of its own, which it must keep.
+ */
+const ENGINE_BYTES_MAX: Readonly<Record<string, number>> = {
+  "engine of columns": 384e6,
+  "engine of flows": 1024 * 1024 * 1024,
+};
 
 export function verdictOf(samples: readonly MemorySample[]): Verdict {
-  const withoutWindow = (sample: MemorySample) => ({ ...sample, own: sample.own - (sample.parts[WINDOW_PART] ?? 0) });
-  const last = thirdOf(samples, 2).map(withoutWindow);
+  const last = thirdOf(samples, 2).map(withoutEngines);
   const spanSeconds = last.at(-1)!.seconds - last[0]!.seconds;
   const growthOf = (of: readonly MemorySample[]) =>
     robustSlope(of.map(({ seconds, own }) => [seconds, own])) * spanSeconds;
   const growth = growthOf(floorsOf(last));
   const level = median(last.map(({ own }) => own));
-  const isFlat = growth <= level * GROWTH_SHARE_MAX;
+  const peaks = Object.entries(ENGINE_BYTES_MAX).map(([part, max]) => {
+    const peak = Math.max(...samples.map(({ parts }) => parts[part] ?? 0));
+    return { part, peak, max, isKept: peak <= max };
+  });
+  const isSteady = growth <= level * GROWTH_SHARE_MAX;
+  const isFlat = isSteady && peaks.every(({ isKept }) => isKept);
+  const engines = peaks.map(
+    ({ part, peak, max, isKept }) =>
+      `${part} at most ${megabytes(peak)}, ${isKept ? "within" : "ABOVE"} its limit of ${megabytes(max)}`,
+  );
   const text =
-    `${isFlat ? "flat" : "STILL GROWING"}: ${signed(growth)} over the last third (${Math.round(spanSeconds / 60)} min) ` +
-    `in the least of each minute, up to ${megabytes(level * GROWTH_SHARE_MAX)} allowed; ` +
-    `${signed(growthOf(last))} in all samples, median ${megabytes(level)}; all of it without the ${WINDOW_PART}, ` +
-    `which fills for two hours`;
+    `${isFlat ? "flat" : isSteady ? "NOT BOUNDED" : "STILL GROWING"}: ${signed(growth)} over the last third ` +
+    `(${Math.round(spanSeconds / 60)} min) in the minimum of each minute, ${megabytes(level * GROWTH_SHARE_MAX)} allowed; ` +
+    `${signed(growthOf(last))} in all samples, median ${megabytes(level)}; excluding the engines: ${engines.join(", ")}`;
   return { isFlat, text };
 }
 
-/** The least of each minute: what is left when garbage has just been collected. A leak raises it as much as the rest. */
+function withoutEngines(sample: MemorySample): MemorySample {
+  const engines = Object.keys(ENGINE_BYTES_MAX).reduce((sum, part) => sum + (sample.parts[part] ?? 0), 0);
+  return { ...sample, own: sample.own - engines };
+}
+
+/** The minimum of each minute, just after a garbage collection. A leak raises it like every other sample. */
 function floorsOf(samples: readonly MemorySample[]): readonly MemorySample[] {
   const byMinute = Map.groupBy(samples, ({ seconds }) => Math.floor(seconds / 60));
   return Array.from(byMinute.values(), (minute) => minute.reduce((a, b) => (b.own < a.own ? b : a)));

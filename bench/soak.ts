@@ -20,13 +20,13 @@ const EXIT_GROWING = 1;
 const EXIT_WRONG_USE = 2;
 
 const usage = `npm run soak -- [--minutes N] [--events N] [--large] [--before LINE]
---minutes N: how long; default ${MINUTES_DEFAULT}
---events N: events that are there before, over 7 days; default ${EVENTS_DEFAULT}
---large: events and batches of the largest size instead, with exports of them all the time; the server must live, its memory need not be level
---before LINE: a shell line that comes before the server in the same shell, such as one that puts it under a memory limit
-Exit codes: 0 the memory ends flat and nothing failed, ${EXIT_GROWING} it still grows or something failed, ${EXIT_WRONG_USE} wrong use.\n`;
+--minutes N: duration; default ${MINUTES_DEFAULT}
+--events N: events in the store at the start, over 7 days; default ${EVENTS_DEFAULT}
+--large: events and batches of the maximum size with constant exports; the server must survive, but its memory may grow
+--before LINE: a shell line to run before the server in the same shell, for example to set a memory limit
+Exit codes: 0 memory is flat, the engines keep their limits and nothing failed; ${EXIT_GROWING} otherwise; ${EXIT_WRONG_USE} wrong usage.\n`;
 
-/** What flow summaries remember of late records fills within minutes, not within the hour of the default. */
+/** Shortens the flow summaries' memory of late records from an hour, so that it is full within minutes. */
 const LATE_SECONDS = "300";
 
 const variables = {
@@ -56,7 +56,7 @@ async function run(): Promise<number> {
   const folder = await copyDataset(await prepareDataset(events));
   const samples: MemorySample[] = [];
   try {
-    const { answers, failures, eventsPerSecond } = await withServer(
+    const { responses, failures, eventsPerSecond } = await withServer(
       folder,
       (server) => soak(server, minutes * 60_000, values.large ? startLargeLoad : startSoakLoad, samples),
       variables,
@@ -64,7 +64,9 @@ async function run(): Promise<number> {
     );
     const { isFlat, text } = verdictOf(samples);
     process.stdout.write(`\n${reportOf(samples)}\n\n`);
-    process.stdout.write(`${Math.round(eventsPerSecond)} events/s stored\nanswers: ${showCounts(answers)}\n${text}\n`);
+    process.stdout.write(
+      `${Math.round(eventsPerSecond)} events/s stored\nresponses: ${showCounts(responses)}\n${text}\n`,
+    );
     if (failures.size > 0) process.stdout.write(`failed: ${showCounts(failures)}\n`);
     return (isFlat || values.large) && failures.size === 0 ? 0 : EXIT_GROWING;
   } finally {

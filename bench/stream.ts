@@ -1,6 +1,6 @@
 import { get } from "node:http";
 import { withServer, type Bench, type Serving } from "./bench.ts";
-import { perSecond, type Answer } from "./figures.ts";
+import { perSecond, type Measurement } from "./figures.ts";
 import { BATCH_SIZE, ingestInTurns } from "./ingest.ts";
 
 // Cost of a stream with a text filter for ingest: the same load without it and with it, alternating.
@@ -14,23 +14,23 @@ const STREAMS = {
 } as const;
 type Kind = keyof typeof STREAMS;
 
-export async function stream(bench: Bench): Promise<readonly Answer[]> {
+export async function stream(bench: Bench): Promise<readonly Measurement[]> {
   const folder = await bench.writable();
   return withServer(folder, async (server) => {
     const rates = await ingestInTurns(server, Object.keys(STREAMS) as Kind[], (kind) => listen(server, STREAMS[kind]));
-    const answer = (kind: Kind, what: string): Answer => {
+    const measurementOf = (kind: Kind, what: string): Measurement => {
       const ratio = rates[kind] / rates.none;
       return {
-        question: `durable batches of ${BATCH_SIZE} beside a stream with ${what}`,
-        figure: perSecond(rates[kind]),
-        baseline: `${perSecond(rates.none)} with no stream`,
+        name: `durable batches of ${BATCH_SIZE} beside a stream with ${what}`,
+        result: perSecond(rates[kind]),
+        baseline: `${perSecond(rates.none)} without a stream`,
         ratio,
-        reach: `at least ${SHARE_MIN}`,
+        target: `at least ${SHARE_MIN}`,
         met: ratio >= SHARE_MIN,
         values: { with: rates[kind], without: rates.none },
       };
     };
-    return [answer("type", "a filter"), answer("search", "a search")];
+    return [measurementOf("type", "a filter"), measurementOf("search", "a search")];
   });
 }
 

@@ -6,7 +6,7 @@ import { DAY_MS, formatDay, formatTime } from "./lib/time.ts";
 import { newAlert } from "./store/testing/contract-alerts.ts";
 import { openStorageNotes } from "./store/open-store.ts";
 
-// Retention destroys: it does not follow a clock that has jumped, nor removes a large share at once, unless confirmed.
+// Removal is final: retention needs a confirmation after the clock has jumped, or before it removes a large share at once.
 
 const NOW = Date.UTC(2026, 5, 15, 12);
 const clock = { ms: NOW };
@@ -43,7 +43,7 @@ const withDays = (eventsDays: number) => ({
   settings: { retention: { eventsDays, flowsDays: 30, alertsDays: 730, shareMax: 25 } },
 });
 
-test("a clock that is 400 days ahead at the start removes nothing until it is confirmed, or goes back", async () => {
+test("a clock that is 400 days ahead at the start removes nothing until somebody confirms it or sets it back", async () => {
   clock.ms += 400 * DAY_MS;
   await restart();
   expect(await count()).toBe(60);
@@ -58,13 +58,13 @@ test("a clock that is 400 days ahead at the start removes nothing until it is co
   expect(await status()).toEqual({ status: "running", messages: [] });
   clock.ms += 400 * DAY_MS;
   await restart();
-  // Beside the running server, as the command does it.
+  // Beside the running server, like the command.
   expect(confirm()).toBe(clock.ms);
   await expect.poll(count, { timeout: 20_000 }).toBe(0);
   await expect.poll(async () => (await status()).status, { timeout: 20_000 }).toBe("running");
 });
 
-test("a lower setting that would take most of what there is waits for a confirmation", async () => {
+test("a lower setting that would remove most of the data waits for a confirmation", async () => {
   await restart(withDays(10));
   expect(await count()).toBe(60);
   expect(await status()).toMatchObject({ status: "paused", messages: [expect.stringMatching(/^49 events .*82 %/)] });
@@ -72,12 +72,12 @@ test("a lower setting that would take most of what there is waits for a confirma
   await restart(withDays(10));
   expect(await count()).toBe(11);
   expect(await status()).toEqual({ status: "running", messages: [] });
-  // Used up: the next leap waits again.
+  // The confirmation is used up: the next large removal waits again.
   await restart(withDays(2));
   expect(await count()).toBe(11);
 });
 
-test("a lower setting that takes less than the share, and every day that falls due after it, goes by itself", async () => {
+test("a lower setting that removes less than the share needs no confirmation, nor do the days that expire later", async () => {
   await restart(withDays(50));
   expect(await count()).toBe(51);
   for (let day = 1; day <= 3; day++) {
@@ -87,7 +87,7 @@ test("a lower setting that takes less than the share, and every day that falls d
   }
 });
 
-test("of a day that goes each day, however large its share, nothing is held back", async () => {
+test("a day that expires as time passes is removed without a confirmation, however large its share", async () => {
   await server.store.retention.save({ confirmedAt: NOW });
   await restart(withDays(1));
   expect(await count()).toBe(2);
@@ -96,7 +96,7 @@ test("of a day that goes each day, however large its share, nothing is held back
   expect(await count()).toBe(1);
 });
 
-test("alerts and exports outlive a clock that has jumped as well", async () => {
+test("alerts and exports survive a jump of the clock as well", async () => {
   const resolved = { status: "resolved", resolution: "benign", createdAt: NOW, resolvedAt: NOW } as const;
   const alert = newAlert(resolved);
   await server.store.alerts.commit({ alerts: [alert], timeline: [] });

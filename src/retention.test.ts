@@ -57,7 +57,7 @@ const messages = () => lines.map(({ msg }) => msg as string);
 const commit = (...alerts: Parameters<Store["alerts"]["commit"]>[0]["alerts"]) =>
   store.alerts.commit({ alerts, timeline: [] });
 
-test("alerts go when their resolution is as old as is set, at the start and at every run, and each run says how many", async () => {
+test("alerts are removed once their resolution is old enough, at the start and in every run, and each run logs their number", async () => {
   const old = newAlert({ ...RESOLVED, resolvedAt: NOW - 10 * DAY_MS - 1 });
   const young = newAlert({ ...RESOLVED, resolvedAt: NOW - 10 * DAY_MS });
   const open = newAlert({ createdAt: NOW - 4000 * DAY_MS });
@@ -74,7 +74,7 @@ test("alerts go when their resolution is as old as is set, at the start and at e
   expect(told.reduce((sum, { alerts }) => sum + (alerts as number), 0)).toBe(3);
 });
 
-test("what cannot be removed is said and tried again at the next run, and does not keep the rest", async () => {
+test("a failed removal is logged, retried in the next run, and does not block the others", async () => {
   const old = newAlert({ ...RESOLVED, resolvedAt: NOW - 11 * DAY_MS });
   await commit(old);
   let failures = 0;
@@ -99,7 +99,7 @@ test("what cannot be removed is said and tried again at the next run, and does n
   expect(lines[1]).toMatchObject({ level: "error", err: { message: "no room" } });
 });
 
-test("a start does not wait until all old alerts are gone, and a stop does not either", async () => {
+test("neither a start nor a stop waits until all old alerts are removed", async () => {
   const old = Array.from({ length: 3000 }, () => newAlert({ ...RESOLVED, resolvedAt: NOW - 11 * DAY_MS }));
   for (let i = 0; i < old.length; i += 500) await commit(...old.slice(i, i + 500));
   const retention = await start(store, DAY_MS);

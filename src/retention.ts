@@ -16,7 +16,7 @@ const EVERY_MS = 3_600_000;
 const NOTIFICATIONS_KEPT_MS = 30 * DAY_MS;
 /** Tolerated drift of the clock against the monotonic one between two runs. */
 const JUMP_MS_MAX = DAY_MS;
-/** A longer stop cannot be told from a wrong clock. */
+/** A longer stop cannot be distinguished from a wrong clock. */
 const STOP_MS_MAX = 7 * DAY_MS;
 /** A confirmation is valid while the clock is within this distance of the confirmed time. */
 const CONFIRMED_MS_MAX = 2 * DAY_MS;

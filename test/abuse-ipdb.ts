@@ -2,19 +2,19 @@ import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-// A peer that answers as AbuseIPDB does, or as a test wants it to.
+// A peer that answers as AbuseIPDB does, or as a test tells it to.
 
 export type Answering = (response: ServerResponse, address: string) => void;
 
 export interface AbusePeer {
   readonly url: string;
-  /** Addresses in the order in which they were asked for. */
+  /** Looked-up addresses, in order. */
   readonly asked: string[];
-  /** The keys that came along. */
+  /** API keys of the requests. */
   readonly keys: Set<unknown>;
-  /** How the next ones are answered, one each; afterwards as it should be. */
+  /** Answers to the next requests, one each; after them the peer answers normally. */
   readonly next: Answering[];
-  /** While it is set, nobody is answered. */
+  /** Holds back all answers until the returned function is called. */
   hold(): () => void;
   close(): Promise<void>;
 }

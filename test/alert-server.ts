@@ -3,19 +3,19 @@ import { openTestServer, type Answer, type TestServer } from "./api-server.ts";
 import { openAlerts, type Alerts } from "../src/alerts/alerts.ts";
 import type { Finding } from "../src/model/finding.ts";
 
-// Alerts on a real server, made of findings as detection makes them, by a clock that stands where the test puts it.
+// Alerts on a real server, raised from findings as detection makes them, with a clock that the test sets.
 
 export interface AlertServer {
   readonly clock: { ms: number };
-  /** Another one after a restart. */
+  /** Replaced by a restart. */
   readonly current: { server: TestServer };
-  /** Gives the id of the alert. */
+  /** Returns the id of the alert. */
   raise(more?: Partial<Finding> & { readonly name?: string }): Promise<string>;
   post(path: string, body?: unknown, key?: string): Promise<Answer>;
   get(id: string): Promise<any>;
 }
 
-/** Open before the first of a file's tests, closed after the last. */
+/** Opens before the first test of a file and closes after the last. */
 export function alertServer(): AlertServer {
   const clock = { ms: Date.UTC(2026, 10, 15, 12) };
   const current = {} as { server: TestServer };
@@ -39,8 +39,8 @@ export function alertServer(): AlertServer {
       const finding: Finding = {
         rule: { id: `rule_of_${name}`, name, description: "A rule.", tags: ["attack.t1110"], channels: [] },
         severity: "high",
-        foldKey: `["${++made}"]`,
-        foldMs: 3_600_000,
+        dedupKey: `["${++made}"]`,
+        dedupMs: 3_600_000,
         group: { field: "raw.src_ip", value: "192.0.2.17" },
         eventId: null,
         source: "custom",
@@ -55,7 +55,7 @@ export function alertServer(): AlertServer {
       };
       await alerts.raise([finding], undefined);
       const found = await current.server.store.alerts.unresolved([
-        { ruleId: finding.rule.id, foldKey: finding.foldKey, endsAfterMs: 0, beginsBeforeMs: clock.ms * 2 },
+        { ruleId: finding.rule.id, dedupKey: finding.dedupKey, endsAfterMs: 0, beginsBeforeMs: clock.ms * 2 },
       ]);
       return found[0]!.id;
     },

@@ -11,13 +11,13 @@ import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type CreatedKey, type NewKey } from "../src/model/key.ts";
 import type { Store } from "../src/store/ports/store.ts";
 
-// The real server over the real store in a folder of its own, for tests.
+// The real server over the real store in a temporary folder, for tests.
 
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body as JSON; undefined when it is none. */
+  /** The body parsed as JSON; undefined if it is not JSON. */
   readonly body: any;
 }
 
@@ -25,7 +25,7 @@ interface CallOptions {
   /** The full text of a key; null for none. Default: a key with every scope. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as it is when text or bytes, else as JSON. */
+  /** Text and bytes are sent unchanged, anything else as JSON. */
   readonly body?: unknown;
 }
 
@@ -47,7 +47,7 @@ export interface TestOptions extends AppOptions {
   readonly settings?: Partial<Settings>;
 }
 
-/** The same part with some methods of its own: the others still run on the part itself. */
+/** The same part with some methods replaced; the others still run on the original. */
 export function changed<Part extends object>(part: Part, methods: Partial<Part>): Part {
   return new Proxy(part, {
     get: (target, name) => {
@@ -65,10 +65,10 @@ async function openIn(dataDir: string, options: TestOptions): Promise<TestServer
   const now = options.now ?? Date.now;
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
-  // Tests run beside each other: none takes the ports that exporters know, and nobody is asked for names.
+  // Tests run in parallel, so no server takes the well-known exporter ports. Hostname lookups would leave the machine.
   const quiet = { netflowPort: null, ipfixPort: null, sflowPort: null, syslogPort: null };
   const hostnames = { ...loaded.settings.hostnames, enabled: false };
-  // Nothing happens to an alert by itself.
+  // Automatic analysis would change alerts in the middle of a test.
   const analysis = { ...loaded.settings.analysis, automaticFrom: "off" as const };
   const settings: Settings = {
     ...loaded.settings,

@@ -1,8 +1,8 @@
 import { runCommandLine } from "../src/commands/program.ts";
 import type { CommandRequest, Finished } from "./tocsin.ts";
 
-// A process that runs one command after the other. Loading the program takes half a second of processor time, which
-// hundreds of commands would otherwise spend again and again. test/tocsin.ts starts it and talks to it.
+// A process that runs one command after the other. Loading the program takes half a second of CPU time, which hundreds of
+// commands would otherwise each spend. test/tocsin.ts starts it and talks to it.
 
 async function run({ args, env, cwd }: CommandRequest): Promise<Finished> {
   for (const name of Object.keys(process.env)) delete process.env[name];

@@ -40,19 +40,19 @@ describe("keys", () => {
     expect(await json("keys", "list")).toEqual([expect.objectContaining({ id: made.id, last_used_at: null })]);
   });
 
-  test("create makes the data folder where it is missing, for this user alone, and says so; the others say that there is none", async () => {
+  test("create makes a missing data folder, private to this user, and says so; other commands report that there is none", async () => {
     const missing = join(folder, "not", "yet");
     const list = await tocsin(["keys", "list", "--data-dir", missing]);
     expect(list).toMatchObject({ code: 1, stderr: expect.stringMatching(/no data folder .*yet[^]*--data-dir/) });
     const made = await tocsin([...CREATE, "--data-dir", missing]);
-    const told = expect.stringMatching(/no data folder .*yet: it was made[^]*another folder does not know this key/);
+    const told = expect.stringMatching(/no data folder .*yet: it was created[^]*another folder does not know this key/);
     expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^tsn_/), stderr: told });
     expect(await tocsin([...CREATE, "--data-dir", missing])).toMatchObject({ code: 0, stderr: "" });
     expect(statSync(missing).mode & 0o777).toBe(0o700);
     expect(statSync(join(missing, "keys.db")).mode & 0o777).toBe(0o600);
   });
 
-  test("a key made, rotated and revoked beside a running server counts from the next request on", async () => {
+  test("a key created, rotated or revoked beside a running server takes effect with the next request", async () => {
     server = await startTocsin(folder);
     const made = await json(...CREATE);
     expect(await status(made.key)).toBe(200);
@@ -67,15 +67,15 @@ describe("keys", () => {
     expect([await status(rotated.key), await status(graced.key)]).toEqual([401, 401]);
   });
 
-  test("a key made before the start is the only one: no first key is made", async () => {
+  test("a key created before the start is the only one: no first key is generated", async () => {
     const made = await json(...CREATE);
     server = await startTocsin(folder);
     expect(await status(made.key)).toBe(200);
     expect(server.output()).not.toContain("tsn_");
   });
 
-  test("list shows a table, and never a secret", async () => {
-    expect((await here("keys", "list")).stdout).toMatch(/no key yet.*keys create/);
+  test("list shows a table and never a secret", async () => {
+    expect((await here("keys", "list")).stdout).toMatch(/no keys yet.*keys create/);
     const made = await json("keys", "create", "--name", "short", "--scopes", "all", "--expires", "1d");
     await json("keys", "revoke", made.id);
     const { stdout } = await here("keys", "list");
@@ -83,17 +83,17 @@ describe("keys", () => {
     expect(stdout).not.toContain(made.key.split("_").at(-1));
   });
 
-  test("keys that were lost are told of and not made anew by a look; the first that is made says so", async () => {
+  test("list, rotate and revoke report lost keys without creating a file; create says that it starts anew", async () => {
     expect(await here("demo", "--events", "10", "--flows", "0")).toMatchObject({ code: 0 });
     rmSync(join(folder, "keys.db"));
-    const gone = /has events and no keys\.db: keys .* are gone\.\nPut a copy .*\ntocsin keys create/;
+    const gone = /has events but no keys\.db: its keys are lost\.\nRestore keys\.db .*\ntocsin keys create/;
     for (const command of [["list"], ["list", "--json"], ["rotate", "key_none"], ["revoke", "key_none"]]) {
       const outcome = await here("keys", ...command);
       expect(outcome).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(gone) });
     }
     expect(existsSync(join(folder, "keys.db"))).toBe(false);
     const { stderr } = await here(...CREATE);
-    expect(stderr).toMatch(/had events and no keys\.db.*begins with this key/);
+    expect(stderr).toMatch(/had events but no keys\.db.*created with this key/);
     expect((await here("keys", "list")).stdout.trim().split("\n")).toHaveLength(2);
   });
 
@@ -104,14 +104,14 @@ describe("keys", () => {
     [
       ["keys", "create", "--name", "x", "--scopes", "events:reed"],
       2,
-      /Not a scope: events:reed. There are: all, events:read/,
+      /Unknown scope: events:reed. Allowed: all, events:read/,
     ],
     [["keys", "create", "--name", "x", "--scopes", "all", "--plan", "gold"], 2, /starter, pro, enterprise/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "soon"], 2, /90d/],
     [["keys", "create", "--name", "x", "--scopes", "all", "--expires", "999999999d"], 2, /year 9999/],
-    [["keys", "create", "--name", "x", "--scopes", "all,events:read"], 2, /all has every scope in it and stands alone/],
-    [["keys", "create", "--name", "x", "--scopes", "all,events:reed"], 2, /Not a scope: events:reed\./],
-    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Not a scope: an empty one\./],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:read"], 2, /all includes every scope: use it alone/],
+    [["keys", "create", "--name", "x", "--scopes", "all,events:reed"], 2, /Unknown scope: events:reed\./],
+    [["keys", "create", "--name", "x", "--scopes", "events:read,"], 2, /Unknown scope: an empty one\./],
     [
       ["keys", "create", "--name", "", "--scopes", "foo", "--plan", "gold", "--expires", "yesterday"],
       2,
@@ -121,7 +121,7 @@ describe("keys", () => {
     [["keys", "create", "--name", "System ", "--scopes", "all"], 2, /must not be system/],
     [["keys", "create", "--name", "a\nb", "--scopes", "all"], 2, /control or format characters/],
     [["keys", "rotate", "x", "--grace", "2y"], 2, /30s, 10m or 24h/],
-  ] as const)("%j is refused with what to do", async (args, code, message) => {
+  ] as const)("%j is refused with a remedy", async (args, code, message) => {
     const outcome = await here(...args);
     expect(outcome.stderr).toMatch(message);
     expect(outcome).toMatchObject({ code, stdout: "" });
@@ -152,7 +152,7 @@ describe("help", () => {
     expect(code).toBe(0);
   });
 
-  test("serve says what a list is where nobody sets it", async () => {
+  test("serve shows the default of a list setting", async () => {
     const { stdout } = await tocsin(["serve", "--help"]);
     const help = stdout.replaceAll(/\s+/g, " ");
     for (const flag of ["--collectors-addresses", "--flows-addresses"])
@@ -166,7 +166,7 @@ describe("help", () => {
     [["demo", "much"], /too many arguments[^]*--help/],
     [["demo", "--events", "many"], /whole number from 1/],
     [[], /Usage: tocsin/],
-  ])("%j is wrong use: exit 2, and what to do next", async (args, message) => {
+  ])("%j is wrong usage: exit code 2 and a remedy", async (args, message) => {
     const { code, stderr } = await tocsin(args);
     expect(stderr).toMatch(message);
     expect(code).toBe(2);
@@ -174,7 +174,7 @@ describe("help", () => {
 });
 
 describe("check", () => {
-  test("says what would be used and from where, and makes nothing", async () => {
+  test("reports each setting with its origin and creates nothing", async () => {
     const dataDir = join(folder, "none");
     const { code, stdout } = await tocsin(["check", "--data-dir", dataDir, "--json"], { TOCSIN_PORT: "9000" });
     expect(code).toBe(0);
@@ -192,7 +192,7 @@ describe("check", () => {
     );
   });
 
-  test("gives every fault at once, as text and as JSON", async () => {
+  test("reports every fault at once, as text and as JSON", async () => {
     const env = { TOCSIN_PORT: "no", TOCSIN_RATE_LIMITS: "no" };
     const text = await tocsin(["check"], env);
     expect(text.stdout).toMatch(/2 faults[^]*port[^]*rate_limits \(variable TOCSIN_RATE_LIMITS\): must be on or off/);
@@ -205,7 +205,7 @@ describe("check", () => {
   const check = (env: Record<string, string>, ...args: string[]) =>
     tocsin(["check", "--data-dir", folder, ...args], env);
 
-  test("finds what the service could not use, each where it is set", async () => {
+  test("reports every setting that the service could not use", async () => {
     const file = (name: string, content: string) => {
       writeFileSync(join(folder, name), content);
       return join(folder, name);
@@ -241,7 +241,7 @@ describe("check", () => {
     expect(fine).toMatchObject({ code: 0, stdout: expect.stringContaining("Nothing is wrong") as string });
   });
 
-  test("finds addresses that this machine has not, and ports that two would open", async () => {
+  test("reports addresses that this machine does not have, and ports that are set twice", async () => {
     const elsewhere = "192.0.2.1";
     const faults = async (env: Record<string, string>) => {
       const { stdout, code } = await check(env, "--json");
@@ -275,7 +275,7 @@ describe("check", () => {
     );
   });
 
-  test("shows of the address of a list its host alone", async () => {
+  test("shows only the host of a list's URL", async () => {
     const env = { TOCSIN_ENRICHMENT_LISTS: "feed=https://lists.example/list.txt?key=secret" };
     for (const { stdout, code } of [await check(env), await check(env, "--json")]) {
       expect(code).toBe(0);
@@ -284,7 +284,7 @@ describe("check", () => {
     }
   });
 
-  test("warns of links that lead nowhere from another machine", async () => {
+  test("warns about links that do not work from another machine", async () => {
     const env = { TOCSIN_NOTIFICATIONS_EMAIL_HOST: "mail.example", TOCSIN_NOTIFICATIONS_EMAIL_FROM: "a@b.example" };
     const told = { ...env, TOCSIN_NOTIFICATIONS_EMAIL_TO: "c@d.example", TOCSIN_HOST: "0.0.0.0" };
     const warned = await check(told);
@@ -295,7 +295,7 @@ describe("check", () => {
     expect((await check({ TOCSIN_HOST: "0.0.0.0" })).stdout).not.toContain("warning");
   });
 
-  test("finds a data folder that cannot be one", async () => {
+  test("reports an unusable data folder", async () => {
     writeFileSync(join(folder, "file"), "");
     symlinkSync(join(folder, "nowhere"), join(folder, "link"));
     for (const [dataDir, message] of [
@@ -310,13 +310,13 @@ describe("check", () => {
   });
 });
 
-describe("a data folder that cannot be one", () => {
+describe("an unusable data folder", () => {
   test.each([
-    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be made there[^]*--data-dir/],
+    ["/proc/tocsin/data", /\/proc\/tocsin\/data cannot be created there[^]*--data-dir/],
     ["link", /link is not a folder[^]*--data-dir/],
     ["file", /file is not a folder[^]*--data-dir/],
-    ["a".repeat(300), /cannot be made there[^]*--data-dir/],
-  ])("%s is refused at once, in words", async (path, message) => {
+    ["a".repeat(300), /cannot be created there[^]*--data-dir/],
+  ])("%s is refused at once, without a stack trace", async (path, message) => {
     writeFileSync(join(folder, "file"), "");
     symlinkSync(join(folder, "nowhere"), join(folder, "link"));
     const dataDir = path.startsWith("/") ? path : join(folder, path);
@@ -329,13 +329,13 @@ describe("a data folder that cannot be one", () => {
   });
 });
 
-test("a configuration without an end is refused, and not read for ever", async () => {
+test("refuses an endless configuration file instead of reading it forever", async () => {
   const { code, stdout } = await tocsin(["check", "--config", "/dev/zero"]);
   expect(stdout).toMatch(/config .*is larger than/);
   expect(code).toBe(2);
 });
 
-test("a data folder keeps its platform word once events bear it: serve, demo and check say which it is", async () => {
+test("a data folder keeps its platform word once it has events: serve, demo and check name it", async () => {
   await json("keys", "create", "--name", "x", "--scopes", "events:read");
   const acme = ["--platform", "acme"];
   expect((await here("check", ...acme)).code).toBe(0);
@@ -352,7 +352,7 @@ test("a data folder keeps its platform word once events bear it: serve, demo and
   expect((await here("rebuild", ...acme)).code).toBe(0);
 });
 
-test("demo fills the store, rebuild makes its columns anew, and a server shows all of it", async () => {
+test("demo fills the store, rebuild recreates its columns, and a server shows all of it", async () => {
   const summary = await demoJson("--events", "3000", "--days", "3");
   expect(summary).toMatchObject({ events: 3000, seed: 1 });
   const rebuilt = await here("rebuild", "--json");
@@ -373,7 +373,7 @@ test("demo fills the store, rebuild makes its columns anew, and a server shows a
   expect(data.aggregations.sources.buckets).toHaveLength(5);
 });
 
-test("demo and rebuild are refused while a server holds the folder", async () => {
+test("demo and rebuild are refused while a server uses the folder", async () => {
   server = await startTocsin(folder);
   for (const command of ["demo", "rebuild"]) {
     const { code, stderr } = await here(command);
@@ -382,7 +382,7 @@ test("demo and rebuild are refused while a server holds the folder", async () =>
   }
 });
 
-test("demo refuses more days than are kept", async () => {
+test("demo refuses more days than retention keeps", async () => {
   const { code, stderr } = await tocsin(["demo", "--days", "9", "--data-dir", folder], {
     TOCSIN_RETENTION_EVENTS_DAYS: "8",
   });
@@ -390,7 +390,7 @@ test("demo refuses more days than are kept", async () => {
   expect(code).toBe(2);
 });
 
-test("an older Node is told what to do", async () => {
+test("an older Node gets a message with a remedy", async () => {
   const older = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.1.0" } })';
   const { code, stdout, stderr } = await tocsinProcess(["version"], {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(older)}`,
@@ -399,14 +399,14 @@ test("an older Node is told what to do", async () => {
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
 });
 
-test("version tells it in words and in JSON", async () => {
+test("version prints text and JSON", async () => {
   const facts = JSON.parse((await tocsin(["version", "--json"])).stdout);
   expect(facts).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.versions.node });
   expect((await tocsin(["version"])).stdout).toContain(`tocsin ${facts.version}`);
   expect((await tocsin(["--version"])).stdout).toBe(`${facts.version}\n`);
 });
 
-test("docs/api.md and docs/configuration.md are what the code says", async () => {
+test("docs/api.md and docs/configuration.md match the code", async () => {
   expect(await tocsin(["docs", "--check"])).toMatchObject({ code: 0, stderr: "" });
 });
 

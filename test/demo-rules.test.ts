@@ -4,7 +4,7 @@ import { loadBuiltinRules } from "../src/detection/rules/builtin.ts";
 import { DetectionEngine } from "../src/detection/detection-engine.ts";
 import { DAY_MS, formatTime } from "../src/lib/time.ts";
 
-/** What went wrong in the demo's week, and the rules that are there to say so. */
+/** The incidents of the demo's week, with the rules that detect them. */
 const STORIES = {
   "a password is guessed": [
     "network.brute_force",
@@ -28,7 +28,7 @@ const STORIES = {
   ],
 };
 
-test("the built-in rules find every story of the demo", () => {
+test("the built-in rules detect every incident of the demo", () => {
   const to = Date.UTC(2026, 10, 15, 17);
   let now = 0;
   const engine = new DetectionEngine({ now: () => now });

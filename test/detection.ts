@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestServer } from "./api-server.ts";
 
-// What tests of detection over the real server have in common.
+// Shared by tests of detection on the real server.
 
 const PATIENCE_MS = 100_000;
 
-/** Asks again until the answer holds: detection runs beside the requests. */
+/** Polls until the assertion holds: detection runs beside the requests. */
 export async function eventually<Value>(ask: () => Promise<Value>, holds: (value: Value) => void): Promise<Value> {
   const until = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -21,7 +21,7 @@ export async function eventually<Value>(ask: () => Promise<Value>, holds: (value
 }
 
 let made = 0;
-/** A type of events that no other test submits. */
+/** An event type that no other test submits. */
 export const uniqueType = () => `kind_${++made}`;
 
 export const alertsOf = async (server: TestServer, { name }: { readonly name: string }) =>

@@ -7,7 +7,7 @@ import type { Settings } from "../src/config/settings.ts";
 import { KEY, scoreOf, startAbusePeer, type AbusePeer, type Answering } from "./abuse-ipdb.ts";
 import { openTestServer, type TestServer } from "./api-server.ts";
 
-// Enrichment through the whole service: the real server, its store, its rules, and a peer that has reputations to give.
+// Enrichment through the whole service: the real server, its store, its rules, and a peer that serves reputations.
 
 const WAIT = { timeout: 100_000, interval: 20 };
 
@@ -43,7 +43,7 @@ async function addRule(server: TestServer, name: string, condition: object): Pro
   expect(status, text).toBe(201);
 }
 
-/** Two events of one user, wherever they come from. */
+/** Matches two events of one user, from any address. */
 async function addRuleForTwo(server: TestServer, name: string): Promise<void> {
   const body = {
     name,
@@ -86,22 +86,26 @@ describe("an event", () => {
   });
 
   test.each([
-    ["of an outside source", { src_ip: "8.8.8.8", dst_ip: "1.1.1.1" }, { geo: { country: "US" } }],
-    ["of an outside target", { src_ip: "192.168.1.5", dst_ip: "193.0.6.139" }, { geo: { country: "NL" } }],
+    ["from a public address", { src_ip: "8.8.8.8", dst_ip: "1.1.1.1" }, { geo: { country: "US" } }],
+    ["to a public address", { src_ip: "192.168.1.5", dst_ip: "193.0.6.139" }, { geo: { country: "NL" } }],
     ["over IPv6", { src_ip: "2001:67c:2e8::1" }, { geo: { country: "NL" } }],
-    ["in an IPv4 address that is written as IPv6", { src_ip: "::ffff:8.8.8.8" }, { geo: { country: "US" } }],
-    ["of the inside alone", { src_ip: "192.168.1.5", dst_ip: "10.0.0.1" }, {}],
-    ["of addresses for documentation", { src_ip: "203.0.113.9", dst_ip: "2001:db8::1" }, {}],
-    ["whose addresses are none", { src_ip: "nobody", dst_ip: 5 }, {}],
+    ["from an IPv4-mapped IPv6 address", { src_ip: "::ffff:8.8.8.8" }, { geo: { country: "US" } }],
+    ["between private addresses", { src_ip: "192.168.1.5", dst_ip: "10.0.0.1" }, {}],
+    ["with documentation addresses", { src_ip: "203.0.113.9", dst_ip: "2001:db8::1" }, {}],
+    ["with invalid addresses", { src_ip: "nobody", dst_ip: 5 }, {}],
     ["on a list, by its network", { src_ip: "198.51.100.200" }, { lists: ["bad"] }],
     ["on a list, by its target", { dst_ip: "10.9.8.7" }, { lists: ["bad"] }],
-    ["on a list, by the name it asks for", { src_ip: "10.0.0.4", query: "www.EVIL.example." }, { lists: ["bad"] }],
-    ["on a list and outside", { src_ip: "8.8.8.8", host: "evil.example" }, { geo: { country: "US" }, lists: ["bad"] }],
-  ])("%s gets what is known at once", async (_, data, enrichment) => {
+    ["on a list, by the queried name", { src_ip: "10.0.0.4", query: "www.EVIL.example." }, { lists: ["bad"] }],
+    [
+      "on a list and from a public address",
+      { src_ip: "8.8.8.8", host: "evil.example" },
+      { geo: { country: "US" }, lists: ["bad"] },
+    ],
+  ])("%s is enriched at once", async (_, data, enrichment) => {
     expect((await submit(server, data)).enrichment).toEqual(enrichment);
   });
 
-  test("of a batch is enriched as well, and found by it", async () => {
+  test("of a batch is enriched as well and can be found by it", async () => {
     const body = ["8.8.4.4", "10.0.0.1", "198.51.100.1"].map((src_ip) => ({
       type: "in_batch",
       source: "custom",
@@ -114,7 +118,7 @@ describe("an event", () => {
     expect((await search(server, { field: "enrichment.lists", equals: "bad" })).total).toBeGreaterThan(0);
   });
 
-  test("makes rules fire by its country and by its list", async () => {
+  test("fires rules by its country and by its list", async () => {
     await addRule(server, "test.by_country", { field: "enrichment.geo.country", equals: "NL" });
     await addRule(server, "test.by_list", { field: "enrichment.lists", equals: "bad" });
     await submit(server, { src_ip: "193.0.6.139" });
@@ -126,7 +130,7 @@ describe("an event", () => {
     }, WAIT);
   });
 
-  test("the status says what is there and what is not", async () => {
+  test("is enriched from sources whose state the status shows", async () => {
     const { geo, lists, abuse_ipdb: reputation } = await statusOf(server);
     expect(geo).toMatchObject({ builtin: true, fault: null });
     expect(lists).toMatchObject([
@@ -141,7 +145,7 @@ describe("an event", () => {
     expect((await server.call("GET", "/v1/enrichment", { key: secret })).status).toBe(403);
   });
 
-  test("comes in without a place where the file of places is corrupt, and the service says so", async () => {
+  test("is accepted without a location while the location file is corrupt, which the service reports", async () => {
     const geoFile = join(folder, "corrupt.mmdb");
     writeFileSync(geoFile, Buffer.alloc(5000, 7));
     const other = await openTestServer({ settings: enrichmentSettings({ geoFile }) });
@@ -174,7 +178,7 @@ describe("a reputation", () => {
       WAIT,
     );
 
-  test("that comes late is added to the event and to its alert, and nobody waited for it", async () => {
+  test("that arrives late is added to the event and its alert without delaying either", async () => {
     await addRule(server, "test.any_login", { field: "type", equals: "login_failure" });
     await addRule(server, "test.by_score", { field: "enrichment.abuse_ipdb.score", equals: scoreOf("9.9.9.9") });
     const release = peer.hold();
@@ -206,7 +210,7 @@ describe("a reputation", () => {
     const found = await search(server, byScore, { isps: { terms: { field: "enrichment.abuse_ipdb.isp" } } });
     expect(found.results.map(({ id }: { id: string }) => id)).toEqual([event.id]);
     expect(found.aggregations.isps.buckets).toEqual([{ key: "Example Networks", count: 1 }]);
-    // Rules do not look at an event twice; the next one has it when they do.
+    // Rules evaluate an event once; the next event has the reputation by then.
     expect(await alertsOf(server, "test.by_score")).toEqual([]);
     const again = await submit(server, { src_ip: "9.9.9.9" });
     expect(again.enrichment.abuse_ipdb).toMatchObject(scored("9.9.9.9"));
@@ -214,7 +218,7 @@ describe("a reputation", () => {
     expect(peer.asked).toEqual(["9.9.9.9"]);
   });
 
-  test("that came before the alert was made is added to it all the same", async () => {
+  test("that arrives before the alert is created is still added to it", async () => {
     await addRuleForTwo(server, "test.twice");
     const first = await submit(server, { src_ip: "9.9.8.8", user: "ben" }, "door_opened");
     await untilScored(first.id, "9.9.8.8");
@@ -225,7 +229,7 @@ describe("a reputation", () => {
     }, WAIT);
   });
 
-  test("is added to an alert only where it is of the address whose place the alert has", async () => {
+  test("is added to an alert only if it belongs to the address that the alert's location belongs to", async () => {
     await addRuleForTwo(server, "test.twice_elsewhere");
     const known = await submit(server, { src_ip: "9.8.7.1", user: "known" }, "door_opened");
     await untilScored(known.id, "9.8.7.1");
@@ -242,7 +246,7 @@ describe("a reputation", () => {
     }, WAIT);
   });
 
-  test("is asked for once, however many events wait for it, and added to a number of them", async () => {
+  test("is looked up once for all waiting events and added to a limited number of them", async () => {
     const release = peer.hold();
     const before = peer.asked.length;
     const body = Array.from({ length: 60 }, () => ({ type: "burst", source: "custom", data: { src_ip: "4.4.4.4" } }));
@@ -256,7 +260,7 @@ describe("a reputation", () => {
     expect(metrics).toContain('tocsin_enrichment_reputation_dropped_total{what="event"} 10');
   });
 
-  test("is never asked for of private and reserved addresses", async () => {
+  test("is never looked up for private and reserved addresses", async () => {
     const before = peer.asked.length;
     const inside = [
       "10.1.1.1",
@@ -281,17 +285,17 @@ describe("a reputation", () => {
   });
 
   test.each<[string, Answering, RegExp]>([
-    ["429 with a time to come back", (to) => to.writeHead(429, { "Retry-After": "1" }).end("{}"), /rate limit reached/],
+    ["429 with a retry time", (to) => to.writeHead(429, { "Retry-After": "1" }).end("{}"), /rate limit reached/],
     ["500", (to) => to.writeHead(500).end("sorry"), /status 500/],
-    ["what is no JSON", (to) => to.end("<html>sorry</html>"), /not a valid AbuseIPDB report/],
-    ["more than anybody reads", (to) => to.end(`{"data":"${"x".repeat(400_000)}"}`), /not a valid AbuseIPDB report/],
+    ["invalid JSON", (to) => to.end("<html>sorry</html>"), /not a valid AbuseIPDB report/],
+    ["an oversized response", (to) => to.end(`{"data":"${"x".repeat(400_000)}"}`), /not a valid AbuseIPDB report/],
     [
       "a redirect",
       (to, address) => to.writeHead(302, { Location: `/api/v2/check?maxAgeInDays=90&ipAddress=${address}` }).end(),
       /status 302/,
     ],
     ["nothing", (to) => to.destroy(), /hang up/],
-  ])("after an answer of %s is asked for again, later", async (name, answering, fault) => {
+  ])("is looked up again later after %s", async (name, answering, fault) => {
     const address = `5.6.7.${name.length}`;
     const before = peer.asked.length;
     peer.next.push(answering);
@@ -302,7 +306,7 @@ describe("a reputation", () => {
     expect((await statusOf(server)).abuse_ipdb).toMatchObject({ fault: null, paused_until: null, waiting: 0 });
   });
 
-  test("of an address that is refused is not asked for again, and the others have their turn", async () => {
+  test("of a refused address is not looked up again, and other addresses are", async () => {
     peer.next.push((to) => to.writeHead(422).end('{"errors":[]}'));
     const before = peer.asked.length;
     await submit(server, { src_ip: "7.7.7.1" });
@@ -314,7 +318,7 @@ describe("a reputation", () => {
     expect(peer.asked.slice(before)).toEqual(["7.7.7.1", "7.7.7.2", "7.7.7.3"]);
   });
 
-  test("is still known after a restart, and the key is nowhere to be seen", async () => {
+  test("survives a restart, and the key is shown nowhere", async () => {
     const before = peer.asked.length;
     const used = (await statusOf(server)).abuse_ipdb.used_today;
     expect(used).toBe(before);
@@ -328,7 +332,7 @@ describe("a reputation", () => {
     expect(shown.map(({ text }) => text).join()).not.toContain(KEY);
   });
 
-  test("is not asked for again and again where the key is refused", async () => {
+  test("is not looked up repeatedly while the key is refused", async () => {
     const before = peer.asked.length;
     peer.next.push((to) => to.writeHead(401).end());
     for (const last of [1, 2]) await submit(server, { src_ip: `6.6.6.${last}` });
@@ -341,7 +345,7 @@ describe("a reputation", () => {
   });
 });
 
-test("no more reputations are asked for in a day than may be, also after a restart, and a stop does not wait for one", async () => {
+test("the daily limit of lookups holds across a restart, and a stop does not wait for a lookup", async () => {
   const peer = await startAbusePeer();
   onTestFinished(() => peer.close());
   let server = await openTestServer(withPeer(peer, { abuseipdbPerDay: 3 }));

@@ -1,4 +1,4 @@
 import { enableExactJson } from "../src/lib/exact-json.ts";
 
-// Every test file begins as a process and a thread of the service do.
+// Every test file starts with the set-up of a process or thread of the service.
 enableExactJson();

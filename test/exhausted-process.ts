@@ -2,12 +2,12 @@ import { closeSync, openSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { openTestServer } from "./api-server.ts";
 
-// Run as a process of its own with few file descriptors: uses them up, gives them back, and prints what the service said.
+// Runs as a separate process with few file descriptors: uses them up, frees them, and prints the service's responses.
 
 const server = await openTestServer();
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** On the one connection that there is already. */
+/** Uses the one connection that is already open. */
 function ask(path: string): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port: server.port, path, agent }, (response) => {

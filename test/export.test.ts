@@ -81,7 +81,7 @@ async function completed({ id }: Job): Promise<Job> {
   }
 }
 
-it("is asked for, waited for and fetched", async () => {
+it("can be requested, polled and downloaded", async () => {
   const asked = await create({ format: "csv" });
   expect(asked).toMatchObject({
     status: "pending",
@@ -103,7 +103,7 @@ it("is asked for, waited for and fetched", async () => {
   expect(readCsv(content)).toHaveLength(EVENTS + 1);
 });
 
-it("holds what the query and the fields say, neutralised for spreadsheets", async () => {
+it("contains the events of the query with the selected fields, neutralised for spreadsheets", async () => {
   const query = { bool: { must: [{ field: "raw.n", lt: 2 }] } };
   const job = await completed(await create({ format: "csv", query, fields: ["raw.n", "raw.note"] }));
   const rows = readCsv(await (await call("GET", job.download_url)).text());
@@ -114,7 +114,7 @@ it("holds what the query and the fields say, neutralised for spreadsheets", asyn
   ]);
 });
 
-it("is not there to be fetched before it is completed, and says so", async () => {
+it("answers a download with 404 and a retry time until it is completed", async () => {
   const [, second] = [await create({ format: "csv" }), await create({ format: "csv" })];
   const early = await call("GET", second.download_url);
   expect(early.status).toBe(404);
@@ -126,7 +126,7 @@ it("is not there to be fetched before it is completed, and says so", async () =>
   expect((await call("GET", second.download_url)).status).toBe(200);
 });
 
-it("has failed, and is not to be waited for, once its file is gone or cut", async () => {
+it("answers a download with 404 and no retry time once its file is missing or truncated", async () => {
   const fileOf = ({ id }: Job) => join(exportsFolder(dataDir), `${id}.ndjson`);
   const damages: ((path: string) => void)[] = [(path) => rmSync(path), (path) => truncateSync(path, 1000)];
   for (const damage of damages) {
@@ -147,7 +147,7 @@ it("has failed, and is not to be waited for, once its file is gone or cut", asyn
   }
 });
 
-it("is gone with its file once it is cancelled", async () => {
+it("is removed with its file when it is cancelled", async () => {
   const job = await completed(await create({ format: "ndjson" }));
   const path = join(exportsFolder(dataDir), `${job.id}.ndjson`);
   expect(existsSync(path)).toBe(true);
@@ -158,7 +158,7 @@ it("is gone with its file once it is cancelled", async () => {
   await vi.waitFor(() => expect(existsSync(path)).toBe(false), 100_000);
 });
 
-it.skipIf(!existsSync("/proc/self/fd"))("lets go of the file when a client hangs up in the middle", async () => {
+it.skipIf(!existsSync("/proc/self/fd"))("closes the file when a client disconnects during the download", async () => {
   const job = await completed(await create({ format: "json" }));
   const openFiles = () => {
     const fds = `/proc/${server.pid}/fd`;
@@ -166,7 +166,7 @@ it.skipIf(!existsSync("/proc/self/fd"))("lets go of the file when a client hangs
       try {
         return readlinkSync(join(fds, fd)).includes(job.id);
       } catch {
-        return false; // it was closed while this looked
+        return false; // closed in the meantime
       }
     });
   };
@@ -188,7 +188,7 @@ it.skipIf(!existsSync("/proc/self/fd"))("lets go of the file when a client hangs
   expect((await (await call("GET", job.download_url)).text()).length).toBe(job.size_bytes);
 });
 
-it("starts again when the server was killed while it ran", async () => {
+it("starts again if the server is killed while it runs", async () => {
   const asked = await create({ format: "csv" });
   await vi.waitFor(() => expect(readdirSync(exportsFolder(dataDir))).toContain(`${asked.id}.part`), {
     timeout: 100_000,

@@ -4,7 +4,7 @@ import { openTestServer, type TestServer } from "./api-server.ts";
 import { alertsOf, eventually } from "./detection.ts";
 
 // Scans that Suricata reports long after the fact, from the real collector to the alert. A restart closes the open windows
-// at once, where otherwise a test would wait a minute for the clock.
+// at once; otherwise a test would wait a minute for the clock.
 
 const MINUTE = 60_000;
 const SWEEP = { name: "network.flow_host_sweep" };
@@ -52,7 +52,7 @@ const summaries = async () =>
   ((await server.call("GET", "/v1/events?type=flow_summary&per_page=100")).body.data as any[]).reverse();
 const restart = async () => void (server = await server.restart());
 
-/** The alerts of a rule, once there is one, and detection has seen every event that is stored. */
+/** The alerts of a rule, once there is one and detection has processed every stored event. */
 async function alerts(rule: { name: string }): Promise<any[]> {
   await eventually(
     () => alertsOf(server, rule),
@@ -62,7 +62,7 @@ async function alerts(rule: { name: string }): Promise<any[]> {
   return alertsOf(server, rule);
 }
 
-/** An alert of an event that is stored last says that everything before it was looked at. */
+/** The alert of an event that is stored last proves that everything before it was processed. */
 async function detectionCaughtUp(): Promise<void> {
   const probe = { type: "door_forced", source: "custom", severity: "high", data: { door: `probe ${Math.random()}` } };
   const name = `test.probe_${Math.random().toString(36).slice(2)}`;
@@ -82,7 +82,7 @@ async function detectionCaughtUp(): Promise<void> {
   );
 }
 
-/** A minute that was stored a while ago. */
+/** A minute that is already stored. */
 const pastMinute = (minutes: number) => Math.floor(Date.now() / MINUTE - minutes) * MINUTE;
 const host = (index: number) => `10.30.${index >> 8}.${index & 255}`;
 const times = <Made>(count: number, make: (index: number) => Made) => Array.from({ length: count }, (_, i) => make(i));
@@ -99,7 +99,7 @@ describe("a sweep that is reported late", () => {
     expect(await summaries()).toMatchObject([{ raw: { peers: 250, ports: 1, packets: 250, bytes: 15_000 } }]);
   });
 
-  test("in parts, none of which is a sweep alone, is one alert", async () => {
+  test("in parts too small to be a sweep on their own is one alert", async () => {
     const endMs = pastMinute(4) + 30_000;
     const attempts = times(250, (index) => ({ dst: host(index), endMs: endMs + index }));
     for (let from = 0; from < 250; from += 50) {
@@ -124,12 +124,12 @@ describe("a sweep that is reported late", () => {
   });
 });
 
-describe("a port scan across the boundary of two minutes", () => {
+describe("a port scan across a minute boundary", () => {
   const boundary = () => pastMinute(5);
   const scan = (count: number, startMs: number, lengthMs: number) =>
     times(count, (index) => ({ port: 1 + index, endMs: startMs + Math.floor((index * lengthMs) / count) }));
 
-  test("is one alert, with all of its ports", async () => {
+  test("is one alert with all of its ports", async () => {
     await send(scan(150, boundary() - 7400, 15_000));
     await restart();
     const found = await alerts(SCAN);
@@ -138,7 +138,7 @@ describe("a port scan across the boundary of two minutes", () => {
     expect((await summaries()).map(({ raw }) => raw.ports)).toEqual([74, 150]);
   });
 
-  test("is one alert when its second half comes first, and the service restarts in between", async () => {
+  test("is one alert if its second half arrives first and the service restarts in between", async () => {
     const attempts = scan(150, boundary() - 7400, 15_000);
     await send(attempts.slice(74));
     await restart();
@@ -149,7 +149,7 @@ describe("a port scan across the boundary of two minutes", () => {
     expect(Math.max(...(await summaries()).map(({ raw }) => raw.ports))).toBe(150);
   });
 
-  test("is none where no 60 seconds have a hundred ports", async () => {
+  test("is no alert if no 60 seconds contain a hundred ports", async () => {
     const startMs = boundary() - 80_000;
     // 99 in any 60 seconds, 198 in the two minutes.
     await send([...scan(99, startMs, 10_000), ...scan(198, startMs + 60_000, 20_000).slice(99)]);

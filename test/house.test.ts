@@ -3,7 +3,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-// Who may import whom. Data flows from the top of this list to the bottom; an import may only point upward in it.
+// Allowed imports. Data flows from the top of this list to the bottom; an import may only point upward in it.
 const MAY_IMPORT: Record<string, readonly string[]> = {
   lib: [],
   model: ["lib"],
@@ -105,7 +105,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 const root = fileURLToPath(new URL("../src/", import.meta.url));
 const sources = globSync("**/*.{ts,mjs}", { cwd: root }).filter((file) => !/\.test\.ts$|\/testing\//.test(file));
 
-/** The part of the house that a file belongs to: its folder under src, or its own name. The store has parts of its own. */
+/** The part that a file belongs to: its folder under src, or its own name. The store has parts of its own. */
 const partOf = (file: string) =>
   file
     .split("/")
@@ -120,38 +120,39 @@ const imports = sources.flatMap((file) =>
   })),
 );
 
-test("blocks of shell on the pages hold no comments: pasted into zsh, the default on macOS, they are arguments", () => {
+test("shell blocks on the pages contain no comments, which zsh, the default on macOS, would take as arguments", () => {
   const pages = globSync(["*.md", "docs/**/*.md"], { cwd: join(root, "..") });
   const comments = pages.flatMap((page) => {
     const blocks = readFileSync(join(root, "..", page), "utf8").matchAll(/^```(?:sh|bash|zsh)\n([^]*?)^```$/gm);
     const lines = [...blocks].flatMap(([, block]) => block!.split("\n"));
     return lines.filter((line) => /(^|\s)#/.test(line)).map((line) => `${page}: ${line}`);
   });
-  expect(comments, "say it in words above the block").toEqual([]);
+  expect(comments, "explain it above the block").toEqual([]);
 });
 
-test("every part of the house has its line in the table", () => {
+test("every part has its line in the table", () => {
   const unknown = [...new Set(sources.map(partOf))].filter((part) => !(part in MAY_IMPORT));
-  expect(unknown, "add the part to MAY_IMPORT in test/house.test.ts, with what it may import").toEqual([]);
+  expect(unknown, "add the part to MAY_IMPORT in test/house.test.ts, with its allowed imports").toEqual([]);
 });
 
-test("imports point one way: from what is told to what is known", () => {
+test("imports point one way", () => {
   const wrong = imports
-    .filter(({ file, target }) => partOf(file) !== partOf(target))
+    // Fixtures serve tests, which may import anything.
+    .filter(({ file, target }) => partOf(file) !== partOf(target) && !file.endsWith(".fixture.ts"))
     .filter(({ file, target }) => {
       const allowed = MAY_IMPORT[partOf(file)] ?? [];
       return !allowed.includes(partOf(target)) && !allowed.includes(target);
     })
     .map(({ file, target }) => {
       const allowed = MAY_IMPORT[partOf(file)]?.join(", ") || "nothing of ours";
-      return `src/${file} imports src/${target}, but ${partOf(file)} may import ${allowed}. Move what is shared up into model or lib, or have app.ts pass it in.`;
+      return `src/${file} imports src/${target}, but ${partOf(file)} may import ${allowed}. Move shared code up into model or lib, or have app.ts pass it in.`;
     });
   expect(wrong).toEqual([]);
 });
 
 const production = sources.filter((file) => file.endsWith(".ts") && !file.endsWith(".fixture.ts"));
 
-test("a file name stands for one idea", () => {
+test("a file name is used once", () => {
   const byName = Map.groupBy(production, (file) => file.split("/").at(-1)!);
   const repeated = [...byName.values()].filter((files) => files.length > 1);
   expect(repeated, "give each file a more specific name").toEqual([]);
@@ -188,10 +189,10 @@ test("files do not import each other in a circle", () => {
     done.add(file);
   };
   for (const file of production) visit(file);
-  expect(circles, "move what both need to a file of its own").toEqual([]);
+  expect(circles, "move the shared code to a file of its own").toEqual([]);
 });
 
-test("the engines of the embedded store are known to nobody but the store", () => {
+test("only the store imports the engines of the embedded store", () => {
   const wrong = sources.filter(
     (file) =>
       !file.startsWith("store/") &&
@@ -200,7 +201,7 @@ test("the engines of the embedded store are known to nobody but the store", () =
   expect(wrong, "use a port of src/store/ports").toEqual([]);
 });
 
-test("importing a file does nothing: only main.mjs and the code of a thread act by themselves", () => {
+test("importing a file has no side effects, except main.mjs and the code of threads", () => {
   const wrong = sources.filter((file) => {
     const text = readFileSync(join(root, file), "utf8");
     const acts = /^(await |void |process\.|[a-zA-Z.]+\(.*\);$)/m.test(text);
@@ -209,10 +210,10 @@ test("importing a file does nothing: only main.mjs and the code of a thread act 
   expect(wrong, "put it in a function that app.ts or a command calls").toEqual([]);
 });
 
-/** It checks what people send, and runs for one import of rules. */
+/** Validates input, and runs only during an import of rules. */
 const CHECKING_THREADS = ["sigma/import-thread.ts"];
 
-/** What a file of ours brings with it when it is loaded, packages by their names. */
+/** The files and packages that loading a file loads. */
 function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
   const text = readFileSync(join(root, file), "utf8");
   for (const [, from] of text.matchAll(/^(?:import|export)(?! type\b)[^;]*?from "([^"]+)";$/gm)) {
@@ -224,8 +225,8 @@ function loadedWith(file: string, loaded = new Set<string>()): Set<string> {
   return loaded;
 }
 
-test("threads that check nothing load no schemas: each would take a tenth of a second of every start, and megabytes", () => {
+test("threads that validate nothing load no schemas, which would cost each a tenth of a second per start, and megabytes", () => {
   const threads = sources.filter((file) => /^serveThread\(/m.test(readFileSync(join(root, file), "utf8")));
   const loading = threads.filter((file) => loadedWith(file).has("zod"));
-  expect(loading, "keep what they need apart from its schema, as model/condition.ts is").toEqual(CHECKING_THREADS);
+  expect(loading, "separate the code they need from its schema, as in model/condition.ts").toEqual(CHECKING_THREADS);
 });

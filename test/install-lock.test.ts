@@ -11,7 +11,7 @@ beforeEach(() => void (folder = makeFolder()));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const MODULE = new URL("../bin/install-lock.mjs", import.meta.url).href;
-/** Each process notes when it begins and ends the work that the lock protects. */
+/** Each process records when it begins and ends the work that the lock protects. */
 const HOLDER = `
   import { appendFileSync } from "node:fs";
   import { setTimeout as sleep } from "node:timers/promises";
@@ -30,14 +30,14 @@ function hold() {
 }
 const log = () => readFileSync(join(folder, "log"), "utf8").trim().split("\n");
 
-test("processes that install at once take turns, and leave no lock behind", async () => {
+test("processes that install at the same time take turns and leave no lock behind", async () => {
   const codes = await Promise.all(Array.from({ length: 5 }, async () => (await once(hold(), "exit"))[0]));
   expect(codes).toEqual([0, 0, 0, 0, 0]);
   expect(log()).toEqual(Array.from({ length: 5 }, () => ["begin", "end"]).flat());
   expect(existsSync(join(folder, "lock"))).toBe(false);
 });
 
-test("the lock of a process that is gone is taken over, by one process at a time", async () => {
+test("one process at a time takes over the lock of a process that is gone", async () => {
   const gone = spawn(process.execPath, ["--version"], { stdio: "ignore" });
   await once(gone, "exit");
   writeFileSync(join(folder, "lock"), JSON.stringify({ pid: gone.pid, host: hostname(), token: "old" }));

@@ -16,11 +16,11 @@ function write(name: string, text: string | Buffer): string {
   return path;
 }
 
-/** The samples' own times are shown, however old they are by now. */
+/** Keeps the times of the samples, however old they are by now. */
 const KEPT_FOR_LONG = ["--retention-events-days", "3650"];
 
 describe("tocsin parse", () => {
-  test("shows what each line becomes, whatever it is, and how many of what", async () => {
+  test("shows the event of each line, with counts by kind", async () => {
     const lines = [
       CEF_THREAT,
       FIREWALL_LINE,
@@ -49,7 +49,7 @@ describe("tocsin parse", () => {
     expect(code).toBe(0);
   });
 
-  test("reads standard input from a slow writer, and more of it than a pipe holds", async () => {
+  test("reads standard input from a slow writer, and more than a pipe holds", async () => {
     async function* slowly() {
       yield `${CEF_THREAT}\n`;
       await new Promise((resolve) => setTimeout(resolve, 500));
@@ -60,7 +60,7 @@ describe("tocsin parse", () => {
     expect(code).toBe(0);
   });
 
-  test("shows nothing that a terminal obeys, in words or as JSON", async () => {
+  test("prints no terminal control sequences, as text or as JSON", async () => {
     const file = write(
       "obeyed.log",
       "hello \u202egpj.exe\u2066 \u009b31mred\u2028end, and enough letters to be text\n",
@@ -74,7 +74,7 @@ describe("tocsin parse", () => {
     expect(JSON.parse(json.stdout)).toBeTypeOf("object");
   });
 
-  test("gives all of it as JSON, of a list of bodies too", async () => {
+  test("prints everything as JSON, including a list of bodies", async () => {
     const bodies = [
       { event: "access.door.unlock", data: { location: { name: "Entry" }, actor: { id: "u", name: "robin" } } },
       { uuid: "c1", from: "0114", to: "0115", direction: "out", time: "2026-11-15T01:00:00Z", status: "ringing" },
@@ -106,7 +106,7 @@ describe("tocsin parse", () => {
     expect(code).toBe(0);
   });
 
-  test("says of a time that will not be believed that it becomes the time of arrival, and why", async () => {
+  test("says when an implausible time is replaced by the time of arrival, and why", async () => {
     const yearsAgo = "2001-02-03T04:05:06.000Z";
     const ahead = new Date(Date.now() + 3_600_000).toISOString();
     const lines = [yearsAgo, ahead, new Date().toISOString()].map((time) => `<13>1 ${time} host app - - - hello`);
@@ -117,7 +117,7 @@ describe("tocsin parse", () => {
       .map((line) => JSON.parse(line).events[0]);
     expect(events[0]).toMatchObject({
       timestamp: null,
-      note: `its time is taken as the time of arrival: ${yearsAgo} is older than 365 days`,
+      note: `the time of arrival replaces its time: ${yearsAgo} is older than 365 days`,
       raw: { reported_at: yearsAgo },
     });
     expect(events[1]).toMatchObject({ timestamp: null, raw: { reported_at: ahead } });
@@ -126,11 +126,11 @@ describe("tocsin parse", () => {
     expect(events[2]).not.toHaveProperty("note");
     const { stdout } = await tocsin(["parse", file, "--retention-events-days", "30"]);
     expect(stdout).toMatch(
-      /^1 .*on arrival +\(its time is taken as the time of arrival: 2001-.* is older than 30 days\)/m,
+      /^1 .*on arrival +\(the time of arrival replaces its time: 2001-.* is older than 30 days\)/m,
     );
   });
 
-  test("refuses what the collectors refuse: what is no text, too long, or not to be kept", async () => {
+  test("refuses the same input as the collectors: not text, too long, or not storable", async () => {
     const binary = Buffer.concat([Buffer.from("<13>hello\n"), Buffer.from([0, 1, 2, 0xff, 0xfe, 3, 4, 0xc3, 5])]);
     const refused = await tocsin(["parse", write("binary.log", binary)]);
     expect(refused).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 .*not_text: the input is not text/m) });
@@ -150,7 +150,7 @@ describe("tocsin parse", () => {
     expect(unkept.stdout).toContain("unknown_kind: no reader understands it");
   });
 
-  test("fails with the reason where something is refused, and where there is no file", async () => {
+  test("fails with the reason if input is refused or the file is missing", async () => {
     const refused = await tocsin(["parse", "--format", "eve", write("bad.json", "half a li\n")]);
     expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining("malformed: not a JSON object") });
     expect(refused.stdout).toContain("1 line: 0 events, 1 refused.");

@@ -1,13 +1,13 @@
 import { Bytes } from "../src/collectors/flows/packets.fixture.ts";
 
-// Captured traffic, made up: what exporters read when there is no network to listen to.
+// Made-up captures, which exporters read instead of a network interface.
 
 export interface CapturedFrame {
   readonly atMs: number;
   readonly frame: Uint8Array;
 }
 
-/** A file in the format of tcpdump, with Ethernet frames. */
+/** A file in tcpdump's format, with Ethernet frames. */
 export function pcap(frames: readonly CapturedFrame[]): Uint8Array {
   const bytes = new Bytes().put(0xa1b2c3d4, 4).put(2, 2).put(4, 2).zeros(8).put(65_535, 4).put(1, 4);
   for (const { atMs, frame } of frames) {

@@ -46,7 +46,7 @@ detection: { selection: { "CommandLine|re": '(?<=a)b' }, condition: selection }
 `;
 
 describe("rules test", () => {
-  test("runs what stands in the files and folders it is given", async () => {
+  test("runs the tests in the given files and folders", async () => {
     write("rules/a.yaml", RULE);
     write("rules/deep/b.yml", RULE.replace("site.logins", "site.others"));
     const { code, stdout } = await tocsin(["rules", "test", join(folder, "rules")]);
@@ -54,7 +54,7 @@ describe("rules test", () => {
     expect(code).toBe(0);
   });
 
-  test("fails with the place, the test and what came instead", async () => {
+  test("fails with the location, the test and the actual result", async () => {
     const path = write("a.yaml", RULE.replace("alerts: 1", "alerts: 2"));
     const { code, stdout } = await tocsin(["rules", "test", path]);
     expect(stdout).toContain(`${path}:9: site.logins: "three of them" raises 1 alert, not 2: "Failed logins"`);
@@ -65,7 +65,7 @@ describe("rules test", () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ ok: false, tests: [{ rule: "site.logins", line: 9, ok: false }] });
   });
 
-  test("shows the titles of twenty alerts, and how many more there are", async () => {
+  test("shows the titles of twenty alerts and the number of the rest", async () => {
     const failing = (alerts: number) =>
       [
         "name: site.each",
@@ -90,17 +90,17 @@ describe("rules test", () => {
     expect(tests[0].faults).toEqual([expect.stringMatching(/"At 19\.", and 280 more$/)]);
   });
 
-  test("says the line of a fault, and of a name that stands twice", async () => {
+  test("names the line of a fault and of a duplicate name", async () => {
     const path = write("a.yaml", `${RULE.replace("equals", "eqals")}---\n${RULE}---\n${RULE}`);
     const { code, stdout } = await tocsin(["rules", "test", path]);
-    expect(stdout).toContain(`${path}:4: conditions[0].eqals: is not known here`);
-    expect(stdout).toMatch(/:25: name: site\.logins is the rule of .*:13 too/);
+    expect(stdout).toContain(`${path}:4: conditions[0].eqals: is unknown`);
+    expect(stdout).toMatch(/:25: name: site\.logins is also the name of the rule at .*:13/);
     expect(code).toBe(1);
   });
 });
 
 describe("rules lint", () => {
-  test("shows hints, and fails on them only when told to", async () => {
+  test("shows hints, and fails on them only with --strict", async () => {
     const path = write("a.yaml", RULE.replace("group_by: raw.src_ip", "group_by: raw.src_ip, distinct: raw.src_ip"));
     const relaxed = await tocsin(["rules", "lint", path]);
     expect(relaxed.stdout).toMatch(/site\.logins +threshold\.distinct +is in group_by[^]*1 rule: 0 faults, 1 hint/);
@@ -111,7 +111,7 @@ describe("rules lint", () => {
   });
 });
 
-test("rules lint looks at Sigma as the import would read it; rules test passes it over", async () => {
+test("rules lint checks Sigma rules as the import reads them; rules test skips them", async () => {
   const path = write("sigma.yml", SIGMA.replace("level: high", "level: odd"));
   const lint = await tocsin(["rules", "lint", path]);
   expect(lint.stdout).toContain(`${path}:6: detection.selection.CommandLine|re: `);
@@ -131,7 +131,7 @@ test("rules lint looks at Sigma as the import would read it; rules test passes i
     stdout: "1 rule: 0 faults, 0 hints.\n",
   });
   const run = await tocsin(["rules", "test", path]);
-  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 file of Sigma passed over/) });
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/1 Sigma file skipped/) });
 });
 
 describe("rules import", () => {
@@ -141,14 +141,14 @@ describe("rules import", () => {
     return data.filter(({ builtin }) => !builtin);
   };
 
-  test("without a server into the data folder, where the service finds the rules", async () => {
+  test("writes to the data folder without a server; the service finds the rules there", async () => {
     const paths = [write("sigma.yml", SIGMA), write("own.yaml", RULE)];
     const data = join(folder, "data");
     const tried = await tocsin(["rules", "import", ...paths, "--dry-run", "--data-dir", data]);
     expect(tried.stdout).toMatch(
-      /not taken +place +reason\nLooks behind +\S+sigma\.yml:6 +detection\.selection\.CommandLine\|re: .*RE2/,
+      /refused +place +reason\nLooks behind +\S+sigma\.yml:6 +detection\.selection\.CommandLine\|re: .*RE2/,
     );
-    expect(tried.stdout).toMatch(/2 rules would be made, 1 could not be taken/);
+    expect(tried.stdout).toMatch(/2 rules would be created, 1 refused/);
     expect(tried.code).toBe(0);
     expect(existsSync(data)).toBe(false);
 
@@ -183,7 +183,7 @@ describe("rules import", () => {
     ]);
   });
 
-  test("through a running service, with the places of the files", async () => {
+  test("imports through a running service and reports file locations", async () => {
     const data = join(folder, "data");
     const key = await makeKey(data);
     server = await startTocsin(data);
@@ -195,14 +195,14 @@ describe("rules import", () => {
     const env = { TOCSIN_URL: server.address, TOCSIN_KEY: key };
     const made = await tocsin(["rules", "import", ...paths], env);
     expect(made.stdout).toMatch(/Looks behind +\S+sigma\.yml:6 /);
-    expect(made.stdout).toMatch(/2 rules were made/);
+    expect(made.stdout).toMatch(/2 rules created/);
     expect(made.code).toBe(0);
     expect(await listed(server.address, key)).toEqual([
       expect.objectContaining({ name: "site.logins", enabled: true }),
     ]);
 
     const tried = await tocsin(["rules", "import", ...paths.slice(1), "--dry-run", "--data-dir", data]);
-    expect(tried.stdout).toMatch(/0 rules would be made, 3 could not be taken/);
+    expect(tried.stdout).toMatch(/0 rules would be created, 3 refused/);
 
     const refused = await tocsin(["rules", "import", paths[1]!, "--url", server.address, "--key", "tsn_wrong"]);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/The service refused: /) });
@@ -216,7 +216,7 @@ describe("rules import", () => {
     expect(unkeyed).toMatchObject({ code: 2, stderr: expect.stringMatching(/TOCSIN_KEY/) });
   });
 
-  test("a remark that many rules have is one line; what is not taken has none", async () => {
+  test("prints a remark of many rules once, and none for a rule that is refused", async () => {
     const rule = (title: string) =>
       SIGMA.split("---", 1)[0]!.replace("Odd tool", title).replace("_creation", "_creation, product: beos");
     const many = write("many.yml", Array.from({ length: 6 }, (_, i) => rule(`Rule ${i}`)).join("---\n"));
@@ -234,25 +234,25 @@ describe("rules import", () => {
     ]);
     const [remarks, refused] = stdout.split("\n\n");
     expect(remarks!.split("\n")).toEqual([
-      expect.stringMatching(/^taken with a remark +place +remark$/),
+      expect.stringMatching(/^imported with a remark +place +remark$/),
       expect.stringMatching(/^6 rules +\S+many\.yml:1, \.\.\. +logsource\.product: beos is ignored/),
       expect.stringMatching(/^Alone +\S+one\.yml:1 +logsource\.service: sysmon is ignored/),
     ]);
-    expect(refused).toMatch(/not taken[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
+    expect(refused).toMatch(/refused[^]*Bad +\S+bad\.yml:1 +detection\.condition: there is no selection nothing/);
   });
 
   test.each([
     [["rules", "import", "no-such-file.yaml"], 2, /no file or folder no-such-file\.yaml/],
-    [["rules", "import", "x", "--format", "xml"], 2, /sigma and tocsin/],
+    [["rules", "import", "x", "--format", "xml"], 2, /sigma, tocsin/],
     [["rules", "test"], 2, /missing required argument/],
     [["rules", "nope"], 2, /unknown command/],
-  ] as const)("%j is refused with what to do", async (args, code, message) => {
+  ] as const)("%j is refused with a remedy", async (args, code, message) => {
     const outcome = await tocsin(args);
     expect(outcome.stderr).toMatch(message);
     expect(outcome.code).toBe(code);
   });
 
-  test("a mapping with faults, and a service that is not there", async () => {
+  test("refuses a faulty mapping and reports an unreachable service", async () => {
     const sigma = write("sigma.yml", SIGMA);
     const mapping = write("mapping.yaml", "prefix: raw.\nfields: { a: nowhere }\n");
     const wrong = await tocsin(["rules", "import", sigma, "--mapping", mapping, "--dry-run"]);

@@ -10,7 +10,7 @@ import { conditionsSchema, exceptionInputSchema, ruleInputSchema } from "../src/
 import { readRules } from "../src/sigma/rule-import.ts";
 import { parseMapping } from "../src/sigma/mapping.ts";
 
-// What docs/rules.md shows is tried, each block by what it is.
+// Every block of docs/rules.md is validated according to its kind.
 
 const SETTINGS = { platform: "platform", timezone: "UTC" };
 const page = readFileSync(new URL("../docs/rules.md", import.meta.url), "utf8");
@@ -57,7 +57,7 @@ describe("docs/rules.md", () => {
     },
   );
 
-  test("links to headings that are there", () => {
+  test("links to existing headings", () => {
     const titles = [...page.matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
       title!
         .toLowerCase()

@@ -6,20 +6,20 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../src/demo/random.ts";
 import { makeKey, startServer, type ServerProcess } from "./server-process.ts";
 
-// Searches that would take minutes, over the real server in a process of its own: they end in time, stop when their
-// client goes, and nobody else waits for them.
+// Searches that would take minutes, on the real server in a separate process: they end in time, stop when their client
+// disconnects, and block no other request.
 
 const folder = mkdtempSync(join(tmpdir(), "tocsin-bounds-"));
 const dataDir = join(folder, "data");
 const TEST_MS_MAX = 60_000;
 const LINES = 4096;
 const LINE_CHARACTERS = 2000;
-/** RE2 simulates some nine hundred states for each character of these lines, and never finds the last one. */
+/** RE2 simulates some nine hundred states for each character of these lines, and never matches the last one. */
 const HOSTILE = { field: "raw.message", regex: ".{0,300}.{0,300}.{0,300}\\x01" };
 const hostile = { query: { bool: { must: [HOSTILE] } } };
 
 const LETTERS = "abcdefgh 0123456789 ijklmnop";
-/** In about half of the lines. */
+/** Matches about half of the lines. */
 const FOUND = /a[b-d]{3}[^e]*p.{3}k/;
 let found = 0;
 
@@ -46,7 +46,7 @@ const search = (body: unknown, signal?: AbortSignal) => call("POST", "/v1/events
 
 const lately = () => ({ from: new Date(Date.now() - 864e5), to: new Date(Date.now() + 864e5) });
 
-/** Asks for an export and gives its id. */
+/** Requests an export and returns its id. */
 async function order(filter: unknown): Promise<string> {
   const request = { format: "ndjson", time_range: lately(), query: { bool: { must: [filter] } } };
   const { status, text } = await call("POST", "/v1/events/export", request);
@@ -54,10 +54,10 @@ async function order(filter: unknown): Promise<string> {
   return JSON.parse(text).data.id as string;
 }
 
-/** Questions that nobody waits for any more fail for that. */
-function hangUp(stop: AbortController, questions: readonly Promise<unknown>[]): Promise<unknown> {
+/** Abandoned queries fail when their client disconnects. */
+function hangUp(stop: AbortController, queries: readonly Promise<unknown>[]): Promise<unknown> {
   stop.abort();
-  return Promise.allSettled(questions);
+  return Promise.allSettled(queries);
 }
 
 beforeAll(async () => {
@@ -79,7 +79,7 @@ afterAll(async () => {
 });
 
 test(
-  "while four such searches run, everything else is answered",
+  "while four such searches run, every other request is answered",
   async () => {
     const stop = new AbortController();
     const ended: Answer[] = [];
@@ -114,11 +114,11 @@ test(
 );
 
 test(
-  "searches stop when their clients hang up: the next one of the same key has its turn",
+  "searches stop when their clients disconnect: the next search of the same key runs",
   async () => {
     const stop = new AbortController();
     const searches = [1, 2, 3, 4].map(() => search(hostile, stop.signal));
-    // Answered, so that the searches before it have arrived.
+    // Its response proves that the searches before it have arrived.
     expect((await call("GET", "/v1/events?type=line&per_page=1")).status).toBe(200);
     await hangUp(stop, searches);
     const { status, text } = await search({
@@ -131,7 +131,7 @@ test(
 );
 
 test(
-  "one key has so many searches under way at most; one more is told when to come back, and counted",
+  "searches in flight are limited per key; one more is refused with a retry time and counted",
   async () => {
     const stop = new AbortController();
     const refused = Promise.withResolvers<Answer>();
@@ -164,7 +164,7 @@ test(
 );
 
 test(
-  "the service stops as told while such searches, a simulation and an export run",
+  "the service stops on a signal while such searches, a simulation and an export run",
   async () => {
     const rule = {
       name: "site.hostile",
@@ -173,12 +173,12 @@ test(
       conditions: [HOSTILE],
       actions: [{ alert: { channels: [] } }],
     };
-    const questions = [
+    const queries = [
       ...[1, 2, 3, 4].map(() => search(hostile)),
       call("POST", "/v1/rules/simulate", { rule, time_range: lately() }),
       order(HOSTILE),
     ];
-    const settled = Promise.allSettled(questions);
+    const settled = Promise.allSettled(queries);
     expect((await call("GET", "/v1/events?type=line&per_page=1")).status).toBe(200);
     expect(await server.end("SIGTERM")).toBe(0);
     await settled;

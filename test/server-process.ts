@@ -8,7 +8,7 @@ import { createKey, SCOPES } from "../src/model/key.ts";
 import { openKeyStore } from "../src/store/open-store.ts";
 import { COLLECTORS_OFF } from "./tocsin.ts";
 
-// The real server in a process of its own, for tests that kill it and for measurements.
+// The real server in a separate process, for tests that kill it and for benchmarks.
 
 const MAIN = join(import.meta.dirname, "..", "src", "main.mjs");
 const START_MS_MAX = 120_000;
@@ -19,14 +19,14 @@ export interface ServerProcess {
   readonly address: string;
   /** Milliseconds from the start of the process until it served. */
   readonly startedInMs: number;
-  /** Sends the signal and gives the exit code, null when the signal itself ended it. */
+  /** Sends the signal and returns the exit code, or null if the signal itself ended the process. */
   end(signal?: "SIGTERM" | "SIGKILL"): Promise<number | null>;
 }
 
 export interface ServerOptions {
   readonly dataDir: string;
   readonly variables?: Record<string, string>;
-  /** A shell line that goes before the server in the same shell, such as a limit on it. */
+  /** A shell line that runs before the server in the same shell, such as a limit. */
   readonly shellBefore?: string;
 }
 
@@ -70,7 +70,7 @@ async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<
   return (await exited)[0];
 }
 
-/** A key with every right, put beside a server that runs or not. */
+/** A key with every scope, created beside the server, running or not. */
 export async function makeKey(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true });
   const keys = openKeyStore(dataDir);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { ServerProcess } from "./server-process.ts";
 
-// A disk that a test can fill. Gone when the test is over.
+// A disk that a test can fill; removed when the test is over.
 
 export interface SmallDisk {
   readonly dataDir: string;
@@ -16,7 +16,7 @@ export interface SmallDisk {
 const BALLAST_BYTES = 80 * 1024 * 1024;
 const ROOM_BYTES = 16 * 1024 * 1024;
 
-/** A file system of its own where this process may mount one. */
+/** A separate file system, if this process may mount one. */
 async function mountSmallDisk(folder: string): Promise<SmallDisk | undefined> {
   const mountPoint = join(folder, "small");
   await mkdir(mountPoint, { recursive: true });
@@ -36,7 +36,7 @@ async function mountSmallDisk(folder: string): Promise<SmallDisk | undefined> {
   };
 }
 
-/** Elsewhere a limit on the size of each file, which to the server looks much the same. */
+/** Otherwise a limit on the size of each file, which the server sees in much the same way. */
 function limitFileSize(folder: string): SmallDisk | undefined {
   try {
     execFileSync("prlimit", ["--version"], { stdio: "ignore" });
@@ -53,7 +53,7 @@ function limitFileSize(folder: string): SmallDisk | undefined {
   };
 }
 
-/** Undefined where this process may do neither. */
+/** Undefined if this process may do neither. */
 export async function makeSmallDisk(folder: string): Promise<SmallDisk | undefined> {
   return (await mountSmallDisk(folder)) ?? limitFileSize(folder);
 }

@@ -29,7 +29,7 @@ afterEach(() => {
 
 const KEY = /tsn_key_[0-9a-f]{32}_[0-9a-f]{64}/;
 
-describe("a first start where no folder is, for links that lead nowhere from another machine", () => {
+describe("a first start without a data folder, with links that do not work from another machine", () => {
   let above: string;
   let server: Running;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe("a first start where no folder is, for links that lead nowhere from ano
     rmSync(above, { recursive: true, force: true });
   });
 
-  test("prints a key with every right, and a curl line that works as pasted", async () => {
+  test("prints a key with every scope and a curl command that works as pasted", async () => {
     await expect.poll(server.output).toMatch(/curl .*\n/);
     const line = /^ *(curl .*)$/m.exec(server.output())![1]!;
     const answer = JSON.parse(execFileSync("sh", ["-c", line.replace("curl", "curl -sS")], { encoding: "utf8" }));
@@ -53,7 +53,7 @@ describe("a first start where no folder is, for links that lead nowhere from ano
     });
   });
 
-  test("names every counter, and nothing else, with the suffix _total", async () => {
+  test("exposes every counter, and nothing else, with the suffix _total", async () => {
     const metrics = await (await fetch(`${server.address}/metrics`)).text();
     const types = [...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => ({
       name: name!,
@@ -64,12 +64,12 @@ describe("a first start where no folder is, for links that lead nowhere from ano
     expect(types.filter(({ name }) => /_(counter|gauge|histogram|summary)(_|$)/.test(name))).toEqual([]);
   });
 
-  test("makes the data folder, with the folders above it", async () => {
+  test("creates the data folder and its parents", async () => {
     expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
     expect(readdirSync(join(above, "not", "there", "yet"))).toContain("keys.db");
   });
 
-  test("warns of the links", () => {
+  test("warns about the links", () => {
     expect(server.output()).toMatch(/"level":"warn".*notifications\.console_url: links in messages/);
   });
 });
@@ -95,13 +95,13 @@ describe("the first start", () => {
 });
 
 describe("stopping", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)("%s closes the store and ends with 0", async (signal) => {
+  test.each(["SIGTERM", "SIGINT"] as const)("%s closes the store and ends with exit code 0", async (signal) => {
     const server = await start(folder);
     expect(await server.stop(signal)).toBe(0);
     expect(server.output()).toContain('"msg":"stopped"');
   });
 
-  test("what was acknowledged before is there after", async () => {
+  test("acknowledged events are there after a restart", async () => {
     const key = await makeKey(folder);
     const server = await start(folder);
     const body = JSON.stringify({ type: "door_forced", source: "custom", data: { door: "east" } });
@@ -117,7 +117,7 @@ describe("stopping", () => {
     for (const id of ids) expect((await fetch(`${again.address}/v1/events/${id}`, authorized(key))).status).toBe(200);
   });
 
-  test("a client that stops in the middle of its request does not keep the service up", async () => {
+  test("a client that stalls in the middle of its request does not delay the stop", async () => {
     const key = await makeKey(folder);
     const server = await start(folder);
     const socket = connect(Number(new URL(server.address).port), "127.0.0.1");
@@ -130,7 +130,7 @@ describe("stopping", () => {
     socket.destroy();
   });
 
-  test("a log that cannot be written costs its lines and nothing else", async () => {
+  test("an unwritable log loses its lines and nothing else", async () => {
     const key = await makeKey(folder);
     const port = await freePort();
     const shell = `exec "$0" "$@" > /dev/full`;
@@ -150,7 +150,7 @@ describe("stopping", () => {
     expect((await ended)[0]).toBe(0);
   });
 
-  test("npm start passes flags and signals on", async () => {
+  test("npm start forwards flags and signals", async () => {
     const server = await start(folder, { through: ["npm", "start", "--silent", "--"] });
     expect((await fetch(`${server.address}/healthz`)).status).toBe(200);
     expect(await server.stop()).toBe(0);
@@ -160,7 +160,7 @@ describe("stopping", () => {
   });
 });
 
-/** A folder that was served before, with a day of events in it. */
+/** Fills a folder with a day of events by serving it once. */
 async function serveOneEvent(dataDir: string): Promise<void> {
   const server = await start(dataDir);
   await expect.poll(() => server.output()).toMatch(KEY);
@@ -171,25 +171,25 @@ async function serveOneEvent(dataDir: string): Promise<void> {
   expect(await server.stop()).toBe(0);
 }
 
-test("a start that finds events and no key says so, and does not call itself the first", async () => {
+test("a start with events but no keys says so and does not count as the first", async () => {
   await serveOneEvent(folder);
   rmSync(join(folder, "keys.db"));
   const server = await start(folder);
   await expect.poll(() => server.output()).toMatch(KEY);
-  expect(server.output()).toMatch(/has events and no key.*keys that there were before are gone/);
+  expect(server.output()).toMatch(/has events but no keys.*earlier keys are lost/);
   expect(server.output()).not.toMatch(/first time/);
   expect(server.output()).toMatch(/"level":"warn".*keys\.db.*missing or empty/);
 });
 
-test("a start on a folder of demo events is the first one: no key was ever there", async () => {
+test("a start on a folder of demo events is the first one: it never had a key", async () => {
   expect(await tocsin(["demo", "--events", "10", "--flows", "0", "--data-dir", folder])).toMatchObject({ code: 0 });
   const server = await start(folder);
   await expect.poll(() => server.output()).toMatch(KEY);
   expect(server.output()).toMatch(/runs for the first time/);
-  expect(server.output()).not.toMatch(/are gone|missing or empty/);
+  expect(server.output()).not.toMatch(/are lost|missing or empty/);
 });
 
-describe("a start that cannot be", () => {
+describe("a start is refused with", () => {
   const refused = async (args: string[], message: RegExp, code = 1, env = {}) => {
     const outcome = await tocsin(["serve", "--data-dir", folder, ...args], env);
     expect(outcome.stderr).toMatch(message);
@@ -198,7 +198,7 @@ describe("a start that cannot be", () => {
     return outcome;
   };
 
-  test("a flow collector's port that is taken", async () => {
+  test("a flow collector's port in use", async () => {
     const socket = createSocket("udp4");
     socket.bind(0, "127.0.0.1");
     await once(socket, "listening");
@@ -211,7 +211,7 @@ describe("a start that cannot be", () => {
     socket.close();
   });
 
-  test("a port for lines that is taken", async () => {
+  test("a line collector's port in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -228,11 +228,11 @@ describe("a start that cannot be", () => {
     await refused(["--port", "0"], /in use by another tocsin \(process \d+\).*--data-dir/);
   });
 
-  test("a port that is taken", async () => {
+  test("a port in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
-    await refused(["--port", String(port)], new RegExp(`Port ${port} .* taken.*\n.*--port`));
+    await refused(["--port", String(port)], new RegExp(`Port ${port} .* in use.*\n.*--port`));
     other.close();
     const server = await start(folder);
     expect(await server.stop(), "the folder is free again").toBe(0);
@@ -249,8 +249,8 @@ describe("a start that cannot be", () => {
     await refused(["--data-dir", join(file, "below")], /not a folder.*\n.*--data-dir/);
   });
 
-  test("a disk that takes nothing more, at whichever file it ends", async () => {
-    // A limit on the size of each file, in blocks of 512 bytes, which to SQLite looks much the same.
+  test("a full disk, at whichever file it fills up", async () => {
+    // A limit on the size of each file, in blocks of 512 bytes, which SQLite sees in much the same way.
     for (const blocks of [8, 64]) {
       const command = [process.execPath, main, "serve", "--port", "0", "--data-dir", join(folder, String(blocks))];
       const limited = ["-c", `trap '' XFSZ; ulimit -f ${blocks}; exec "$@"`, "sh", ...command];
@@ -259,13 +259,13 @@ describe("a start that cannot be", () => {
         stdio: ["ignore", "ignore", "pipe"],
       });
       const [[code], stderr] = await Promise.all([once(child, "exit"), text(child.stderr)]);
-      expect(stderr).toMatch(/The disk of the data folder .* has no room.*\nMake room/);
+      expect(stderr).toMatch(/The disk of the data folder .* is full.*\nFree some space/);
       expect(stderr).not.toMatch(/^ +at /m);
       expect(code).toBe(1);
     }
   });
 
-  test("a damaged file of the data folder: which it is and what to do, from every command that opens it", async () => {
+  test("a damaged file in the data folder, which every command that opens it names with a remedy", async () => {
     await serveOneEvent(folder);
     const [day] = readdirSync(join(folder, "events"));
     const spoil = (path: string) => writeFileSync(path, randomBytes(statSync(path).size));
@@ -290,14 +290,14 @@ describe("a start that cannot be", () => {
       expect(other.stderr, `${command} with ${name}`).toMatch(message);
       expect(other).toMatchObject({ code: 1, stderr: expect.not.stringMatching(/^ +at /m) });
     }
-    // As it says: moved away, the rest is served.
+    // As the message says: without the file, the rest is served.
     rmSync(join(folder, "copy"), { recursive: true });
     rmSync(join(folder, "events", day!));
     const server = await start(folder);
     expect(await server.stop()).toBe(0);
   });
 
-  test("a wrong configuration: every fault, and nothing is started", async () => {
+  test("a wrong configuration, with every fault at once", async () => {
     const file = join(folder, "wrong.yaml");
     writeFileSync(file, "port: high\nretention: { event_days: 1 }\n");
     const { stderr } = await refused(["--config", file, "--log-level", "loud"], /4 faults/, 2, { TOCSIN_PROT: "1" });
@@ -308,20 +308,20 @@ describe("a start that cannot be", () => {
   });
 });
 
-describe.runIf(process.platform === "linux")("limits that are read when a process begins", () => {
+describe.runIf(process.platform === "linux")("limits that are read when a process starts", () => {
   const readProcess = ({ child }: Running) => ({
     flags: readFileSync(`/proc/${child.pid}/cmdline`, "utf8").split("\0"),
     variables: readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0"),
   });
 
-  test("the service has few arenas of malloc, a fixed threshold and small semi-spaces, in the process that was started", async () => {
+  test("the service process has few malloc arenas, a fixed mmap threshold and small semi-spaces", async () => {
     const { flags, variables } = readProcess(await start(folder));
     expect(variables).toContain("MALLOC_ARENA_MAX=2");
     expect(variables).toContain("MALLOC_MMAP_THRESHOLD_=131072");
     expect(flags).toContain("--max-semi-space-size=8");
   });
 
-  test("what the operator has set stays", async () => {
+  test("the operator's own values stay", async () => {
     const env = { MALLOC_ARENA_MAX: "7", MALLOC_MMAP_THRESHOLD_: "1000000", NODE_OPTIONS: "--max-semi-space-size=16" };
     const { flags, variables } = readProcess(await start(folder, { env }));
     expect(variables).toContain("MALLOC_ARENA_MAX=7");
@@ -330,7 +330,7 @@ describe.runIf(process.platform === "linux")("limits that are read when a proces
   });
 });
 
-test("each thread and each engine says what memory it holds", async () => {
+test("each thread and each engine reports its memory", async () => {
   const { address } = await start(folder);
   const metrics = await (await fetch(`${address}/metrics`)).text();
   const held = (metric: string) =>
@@ -344,7 +344,7 @@ test("each thread and each engine says what memory it holds", async () => {
     expect(held(`tocsin_engine_memory_bytes{engine="${engine}"}`), engine).toBeGreaterThanOrEqual(0);
 });
 
-test("retention: days that are older than allowed are gone after a start", async () => {
+test("a start removes days that are past retention", async () => {
   await tocsin(["demo", "--events", "400", "--days", "4", "--data-dir", folder]);
   const key = await makeKey(folder);
   const server = await start(folder, { args: ["--retention-events-days", "1", "--retention-share-max", "100"] });

@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("a service that wants its access events signed: which setting has the secret", async () => {
+test("a service that requires signed access events: the refusal names the setting of the secret", async () => {
   const { TOCSIN_COLLECTORS_ACCESS_SECRET: _, ...unsigned } = env;
   for (const wrong of [[], ["--collectors-access-secret", "another secret of sixteen letters"]]) {
     const { code, stderr } = await tocsin(["test-event", "access", ...wrong], unsigned);
@@ -37,7 +37,7 @@ test("a service that wants its access events signed: which setting has the secre
   }
 });
 
-test("an event of each source goes all the way and is shown with its id and the time of now", async () => {
+test("an event of each source arrives and is shown with its id and the current time", async () => {
   const startedAtMs = Date.now();
   const outcomes = await Promise.all(TEST_SOURCES.map((source) => tocsin(["test-event", source, "--json"], env)));
   const told = outcomes.map(({ stdout, stderr }) => {
@@ -61,18 +61,18 @@ test("an event of each source goes all the way and is shown with its id and the 
     expect(Date.parse(event.timestamp)).toBeLessThanOrEqual(Date.now());
   }
   expect(told[5]!.sent).toMatch(/^TCP to 127.0.0.1 port \d+$/);
-  // There is no port for EVE here.
+  // This service has no EVE port.
   expect(told[7]!.sent).toBe("POST /v1/collect/eve");
 });
 
 const WINDOW_MS_MIN = 40_000;
 
-/** A key of the plan with the fewest requests, at a time when their window does not end soon. */
+/** A key of the plan with the lowest limit, at a time when its window does not end soon. */
 async function makeStarterKey() {
   const args = ["--name", "few", "--scopes", "events:read,events:write,alerts:read,rules:read", "--json"];
   const { stdout } = await tocsin(["keys", "create", "--plan", "starter", ...args, "--data-dir", join(folder, "data")]);
   const { key: secret } = JSON.parse(stdout) as { key: string };
-  /** Makes one request, and says how many are left after it. */
+  /** Makes one request and returns how many are left after it. */
   const countLeft = async () => {
     const { headers } = await fetch(`${server.address}/v1/rules?per_page=1`, {
       headers: { authorization: `Bearer ${secret}` },
@@ -102,7 +102,7 @@ async function addRules(names: readonly string[]): Promise<void> {
   }
 }
 
-test("a run needs few of the requests of a plan, however many alerts there are", async () => {
+test("a run takes few requests of a plan's limit, however many alerts there are", async () => {
   const names = Array.from({ length: 10 }, (_, i) => `test.rule_${i}`);
   await addRules(names);
   const { env: few, countLeft } = await makeStarterKey();
@@ -111,22 +111,22 @@ test("a run needs few of the requests of a plan, however many alerts there are",
   expect(made).toMatchObject({ code: 0, stderr: "" });
   expect((JSON.parse(made.stdout) as { rules: string[] }).rules.toSorted()).toEqual(names);
   const none = await tocsin(["test-event", "talk"], few);
-  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining("No rule made an alert of it.") });
+  expect(none).toMatchObject({ code: 0, stdout: expect.stringContaining("No rule raised an alert.") });
   expect((await countLeft()).left).toBeGreaterThan(before - 45);
 });
 
-test("what arrived has arrived, also where no request is left to look for rules", async () => {
+test("an event is reported as stored even if no request is left to look for rules", async () => {
   const { env: few, countLeft } = await makeStarterKey();
   while ((await countLeft()).left > 2);
   const outcome = await tocsin(["test-event", "custom"], few);
   expect(outcome).toMatchObject({ code: 0, stderr: "" });
   expect(outcome.stdout).toMatch(/found after \d+ ms: evt_/);
-  expect(outcome.stdout).toMatch(/Whether rules matched it was not looked at: .*limit of 60 requests per minute/);
+  expect(outcome.stdout).toMatch(/Alerts could not be checked: .*limit of 60 requests per minute/);
   const next = await tocsin(["test-event", "custom"], few);
   expect(next).toMatchObject({ code: 1, stderr: expect.stringContaining("limit of 60 requests per minute") });
 });
 
-test("a key for a collector is shown with the address to post to, which works", async () => {
+test("a collector key is shown with the address to post to, which works", async () => {
   const args = ["keys", "create", "--name", "doors", "--scopes", "collect:talk", "--data-dir", join(folder, "data")];
   const { stdout } = await tocsin(args);
   const path = /http:\/\/<this service>:<port>(\/v1\/collect\/talk\/tsn_\S+)/.exec(stdout)![1]!;
@@ -136,7 +136,7 @@ test("a key for a collector is shown with the address to post to, which works", 
   expect(server.output()).not.toContain(path.slice(-64));
 });
 
-test("in words; and what is wrong is told with its remedy", async () => {
+test("prints text, and each fault with its remedy", async () => {
   const [full, halfName, said, toaster, nobody, keyless] = await Promise.all([
     tocsin(["test-event", "platform_network", "--json"], env),
     tocsin(["test-event", "platform_custom"], env),
@@ -153,7 +153,7 @@ test("in words; and what is wrong is told with its remedy", async () => {
   expect(keyless).toMatchObject({ code: 2 });
 });
 
-test("a sender that is not among the allowed ones is told where to look", async () => {
+test("a sender that is not allowed is told where to look", async () => {
   const dataDir = join(folder, "closed");
   const key = await makeKey(dataDir);
   const closed = await startTocsin(dataDir, {
@@ -163,7 +163,7 @@ test("a sender that is not among the allowed ones is told where to look", async 
     const told = await tocsin(["test-event", "syslog"], { ...env, TOCSIN_URL: closed.address, TOCSIN_KEY: key });
     expect(told).toMatchObject({ code: 1, stdout: "" });
     expect(told.stderr).toContain(
-      "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders",
+      "GET /v1/collectors lists refusals with their reasons, such as a sender that collectors.allowed_senders",
     );
   } finally {
     await closed.stop("SIGKILL");

@@ -7,7 +7,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 
-// The program as people run it: processes of its own, on data folders of their own.
+// The program as people run it: in separate processes, on temporary data folders.
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 export const main = join(root, "src/main.mjs");
@@ -15,7 +15,7 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 export const makeFolder = () => mkdtempSync(join(tmpdir(), "tocsin-test-"));
 
-/** Servers of tests run beside each other: none of them may take the ports that exporters know. */
+/** Test servers run in parallel: none may take the well-known exporter ports. */
 export const COLLECTORS_OFF = {
   TOCSIN_NETFLOW_PORT: "off",
   TOCSIN_IPFIX_PORT: "off",
@@ -43,7 +43,7 @@ export interface CommandRequest {
   readonly cwd: string;
 }
 
-/** Runs a command to its end in a process of its own. `input` is its standard input, as a pipe. */
+/** Runs a command to its end in a separate process. `input` is its standard input, as a pipe. */
 export function tocsinProcess(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -82,7 +82,7 @@ async function runInHost(request: CommandRequest): Promise<Finished> {
       once(current, "message", ended).then(([outcome]) => outcome as Finished),
       once(current, "exit", ended).then(([code]) => {
         host = undefined;
-        throw new Error(`the process of the commands ended with ${code} during tocsin ${request.args.join(" ")}`);
+        throw new Error(`the command host ended with ${code} during tocsin ${request.args.join(" ")}`);
       }),
     ]);
   } finally {
@@ -92,7 +92,7 @@ async function runInHost(request: CommandRequest): Promise<Finished> {
 
 function startHost(): ChildProcess {
   const child = fork(join(root, "test/command-host.ts"), { execArgv: [], cwd: tmpdir(), env: environment() });
-  // It ends with the process that runs the tests, and does not keep it.
+  // It ends with the process that runs the tests and does not keep that process alive.
   child.unref();
   child.channel?.unref();
   return child;
@@ -101,7 +101,7 @@ function startHost(): ChildProcess {
 export interface Running {
   readonly child: ChildProcess;
   readonly address: string;
-  /** Everything that was written to standard output so far. */
+  /** Everything written to standard output so far. */
   output(): string;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }

@@ -8,7 +8,7 @@ import type { AlertChanges } from "../store/ports/alert-store.ts";
 export interface NotificationPolicy {
   /** The configured channels. */
   readonly channels: readonly Channel[];
-  /** Whether resolving an alert notifies. */
+  /** True if resolving an alert notifies. */
   readonly onResolve: boolean;
 }
 

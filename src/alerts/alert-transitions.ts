@@ -61,7 +61,7 @@ const PAST_TENSE = {
   comment: "commented",
 } as const;
 
-/** Returns the alert after the transition, or a refusal where its current status does not allow it. */
+/** Returns the alert after the transition, or a refusal if its status does not allow the transition. */
 export function applyTransition(
   alert: AlertSummary,
   transition: Transition,

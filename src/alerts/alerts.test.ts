@@ -135,7 +135,7 @@ describe("findings", () => {
   });
 
   test("of another key or another rule create a separate alert", async () => {
-    await alerts.raise([finding([1]), finding([1], { foldKey: '["b"]' })], undefined);
+    await alerts.raise([finding([1]), finding([1], { dedupKey: '["b"]' })], undefined);
     expect(await ofRule()).toHaveLength(2);
   });
 
@@ -199,7 +199,7 @@ describe("findings", () => {
         const run = async (callSize: number) => {
           ruleId = `rule_${++rules}`;
           let at = 0;
-          const list = steps.map(({ gap, key }) => finding([(at += gap)], { foldKey: key }));
+          const list = steps.map(({ gap, key }) => finding([(at += gap)], { dedupKey: key }));
           for (let i = 0; i < list.length; i += callSize) await alerts.raise(list.slice(i, i + callSize), undefined);
           const made = await ofRule();
           return made

@@ -16,10 +16,10 @@ export function unresolvedQueries(findings: readonly Finding[]): Map<number, Unr
   const spans = new Map<string, FindingSpan[]>();
   const queries = new Map<number, UnresolvedQuery>();
   for (const [i, finding] of findings.entries()) {
-    const key = keyOf(finding.rule.id, finding.foldKey);
+    const key = keyOf(finding.rule.id, finding.dedupKey);
     const known = spans.get(key) ?? [];
     spans.set(key, known);
-    const near = known.findIndex((span) => isSameIncident(span, finding, finding.foldMs));
+    const near = known.findIndex((span) => isSameIncident(span, finding, finding.dedupMs));
     if (near >= 0) known[near] = union(known[near]!, finding);
     else {
       known.push(finding);
@@ -30,12 +30,12 @@ export function unresolvedQueries(findings: readonly Finding[]): Map<number, Unr
 }
 
 /** The query for the unresolved alert that a finding belongs to. */
-export function unresolvedQueryFor({ rule, foldKey, foldMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuery {
+export function unresolvedQueryFor({ rule, dedupKey, dedupMs, firstEventMs, lastEventMs }: Finding): UnresolvedQuery {
   return {
     ruleId: rule.id,
-    foldKey,
-    endsAfterMs: firstEventMs - foldMs,
-    beginsBeforeMs: lastEventMs + foldMs,
+    dedupKey,
+    endsAfterMs: firstEventMs - dedupMs,
+    beginsBeforeMs: lastEventMs + dedupMs,
   };
 }
 
@@ -71,11 +71,11 @@ export function deduplicateFindings(
 ): DedupResult {
   const changed = new Map<string, AlertUpdate[]>();
   for (const [i, finding] of findings.entries()) {
-    const key = keyOf(finding.rule.id, finding.foldKey);
+    const key = keyOf(finding.rule.id, finding.dedupKey);
     const known = changed.get(key) ?? [];
     changed.set(key, known);
     const near = known
-      .filter(({ alert }) => isSameIncident(spanOf(alert), finding, finding.foldMs))
+      .filter(({ alert }) => isSameIncident(spanOf(alert), finding, finding.dedupMs))
       .reduce<AlertUpdate | undefined>((a, b) => (a && a.alert.lastEventAt >= b.alert.lastEventAt ? a : b), undefined);
     const stored = near ? undefined : unresolved.get(i);
     if (near) addFinding(near, finding);
@@ -131,7 +131,7 @@ function newAlert(finding: Finding, context: CreationContext): Alert {
     ...UNTOUCHED,
     id: context.newAlertId(),
     rule: { id: rule.id, name: rule.name, description: rule.description, tags: rule.tags },
-    foldKey: finding.foldKey,
+    foldKey: finding.dedupKey,
     group: finding.group,
     title: finding.title,
     description: finding.description,
@@ -173,6 +173,6 @@ function union(a: FindingSpan, b: FindingSpan): FindingSpan {
   };
 }
 
-function keyOf(ruleId: string, foldKey: string): string {
-  return `${ruleId} ${foldKey}`;
+function keyOf(ruleId: string, dedupKey: string): string {
+  return `${ruleId} ${dedupKey}`;
 }

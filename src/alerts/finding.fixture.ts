@@ -9,8 +9,8 @@ export function findingOf(ruleId: string, times: readonly number[], more: Partia
   return {
     rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"], channels: ["email"] },
     severity: "high",
-    foldKey: '["a"]',
-    foldMs: PERIOD,
+    dedupKey: '["a"]',
+    dedupMs: PERIOD,
     group: { field: "raw.src_ip", value: "a" },
     eventId: null,
     source: "custom",

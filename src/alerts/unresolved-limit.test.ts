@@ -51,7 +51,7 @@ const kinds = async (id: string) => (await store.alerts.withTimeline(id))!.timel
 
 describe("a rule at its limit of unresolved alerts", () => {
   const from = (group: string, times: readonly number[] = [1]) =>
-    findingOf(ruleId, times, { foldKey: `["${group}"]`, group: { field: "raw.src_ip", value: group } });
+    findingOf(ruleId, times, { dedupKey: `["${group}"]`, group: { field: "raw.src_ip", value: group } });
   const counts = async () => (await ofRule()).map(({ group, eventCount }) => [group?.value ?? null, eventCount]);
 
   test("counts further findings in one overflow alert, regardless of group", async () => {

@@ -1,4 +1,5 @@
 import { formatTime, startOfDay } from "../lib/time.ts";
+import type { Alert } from "../model/alert.ts";
 import { isSameIncident, type Finding } from "../model/finding.ts";
 import type { AlertStore } from "../store/ports/alert-store.ts";
 import { unresolvedQueryFor } from "./finding-dedup.ts";
@@ -15,7 +16,7 @@ const ANY_DISTANCE_MS = 2 ** 50;
 const RULES_MAX = 10_000;
 
 /** True for an overflow alert, which represents no particular group. */
-export function isOverflow({ foldKey }: { readonly foldKey: string }): boolean {
+export function isOverflow({ foldKey }: Pick<Alert, "foldKey">): boolean {
   return foldKey.startsWith(OVERFLOW_KEY_PREFIX);
 }
 
@@ -58,11 +59,11 @@ export class UnresolvedLimit {
     const limited = findings.map((finding) => {
       if (!withoutAlert.has(finding)) return finding;
       const { id } = finding.rule;
-      const key = `${id} ${finding.foldKey}`;
+      const key = `${id} ${finding.dedupKey}`;
       const known = accepted.get(key) ?? [];
       accepted.set(key, known);
       const available = remaining.get(id) ?? this.#unresolvedMax - this.#unresolved.get(id)!;
-      const isNear = known.some((other) => isSameIncident(other, finding, finding.foldMs));
+      const isNear = known.some((other) => isSameIncident(other, finding, finding.dedupMs));
       if (!isNear && available <= 0) {
         overflowed++;
         return overflowFinding(finding, this.#unresolvedMax, nowMs);
@@ -89,8 +90,8 @@ function overflowFinding(finding: Finding, unresolvedMax: number, nowMs: number)
   const { name } = finding.rule;
   return {
     ...finding,
-    foldKey: `${OVERFLOW_KEY_PREFIX} ${formatTime(startOfDay(nowMs))}`,
-    foldMs: ANY_DISTANCE_MS,
+    dedupKey: `${OVERFLOW_KEY_PREFIX} ${formatTime(startOfDay(nowMs))}`,
+    dedupMs: ANY_DISTANCE_MS,
     group: null,
     title: `${name}: ${unresolvedMax.toLocaleString("en")} unresolved alerts; further matches are counted here`,
     description:

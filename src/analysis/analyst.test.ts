@@ -47,7 +47,7 @@ interface Asked {
   readonly body: any;
 }
 
-/** What a service answers: a status and a body, or nothing ever. */
+/** Response of a service: a status and a body, or none at all. */
 type Service = (
   asked: Asked,
   before: number,
@@ -145,7 +145,7 @@ test("a model gets a schema and its key, and its analysis is stored with the pro
   expect(await registry.metrics()).toMatch(new RegExp(`^tocsin_analysis_month_tokens ${used}$`, "m"));
 });
 
-test("a service that does not know of schemas is asked without, from then on at once", async () => {
+test("a service that refuses schemas gets requests without one from then on", async () => {
   const { url, asked } = await startService(({ body }) =>
     body.response_format
       ? { status: 400, body: "{}" }
@@ -160,19 +160,19 @@ test("a service that does not know of schemas is asked without, from then on at 
 });
 
 const WRONG: [string, Service, RegExp][] = [
-  ["is no JSON", () => ({ body: "<html>" }), /not a chat completion/],
+  ["is not JSON", () => ({ body: "<html>" }), /not a chat completion/],
   ["has no choices", () => ({ body: "{}" }), /not a chat completion/],
-  ["is prose", () => ({ body: completion("I think it is fine.") }), /not what was asked for/],
+  ["is prose", () => ({ body: completion("I think it is fine.") }), /does not fit the schema/],
   ["lacks a field", () => ({ body: completion({ ...GOOD, reasoning: undefined }) }), /reasoning/],
   ["has a score of 1000", () => ({ body: completion({ ...GOOD, threat_score: 1000 }) }), /threat_score/],
-  ["has a score in words", () => ({ body: completion({ ...GOOD, threat_score: "71" }) }), /threat_score/],
-  ["has a summary without an end", () => ({ body: completion({ ...GOOD, summary: "x".repeat(1001) }) }), /summary/],
+  ["has a score as text", () => ({ body: completion({ ...GOOD, threat_score: "71" }) }), /threat_score/],
+  ["has a summary that is too long", () => ({ body: completion({ ...GOOD, summary: "x".repeat(1001) }) }), /summary/],
   [
-    "sets fields of its own",
+    "sets additional fields",
     () => ({ body: completion({ ...GOOD, status: "resolved", severity: "info" }) }),
-    /not what/,
+    /does not fit the schema/,
   ],
-  ["is cut off", () => ({ body: completion(GOOD).replace('"stop"', '"length"') }), /no end/],
+  ["is cut off", () => ({ body: completion(GOOD).replace('"stop"', '"length"') }), /cut off at the token limit/],
   [
     "is a refusal",
     () => ({ body: JSON.stringify({ choices: [{ message: { content: null, refusal: "I cannot." } }] }) }),
@@ -181,18 +181,14 @@ const WRONG: [string, Service, RegExp][] = [
   ["is huge", () => ({ body: completion({ ...GOOD, summary: "x".repeat(2_000_000) }) }), /longer than/],
   ["is an error", () => ({ status: 500, body: `{"error":"bad key ${KEY}"}` }), /^answered 500$/],
   [
-    "is that the key is wrong",
+    "rejects the key",
     () => ({ status: 401, body: `{"error":"bad key ${KEY}"}` }),
     /^answered 401 \(is analysis\.key right\?\)$/,
   ],
-  ["is that it may not be asked", () => ({ status: 403, body: "" }), /^answered 403 \(is analysis\.key right\?\)$/],
-  [
-    "is that it is not there",
-    () => ({ status: 404, body: "" }),
-    /^answered 404 \(are analysis\.url and analysis\.model right\?\)$/,
-  ],
+  ["denies access", () => ({ status: 403, body: "" }), /^answered 403 \(is analysis\.key right\?\)$/],
+  ["is 404", () => ({ status: 404, body: "" }), /^answered 404 \(are analysis\.url and analysis\.model right\?\)$/],
 ];
-test.each(WRONG)("where the answer %s, the built-in scorer answers and says why", async (_, service, reason) => {
+test.each(WRONG)("if the response %s, the built-in scorer takes over and says why", async (_, service, reason) => {
   const { analysis, analysed, alert } = await analyseWith(service);
   expect(analysis.provider).toBe("builtin");
   expect(analysis.provider_error).toMatch(reason);
@@ -202,7 +198,7 @@ test.each(WRONG)("where the answer %s, the built-in scorer answers and says why"
   expect(JSON.stringify([analysis, logged])).not.toContain(KEY);
 });
 
-test("a model that is slow or unreachable is not waited for", async () => {
+test("a slow or unreachable model is abandoned", async () => {
   const slow = await analyseWith(() => undefined, { timeoutSeconds: 0.2 });
   expect(slow.analysis.provider_error).toBe("no answer within 0.2 s");
   const { analyst } = await startAnalyst({ url: "http://127.0.0.1:1/v1" });
@@ -210,14 +206,14 @@ test("a model that is slow or unreachable is not waited for", async () => {
   expect((await analyst.analyse(id, "anna"))!.aiAnalysis!.provider_error).toContain("ECONNREFUSED");
 });
 
-test("markup and control characters in an answer are text, and no more than text", async () => {
+test("markup and control characters in a response are neutralised", async () => {
   const summary = "<script>alert(1)</script>\u0000\u202e [click](javascript:alert(1))";
   const { analysis } = await analyseWith(() => ({ body: completion({ ...GOOD, summary, reasoning: ["a\r\nb"] }) }));
   expect(analysis.summary).toBe("<script>alert(1)</script> [click](javascript:alert(1))");
   expect(analysis.reasoning).toEqual(["a b"]);
 });
 
-test("a character is one, whatever it takes to store it", async () => {
+test("limits count characters, not UTF-16 units", async () => {
   const summary = "😀".repeat(1000);
   const reasoning = ["😀".repeat(500)];
   const { analysis } = await analyseWith(() => ({ body: completion({ ...GOOD, summary, reasoning }) }));
@@ -226,7 +222,7 @@ test("a character is one, whatever it takes to store it", async () => {
   expect(long.analysis).toMatchObject({ provider: "builtin", provider_error: expect.stringContaining("summary") });
 });
 
-test("without a model the built-in scorer answers, and nothing is said to have failed", async () => {
+test("without a model the built-in scorer is used, and no failure is reported", async () => {
   const { analyst } = await startAnalyst({ url: null });
   const { id } = await makeAlert();
   const { aiAnalysis } = (await analyst.analyse(id, "anna"))!;
@@ -235,7 +231,7 @@ test("without a model the built-in scorer answers, and nothing is said to have f
   expect(await analyst.analyse("alt_0", "anna")).toBeUndefined();
 });
 
-test("it looks at reputation, spread and history of what is stored", async () => {
+test("the scorer considers stored reputation, spread and history", async () => {
   const drafts = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"].map((address) => ({
     draft: {
       type: "login_failure",
@@ -272,12 +268,12 @@ test("it looks at reputation, spread and history of what is stored", async () =>
   expect(threat_score).toBe(56);
 });
 
-test("the month's tokens have an end that outlives the process, and a new month begins anew", async () => {
+test("the monthly token budget survives a restart and is renewed each month", async () => {
   const { url, asked } = await startService(() => ({ body: completion(GOOD, { usage: { total_tokens: 4000 } }) }));
   let nowMs = Date.UTC(2031, 0, 15);
   const settings = { url, monthlyTokensMax: 8000 };
   const analyse = async () => {
-    // A new one each time: what is used is not in its memory.
+    // A new analyst each time, so that the usage cannot come from its memory.
     const { analyst } = await startAnalyst(settings, { now: () => nowMs });
     const { id } = await makeAlert();
     return (await analyst.analyse(id, "anna"))!.aiAnalysis!;
@@ -291,7 +287,7 @@ test("the month's tokens have an end that outlives the process, and a new month 
   expect((await analyse()).provider).not.toBe("builtin");
 });
 
-test("the month's tokens have the same end for alerts that are analysed at once", async () => {
+test("concurrent analyses share the monthly token budget", async () => {
   const { url, asked } = await startService(() => ({ body: completion(GOOD, { usage: { total_tokens: 2000 } }) }));
   const { analyst } = await startAnalyst({ url, monthlyTokensMax: 5000 }, { now: () => Date.UTC(2032, 0, 15) });
   const ids = (await Promise.all(Array.from({ length: 4 }, () => makeAlert()))).map(({ id }) => id);
@@ -301,7 +297,7 @@ test("the month's tokens have the same end for alerts that are analysed at once"
   expect([asked.length, await store.analysis.tokensUsed("2032-01")]).toEqual([2, 4000]);
 });
 
-test("a service that says nothing of tokens costs what the question may have cost", async () => {
+test("a response without a token count is charged the maximum cost of its prompt", async () => {
   const before = await store.analysis.tokensUsed(month());
   await analyseWith(() => ({ body: completion(GOOD, { usage: undefined }) }));
   expect((await store.analysis.tokensUsed(month())) - before).toBeGreaterThan(1500);
@@ -310,7 +306,7 @@ test("a service that says nothing of tokens costs what the question may have cos
 const analysedOf = async (ids: readonly string[]) =>
   (await store.alerts.getMany(ids)).map((alert) => alert!.aiAnalysis !== null);
 
-test("alerts from a severity on are analysed automatically, others are not", async () => {
+test("alerts at or above a severity are analysed automatically, others are not", async () => {
   const { analyst } = await startAnalyst({ automaticFrom: "high" });
   const made = [];
   for (const severity of ["critical", "high", "medium"] as const) made.push(await makeAlert({ severity }));
@@ -324,7 +320,7 @@ test("alerts from a severity on are analysed automatically, others are not", asy
   });
 });
 
-test("what was not analysed when the service ended is found at the next start, unless it is old or resolved", async () => {
+test("the next start analyses alerts that were left over, except old and resolved ones", async () => {
   const severity = "critical" as const;
   const lost = await makeAlert({ severity });
   const old = await makeAlert({ severity, createdAt: Date.now() - 2 * 86_400_000 });
@@ -344,7 +340,7 @@ test("in a flood, some alerts are dropped, counted and caught up later", async (
   await vi.waitFor(async () => expect((await analysedOf(ids)).every(Boolean)).toBe(true), { timeout: 100_000 });
 });
 
-test("a model that does not answer is left alone by what runs by itself, for longer each time, until it answers", async () => {
+test("automatic analysis backs off from a failing model for longer each time, until it recovers", async () => {
   let isThere = false;
   const { url, asked } = await startService(() => (isThere ? { body: completion(GOOD) } : { status: 500, body: "" }));
   let nowMs = Date.UTC(2032, 0, 1);
@@ -356,15 +352,15 @@ test("a model that does not answer is left alone by what runs by itself, for lon
   for (let i = 0; i < 3; i++) expect((await analyse()).provider_error).toBe("answered 500");
   const paused = await analyse();
   expect(paused.provider).toBe("builtin");
-  expect(paused.provider_error).toBe("not asked: answered 500; it is asked again from 2032-01-01T00:01:00.000Z on");
+  expect(paused.provider_error).toBe("backing off until 2032-01-01T00:01:00.000Z: answered 500");
   expect(asked).toHaveLength(3);
-  // One question shows whether it is back.
+  // One request probes the model.
   nowMs += 60_000;
   expect((await analyse()).provider_error).toBe("answered 500");
-  expect((await analyse()).provider_error).toContain("from 2032-01-01T00:03:00.000Z on");
-  // A person may ask, and does not make the pause longer.
+  expect((await analyse()).provider_error).toContain("backing off until 2032-01-01T00:03:00.000Z");
+  // A person's request is still sent and does not prolong the backoff.
   expect((await analyse("anna")).provider_error).toBe("answered 500");
-  expect((await analyse()).provider_error).toContain("from 2032-01-01T00:03:00.000Z on");
+  expect((await analyse()).provider_error).toContain("backing off until 2032-01-01T00:03:00.000Z");
   expect(asked).toHaveLength(5);
   isThere = true;
   expect((await analyse("anna")).provider).not.toBe("builtin");
@@ -375,24 +371,22 @@ test("a model that does not answer is left alone by what runs by itself, for lon
   expect((await analyse()).provider).not.toBe("builtin");
 });
 
-test.each([401, 403, 429])(
-  "after one answer with %i the model is left alone, for as long as it asks",
-  async (status) => {
-    const { url, asked } = await startService(() => ({ status, body: "", headers: { "retry-after": "600" } }));
-    let nowMs = Date.UTC(2032, 1, 1);
-    const { analyst } = await startAnalyst({ url }, { now: () => nowMs });
-    const { id } = await makeAlert();
-    const errorFor = async (actor: string) => (await analyst.analyse(id, actor))!.aiAnalysis!.provider_error;
-    expect(await errorFor("system")).toContain(`answered ${status}`);
-    nowMs += 599_000;
-    // What the service asks for counts for a person as well.
-    for (const actor of ["system", "anna"]) expect(await errorFor(actor)).toContain("from 2032-02-01T00:10:00.000Z on");
-    expect(asked).toHaveLength(1);
-    nowMs += 1000;
-    expect(await errorFor("system")).toContain(`answered ${status}`);
-    expect(asked).toHaveLength(2);
-  },
-);
+test.each([401, 403, 429])("one %i starts a backoff of the length that the service asks for", async (status) => {
+  const { url, asked } = await startService(() => ({ status, body: "", headers: { "retry-after": "600" } }));
+  let nowMs = Date.UTC(2032, 1, 1);
+  const { analyst } = await startAnalyst({ url }, { now: () => nowMs });
+  const { id } = await makeAlert();
+  const errorFor = async (actor: string) => (await analyst.analyse(id, actor))!.aiAnalysis!.provider_error;
+  expect(await errorFor("system")).toContain(`answered ${status}`);
+  nowMs += 599_000;
+  // The service's own Retry-After also holds for a person's request.
+  for (const actor of ["system", "anna"])
+    expect(await errorFor(actor)).toContain("backing off until 2032-02-01T00:10:00.000Z");
+  expect(asked).toHaveLength(1);
+  nowMs += 1000;
+  expect(await errorFor("system")).toContain(`answered ${status}`);
+  expect(asked).toHaveLength(2);
+});
 
 test("a silent model delays three alerts at most", async () => {
   const { url, asked } = await startService(() => undefined);
@@ -405,10 +399,10 @@ test("a silent model delays three alerts at most", async () => {
   expect(asked).toHaveLength(3);
   const errors = (await store.alerts.getMany(ids)).map((alert) => alert!.aiAnalysis!.provider_error);
   expect(errors[0]).toBe("no answer within 0.2 s");
-  expect(errors[5]).toMatch(/^not asked: no answer within 0\.2 s; it is asked again from /);
+  expect(errors[5]).toMatch(/^backing off until .*: no answer within 0\.2 s$/);
 });
 
-test("bad answers to some alerts do not keep the model from judging the others: who sends events could arrange them", async () => {
+test("bad responses to some alerts do not start a backoff, which senders of events could provoke", async () => {
   const { url, asked } = await startService((_, before) => ({ body: completion(before < 5 ? "I will not." : GOOD) }));
   const { analyst } = await startAnalyst({ url });
   const providers: string[] = [];
@@ -420,7 +414,7 @@ test("bad answers to some alerts do not keep the model from judging the others: 
   expect(asked).toHaveLength(6);
 });
 
-test("a group that is not among the newest alerts of a noisy rule is not said to be new", async () => {
+test("a group outside the searched alerts of a noisy rule does not count as new", async () => {
   const rule = { id: "rule_n", name: "site.noisy", description: "", tags: [] };
   const groupOf = (value: string) => ({ field: "raw.src_ip", value });
   const nowMs = Date.now();

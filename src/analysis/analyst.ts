@@ -21,7 +21,7 @@ const BUILTIN = "builtin";
 /** Limit of alerts queued for automatic analysis. Further ones are dropped, counted, and found again once the queue is empty. */
 const WAITING_MAX = 1000;
 /** Limit of requests to the model in flight; beyond it the built-in scorer is used. */
-const QUESTIONS_MAX = 4;
+const REQUESTS_MAX = 4;
 /** Attempts for an alert that the store cannot read, such as one with events on a damaged page. */
 const ATTEMPTS_MAX = 3;
 /** Maximum age of alerts that are caught up at the start. */
@@ -72,7 +72,7 @@ export class Analyst {
   #leftOut = false;
   /** Failed attempts by alert id. */
   readonly #failed = createLruCache<string, number>(WAITING_MAX);
-  #questions = 0;
+  #requests = 0;
   #running: Promise<void> | undefined;
 
   constructor(options: AnalystOptions) {
@@ -150,19 +150,20 @@ export class Analyst {
   }
 
   async #judge(evidence: AlertEvidence, isRequested: boolean): Promise<AiAnalysis> {
-    const asked = this.#provider ? await this.#ask(this.#provider, evidence, isRequested) : undefined;
+    const outcome = this.#provider ? await this.#request(this.#provider, evidence, isRequested) : undefined;
     const analysed_at = formatTime(this.#now());
-    if (this.#provider && asked && "judgement" in asked) {
-      return { ...asked.judgement, provider: this.#provider.name, model: this.#provider.model, analysed_at };
+    if (this.#provider && outcome && "judgement" in outcome) {
+      return { ...outcome.judgement, provider: this.#provider.name, model: this.#provider.model, analysed_at };
     }
-    const failure = asked && "error" in asked ? { provider_error: asked.error } : {};
+    const failure = outcome && "error" in outcome ? { provider_error: outcome.error } : {};
     return { ...scoreAlert(evidence), provider: BUILTIN, analysed_at, ...failure };
   }
 
-  async #ask(provider: Provider, evidence: AlertEvidence, isRequested: boolean) {
+  async #request(provider: Provider, evidence: AlertEvidence, isRequested: boolean) {
     const { log } = this.#options;
     const pausedFor = this.#pausedFor(isRequested);
-    const outcome = pausedFor === undefined ? await this.#askWithinBudget(provider, evidence) : { error: pausedFor };
+    const outcome =
+      pausedFor === undefined ? await this.#requestWithinBudget(provider, evidence) : { error: pausedFor };
     if ("error" in outcome) {
       this.#failures.inc();
       // The cause of a backoff was logged when it began.
@@ -179,7 +180,7 @@ export class Analyst {
     const paused = this.#pause.at(now);
     if (!paused) return undefined;
     const until = isRequested ? paused.askedForUntil : paused.until;
-    return now < until ? `not asked: ${paused.reason}; it is asked again from ${formatTime(until)} on` : undefined;
+    return now < until ? `backing off until ${formatTime(until)}: ${paused.reason}` : undefined;
   }
 
   #learn(outcome: ProviderOutcome): void {
@@ -190,23 +191,23 @@ export class Analyst {
   }
 
   /** Reserves the maximum cost before the request, so that a crash never leaves too much budget. */
-  async #askWithinBudget(provider: Provider, evidence: AlertEvidence) {
+  async #requestWithinBudget(provider: Provider, evidence: AlertEvidence) {
     const { store, settings } = this.#options;
-    if (this.#questions >= QUESTIONS_MAX) return { error: `${QUESTIONS_MAX} requests are already in flight` };
-    this.#questions++;
+    if (this.#requests >= REQUESTS_MAX) return { error: `${REQUESTS_MAX} requests are already in flight` };
+    this.#requests++;
     try {
-      const question = buildPrompt(evidence);
-      const most = provider.estimate(question);
+      const prompt = buildPrompt(evidence);
+      const most = provider.estimate(prompt);
       const month = this.#month();
       // Atomic: concurrent requests must see each other's reservations.
       const isWithin = await store.analysis.reserveTokens(month, most, settings.monthlyTokensMax);
       if (!isWithin) return { error: "the monthly token budget is used up" };
-      const outcome = await provider.ask(question, this.#stop.signal);
+      const outcome = await provider.analyse(prompt, this.#stop.signal);
       this.#learn(outcome);
       await store.analysis.addTokens(month, outcome.tokens - most);
       return outcome;
     } finally {
-      this.#questions--;
+      this.#requests--;
     }
   }
 

@@ -15,7 +15,7 @@ test("the third consecutive failure starts a backoff of a minute", () => {
   expect(pause.at(2 + MINUTE_MS)).toBeUndefined();
 });
 
-test("each failure after a pause begins one twice as long, up to an hour, until something succeeds", () => {
+test("each failure after a backoff starts one twice as long, up to an hour, until a success", () => {
   const pause = new ProviderBackoff();
   const lengths: number[] = [];
   let now = 0;
@@ -33,7 +33,7 @@ test("each failure after a pause begins one twice as long, up to an hour, until 
   expect(pause.at(now)!.until).toBe(now + MINUTE_MS);
 });
 
-test("questions that fail together begin one pause, and a success ends it before its time", () => {
+test("concurrent failures start one backoff, and a success ends it early", () => {
   const pause = new ProviderBackoff();
   for (let i = 0; i < 4; i++) pause.failed(refused, i);
   expect(pause.at(4)!.until).toBe(MINUTE_MS);
@@ -41,7 +41,7 @@ test("questions that fail together begin one pause, and a success ends it before
   expect(pause.at(4)).toBeUndefined();
 });
 
-test("the service may ask for longer, up to an hour, not for shorter", () => {
+test("the service may prolong the backoff up to an hour, but not shorten it", () => {
   const until = (retryAfterMs: number) => {
     const pause = new ProviderBackoff();
     pause.failed({ ...refused, retryAfterMs }, 0);

@@ -96,18 +96,18 @@ export class Provider {
   }
 
   /** Never rejects because of the service: that is an outcome. */
-  async ask(question: AnalysisPrompt, signal: AbortSignal): Promise<ProviderOutcome> {
+  async analyse(prompt: AnalysisPrompt, signal: AbortSignal): Promise<ProviderOutcome> {
     let answer: OutgoingAnswer;
     try {
-      answer = await this.#send(question, signal);
+      answer = await this.#send(prompt, signal);
       if (this.#takesSchema && (answer.status === 400 || answer.status === 422)) {
-        const plain = await this.#send(question, signal, false);
+        const plain = await this.#send(prompt, signal, false);
         if (plain.status === 200) this.#takesSchema = false;
         answer = plain;
       }
     } catch (error) {
       // The service may have received and charged the request.
-      return failed(oneLine((error as Error).message, ERROR_CHARACTERS_MAX), this.estimate(question));
+      return failed(oneLine((error as Error).message, ERROR_CHARACTERS_MAX), this.estimate(prompt));
     }
     // The body is not reported: some services repeat the key in it.
     const { status, headers } = answer;
@@ -116,8 +116,8 @@ export class Provider {
       const retryAfterMs = readRetryAfter(headers, this.#settings.now());
       return failed(`answered ${status}${REMEDIES[status] ?? ""}`, 0, { isFinal, retryAfterMs });
     }
-    if (answer.isCut) return failed(`its answer is longer than ${ANSWER_BYTES_MAX} bytes`, this.estimate(question));
-    return readCompletion(answer.body.toString(), this.estimate(question));
+    if (answer.isCut) return failed(`the response is longer than ${ANSWER_BYTES_MAX} bytes`, this.estimate(prompt));
+    return readCompletion(answer.body.toString(), this.estimate(prompt));
   }
 
   #send(
@@ -166,17 +166,17 @@ function failed(
 
 function readCompletion(text: string, estimate: number): ProviderOutcome {
   const completion = completionSchema.safeParse(parseJson(text));
-  if (!completion.success) return failed("its answer is not a chat completion", estimate);
+  if (!completion.success) return failed("the response is not a chat completion", estimate);
   const { choices, usage } = completion.data;
   const tokens = usage?.total_tokens ?? estimate;
   const { message, finish_reason: ending } = choices[0]!;
-  if (message.refusal) return { error: "it refused to judge the alert", tokens };
-  if (ending === "length") return { error: "its answer has no end", tokens };
+  if (message.refusal) return { error: "the model refused to analyse the alert", tokens };
+  if (ending === "length") return { error: "the response was cut off at the token limit", tokens };
   const judgement = judgementSchema.safeParse(parseJson(unfenced(message.content ?? "")));
   if (!judgement.success) {
     const [issue] = judgement.error.issues;
     const place = issue!.path.map(String).join(".");
-    return { error: `its answer is not what was asked for${place === "" ? "" : ` (${oneLine(place, 50)})`}`, tokens };
+    return { error: `the response does not fit the schema${place === "" ? "" : ` (${oneLine(place, 50)})`}`, tokens };
   }
   const { summary, threat_score, reasoning, suggested_actions } = judgement.data;
   // The schema limits code points. Those outside the basic plane take two UTF-16 units and must not be cut.

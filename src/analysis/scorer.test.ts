@@ -11,7 +11,7 @@ const resolved = (right: number, wrong: number, benign = 0) => ({
   resolutions: { true_positive: right, false_positive: wrong, benign, duplicate: 0 },
 });
 
-test("the score is the sum of the points that the reasons name, within 0 and 100", () => {
+test("the score is the sum of the points of its reasons, between 0 and 100", () => {
   const evidence = fc.record({
     abuseScore: fc.option(fc.integer({ min: 0, max: 100 })),
     lists: fc.subarray(["bad", "tor"]),
@@ -37,7 +37,7 @@ test("the score is the sum of the points that the reasons name, within 0 and 100
   );
 });
 
-test("each thing that is worse makes the score higher, and false alarms of before make it lower", () => {
+test("each aggravating fact raises the score, and earlier false positives lower it", () => {
   const plain = scoreOf({});
   const scores = SEVERITIES.map((severity) => scoreOf({}, { severity }));
   expect(scores).toEqual(scores.toSorted((a, b) => b - a));
@@ -55,7 +55,7 @@ test("each thing that is worse makes the score higher, and false alarms of befor
   expect(scoreOf(resolved(1, 1))).toBe(plain);
 });
 
-test("what to do comes from the rule, from the reputation and from what was decided before", () => {
+test("suggestions come from the rule, the reputation and earlier resolutions", () => {
   const rule = {
     id: "r",
     name: "site.x",
@@ -72,7 +72,7 @@ test("what to do comes from the rule, from the reputation and from what was deci
   expect(scoreAlert(someEvidence({})).suggested_actions).toHaveLength(1);
 });
 
-test("nothing is said to be new that was not searched for, and one of a thing is said as one", () => {
+test("only a searched group can be new, and a count of one is singular", () => {
   const { reasoning, threat_score } = scoreAlert(
     someEvidence({ earlierOfRule: 250, earlierOfGroup: 0, earlierSearched: 100, senders: 0, targets: 2 }),
   );

@@ -126,7 +126,7 @@ describe("the list", () => {
     ["order=up", "order", "must be one of"],
     ["search=%20", "search", "must not be empty"],
     ["search=%2A%2A", "search", "no word"],
-    ["state=open", "state", "is not known here"],
+    ["state=open", "state", "is unknown"],
     [`severity=${Array.from({ length: 101 }, () => "high").join(",")}`, "severity", "at most 100"],
   ])("%s is refused", async (query, field, message) => {
     const answer = await current.server.call("GET", `/v1/alerts?${query}`);

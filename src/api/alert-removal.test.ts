@@ -12,7 +12,7 @@ test("alerts resolved longer ago than retention.alerts_days are removed at start
   clock.ms = start + 2 * DAY_MS;
   await post(`${young}/resolve`, { resolution: "benign" });
   clock.ms = start + 731 * DAY_MS;
-  // Such a long stop cannot be told from a wrong clock.
+  // Such a long stop cannot be distinguished from a wrong clock.
   await current.server.store.retention.save({ confirmedAt: clock.ms });
   const site = (current.server = await current.server.restart());
   const status = async (id: string) => (await site.call("GET", `/v1/alerts/${id}`)).status;

@@ -133,7 +133,7 @@ describe("an upload that is too slow", () => {
   });
 
   test("does not include a steady upload that takes longer than the window", async () => {
-    // A hundred times the least rate, so that a machine that pauses for half a second keeps it.
+    // A hundred times the minimum rate, so that a machine that pauses for half a second still meets it.
     const body = `${JSON.stringify(submission)}\n`.padEnd(1_500_000, " ");
     const socket = connect(strict.port, "127.0.0.1");
     sockets.push(socket);

@@ -202,9 +202,9 @@ describe("items that the store refuses count as new when they are sent again", (
 describe("an invalid body", () => {
   test.each([
     ["not JSON", "network", "{", "malformed_json"],
-    ["nothing in it", "network", [], "validation_error"],
+    ["an empty list", "network", [], "validation_error"],
     ["no body", "network", undefined, "validation_error"],
-    ["more than it may hold", "syslog", Array.from({ length: 10_001 }, () => "x"), "validation_error"],
+    ["too many items", "syslog", Array.from({ length: 10_001 }, () => "x"), "validation_error"],
   ])("%s", async (_, name, body, code) => {
     const answer = await post(name, body);
     expect(answer).toMatchObject({ status: 400, body: { error: { code } } });
@@ -312,13 +312,13 @@ describe("with a secret, posts of the access controller must be signed", () => {
   });
 
   test.each([
-    ["none", () => ""],
-    ["one of another secret", (body: string) => signBody("another", body, nowMs)],
-    ["one of another body", () => signBody(SECRET, "{}", nowMs)],
-    ["one that is too old", (body: string) => signBody(SECRET, body, nowMs - 301_000)],
-    ["one from the future", (body: string) => signBody(SECRET, body, nowMs + 302_000)],
+    ["no signature", () => ""],
+    ["a signature with another secret", (body: string) => signBody("another", body, nowMs)],
+    ["a signature of another body", () => signBody(SECRET, "{}", nowMs)],
+    ["an old signature", (body: string) => signBody(SECRET, body, nowMs - 301_000)],
+    ["a signature from the future", (body: string) => signBody(SECRET, body, nowMs + 302_000)],
     ["garbage", () => "t=1,v1=zz"],
-  ])("refused: %s, and the sample does not show the signature", async (_, signatureOf) => {
+  ])("%s is refused, and the sample does not show it", async (_, signatureOf) => {
     const body = text("refused").replace("{", '{"nfc_token":"t0ken","pin_codes":["4711"],');
     const before = (await webhook("access")).refused.bad_signature;
     const answer = await signed(body, signatureOf(body));

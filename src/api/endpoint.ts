@@ -203,7 +203,7 @@ function protoFaults(value: unknown): Fault[] {
       if (faults.length > FAULTS_MAX) return;
       const child = (node as Record<string, unknown>)[key];
       path.push(Array.isArray(node) ? Number(key) : key);
-      if (key === "__proto__") faults.push({ field: formatPath(path), message: "is not known here" });
+      if (key === "__proto__") faults.push({ field: formatPath(path), message: "is unknown" });
       else if (typeof child === "object" && child !== null) walk(child);
       path.pop();
     }

@@ -7,7 +7,7 @@ function busyFor(ms: number): void {
   while (performance.now() < until);
 }
 
-test("others have their turns after each slice, however many slices wait", async () => {
+test("other work runs after each slice, however many slices wait", async () => {
   const share = new FairShare();
   let turns = 0;
   const turnsBefore: number[] = [];
@@ -26,7 +26,7 @@ test("others have their turns after each slice, however many slices wait", async
   expect(turnsBefore.every((before, i) => i === 0 || before > turnsBefore[i - 1]!)).toBe(true);
 });
 
-test("a slice is told when it is over, and what it throws reaches its caller alone", async () => {
+test("a slice learns when it is over, and its error reaches only its caller", async () => {
   const share = new FairShare(1);
   let steps = 0;
   await share.take((isOver) => {

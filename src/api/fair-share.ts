@@ -1,14 +1,14 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 
-// Work on the thread that answers requests, which may be more than it can do: it is done in slices, one at a time however many
-// want one, and after each slice the thread belongs to everybody else for as long as the slice took.
+// Runs long work on the thread that answers requests in slices, one at a time. After each slice the thread is free for as
+// long as the slice took.
 
 /** A slice ends with the first step that ends after this. */
 const SLICE_MS = 10;
 /** Shorter slices need no rest. */
 const REST_MS_MIN = 2;
 
-/** Does some steps, at least one, until it is told that the slice is over. */
+/** Does at least one step, until `isOver` returns true. */
 type Slice<Value> = (isOver: () => boolean) => Value;
 
 export class FairShare {
@@ -19,7 +19,7 @@ export class FairShare {
     this.#sliceMs = sliceMs;
   }
 
-  /** Runs the slice when it is its turn. What it throws is its caller's. */
+  /** Runs the slice in its turn. Rejects with the slice's own error. */
   take<Value>(slice: Slice<Value>): Promise<Value> {
     let startedAt = 0;
     const done = this.#last.then(() => {
@@ -35,7 +35,7 @@ export class FairShare {
     return done;
   }
 
-  /** Tells whether a slice that begins now is over. */
+  /** Returns a function that tells whether a slice that starts now is over. */
   untilOver(): () => boolean {
     const until = performance.now() + this.#sliceMs;
     return () => performance.now() >= until;

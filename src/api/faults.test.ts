@@ -311,11 +311,11 @@ test("statistics of the timestamp are times, and their sum is null", async () =>
 });
 
 test("an unknown name is reported with the nearest known one, at every level", async () => {
-  const near = (name: string) => `is not known here; did you mean ${name}?`;
+  const near = (name: string) => `is unknown; did you mean ${name}?`;
   const get = async (path: string) => detailsOf(await server.call("GET", path));
   expect(await get("/v1/events?severty=high&colour=red")).toEqual({
     severty: near("severity"),
-    colour: "is not known here",
+    colour: "is unknown",
   });
   expect(await get("/v1/alerts?asignee=anna")).toEqual({ asignee: near("assignee") });
   expect(detailsOf(await post("/v1/events", { tpye: "a", type: "a", source: "custom", data: {} }))).toEqual({
@@ -331,5 +331,5 @@ test("an unknown name is reported with the nearest known one, at every level", a
   });
   const many = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`fiel${n}`, n]));
   const told = detailsOf(await search({ query: {}, ...many, ["quer".repeat(100_000)]: 1 }));
-  expect(new Set(Object.values(told))).toEqual(new Set(["is not known here"]));
+  expect(new Set(Object.values(told))).toEqual(new Set(["is unknown"]));
 });

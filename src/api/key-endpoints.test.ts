@@ -211,7 +211,7 @@ describe("/v1/keys", () => {
       return server.call("DELETE", `/v1/keys/${key.id}`, { body, headers });
     };
     const refused = await revoke('{"a":1}');
-    expect([refused.status, refused.body.error.details]).toEqual([400, [{ field: "a", message: "is not known here" }]]);
+    expect([refused.status, refused.body.error.details]).toEqual([400, [{ field: "a", message: "is unknown" }]]);
     expect((await revoke("{")).body.error.code).toBe("malformed_json");
     expect(await ask(secret)).toBe(200);
     expect((await revoke("{}")).status).toBe(200);

@@ -71,7 +71,6 @@ export class RateLimits {
   readonly #changed = new Set<string>();
   readonly #addresses = createLruCache<string, RateWindow>(ADDRESSES_MAX);
   readonly #saver: NodeJS.Timeout;
-  /** In order, so that an older count does not replace a newer one. */
   readonly #writes = new SerialQueue();
   /** False after a failed write until one succeeds, so that not every request attempts it. */
   #canSave = true;
@@ -144,29 +143,34 @@ export class RateLimits {
   /** Saves changed counts, so that they survive a restart. Reservations are kept. */
   async save(): Promise<void> {
     if (this.#changed.size === 0) return;
-    const usage: KeyUsage[] = [];
     const changed = [...this.#changed];
     this.#changed.clear();
-    for (const keyId of changed) {
-      const use = this.#counters.get(keyId)!;
-      const minuteCount = Math.max(use.minuteCount, use.savedMinuteCount);
-      usage.push(toUsage(keyId, use, { minuteCount, dayCount: Math.max(use.dayCount, use.savedDayCount) }));
-    }
-    if (!(await this.#write(usage)))
-      for (const keyId of changed) if (this.#counters.has(keyId)) this.#changed.add(keyId);
+    const isWritten = await this.#write(changed, ({ minuteCount, savedMinuteCount, dayCount, savedDayCount }) => ({
+      minuteCount: Math.max(minuteCount, savedMinuteCount),
+      dayCount: Math.max(dayCount, savedDayCount),
+    }));
+    if (!isWritten) for (const keyId of changed) if (this.#counters.has(keyId)) this.#changed.add(keyId);
   }
 
   /** Saves counts in advance, before an unsaved request is admitted, so that a killed process does not lose it. */
   async #reserve(keyId: string, { perMinute, perDay }: RateLimitSettings["plans"][Plan]): Promise<void> {
-    const use = this.#counters.get(keyId)!;
-    const minuteCount = use.minuteCount + Math.floor(perMinute * RESERVED_SHARES.minute);
-    const dayCount = use.dayCount + Math.floor((perDay ?? 0) * RESERVED_SHARES.day);
-    await this.#write([toUsage(keyId, use, { minuteCount, dayCount })]);
+    await this.#write([keyId], ({ minuteCount, dayCount }) => ({
+      minuteCount: minuteCount + Math.floor(perMinute * RESERVED_SHARES.minute),
+      dayCount: dayCount + Math.floor((perDay ?? 0) * RESERVED_SHARES.day),
+    }));
   }
 
-  async #write(usage: readonly KeyUsage[]): Promise<boolean> {
+  /** Counts are taken in the turn of the write, so that an earlier count never replaces a later one. */
+  async #write(keyIds: readonly string[], countsOf: (use: KeyCounters) => SavedCounts): Promise<boolean> {
     try {
-      await this.#writes.take(() => this.#keys.saveUsage(usage));
+      const usage = await this.#writes.take(async () => {
+        const found = keyIds.flatMap((keyId) => {
+          const use = this.#counters.get(keyId);
+          return use ? [toUsage(keyId, use, countsOf(use))] : [];
+        });
+        await this.#keys.saveUsage(found);
+        return found;
+      });
       this.#canSave = true;
       for (const { keyId, minuteEndsAt, minuteCount, day, dayCount } of usage) {
         const use = this.#counters.get(keyId);
@@ -235,7 +239,9 @@ export class RateLimits {
   }
 }
 
-function toUsage(keyId: string, use: KeyCounters, counts: Pick<KeyUsage, "minuteCount" | "dayCount">): KeyUsage {
+type SavedCounts = Pick<KeyUsage, "minuteCount" | "dayCount">;
+
+function toUsage(keyId: string, use: KeyCounters, counts: SavedCounts): KeyUsage {
   const { lastUsedAt, day, minuteEndsAt } = use;
   return { keyId, lastUsedAt, day, minuteEndsAt, ...counts };
 }

@@ -137,7 +137,7 @@ describe("POST /v1/rules/import", () => {
         place: "content:2",
         reasons: expect.arrayContaining([
           expect.stringMatching(/^severity: /),
-          "conditions[0].eqals: is not known here; did you mean equals?",
+          "conditions[0].eqals: is unknown; did you mean equals?",
           "description: is required",
         ]),
       },

@@ -10,7 +10,7 @@ import {
 } from "../model/condition.ts";
 import { KIND_SAMPLES } from "../store/testing/arbitrary-events.ts";
 
-// Searches that pass the checks of the HTTP side reach the store, which must answer them all.
+// Searches that pass the checks of the HTTP layer reach the store, which must answer them all.
 
 let server: TestServer;
 beforeAll(async () => {

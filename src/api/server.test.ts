@@ -35,7 +35,7 @@ function metricsOf(page: string): string[] {
   });
 }
 
-/** Writes bytes to a raw connection and returns what is received until it closes. */
+/** Writes bytes to a raw connection and returns everything received until it closes. */
 function talk(text: string, { hangUpAfterMs }: { hangUpAfterMs?: number } = {}): Promise<string> {
   return new Promise((resolve) => {
     let heard = "";

@@ -13,11 +13,11 @@ let held: Promise<void> | undefined;
 let begun = 0;
 let aborted = 0;
 const around = (store: Store): Store => {
-  async function* project(question: Projection, signal: AbortSignal) {
+  async function* project(projection: Projection, signal: AbortSignal) {
     signal.addEventListener("abort", () => aborted++);
     begun++;
     await held;
-    yield* store.events.project!(question, signal);
+    yield* store.events.project!(projection, signal);
   }
   return changed(store, { events: changed(store.events, { project }) });
 };
@@ -146,7 +146,7 @@ describe("POST /v1/rules/simulate", () => {
     ["a reversed range", { time_range: { from: iso(now), to: iso(now - 1) } }, "time_range.from"],
     ["no range", {}, "time_range"],
     ["half a range", { time_range: { from: iso(now) } }, "time_range.to"],
-    ["a time that is none", { time_range: { from: "yesterday", to: iso(now) } }, "time_range.from"],
+    ["an invalid time", { time_range: { from: "yesterday", to: iso(now) } }, "time_range.from"],
     ["no rule", { rule: undefined, time_range: week }, "rule"],
     ["a rule without conditions", { rule: { ...rule, conditions: [] }, time_range: week }, "rule.conditions"],
     [

@@ -115,8 +115,8 @@ async function raise(more: Partial<Finding> = {}): Promise<string> {
   const finding: Finding = {
     rule: { id: "rule_s", name: "stream.rule", description: "A rule.", tags: [], channels: [] },
     severity: "high",
-    foldKey: `["${++made}"]`,
-    foldMs: 1000,
+    dedupKey: `["${++made}"]`,
+    dedupMs: 1000,
     group: null,
     eventId: null,
     source: "custom",
@@ -189,7 +189,7 @@ describe("a stream", () => {
     const { id: place } = (await first.count(1))[0]!;
     const noon = Date.now() - 3_600_000;
     const at = (ms: number) => new Date(ms).toISOString();
-    const questions = [
+    const queries = [
       "search=192.0.2.77",
       "search=0.2.77",
       "search=8443",
@@ -204,7 +204,7 @@ describe("a stream", () => {
     ];
     const open = async (more = "") => {
       const { secret } = await server.addKey();
-      return Promise.all(questions.map((question) => listen(`?${question}${more}`, {}, secret)));
+      return Promise.all(queries.map((query) => listen(`?${query}${more}`, {}, secret)));
     };
     const live = await open();
     const data = [
@@ -223,20 +223,20 @@ describe("a stream", () => {
     await server.call("POST", `/v1/alerts/${assigned}/acknowledge`, { body: { assignee: "mia@example.com" } });
     const late = await open(`&last_event_id=${place}`);
     // Every query finds one of the last items, if it can find any.
-    const text = `stream_word ${questions.join(" ")} "barred door" 0.2.77 true`;
+    const text = `stream_word ${queries.join(" ")} "barred door" 0.2.77 true`;
     for (const ms of [noon, noon - 1])
       await submit({ type: "stream_word", severity: "low", data: { text }, timestamp: at(ms) });
     await raise({ rule, severity: "low", title: text, description: "stream_word mia" });
-    for (const [i, question] of questions.entries()) {
+    for (const [i, query] of queries.entries()) {
       const wanted = new Set<string>();
       for (const path of ["/v1/events", "/v1/alerts"]) {
-        const { body } = await server.call("GET", `${path}?limit=100&${question}`);
+        const { body } = await server.call("GET", `${path}?limit=100&${query}`);
         for (const { id } of body.data) wanted.add(id);
       }
-      expect(wanted.size, question).toBeGreaterThan(0);
+      expect(wanted.size, query).toBeGreaterThan(0);
       for (const reader of [live[i]!, late[i]!]) {
         await reader.until((messages) => wanted.isSubsetOf(new Set(ids(messages))));
-        expect(new Set(ids(reader.messages)), question).toEqual(wanted);
+        expect(new Set(ids(reader.messages)), query).toEqual(wanted);
       }
     }
   });
@@ -483,13 +483,13 @@ describe("limits", () => {
     other.destroy();
   });
 
-  test("streams that do not get through the news in time miss none of it and repeat none", async () => {
+  test("streams that fall behind the feed miss nothing and repeat nothing", async () => {
     const streams = new StreamHub({
       store: server.store,
       registry: registry(),
       log: pino({ level: "silent" }),
       now: Date.now,
-      // Over at once: each stream falls behind with every chunk that holds more than one event.
+      // Every slice is over at once: each stream falls behind with every chunk of more than one event.
       share: new FairShare(-1),
     });
     const texts = ["", ""];

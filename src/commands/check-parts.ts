@@ -89,7 +89,10 @@ function folderFaults({ dataDir, platform }: Settings): PartFault[] {
     return [{ path: "platform", message: needed }];
   } catch (error) {
     return [
-      { path: "data_dir", message: `what is in ${dataDir} cannot be read: ${firstLine((error as Error).message)}` },
+      {
+        path: "data_dir",
+        message: `the contents of ${dataDir} cannot be read: ${firstLine((error as Error).message)}`,
+      },
     ];
   }
 }
@@ -162,7 +165,7 @@ async function enrichmentFaults({ enrichment, dataDir }: Settings): Promise<Part
     const { fault } = (await openGeo({ file: enrichment.geoFile, ...surroundings })).status;
     if (fault) faults.push({ path: "enrichment.geo_file", message: fault.message });
   }
-  // What must be fetched may be there later; a file is there or it is not.
+  // A list over the network may become available later, so only files are checked.
   const items = enrichment.lists.filter((item) => !/^[^=]*=https?:\/\//i.test(item));
   const everyMs = enrichment.listsEveryMinutes * 60_000;
   const lists = await openLists({ items, everyMs, dataDir, ...surroundings });

@@ -55,34 +55,34 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {
     return refuse(
-      `Port ${port} on ${address} is taken.\nStop what listens there, or choose another with --port (0: any free one).`,
+      `Port ${port} on ${address} is in use.\nStop the program that uses it, or choose another port with --port (0: any free port).`,
     );
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
     return refuse(
-      `This machine has no address ${address ?? "of that name"}.\nChoose one it has with --host, for example 127.0.0.1.`,
+      `This machine has no address ${address ?? "of that name"}.\nChoose another with --host, for example 127.0.0.1.`,
     );
   }
   if (code === "EACCES" && port !== undefined) {
-    return refuse(`Port ${port} may not be opened by this user.\nChoose one above 1023 with --port.`);
+    return refuse(`Port ${port} cannot be opened by this user.\nChoose one above 1023 with --port.`);
   }
   const sqlite = new Set(chain.map(({ errcode }) => (errcode === undefined ? undefined : errcode & 0xff)));
   const isWriteRefused = sqlite.has(CANNOT_OPEN) || sqlite.has(READ_ONLY);
   if (code === "EACCES" || code === "EPERM" || code === "EROFS" || isWriteRefused) {
     return refuse(
-      `The data folder ${dataDir} cannot be written.\nGive this user the right to, or use another folder with --data-dir.`,
+      `The data folder ${dataDir} cannot be written.\nGrant this user write access, or use another folder with --data-dir.`,
     );
   }
   if (code === "ENAMETOOLONG" || (syscall === "mkdir" && (code === "ENOENT" || code === "EINVAL"))) {
-    return refuse(`The data folder ${dataDir} cannot be made there (${code}).\nUse another one with --data-dir.`);
+    return refuse(`The data folder ${dataDir} cannot be created there (${code}).\nUse another one with --data-dir.`);
   }
   if (code === "ENOTDIR" || code === "EEXIST" || code === "ELOOP") {
     return refuse(`The data folder ${dataDir} is not a folder.\nUse another one with --data-dir.`);
   }
   if (sqlite.has(IO_ERROR)) {
     return refuse(
-      `The disk of the data folder ${dataDir} has no room, or it cannot be read or written (disk I/O error).\n` +
-        "Make room, look what the system's log says of the disk, or use a folder on another disk with --data-dir.",
+      `The disk of the data folder ${dataDir} is full, or cannot be read or written (disk I/O error).\n` +
+        "Free some space, check the system log for disk errors, or use a folder on another disk with --data-dir.",
     );
   }
   if (
@@ -92,7 +92,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
     isNoSpace(message)
   ) {
     return refuse(
-      `The disk of the data folder ${dataDir} is full.\nMake room, or use a folder on another disk with --data-dir.`,
+      `The disk of the data folder ${dataDir} is full.\nFree some space, or use a folder on another disk with --data-dir.`,
     );
   }
   return error;

@@ -36,15 +36,11 @@ export function addDocs(program: Command): void {
       });
       if (check && stale.length > 0) {
         const names = stale.map(([name]) => `docs/${name}`).join(" and ");
-        throw new CommandFailure(
-          `Not what the code says any more: ${names}.\nRun npm run docs and commit what it writes.`,
-        );
+        throw new CommandFailure(`Out of date: ${names}.\nRun npm run docs and commit the result.`);
       }
       for (const [name, text] of stale) writeFileSync(join(folder, name), text);
       const what =
-        stale.length === 0
-          ? "docs/ is what the code says."
-          : `Wrote ${stale.map(([name]) => `docs/${name}`).join(", ")}.`;
+        stale.length === 0 ? "docs/ is up to date." : `Wrote ${stale.map(([name]) => `docs/${name}`).join(", ")}.`;
       print(what);
     });
 }

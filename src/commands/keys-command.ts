@@ -68,7 +68,7 @@ export function addKeys(program: Command): void {
     const views = (await store.list()).map((key) => keyView(key, usage.get(key.id), now));
     if (json) return printJson(views);
     if (views.length === 0)
-      return print("There is no key yet. Make one: tocsin keys create --name <name> --scopes all");
+      return print("There are no keys yet. Create one: tocsin keys create --name <name> --scopes all");
     const rows = views.map((key) => [
       key.id,
       plain(key.name),
@@ -193,24 +193,24 @@ function withKeyStore<Given, Options = Given>(
 /** Usually the working folder was wrong. On standard error: a script may read the result. */
 function tellOfNewFolder(dataDir: string): void {
   process.stderr.write(
-    `There was no data folder ${dataDir}: it was made, and the key is in it.\n` +
-      "A service that uses another folder does not know this key: name that folder with --data-dir.\n",
+    `There was no data folder ${dataDir}: it was created with this key.\n` +
+      "A service on another folder does not know this key: name that folder with --data-dir.\n",
   );
 }
 
 /** Opens nothing: that would create the file, and the next start would look like the first. */
 function keysLost(dataDir: string): CommandFailure {
   return new CommandFailure(
-    `The data folder ${dataDir} has events and no keys.db: keys that there were before are gone.\n` +
-      "Put a copy of it in its place while no service runs on the folder; or make new keys, one for each client:\n" +
+    `The data folder ${dataDir} has events but no keys.db: its keys are lost.\n` +
+      "Restore keys.db from a backup while the service is stopped, or create a new key for each client:\n" +
       "tocsin keys create --name <name> --scopes <list>",
   );
 }
 
 function tellOfLostKeys(dataDir: string): void {
   process.stderr.write(
-    `The data folder ${dataDir} had events and no keys.db: keys that there were before are gone, and the file begins with this key.\n` +
-      "A service that runs has not seen the new file: start it again.\n",
+    `The data folder ${dataDir} had events but no keys.db: its earlier keys are lost. A new file was created with this key.\n` +
+      "Restart a running service, which does not see the new file.\n",
   );
 }
 
@@ -223,7 +223,7 @@ function showSecret(key: ApiKey, secret: string, json: true | undefined): void {
   const view = keyView(key, undefined, Date.now());
   if (json) return printJson({ ...view, key: secret });
   const rest = view.previous_until === null ? "" : `\n${oldSecrets(key)} until ${view.previous_until}.`;
-  print(`${secret}\n\nKeep it now: it is not shown again. Its id is ${key.id}.${rest}${howToPost(key, secret)}`);
+  print(`${secret}\n\nSave it now: it is not shown again. Its id is ${key.id}.${rest}${howToPost(key, secret)}`);
 }
 
 function oldSecrets({ previous }: ApiKey): string {
@@ -236,19 +236,19 @@ function howToPost(key: ApiKey, secret: string): string {
   const paths = COLLECT_NAMES.filter((name) => key.scopes.includes(collectScope(name))).map(
     (name) => `\n  http://<this service>:<port>/v1/collect/${name}/${secret}`,
   );
-  return `\n\nA controller that can set no header posts to${paths.join("")}\nOne that can, to the same without the key, with the header Authorization: Bearer <key>.`;
+  return `\n\nA controller that cannot set headers posts to${paths.join("")}\nOthers post to the same URL without the key, with the header Authorization: Bearer <key>.`;
 }
 
 async function changeKey(store: KeyStore, id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey> {
   const key = await store.change(id, alter);
   if (key) return key;
-  throw new CommandFailure(`There is no key ${id} in this data folder. tocsin keys list shows those there are.`);
+  throw new CommandFailure(`There is no key ${id} in this data folder. tocsin keys list shows all keys.`);
 }
 
 function requireNotRevoked({ id, revokedAt }: ApiKey): void {
   if (revokedAt === null) return;
   throw new CommandFailure(
-    `The key ${id} is revoked for good. Make a new one: tocsin keys create --name <name> --scopes <list>`,
+    `The key ${id} is revoked permanently. Create a new one: tocsin keys create --name <name> --scopes <list>`,
   );
 }
 
@@ -265,18 +265,16 @@ function readScopes(text: string): Scope[] {
   const unknown = given.filter((scope) => scope !== "all" && !(SCOPES as readonly string[]).includes(scope));
   if (unknown.length === 0) {
     if (!given.includes("all")) return given as Scope[];
-    throw new InvalidArgumentError(
-      "all has every scope in it and stands alone: leave the others out, or leave it out.",
-    );
+    throw new InvalidArgumentError("all includes every scope: use it alone, or leave it out.");
   }
   const named = unknown.map((scope) => scope || "an empty one");
-  throw new InvalidArgumentError(`Not a scope: ${named.join(", ")}. There are: all, ${SCOPES.join(", ")}.`);
+  throw new InvalidArgumentError(`Unknown scope: ${named.join(", ")}. Allowed: all, ${SCOPES.join(", ")}.`);
 }
 
 function readPlan(text: string): Plan {
   const plan = PLANS.find((plan) => plan === text);
   if (plan) return plan;
-  throw new InvalidArgumentError(`There are ${PLANS.join(", ")}.`);
+  throw new InvalidArgumentError(`Allowed: ${PLANS.join(", ")}.`);
 }
 
 /** The last day with a year of four digits, the limit of the time format. */
@@ -287,7 +285,7 @@ function readExpiry(text: string, now: number): number {
   const time = duration === undefined ? parseTime(text) : now + duration;
   if (time !== undefined && time > now && time <= EXPIRES_AT_MAX) return time;
   throw new InvalidArgumentError(
-    "It must be a duration such as 90d, or a time to come, up to the year 9999, such as 2027-01-01T00:00:00Z.",
+    "It must be a duration such as 90d, or a future time up to the year 9999, such as 2027-01-01T00:00:00Z.",
   );
 }
 

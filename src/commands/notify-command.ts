@@ -46,7 +46,7 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
       if (json) return printJson({ channel: name, outcome: outcome.kind, error: outcome.error ?? null });
       if (outcome.kind === "sent") print(`Delivered to ${name}${outcome.error ? `, but ${outcome.error}` : ""}.`);
       else if (outcome.kind === "partly")
-        process.stderr.write(`Not delivered to everybody by ${name}: ${outcome.error}\n`);
+        process.stderr.write(`Not delivered to all recipients of ${name}: ${outcome.error}\n`);
       else process.stderr.write(`Not delivered to ${name}: ${outcome.error}\n`);
     });
 }
@@ -59,7 +59,7 @@ function testAlert(now: number): AlertSummary {
     foldKey: "",
     group: null,
     title: "Test message: this channel works",
-    description: "Somebody ran `tocsin notify test`. There is no alert behind it, and nothing to do.",
+    description: "Somebody ran `tocsin notify test`. There is no alert, and nothing to do.",
     severity: "info",
     source: "custom",
     eventCount: 0,

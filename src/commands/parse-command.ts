@@ -145,7 +145,7 @@ function eventView(event: ParsedEvent, { platform, nowMs, retentionDays }: Parse
     class: classOfType(event.type, event.class),
     severity: event.severity,
     timestamp: isTimely ? told : null,
-    ...(!isTimely && { note: `its time is taken as the time of arrival: ${told} is ${fault}` }),
+    ...(!isTimely && { note: `the time of arrival replaces its time: ${told} is ${fault}` }),
     raw: isTimely ? event.raw : { ...event.raw, reported_at: told },
   };
 }
@@ -169,7 +169,7 @@ function rowsOf(reading: Reading, site: ParseSite): string[][] {
         return [sourceName(site.platform, "network"), "(flow)", "-", formatTime(lastMs), ends];
       });
     case "nothing":
-      return [["-", "(nothing)", "-", "-", "nothing new is told"]];
+      return [["-", "(nothing)", "-", "-", "nothing new is reported"]];
     case "refused":
       return [["-", "(refused)", "-", "-", `${reading.reason}: ${plain(reading.message)}`]];
     default:

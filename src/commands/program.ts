@@ -35,7 +35,7 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
 /** A closed pipe (`| head`) is not a failure; any other loss of output is. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") return;
-  process.stderr.write(`Standard output takes no more: ${error.message}\n`);
+  process.stderr.write(`Cannot write to standard output: ${error.message}\n`);
   process.exitCode = EXIT_FAILED;
 }
 

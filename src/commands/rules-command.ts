@@ -17,7 +17,7 @@ Examples:
   tocsin rules import sigma/rules/windows --mapping mapping.yaml --dry-run
   tocsin rules import site-rules/ --url http://127.0.0.1:8080 --key tsn_...
 
-Exit codes: 0 nothing wrong, ${EXIT_FAILED} a test failed, a file has faults or nothing could be imported, ${EXIT_WRONG_USE} wrong use.`;
+Exit codes: 0 nothing wrong, ${EXIT_FAILED} a test failed, a file has faults or nothing could be imported, ${EXIT_WRONG_USE} wrong usage.`;
 
 const PATHS = "files, or folders with .yaml and .yml files in them";
 
@@ -83,7 +83,14 @@ function repeatedNames(documents: readonly RuleDocument[]): RuleFileFault[] {
     const first = known.get(input.name);
     if (!first) known.set(input.name, document);
     return first
-      ? [{ file, line, path: "name", message: `${input.name} is the rule of ${first.file}:${first.line} too` }]
+      ? [
+          {
+            file,
+            line,
+            path: "name",
+            message: `${input.name} is also the name of the rule at ${first.file}:${first.line}`,
+          },
+        ]
       : [];
   });
 }
@@ -122,7 +129,7 @@ function addTest(rules: Command): void {
         for (const fault of wrong) print(`${place}: ${document.input.name}: "${plain(test.name)}" ${plain(fault)}`);
       }
       const sigma = files.filter(({ content }) => formatOf(content) === "sigma").length;
-      if (sigma > 0) print(`${countOf(sigma, "file")} of Sigma passed over: Sigma has no tests.`);
+      if (sigma > 0) print(`${countOf(sigma, "Sigma file")} skipped: Sigma has no tests.`);
       const untested = documents.filter(({ tests }) => tests.length === 0).length;
       print(
         `${countOf(outcomes.length - failed.length, "test")} of ${countOf(documents.length, "rule")} passed, ` +

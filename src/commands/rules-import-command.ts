@@ -56,7 +56,7 @@ Examples:
   tocsin rules import sigma/rules --mapping mapping.yaml --disabled
   tocsin rules import site-rules/ --url http://127.0.0.1:8080 --key tsn_...
 
-Exit codes: 0 at least one rule was imported, ${EXIT_FAILED} none was, ${EXIT_WRONG_USE} wrong use.`,
+Exit codes: 0 at least one rule was imported, ${EXIT_FAILED} none was, ${EXIT_WRONG_USE} wrong usage.`,
     )
     .action(async (given: string[], options: ImportOptions) => {
       const loaded = requireSettings(command);
@@ -78,7 +78,7 @@ function askedFor(paths: readonly string[], options: ImportOptions, { settings }
 
 function readFormat(text: string): ImportFormat {
   if (text === "sigma" || text === "tocsin") return text;
-  throw new InvalidArgumentError("There are sigma and tocsin.");
+  throw new InvalidArgumentError("Allowed: sigma, tocsin.");
 }
 
 async function importHere(
@@ -223,19 +223,19 @@ async function post(url: string, key: string, body: object): Promise<ImportResul
 
 function show({ imported, refused, remarks }: ImportResult, { dryRun }: ImportOptions): void {
   if (remarks.length > 0) {
-    print(formatTable(["taken with a remark", "place", "remark"], remarkRows(remarks)));
+    print(formatTable(["imported with a remark", "place", "remark"], remarkRows(remarks)));
     print("");
   }
   if (refused.length > 0) {
     const rows = refused.flatMap(({ name, place, reasons }) =>
       reasons.map((reason) => [plain(name), plain(place), plain(reason)]),
     );
-    print(formatTable(["not taken", "place", "reason"], rows));
+    print(formatTable(["refused", "place", "reason"], rows));
     print("");
   }
-  const verb = dryRun ? "would be made" : imported.length === 1 ? "was made" : "were made";
+  const verb = dryRun ? "would be created" : "created";
   print(
-    `${countOf(imported.length, "rule")} ${verb}, ${refused.length} could not be taken, ${countOf(remarks.length, "remark")}.`,
+    `${countOf(imported.length, "rule")} ${verb}, ${refused.length} refused, ${countOf(remarks.length, "remark")}.`,
   );
 }
 

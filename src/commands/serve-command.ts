@@ -85,10 +85,10 @@ async function welcome({ address, store }: App, log: Logger): Promise<void> {
   // If the log goes to a file, the key still goes to the terminal and not into that file.
   const terminal = process.stderr.isTTY && !process.stdout.isTTY ? process.stderr : process.stdout;
   const why = store.keys.wereLost
-    ? `${bold("The data folder has events and no key:")} keys that there were before are gone.`
+    ? `${bold("The data folder has events but no keys:")} its earlier keys are lost.`
     : bold("Tocsin runs for the first time.");
   const text = `
-${why} This key has every right; it is shown this once and kept nowhere:
+${why} This key has every scope. It is shown only once:
 
   ${made.secret}
 
@@ -100,6 +100,6 @@ The API is described at ${address}/docs. More keys: npx tocsin keys --help
 
 `;
   terminal.write(text, (error) => {
-    if (error) log.error({ err: error }, "the first key could not be shown; make another: tocsin keys create");
+    if (error) log.error({ err: error }, "the first key could not be shown; create another: tocsin keys create");
   });
 }

@@ -38,7 +38,7 @@ export function requireSettings(command: Command): LoadedSettings {
   if (!("faults" in outcome)) return outcome;
   throw new CommandFailure(
     `The configuration has ${countOf(outcome.faults.length, "fault")}:\n${describeFaults(outcome.faults)}\n` +
-      "docs/configuration.md lists every setting; tocsin check says what is used and where it comes from.",
+      "docs/configuration.md lists every setting; tocsin check lists the effective values and their origins.",
     EXIT_WRONG_USE,
   );
 }

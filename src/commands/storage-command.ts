@@ -25,7 +25,7 @@ export function addStorage(program: Command): void {
     if (days.length === 0) print("No rows are missing.");
     print(
       heldAt === null
-        ? "Retention waits for nothing."
+        ? "Retention is not waiting for a confirmation."
         : `Retention is paused since its run at ${formatTime(heldAt)}; the log and /readyz say why.`,
     );
   });
@@ -35,13 +35,15 @@ export function addStorage(program: Command): void {
     .description("confirm the removal that retention holds back; a running server removes the data within seconds");
   addSettingFlags(confirm, ["data_dir", "index_prefix"]).action(async () => {
     const heldAt = await withNotes(confirm, (notes) => notes.confirm());
-    if (heldAt === null) throw new CommandFailure("Retention waits for nothing: there is nothing to confirm.");
-    print(`Confirmed: retention removes what was due at ${formatTime(heldAt)}.`);
+    if (heldAt === null) throw new CommandFailure("Retention is not waiting for a confirmation.");
+    print(`Confirmed: retention removes the data that was due at ${formatTime(heldAt)}.`);
   });
 
   const accept = storage
     .command("accept-losses")
-    .description("accept missing rows as lost, so that answers are no longer marked incomplete; stop the server first");
+    .description(
+      "accept missing rows as lost, so that responses are no longer marked incomplete; stop the server first",
+    );
   addSettingFlags(accept, ["data_dir", "index_prefix"]).action(async () => {
     const rows = await withNotes(accept, (notes) => notes.acceptLosses());
     print(`${rows.toLocaleString("en-US")} missing rows are accepted as lost.`);

@@ -57,7 +57,7 @@ Examples:
   tocsin test-event syslog --key tsn_...
   ${CLIENT_VARIABLES.url}=http://siem:8080 ${CLIENT_VARIABLES.key}=tsn_... tocsin test-event access --json
 
-Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use.`,
+Exit codes: 0 the event arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong usage.`,
     )
     .action(async (source: TestSource, options: TestEventOptions) => {
       const { settings } = requireSettings(command);
@@ -71,10 +71,10 @@ Exit codes: 0 it arrived, ${EXIT_FAILED} it did not, ${EXIT_WRONG_USE} wrong use
       if (options.json) return printJson({ source, sent, took_ms: tookMs, event, rules });
       print(`Sent by ${sent}, found after ${tookMs} ms: ${event.id}`);
       print(
-        `It is of the type ${plain(event.type)}, source ${plain(event.source)}, severity ${event.severity}, at ${event.timestamp}.`,
+        `Type ${plain(event.type)}, source ${plain(event.source)}, severity ${event.severity}, time ${event.timestamp}.`,
       );
-      if (rules === null) print(`Whether rules matched it was not looked at: ${fault}`);
-      else print(rules.length === 0 ? "No rule made an alert of it." : `Alerts by ${rules.map(plain).join(", ")}.`);
+      if (rules === null) print(`Alerts could not be checked: ${fault}`);
+      else print(rules.length === 0 ? "No rule raised an alert." : `Alerts from ${rules.map(plain).join(", ")}.`);
     });
 }
 
@@ -86,7 +86,7 @@ function readSource(text: string): TestSource {
   const name = text.slice(text.lastIndexOf("_") + 1);
   const source = TEST_SOURCES.find((one) => one === text || (one === name && PLATFORM_SOURCES.has(one)));
   if (source) return source;
-  throw new InvalidArgumentError(`There are ${TEST_SOURCES.join(", ")}.`);
+  throw new InvalidArgumentError(`Allowed: ${TEST_SOURCES.join(", ")}.`);
 }
 
 function serviceOf(options: TestEventOptions, settings: Settings): Service {
@@ -140,7 +140,7 @@ function lineBody({ collector, line }: { collector: string; line: string }): unk
 }
 
 const WHERE_TO_LOOK =
-  "GET /v1/collectors says what was refused and why, such as a sender that collectors.allowed_senders does not name.";
+  "GET /v1/collectors lists refusals with their reasons, such as a sender that collectors.allowed_senders does not name.";
 /** Errors of a connection that the peer closed early. */
 const CLOSED_BY_PEER: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
@@ -169,7 +169,7 @@ async function findEvent(service: Service, marker: string): Promise<Event> {
     if (event) return event;
   }
   throw new CommandFailure(
-    `It was sent, but no event came of it within ${FOUND_MS_MAX / 1000} s; the marker is ${marker}.\n${WHERE_TO_LOOK}`,
+    `The sample was sent, but no event arrived within ${FOUND_MS_MAX / 1000} s; the marker is ${marker}.\n${WHERE_TO_LOOK}`,
   );
 }
 
@@ -179,7 +179,7 @@ async function lookFor(service: Service, marker: string): Promise<Event | undefi
     return data[0];
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
-    const message = `It was sent, but whether it arrived could not be looked at; the marker is ${marker}.\n${error.message}`;
+    const message = `The sample was sent, but its arrival could not be checked; the marker is ${marker}.\n${error.message}`;
     throw new CommandFailure(message, error.exitCode, { cause: error });
   }
 }

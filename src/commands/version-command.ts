@@ -5,7 +5,7 @@ import { print, printJson } from "./terminal.ts";
 export function addVersion(program: Command): void {
   program
     .command("version")
-    .description("say which version this is, and what it runs on")
+    .description("print the versions of tocsin, Node and SQLite")
     .option("--json", "as one JSON object")
     .action(({ json }: { json?: true }) => {
       const { node, sqlite } = process.versions;

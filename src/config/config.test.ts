@@ -26,7 +26,7 @@ const settingsOf = (sources: Parameters<typeof load>[0]) => {
   return (outcome as LoadedSettings).settings;
 };
 
-test("with nothing given, every setting has its default", () => {
+test("every setting has a default", () => {
   expect(settingsOf({})).toEqual({
     host: "127.0.0.1",
     port: 8080,
@@ -75,7 +75,7 @@ test("the file wins over defaults, variables over the file, flags over variables
   });
 });
 
-test("a file named by the flag wins over the one of the variable, and both over tocsin.yaml", () => {
+test("a file named by the flag takes precedence over one named by the variable, and both over tocsin.yaml", () => {
   writeFileSync(join(folder, "a.yaml"), "port: 1");
   writeFileSync(join(folder, "b.yaml"), "port: 2");
   const yaml = "port: 3";
@@ -181,7 +181,7 @@ test("every fault of every source is reported at once, with its path, its origin
     { path: "retention.event_days", origin: file, message: "is not a setting; did you mean events_days?" },
     { path: "plans", origin: file, message: "must hold starter, pro, enterprise; it is 5" },
     { path: "TOCSIN_HOTS", origin: "variable TOCSIN_HOTS", message: "is not a setting; did you mean TOCSIN_HOST?" },
-    // No name is near to it: that all begin alike does not count.
+    // No name is similar: a common prefix does not count.
     {
       path: "TOCSIN_FOO",
       origin: "variable TOCSIN_FOO",
@@ -223,7 +223,7 @@ test("an empty file and an empty variable set nothing", () => {
   expect(settingsOf({ yaml: "# nothing\n", environment: { TOCSIN_PORT: "" } }).port).toBe(8080);
 });
 
-test("a named file that is not there is a fault; the default one may be missing", () => {
+test("a missing file is a fault if it is named, and fine if it is the default one", () => {
   expect(faultsOf({ configFile: "gone.yaml" })).toEqual([
     { path: "config", origin: "flag --config", message: `there is no file gone.yaml in ${folder}` },
   ]);
@@ -293,7 +293,7 @@ test("possible keys in URLs are shown neither in the list of settings nor in err
   expect(JSON.stringify([used, faults])).not.toContain("SECRET");
 });
 
-test("a channel that is half configured is a fault at what is missing", () => {
+test("a partly configured channel is a fault of the missing setting", () => {
   const faultsOf = (environment: Record<string, string>) => {
     const named = Object.entries(environment).map(([name, value]) => [`TOCSIN_NOTIFICATIONS_${name}`, value] as const);
     const outcome = load({ environment: Object.fromEntries(named) });
@@ -322,7 +322,7 @@ test("a channel that is half configured is a fault at what is missing", () => {
   ]);
 });
 
-test("a secret that is too short to be one is refused with its least length, and not shown", () => {
+test("a secret that is too short is refused with the minimum length, and not shown", () => {
   const shortest = {
     TOCSIN_COLLECTORS_ACCESS_SECRET: 16,
     TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: 16,
@@ -348,7 +348,7 @@ test("a secret that is too short to be one is refused with its least length, and
   }
 });
 
-test("a port for TLS without a certificate, and two lists with one name, are faults", () => {
+test("a TLS port without a certificate, and two lists with one name, are faults", () => {
   const environment = { TOCSIN_SYSLOG_TLS_PORT: "6514", TOCSIN_ENRICHMENT_LISTS: "bad=/a,tor=/b,bad=/c" };
   expect(faultsOf({ environment }).map(({ path, origin }) => [path, origin])).toEqual([
     ["collectors.tls_certificate", "variable TOCSIN_SYSLOG_TLS_PORT"],

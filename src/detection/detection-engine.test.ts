@@ -60,8 +60,8 @@ test("a finding has the title, description and events for a person", () => {
         channels: [],
       },
       severity: "high",
-      foldKey: '["192.0.2.7"]',
-      foldMs: HOUR_MS,
+      dedupKey: '["192.0.2.7"]',
+      dedupMs: HOUR_MS,
       group: { field: "raw.src_ip", value: "192.0.2.7" },
       eventId: events[2]!.id,
       source: "custom",
@@ -240,7 +240,7 @@ test("steps with the group value under different paths make one finding", () => 
   const device = failure({ switch_zone: "lab" }, 2 * MINUTE_MS, "new_device");
   const elsewhere = failure({ switch_zone: "hall" }, 2 * MINUTE_MS, "new_device");
   const { findings, matches } = engine.process([device, elsewhere, person, denied]);
-  expect(findings).toMatchObject([{ eventCount: 3, foldKey: '["lab"]', group: { field: "raw.zone", value: "lab" } }]);
+  expect(findings).toMatchObject([{ eventCount: 3, dedupKey: '["lab"]', group: { field: "raw.zone", value: "lab" } }]);
   expect(matches.reduce((sum, { timesMs }) => sum + timesMs.length, 0)).toBe(4);
 });
 

@@ -281,7 +281,7 @@ export class DetectionEngine {
           const index = active.absences!.paths.indexOf(path);
           return index < 0 ? [] : [absence.group[index]!];
         });
-        findings.push(describeAbsence(active.rule, absence, { foldKey: dedupKey, foldMs: active.dedupMs }));
+        findings.push(describeAbsence(active.rule, absence, { dedupKey, dedupMs: active.dedupMs }));
       }
       seen.push(...takeSeen(active));
     }
@@ -425,8 +425,8 @@ function exceptionsOf(rule: Rule): readonly (Omit<EndedException, "upTo"> & { re
 function findingOf(incident: Incident<IncidentStart>): Finding {
   const { active, event, dedupKey, group } = incident.first;
   return describeFinding(active.rule, event, group, {
-    foldKey: dedupKey,
-    foldMs: active.dedupMs,
+    dedupKey,
+    dedupMs: active.dedupMs,
     eventCount: incident.eventCount,
     firstEventMs: incident.firstEventMs,
     lastEventMs: incident.lastEventMs,

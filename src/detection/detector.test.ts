@@ -106,7 +106,7 @@ describe("a threshold", () => {
     expect((await statsOf(rule)).matches_24h).toBe(6);
   });
 
-  test("keeps its counts over a restart", async () => {
+  test("keeps its counts across a restart", async () => {
     const type = uniqueType();
     const rule = await makeRule(type, { window: "1h", threshold: { count: 3, group_by: "raw.ip" } });
     await submit(type, { ip: "a" });
@@ -126,7 +126,7 @@ describe("a threshold", () => {
   });
 });
 
-test("an event of several groups counts once in their alert, alone or in a batch, and over a restart", async () => {
+test("an event of several groups counts once in their alert, alone or in a batch, and across a restart", async () => {
   const type = uniqueType();
   const memory = { window: "5m", threshold: { count: 2, group_by: "raw.arr" } };
   const rule = await makeRule(type, { ...memory, dedup: { by: "raw.h" } });
@@ -183,13 +183,13 @@ describe("late events are remembered", () => {
   const at = Date.now() - 3 * 3_600_000;
   type Rule = { id: string; name: string };
   const steps: [string, (rule: Rule) => Promise<unknown>][] = [
-    ["over a restart", async () => (server = await server.restart())],
+    ["across a restart", async () => (server = await server.restart())],
     [
-      "over a change of the severity",
+      "across a change of the severity",
       ({ id }) => server.call("PATCH", `/v1/rules/${id}`, { body: { severity: "low" } }),
     ],
     [
-      "when an exception is made",
+      "when an exception is added",
       ({ id }) =>
         server.call("POST", `/v1/rules/${id}/exceptions`, {
           body: { conditions: [{ field: "raw.user", equals: "scanner" }], reason: "ours" },

@@ -20,7 +20,7 @@ function outsideCode(text: string, change: (part: string) => string): string {
     .join("`");
 }
 
-/** A hand-written page with the parts between its `generated` comments printed anew. */
+/** A hand-written page with the parts between its `generated` comments regenerated. */
 export function printParts(name: string, page: string, parts: Readonly<Record<string, () => string>>): string {
   return page.replaceAll(
     /(<!-- generated: ([^>]+) -->\n)[^]*?(<!-- end -->)/g,

@@ -24,7 +24,7 @@ const FAILED_MS = 60_000;
 export interface HostnamesOptions {
   /** False disables all lookups. */
   readonly enabled: boolean;
-  /** `address` or `address:port` of the resolver; null uses the system's, which is never asked about private addresses. */
+  /** `address` or `address:port` of the resolver; null uses the system's, which never gets queries for private addresses. */
   readonly resolver: string | null;
   readonly perSecondMax: number;
   readonly registry: Registry;

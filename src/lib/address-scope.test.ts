@@ -19,7 +19,7 @@ const address = fc.oneof(
   fc.constantFrom(...edges, "::1", "fe80::1%eth0", "::ffff:8.8.8.8", "::ffff:10.0.0.1", "224.0.0.0", "2001:db8::1"),
 );
 
-// The first and the last address of each network, and those just outside of it.
+// The first and last address of each network, and their neighbours outside it.
 const REACHES: readonly (readonly [string, ReturnType<typeof addressScope>])[] = [
   ["0.0.0.0", "nowhere"],
   ["0.255.255.255", "nowhere"],
@@ -129,7 +129,7 @@ const REACHES: readonly (readonly [string, ReturnType<typeof addressScope>])[] =
   ["feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "private"],
   ["ff00::", "nowhere"],
   ["ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "nowhere"],
-  // An IPv4 address in other clothes: as itself where systems take it for that, never public where it hides.
+  // IPv4 addresses embedded in IPv6: mapped ones count as themselves, other forms are never public.
   ["::ffff:8.8.8.8", "public"],
   ["::ffff:808:808", "public"],
   ["::ffff:10.0.0.1", "private"],
@@ -148,12 +148,12 @@ const REACHES: readonly (readonly [string, ReturnType<typeof addressScope>])[] =
   ["fe80::1%eth0", "private"],
 ];
 
-test.each(REACHES)("%s leads to what is %s", (text, reach) => {
+test.each(REACHES)("%s is %s", (text, reach) => {
   expect(addressScope(text)).toBe(reach);
   expect(publicAddress(text)).toBe(reach === "public" ? canonicalAddress(text) : undefined);
 });
 
-test("the quick way to tell addresses of the internet agrees with the plain one", () => {
+test("the fast test for public addresses agrees with the classification", () => {
   fc.assert(
     fc.property(address, (text) => {
       const plain = addressScope(text) === "public" ? canonicalAddress(text) : undefined;
@@ -163,7 +163,7 @@ test("the quick way to tell addresses of the internet agrees with the plain one"
   );
 });
 
-test("a dotted address is the number of its four parts, and anything else is none", () => {
+test("a dotted address is the number of its four parts; other texts give undefined", () => {
   const text = fc.oneof(
     fc.ipV4(),
     fc.string({ unit: fc.constantFrom(..."0123456789. "), maxLength: 16 }),

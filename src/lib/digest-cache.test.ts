@@ -3,18 +3,18 @@ import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { DigestCache } from "./digest-cache.ts";
 
-test("a question that was asked before has its answer, until others have taken its place or all is forgotten", () => {
+test("an entry stays until it is evicted or the cache is cleared", () => {
   const remembered = new DigestCache<number>(2);
   remembered.set("first", 1);
   remembered.set("second", 2);
   expect(remembered.get("first")).toBe(1);
   remembered.set("third", 3);
-  expect(["first", "second", "third"].map((question) => remembered.get(question))).toEqual([1, undefined, 3]);
+  expect(["first", "second", "third"].map((key) => remembered.get(key))).toEqual([1, undefined, 3]);
   remembered.clear();
   expect(remembered.get("third")).toBeUndefined();
 });
 
-test("questions that differ in their last character have different answers, however long they are", () => {
+test("keys that differ only in their last character have separate entries, however long they are", () => {
   const remembered = new DigestCache<number>(10);
   const long = "x".repeat(1_000_000);
   remembered.set(`${long}a`, 1);
@@ -24,7 +24,7 @@ test("questions that differ in their last character have different answers, howe
   expect(remembered.get(long)).toBeUndefined();
 });
 
-test("a hundred questions of a megabyte take no megabytes", () => {
+test("a hundred keys of a megabyte each take no megabytes", () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const remembered = new DigestCache<number>(1000);

@@ -22,25 +22,25 @@ describe("JSON with exact numbers", () => {
     ["9007199254740991.25", 9007199254740991],
     ["1e-400", 0],
     ["0e999", 0],
-  ])("%s is read exactly, or as the nearest double where it has a fraction", (token, value) => {
+  ])("%s is read exactly, or as the nearest double if it has a fraction", (token, value) => {
     expect(parseSent(token)).toBe(value);
     expect(parseSent(`{"a": [${token}]}`)).toEqual({ a: [value] });
   });
 
   test.each(["1e400", "-1E+400", "12345678901234567.5", `1${"0".repeat(309)}`])(
-    "%s, which neither a double nor a whole number can be, is kept as the text it came as",
+    "%s, which fits neither a double nor an integer, is kept as text",
     (token) => {
       expect(parseSent(token)).toBe(token);
       expect(parseSent(`[ ${token} ]`)).toEqual([token]);
     },
   );
 
-  test("a whole number comes back out digit by digit, wherever it stands", () => {
+  test("an integer round-trips digit by digit, wherever it is", () => {
     const texts = ['{"id":18446744073709551615,"a":[-9007199254740993,{"b":1}]}', "123456789012345678901234567890"];
     for (const text of texts) expect(JSON.stringify(parseExact(text))).toBe(text);
   });
 
-  test("any whole number, anywhere in any text, is found", () => {
+  test("any integer, anywhere in any text, is found", () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.string({ maxLength: 40 }), fc.string({ maxLength: 40 }), (number, before, after) => {
         const value = { [before]: [before, canonicalNumber(number), after], n: canonicalNumber(number) };
@@ -51,7 +51,7 @@ describe("JSON with exact numbers", () => {
     );
   });
 
-  test("any double is read as the number it is", () => {
+  test("any double is read as itself", () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (number) => {
         const read = parseExact(JSON.stringify(number)) as number | bigint;
@@ -61,13 +61,13 @@ describe("JSON with exact numbers", () => {
     );
   });
 
-  test("ids in quotes, fractions and the flow ids of Suricata do not take the slower way", () => {
+  test("quoted ids, fractions and Suricata's flow ids take the fast path", () => {
     const text = '{"id":"12345678901234567890","x":0.12345678901234567,"flow_id":2247553214893543,"t":"2026+0000"}';
     expect(mayHoldLarge(text)).toBe(false);
     expect(mayHoldLarge('{"a":22475532148935431}')).toBe(true);
   });
 
-  test("half a surrogate pair becomes U+FFFD, in keys and in values; whole pairs and escaped backslashes stay", () => {
+  test("a lone surrogate becomes U+FFFD in keys and values; pairs and escaped backslashes are kept", () => {
     const text = String.raw`{"a\udc00":"\ud800x","b":"\uDFFF\uD83D\uDE00","c":"\\ud800","d":"\\\ud800","e":"😀"}`;
     expect(parseSent(text)).toEqual({
       "a\ufffd": "\ufffdx",

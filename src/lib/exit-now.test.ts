@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { expect, test } from "vitest";
 
-/** Ends a program in a thread of which an engine answers a question for minutes. */
+/** Ends a program while an engine in one of its threads runs a query for minutes. */
 function endBusy(code: number): Promise<{ code: unknown; signal: unknown; stdout: string }> {
   const thread = `
     import { DuckDBInstance } from ${JSON.stringify(import.meta.resolve("@duckdb/node-api"))};
@@ -26,6 +26,6 @@ function endBusy(code: number): Promise<{ code: unknown; signal: unknown; stdout
   );
 }
 
-test("a process ends with its code while a thread is in native code, and its last lines are out", async () => {
+test("a process exits with its code while a thread is in native code, and its last lines are written", async () => {
   expect(await endBusy(3)).toEqual({ code: 3, signal: null, stdout: "the last words\n" });
 });

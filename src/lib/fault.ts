@@ -64,7 +64,7 @@ export const WITH_NAMES = {
 function unknownName(key: string, { keys, message }: z.core.$ZodIssueUnrecognizedKeys): string {
   const isTried = keys.length <= SUGGESTIONS_MAX && key.length <= SUGGESTED_CHARACTERS_MAX;
   const near = isTried && !message.startsWith("Unrecognized ") ? nearestName(key, message.split(" ")) : undefined;
-  return near === undefined ? "is not known here" : `is not known here; did you mean ${near}?`;
+  return near === undefined ? "is unknown" : `is unknown; did you mean ${near}?`;
 }
 
 /** Limit of issues per list item. */

@@ -3,7 +3,7 @@ import { greatestId, idMaker, timeOfId } from "./id.ts";
 
 const NOW = Date.parse("2026-11-17T06:59:58.123Z");
 
-test("ids rise while the clock stands still, jumps ahead and goes back", () => {
+test("ids increase while the clock stands still, jumps ahead or goes back", () => {
   let clock = NOW;
   const next = idMaker("alt_", () => clock);
   const ids: string[] = [];
@@ -15,14 +15,14 @@ test("ids rise while the clock stands still, jumps ahead and goes back", () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test("ids of a process whose clock is behind are greater than those that an earlier one made", () => {
+test("ids of a process whose clock is behind are greater than those of an earlier process", () => {
   const earlier = idMaker("alt_", () => NOW);
   const made = Array.from({ length: 10 }, earlier);
   const later = idMaker("alt_", () => NOW - 86_400_000, greatestId(made));
   expect(later() > made.at(-1)!).toBe(true);
 });
 
-test("without ids of an earlier process the clock alone counts", () => {
+test("without ids of an earlier process only the clock counts", () => {
   for (const none of [undefined, null]) expect(timeOfId(idMaker("alt_", () => NOW, none)())).toBe(NOW);
   expect(greatestId([])).toBe(null);
 });

@@ -2,11 +2,11 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
-// Those of main.mjs, in less time.
+// The flags of main.mjs with shorter delays.
 const FLAGS = ["--memory-reducer-delay-ms=500", "--gc-memory-reducer-start-delay-ms=0"];
 
-// A heap that has had 64 MB of garbage; it ends when most of that has been given back, which it may wait for until the test is
-// given up. Its questions are far apart: asking is allocating.
+// A heap with 64 MB of garbage. The program ends when most of it has been released, and otherwise waits until the test times
+// out. It checks rarely, because checking allocates.
 const PROGRAM = `
   import { getHeapStatistics } from "node:v8";
   import { setTimeout as sleep } from "node:timers/promises";

@@ -17,7 +17,7 @@ test("an address has one canonical spelling", () => {
   expect(spelled("1:2:3:4:5:6:7:0")).toBe("1:2:3:4:5:6:7:0");
 });
 
-test("number and spelling are the same address, whichever it is", () => {
+test("the number and the spelling of an address convert into each other", () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
       expect(formatAddress(parseAddress(text)!)).toBe(canonicalAddress(text));

@@ -11,7 +11,7 @@ const faultsOf = (text: string, depthMax = DEPTH) => {
 };
 const nested = (levels: number, open = '{"a":', close = "}") => open.repeat(levels) + "1" + close.repeat(levels);
 
-/** JSON texts as no one writes them: keys twice, spaces anywhere, half surrogates, numbers of any length. */
+/** Unusual JSON texts: duplicate keys, spaces anywhere, lone surrogates, numbers of any length. */
 const strangeText = fc.letrec<{ value: string; leaf: string; string: string }>((tie) => ({
   string: fc.oneof(
     { weight: 6, arbitrary: fc.string({ unit: "binary", maxLength: 6 }).map((text) => JSON.stringify(text)) },
@@ -38,7 +38,7 @@ const strangeText = fc.letrec<{ value: string; leaf: string; string: string }>((
 })).value;
 
 describe("strict JSON", () => {
-  test("takes any value that JSON can say, written compactly or spread out, and gives it back the same", () => {
+  test("accepts any JSON value, compact or spaced out, and returns it unchanged", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
         const meant = parseExact(JSON.stringify(value));
@@ -48,7 +48,7 @@ describe("strict JSON", () => {
     );
   });
 
-  test("the quick way takes nothing that the thorough way refuses", () => {
+  test("the fast path accepts nothing that the thorough path refuses", () => {
     fc.assert(
       fc.property(strangeText, fc.integer({ min: 1, max: 5 }), (text, depthMax) => {
         const result = parse(text, depthMax);
@@ -63,7 +63,7 @@ describe("strict JSON", () => {
     );
   });
 
-  test("what it takes survives being written and read again", () => {
+  test("an accepted value survives being written and read again", () => {
     fc.assert(
       fc.property(strangeText, (text) => {
         const result = parse(text);
@@ -84,8 +84,8 @@ describe("strict JSON", () => {
     );
   });
 
-  test("refuses a key that stands twice with different values, at its place, however it is spelled", () => {
-    const twice = "the key stands twice in its object, with different values";
+  test("refuses a duplicate key with different values, with its path, however the key is spelled", () => {
+    const twice = "is a duplicate key with another value";
     expect(faultsOf('{"a":1,"a":2}')).toEqual([`a: ${twice}`]);
     expect(faultsOf('{"a":1,"a":12}')).toEqual([`a: ${twice}`]);
     expect(faultsOf('{"a":12,"a":1}')).toEqual([`a: ${twice}`]);
@@ -96,7 +96,7 @@ describe("strict JSON", () => {
     expect(faultsOf(`{${many},"k30":1}`)).toEqual([`k30: ${twice}`]);
   });
 
-  test("takes a key that stands twice with the same value", () => {
+  test("accepts a duplicate key with the same value", () => {
     expect(parse('{"a":1,"a": 1 ,"b":{"c":[1]},"b":{"c":[1]}}')).toEqual({
       kind: "value",
       value: { a: 1, b: { c: [1] } },
@@ -109,10 +109,10 @@ describe("strict JSON", () => {
     expect(Object.keys(result.value as object)).toEqual(["__proto__", "constructor"]);
     expect(JSON.stringify(result.value)).toBe('{"__proto__":{"polluted":true},"constructor":1}');
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
-    expect(faultsOf('{"__proto__":1,"__proto__":2}')[0]).toContain("__proto__: the key stands twice");
+    expect(faultsOf('{"__proto__":1,"__proto__":2}')[0]).toContain("__proto__: is a duplicate key");
   });
 
-  test("takes as many levels as allowed and not one more, in objects and in arrays", () => {
+  test("accepts the maximum nesting and not one level more, in objects and in arrays", () => {
     expect(parse(nested(32)).kind).toBe("value");
     expect(faultsOf(nested(33))).toEqual([`${Array(32).fill("a").join(".")}: is nested deeper than 32 levels`]);
     expect(parse(nested(32, "[", "]")).kind).toBe("value");
@@ -120,17 +120,17 @@ describe("strict JSON", () => {
     expect(faultsOf(nested(400_000, "[", "]"))).toEqual([`${"[0]".repeat(32)}: is nested deeper than 32 levels`]);
   });
 
-  test.each(["9007199254740993", "1e400", '"\\ud800"'])("takes %s in any place", (token) => {
+  test.each(["9007199254740993", "1e400", '"\\ud800"'])("accepts %s anywhere", (token) => {
     for (const text of [token, `[0,${token}]`, `{ "n": [ ${token} ] }`]) expect(parse(text).kind, text).toBe("value");
   });
 
-  test("takes NUL and long strings", () => {
+  test("accepts NUL and long strings", () => {
     expect(parse('{"a":"\\u0000"}')).toEqual({ kind: "value", value: { a: "\0" } });
     const long = "x".repeat(100_000);
     expect(parse(`{ "a": "${long}" }`)).toEqual({ kind: "value", value: { a: long } });
   });
 
-  test("says what is malformed", () => {
+  test("describes malformed input", () => {
     for (const text of ["", "{", '{"a":}', "nope", "\ufeff{}", "[1,]", '"\u0001"']) {
       expect(parse(text).kind, text).toBe("malformed");
     }
@@ -140,7 +140,7 @@ describe("strict JSON", () => {
     });
   });
 
-  test("reports each element of an array, and no end of faults for none", () => {
+  test("reports faults of each array element, up to a limit per element", () => {
     const element = `{${Array.from({ length: 50 }, (_, i) => `"a":${i}`).join()}}`;
     const result = parse(`[${element},${element}]`);
     if (result.kind !== "faults") throw new Error(result.kind);

@@ -174,7 +174,7 @@ export function findFaults(sent: string, options: JsonOptions): Fault[] {
       // A duplicate key with the same value is harmless.
       if (before === undefined) members.set(key, start);
       else if (!text.startsWith(text.slice(start, at), before) || !isEnd(text.charCodeAt(before + at - start))) {
-        report("the key stands twice in its object, with different values");
+        report("is a duplicate key with another value");
       }
       path.pop();
     }

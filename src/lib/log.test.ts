@@ -13,7 +13,7 @@ test("a line is one JSON object with a level word and an ISO time", () => {
   expect(new Date(line.time).toISOString()).toBe(line.time);
 });
 
-test("a key never reaches the log, wherever it stands", () => {
+test("a key never reaches the log, in any position", () => {
   const key = "tsn_0192aabb_5eCr3t-5eCr3t";
   const text = record((log) => {
     log.info({ req: { headers: { authorization: `Bearer ${key}` } } });

@@ -11,10 +11,10 @@ test.each([
   ["platfrom", "platform"],
   ["loglevel", "log_level"],
   ["TOCSIN_DATADIR", "TOCSIN_DATA_DIR"],
-])("%s means %s", (word, name) => {
+])("%s is corrected to %s", (word, name) => {
   expect(nearestName(word, NAMES)).toBe(name);
 });
 
-test.each(["", "x", "retention", "completely different"])("%j is near to none", (word) => {
+test.each(["", "x", "retention", "completely different"])("%j is similar to none", (word) => {
   expect(nearestName(word, NAMES)).toBeUndefined();
 });

@@ -21,7 +21,7 @@ async function serve(listener: RequestListener): Promise<number> {
 const ask = (url: string, more: Partial<OutgoingRequest> = {}) =>
   send({ method: "GET", url, timeoutMs: 5000, answerBytesMax: 1000, allowsPrivate: false, ...more });
 
-/** Names that resolve to what the test says. */
+/** A resolver that returns these addresses for every name. */
 const answering = (...addresses: string[]) =>
   ((_host: string, _options: object, done: (error: null, found: object[]) => void) =>
     done(
@@ -29,7 +29,7 @@ const answering = (...addresses: string[]) =>
       addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     )) as typeof systemLookup;
 
-test("what is sent arrives, and what is answered is given, redirects as they are", async () => {
+test("the request arrives, and the response is returned with redirects unfollowed", async () => {
   const port = await serve((request, response) => {
     let body = "";
     request.on("data", (chunk: Buffer) => (body += chunk.toString()));
@@ -61,41 +61,41 @@ test.each([
   "0.0.0.0",
   "2130706433",
   "0x7f.1",
-])("the address %s is not reached", async (host) => {
+])("the address %s is refused", async (host) => {
   await expect(ask(`http://${host}:9/`)).rejects.toBeInstanceOf(AddressRefused);
 });
 
-test("a name that leads inside is not reached, even where another of its addresses leads outside", async () => {
+test("a name with a private address is refused, even if it also has a public one", async () => {
   for (const inside of ["127.0.0.1", "192.168.1.1", "::1", "64:ff9b::a00:1"]) {
     await expect(ask("http://some.example:9/", { lookup: answering("8.8.8.8", inside) })).rejects.toThrow(inside);
   }
 });
 
-test("what can be done about it is said where the caller knows, and nothing is hinted at where not", async () => {
+test("the refusal includes the caller's remedy, if there is one", async () => {
   const remedy = "some.setting allows private ones";
   const named = { lookup: answering("10.0.0.1") };
   await expect(ask("http://10.0.0.1:9/", { remedy })).rejects.toThrow(
-    /^10\.0\.0\.1 is not an address of the internet; some\.setting allows private ones$/,
+    /^10\.0\.0\.1 is not a public address; some\.setting allows private ones$/,
   );
   await expect(ask("http://some.example:9/", { ...named, remedy })).rejects.toThrow(/; some\.setting allows/);
-  await expect(ask("http://10.0.0.1:9/")).rejects.toThrow(/^10\.0\.0\.1 is not an address of the internet$/);
-  await expect(ask("http://some.example:9/", named)).rejects.toThrow(/is not an address of the internet$/);
+  await expect(ask("http://10.0.0.1:9/")).rejects.toThrow(/^10\.0\.0\.1 is not a public address$/);
+  await expect(ask("http://some.example:9/", named)).rejects.toThrow(/is not a public address$/);
 });
 
-test("the address that was checked is the one that is connected to: a name that changes its mind in between gains nothing", async () => {
+test("the request connects to the checked address: rebinding the name in between has no effect", async () => {
   let asked = 0;
   let reached = 0;
   const port = await serve((_request, response) => {
     reached++;
     response.end("inside");
   });
-  // The first counts as one of the internet, where nobody has it: whoever goes there gets no answer.
+  // The first address counts as public but is unassigned, so that connecting to it times out.
   const turning = ((host: string, options: object, done: never) =>
     answering(asked++ === 0 ? "3000::1" : "127.0.0.1")(host, options as never, done)) as typeof systemLookup;
   const sent = ask(`http://some.example:${port}/`, { lookup: turning, timeoutMs: 300 });
   await expect(sent).rejects.not.toBeInstanceOf(AddressRefused);
   expect([asked, reached]).toEqual([1, 0]);
-  // The server is there: the same name is answered where it may lead inside.
+  // The server does respond: the same name is reached if private addresses are allowed.
   const allowed = await ask(`http://some.example:${port}/`, { lookup: turning, allowsPrivate: true });
   expect([allowed.body.toString(), reached]).toEqual(["inside", 1]);
 });

@@ -39,7 +39,7 @@ export interface OutgoingAnswer {
 export class AddressRefused extends Error {
   constructor(host: string, address: string, remedy?: string) {
     const where = host === address ? address : `${host} is at ${address}, which`;
-    super(`${where} is not an address of the internet${remedy === undefined ? "" : `; ${remedy}`}`);
+    super(`${where} is not a public address${remedy === undefined ? "" : `; ${remedy}`}`);
     this.name = "AddressRefused";
   }
 }

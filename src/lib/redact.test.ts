@@ -4,7 +4,7 @@ import { secretsOfAddress, withoutSecrets } from "./redact.ts";
 
 const hide = (text: string, address: string) => withoutSecrets(text, secretsOfAddress(address));
 
-test("whatever the address is, its path is not left in a text, encoded or not", () => {
+test("the path of any URL is redacted from a text, encoded or not", () => {
   const part = fc.string({ unit: "grapheme", minLength: 9, maxLength: 40 }).filter((text) => /^\S+$/.test(text));
   fc.assert(
     fc.property(part, part, (segment, value) => {
@@ -23,18 +23,18 @@ test("whatever the address is, its path is not left in a text, encoded or not", 
   );
 });
 
-test("an address without anything secret hides nothing, and one that cannot be read hides itself", () => {
+test("a URL without a secret redacts nothing, and an invalid URL redacts itself", () => {
   const text = "https://hooks.example/ answered: not a/b/c today";
   expect(hide(text, "https://hooks.example/")).toBe(text);
   expect(hide("Invalid URL: no address at all", "no address at all")).toBe("Invalid URL: (hidden)");
 });
 
-test("of a secret that is longer than is looked for, no end is left", () => {
+test("nothing remains of a secret that is longer than its pattern", () => {
   const long = "x1".repeat(3000);
   expect(hide(`a /${long} b`, `https://hooks.example/${long}`)).toBe("a (hidden) b");
 });
 
-test("a token in the place of a user is hidden, also as it is sent", () => {
+test("a token in the user part is redacted, also in the form of a header", () => {
   const sent = Buffer.from("tok:").toString("base64");
   expect(hide(`Basic ${sent}`, "https://tok@hooks.example/")).toBe("Basic (hidden)");
 });

@@ -3,7 +3,7 @@ import { settingMeta } from "./setting-types.ts";
 
 // Values for settings that a test does not name one by one.
 
-/** A text that every common type of setting accepts one of. */
+/** Texts of which every common type of setting accepts one. */
 const SAMPLE_TEXTS = [
   "some text",
   "4096",

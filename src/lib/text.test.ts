@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { cut, foldCase, lines, oneLine } from "./text.ts";
 
-test("letters are the same in upper and lower case, the sigma at the end of a word too", () => {
+test("case folding ignores case, including a final sigma", () => {
   for (const text of ["ΣΑΣ", "σας", "Σας", "σασ"]) expect(foldCase(text)).toBe("σασ");
   expect(foldCase("İÉ Kς")).toBe("ié kσ");
   fc.assert(
@@ -25,7 +25,7 @@ test("text is cut with an ellipsis, never within a character", () => {
   );
 });
 
-test("what cannot be seen is left out, and lines stay only where they may", () => {
+test("invisible characters are removed, and line breaks kept only where allowed", () => {
   expect(oneLine("  a\r\n\tb\u0000\u200b\u202ec ", 100)).toBe("a bc");
   expect(lines("a\r\nb\rc\u0007\td\u2028", 100)).toBe("a\nb\nc d");
   expect(oneLine("x".repeat(1_000_000), 5)).toBe("xxxx…");

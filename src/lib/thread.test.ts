@@ -13,14 +13,14 @@ const threadFile = (code: string) =>
 
 const unexpected = (error: Error) => expect.unreachable(error.message);
 
-test("a thread is not ended in the middle of loading its code", async () => {
+test("a thread is not terminated while it loads its code", async () => {
   const loaded = new Int32Array(new SharedArrayBuffer(4));
   const slow = threadFile(`await delay(200); workerData[0] = 1; serveThread({});`);
   await new Thread(slow, loaded, unexpected).end();
   expect(loaded[0]).toBe(1);
 });
 
-test("a thread that cannot load its code is told of, and can be ended", async () => {
+test("a thread that cannot load its code reports the error and can be ended", async () => {
   const died = Promise.withResolvers<Error>();
   const thread = new Thread(threadFile(`throw new Error("no such engine");`), undefined, died.resolve);
   expect((await died.promise).message).toBe("no such engine");

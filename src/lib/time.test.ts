@@ -47,11 +47,11 @@ describe("a time", () => {
     "1763193600",
     "yesterday",
     "",
-  ])("%j is none", (text) => {
+  ])("%j is not a time", (text) => {
     expect(parseTime(text)).toBeUndefined();
   });
 
-  test("is, as an end of a range, never before what it says", () => {
+  test("as the bound of a range is rounded up, never down", () => {
     for (const text of ["2026-11-15T08:00:00.0009Z", "20261115T080000.0009Z"]) {
       expect(parseTimeUp(text)! - parseTime(text)!).toBe(1);
     }

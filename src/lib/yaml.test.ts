@@ -55,7 +55,7 @@ test.each([
   expect(read(text)).toEqual(documents);
 });
 
-test("whole numbers beyond 2^53 are bigint, however they are written, and no others", () => {
+test("integers beyond 2^53 are bigint in any notation, and no other numbers are", () => {
   const text =
     "a: 9007199254740993\nb: [9007199254740991, 1.5, 0x20000000000001, 1e23, -1.5e+16, '9007199254740993']\n7: x\n";
   const [document] = parseYaml(text, 1);
@@ -68,17 +68,17 @@ test("whole numbers beyond 2^53 are bigint, however they are written, and no oth
   });
 });
 
-test("a line is that of the value, or of what is nearest above it", () => {
+test("the line is that of the value or of its nearest existing ancestor", () => {
   const [, second] = parseYaml("x: 1\n---\na:\n  - b: 1\n  - b: 2\n", 10);
   if (!second || "fault" in second) throw new Error("not read");
   expect([["a", 1, "b"], ["a", 1, "c"], ["a", 7], ["z"]].map((path) => second.lineOf(path))).toEqual([5, 5, 4, 3]);
 });
 
-test("more documents than may be are one fault", () => {
+test("too many documents are one fault", () => {
   expect(parseYaml("a: 1\n---\nb: 1\n---\nc: 1\n", 2)).toEqual([{ line: 1, fault: "more than 2 documents" }]);
 });
 
-test("a document that is too long is a fault, and those around it are read", () => {
+test("a document that is too long is a fault, and its neighbours are read", () => {
   const long = `b: [${"x, ".repeat(400_000)}]`;
   expect(read(`a: 1\n---\n${long}\n---\nc: 3\n`)).toEqual([
     [{ a: 1 }, 1],
@@ -87,17 +87,17 @@ test("a document that is too long is a fault, and those around it are read", () 
   ]);
 });
 
-test("a key that its map has already is a fault at its line, however many keys there are", () => {
+test("a duplicate key is a fault with its line, however many keys there are", () => {
   const keys = Array.from({ length: 20_000 }, (_, i) => `  k${i}: ${i}\n`).join("");
   expect(read(`a:\n${keys}`)).toMatchObject([[{ a: { k19999: 19_999 } }, 1]]);
-  const fault = "the key stands twice in its map";
+  const fault = "duplicate key in a map";
   expect(parseYaml(`a:\n${keys}  k7: 1\n`, 1)).toEqual([{ line: 20_002, fault }]);
   expect(parseYaml("a: { 1: x, '1': y, ? [1] : z, ? [2] : z }\nb: [{ c: 1, c: 2 }]\n", 1)).toEqual([
     { line: 2, fault },
   ]);
 });
 
-test("aliases that multiply, and levels without end, are faults in words of ours", () => {
+test("exponential aliases and endless nesting are faults with messages of our own", () => {
   const copies = (count: number) => `[${Array(count).fill("*a").join(", ")}]`;
   const [few] = parseYaml(`a: &a [1]\nb: ${copies(50)}\n`, 1);
   expect(few).toMatchObject({ value: { b: { length: 50 } } });
@@ -108,7 +108,7 @@ test("aliases that multiply, and levels without end, are faults in words of ours
   expect(parseYaml(`a: ${"[".repeat(5000)}${"]".repeat(5000)}`, 1)).toEqual([{ line: 1, fault: "is nested too deep" }]);
 });
 
-test("documents that are written one after the other are read as they were", () => {
+test("documents written one after the other are read back unchanged", () => {
   const value = fc.jsonValue({ maxDepth: 3 }).filter((json) => json !== null);
   fc.assert(
     fc.property(fc.array(value, { maxLength: 5 }), (values) => {

@@ -62,7 +62,7 @@ function parsePart(part: string, firstLine: number, readAgain: typeof readPart):
     if (error) return [{ line: lineAt(error.pos[0]), fault: firstLineOf(error.message) }];
     try {
       const repeated = repeatedKey(document);
-      if (repeated) return [{ line: lineAt(repeated.range![0]), fault: "the key stands twice in its map" }];
+      if (repeated) return [{ line: lineAt(repeated.range![0]), fault: "duplicate key in a map" }];
       if (intAsBigInt) visit(document, { Scalar: (_, scalar) => holdExactly(scalar) });
       const value: unknown = document.toJS({ maxAliasCount: ALIASES_MAX });
       // Lines are needed for faults only, which are rare enough to parse the document again.

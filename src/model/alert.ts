@@ -51,6 +51,7 @@ export interface Alert {
     readonly description: string;
     readonly tags: readonly string[];
   };
+  /** The `dedupKey` of its findings. Stored alerts contain this name, so it stays. */
   readonly foldKey: string;
   readonly group: Group | null;
   readonly title: string;

@@ -230,7 +230,7 @@ test("every operator has rows in the table, of events that match and of events t
   expect(missing, "add rows to TABLE").toEqual([]);
 });
 
-test("a keyword stands in any field, whatever its case unless that is said to matter", () => {
+test("a keyword matches in any field, ignoring case unless told otherwise", () => {
   const found = (input: object, raw: JsonObject) =>
     compileCondition(toKeywordTest(keywordSchema.parse(input)))(event(raw));
   expect(found({ keyword: "MIMIKATZ" }, { a: { b: ["run mimikatz now"] } })).toBe(true);
@@ -242,7 +242,7 @@ test("a keyword stands in any field, whatever its case unless that is said to ma
 test.each([
   [{ field: "raw.x" }, "", "needs an operator"],
   [{ field: "raw.x", equals: 1, gt: 2 }, "", "takes one operator, not equals and gt"],
-  [{ field: "raw.x", like: "a" }, "like", "is not known here"],
+  [{ field: "raw.x", like: "a" }, "like", "is unknown"],
   [{ field: "raw.x", regex: "x(?<=a)b" }, "regex", "RE2 has no look-behind, (?<=...) and (?<!...): `(?<=a)b`"],
   [{ field: "raw.x", regex: "(?<!a)b" }, "regex", "RE2 has no look-behind"],
   [{ field: "raw.x", regex: "a(?!b)" }, "regex", "RE2 has no look-ahead"],

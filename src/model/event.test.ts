@@ -17,9 +17,9 @@ test.each([
   ["doorbell", "security"],
   ["camera_online", "security"],
   ["session_closed", "audit"],
-])("%s is of the class %s", (type, expected) => expect(classOfType(type)).toBe(expected));
+])("%s has the class %s", (type, expected) => expect(classOfType(type)).toBe(expected));
 
-test("what a device says counts only for a type that is its own", () => {
+test("the class stated by a device counts only for types of its own", () => {
   expect(classOfType("rogue_dhcp", "network")).toBe("security");
   expect(classOfType("ap_channel_changed", "network")).toBe("network");
 });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { pathFault, type TopField } from "./field.ts";
 
-/** A field path in a request, refused in words where it is malformed. */
+/** A field path in a request; the fault of a malformed one is explained. */
 export const fieldSchema = fieldExcept([], "");
 
 /** A field path other than the given top-level fields, which are refused with the message. */

@@ -29,9 +29,9 @@ export interface Finding {
     readonly channels: readonly Channel[];
   };
   readonly severity: Severity;
-  /** Deduplication key: findings of one rule with the same key join one alert if they are close enough in time. */
-  readonly foldKey: string;
-  readonly foldMs: number;
+  /** Findings of one rule with the same deduplication key join one alert if they are less than `dedupMs` apart. */
+  readonly dedupKey: string;
+  readonly dedupMs: number;
   readonly group: Group | null;
   /** The event that completed the match; null for an absence. */
   readonly eventId: string | null;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileGlob, globPieces } from "./glob.ts";
 
-/** What a glob means, by trying everything. */
+/** The meaning of a glob, by exhaustive search. */
 function matchesByHand(glob: readonly string[], text: readonly string[]): boolean {
   const [char, next] = glob;
   if (char === undefined) return text.length === 0;
@@ -15,7 +15,7 @@ function matchesByHand(glob: readonly string[], text: readonly string[]): boolea
   return text[0] === char && matchesByHand(glob.slice(1), text.slice(1));
 }
 
-test("a glob means what trying every way finds", () => {
+test("a glob matches what an exhaustive search matches", () => {
   const unit = fc.constantFrom("a", "b", "*", "?", "\\", "😀", "é");
   let matched = 0;
   fc.assert(
@@ -30,7 +30,7 @@ test("a glob means what trying every way finds", () => {
     ),
     { numRuns: 3000 },
   );
-  // Otherwise it would prove nothing.
+  // Ensures that the property covers both outcomes.
   expect(matched).toBeGreaterThan(100);
 });
 
@@ -49,11 +49,11 @@ test.each([
   expect(compileGlob(glob)(text)).toBe(wanted);
 });
 
-test("a glob that would drive a backtracking matcher mad ends at once", () => {
+test("a glob that is exponential for a backtracking matcher ends at once", () => {
   expect(compileGlob("*a".repeat(200) + "*b")("a".repeat(60_000))).toBe(false);
 });
 
-test("pieces are what stands between the stars", () => {
+test("pieces are the texts between the stars", () => {
   expect(globPieces("a\\*b*c?")).toEqual([
     ["a", "*", "b"],
     ["c", undefined],

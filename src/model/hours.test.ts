@@ -23,28 +23,28 @@ describe("hours", () => {
     ["sat-sun", "2026-11-16T00:00:00Z", false],
     ["fri", "2026-11-13T00:00:00Z", true],
     ["fri", "2026-11-12T23:59:59Z", false],
-    // Over the turn of the week.
+    // Across the end of the week.
     ["sat-mon", "2026-11-15T12:00:00Z", true],
     ["sat-mon", "2026-11-16T12:00:00Z", true],
     ["sat-mon", "2026-11-17T12:00:00Z", false],
-    // A night belongs to the day on which it began.
+    // A night belongs to the day on which it starts.
     ["fri 22:00-06:00", "2026-11-14T05:00:00Z", true],
     ["fri 22:00-06:00", "2026-11-13T05:00:00Z", false],
     ["sun 22:00-06:00", "2026-11-16T01:00:00Z", true],
     ["mon-fri 08:00-18:00 Europe/Berlin", "2026-11-13T07:00:00Z", true],
     ["mon-fri 08:00-18:00 Europe/Berlin", "2026-11-13T17:00:00Z", false],
-    // The other side of midnight is another day.
+    // After midnight it is another day.
     ["sat Asia/Tokyo", "2026-11-13T15:00:00Z", true],
     ["sat Asia/Tokyo", "2026-11-13T14:59:59Z", false],
     ["00:00-01:00 Asia/Kolkata", "2026-11-13T18:30:00Z", true],
-    // Before 1970 as after it.
+    // Dates before 1970 work the same.
     ["thu 00:00-01:00", "1970-01-01T00:30:00Z", true],
     ["wed 23:00-24:00", "1969-12-31T23:30:00Z", true],
-  ])("%s holds %s: %s", (hours, time, wanted) => {
+  ])("%s contains %s: %s", (hours, time, wanted) => {
     expect(within(hours, time)).toBe(wanted);
   });
 
-  test("clocks are moved: the same hour of the wall is another hour of the day", () => {
+  test("hours follow the wall clock across daylight saving changes", () => {
     // Berlin went to summer time on 2026-03-29 at 01:00 UTC, and back on 2026-10-25 at 01:00 UTC.
     expect(within("03:00-04:00 Europe/Berlin", "2026-03-29T01:00:00Z")).toBe(true);
     expect(within("02:00-03:00 Europe/Berlin", "2026-03-29T00:59:59Z")).toBe(false);
@@ -54,14 +54,14 @@ describe("hours", () => {
     expect(within("02:00-03:00 Europe/Berlin", "2026-10-25T02:00:00Z")).toBe(false);
   });
 
-  test("offsets of zones are those of the moment", () => {
+  test("the offset of a zone depends on the time", () => {
     expect(zoneOffset("Europe/Berlin", Date.UTC(2026, 6, 1))).toBe(7_200_000);
     expect(zoneOffset("Europe/Berlin", Date.UTC(2026, 0, 1))).toBe(3_600_000);
     expect(zoneOffset("America/St_Johns", Date.UTC(2026, 0, 1))).toBe(-12_600_000);
     expect(zoneOffset("UTC", 0)).toBe(0);
   });
 
-  test("a zone is one zone, in whichever case it is spelled: spellings take no room of their own", () => {
+  test("zone names ignore case and are cached under one spelling", () => {
     for (const spelled of ["Europe/Berlin", "europe/berlin", "EUROPE/BERLIN", "eUROPE/bERLIN"]) {
       expect(parseHours(`sat ${spelled}`)).toMatchObject({ zone: "Europe/Berlin" });
       expect(zoneOffset(spelled, Date.UTC(2026, 0, 1))).toBe(3_600_000);
@@ -69,7 +69,7 @@ describe("hours", () => {
     expect(parseHours("sat utc")).toMatchObject({ zone: "UTC" });
   });
 
-  test("every zone that there is has its offset, more of them than are remembered", () => {
+  test("every zone has an offset, even beyond the size of the cache", () => {
     for (const zone of Intl.supportedValuesOf("timeZone")) {
       expect(Math.abs(zoneOffset(zone, Date.UTC(2026, 0, 1)))).toBeLessThanOrEqual(14 * 3_600_000);
     }
@@ -85,7 +85,7 @@ describe("hours", () => {
     ["mon-xyz 08:00-09:00", "days are"],
     ["08:00-09:00 Mars/Olympus", "not a time zone"],
     ["8:00-9:00", "days, hours"],
-  ])("%s is refused in words", (text, words) => {
+  ])("%s is refused with an explanation", (text, words) => {
     expect(parseHours(text)).toEqual({ fault: expect.stringContaining(words) });
   });
 });

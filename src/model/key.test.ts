@@ -5,7 +5,7 @@ const now = Date.UTC(2026, 10, 15);
 const made = () => createKey({ name: "ci", scopes: ["events:read"], plan: "pro", expiresAt: null, now });
 
 describe("a key", () => {
-  test("opens with the text it was made with, and its own id is in it", () => {
+  test("authenticates with its full text, which contains its id", () => {
     const { key, secret } = made();
     const parsed = parseKey(secret)!;
     expect(parsed.id).toBe(key.id);
@@ -13,14 +13,14 @@ describe("a key", () => {
     expect(openKey(key, "0".repeat(64), now)).toBeUndefined();
   });
 
-  test("keeps nothing of its secret in clear", () => {
+  test("stores nothing of its secret in clear text", () => {
     const { key, secret } = made();
     const kept = JSON.stringify({ ...key, secretHash: Buffer.from(key.secretHash).toString("hex") });
     expect(kept).not.toContain(parseKey(secret)!.secret);
     expect(JSON.stringify(keyView(key, undefined, now))).not.toContain(Buffer.from(key.secretHash).toString("hex"));
   });
 
-  test("is refused from the moment it expires, and once revoked", () => {
+  test("is refused from its expiry on, and once revoked", () => {
     const { key, secret } = createKey({ name: "x", scopes: [], plan: "starter", expiresAt: now + 1000, now });
     const text = parseKey(secret)!.secret;
     expect(openKey(key, text, now + 999)).toBeDefined();
@@ -28,7 +28,7 @@ describe("a key", () => {
     expect(openKey(revokeKey(key, now), text, now)).toBeUndefined();
   });
 
-  test("rotated without grace refuses its old secret at once; with grace until it ends", () => {
+  test("refuses its old secret at once after a rotation, or at the end of the grace period", () => {
     const first = made();
     const old = parseKey(first.secret)!.secret;
     const abrupt = rotateKey(first.key, { graceMs: 0, now });
@@ -41,7 +41,7 @@ describe("a key", () => {
   });
 
   test.each(["", "tsn_", "tsn_key_1_2", "Bearer x", `tsn_key_${"0".repeat(32)}_${"g".repeat(64)}`])(
-    "%j is no key text",
+    "%j is not the text of a key",
     (text) => {
       expect(parseKey(text)).toBeUndefined();
     },

@@ -15,19 +15,19 @@ test.each([
   "a[]a{5]{10}b\\{5}",
   "(a|b{3}){100,}",
   "[a-z]{1,999}(x?y+z*){50}",
-])("%s weighs at least as many instructions as it compiles to compare", (pattern) => {
+])("the weight of %s is at least its number of consuming instructions", (pattern) => {
   const compared = programOf(RE2JS.compile(pattern)).instructions.filter(({ op }) => isConsuming(op));
   expect(patternWeight(pattern)).toBeGreaterThanOrEqual(compared.length);
   expect(patternWeight(pattern)).toBeLessThan(compared.length * 25 + 25);
 });
 
-test("a pattern that is short to write and huge to run is refused before it is compiled", () => {
+test("a short pattern that compiles to a huge program is refused before it is compiled", () => {
   const faultOf = (regex: string) => fieldTestSchema.safeParse({ field: "raw.a", regex }).error?.issues[0]?.message;
   expect(faultOf("[A-Za-z0-9+/=]{900,}")).toBeUndefined();
   expect(faultOf("x{1000}".repeat(292))).toContain(`${PATTERN_WEIGHT_MAX}`);
 });
 
-test("patterns of one question are weighed together before the first is compiled, wherever they stand", () => {
+test("all patterns of one query are weighed together before any is compiled", () => {
   const test = (patterns: number) => ({
     field: "raw.message",
     regex: Array.from({ length: patterns }, (_, i) => `.{0,900}${i}`),

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { protocolName } from "./protocol.ts";
 
-test("protocols stand at their numbers", () => {
+test("each protocol has its assigned number", () => {
   const known = {
     0: "HOPOPT",
     1: "ICMP",
@@ -26,7 +26,7 @@ test("protocols stand at their numbers", () => {
   for (const [number, name] of Object.entries(known)) expect(protocolName(Number(number))).toBe(name);
 });
 
-test("a protocol without a name is named by its number, and no two share a name", () => {
+test("a protocol without a name is shown as its number, and names are unique", () => {
   expect([61, 63, 99, 147, 200, 253, 255].map(protocolName)).toEqual(["61", "63", "99", "147", "200", "253", "255"]);
   expect(new Set(Array.from({ length: 256 }, (_, number) => protocolName(number))).size).toBe(256);
 });

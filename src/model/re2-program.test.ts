@@ -68,7 +68,7 @@ test("an instruction says which characters it consumes", () => {
   ]);
 });
 
-test("class bounds separate the characters that a pattern tells apart", () => {
+test("class bounds separate the characters that a pattern distinguishes", () => {
   const { classBounds } = programOf(RE2JS.compile("[b-d]"));
   expect(classBounds).toBeInstanceOf(Int32Array);
   expect([...classBounds]).toEqual(expect.arrayContaining(["b".charCodeAt(0), "e".charCodeAt(0)]));

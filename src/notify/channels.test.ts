@@ -8,7 +8,7 @@ import { CHANNEL_DEFINITIONS } from "./channels.ts";
 import { openChannels } from "./open-channels.ts";
 import { messageOf, someAlert } from "./peers.fixture.ts";
 
-// What holds for every channel of the table. The format of its messages has a test of its own.
+// Properties of every channel in the table. Each message format has a separate test.
 
 const pathOf = (setting: string) => `notifications.${snakeCase(setting)}`;
 const load = (flags: Record<string, string>) => loadSettings({ flags, environment: {}, workingFolder: "/" });

@@ -65,7 +65,7 @@ interface Started {
 async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> = {}): Promise<Started> {
   const settings = peer ? { ...NO_CHANNELS, webhookUrl: peer.url, webhookSecret: "s" } : NO_CHANNELS;
   const registry = new Registry();
-  // A test that has a clock of its own has it for everything; some clocks go on whenever they are looked at.
+  // A test with its own clock uses it for everything; some clocks advance with each reading.
   const { now } = more;
   let lookedMs = 0;
   const clocks = now && { now: () => (lookedMs = now()), steadyNow: () => lookedMs };
@@ -77,7 +77,7 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
     urlOf: (id) => alertUrl("https://tocsin.example/", id),
     registry,
     log: pino({ level: "silent" }),
-    // Waits are cut to nothing, so that what would take a day is seen at once; what they are is tested apart.
+    // Short delays, so that the tests run quickly; schedule.test.ts covers the real ones.
     pace: { gatherMs: 20, digestMs: 300 },
     ...more,
     ...clocks,
@@ -317,7 +317,7 @@ test("a short outage of the store loses nothing and repeats nothing", async () =
 });
 
 test.each(["getMany", "withTimeline"] as const)(
-  "a message whose alert cannot be read for a moment (%s) is sent a moment later, and not as a repeat",
+  "a message whose alert cannot be read for a moment (%s) is sent later, and not as a repetition",
   async (method) => {
     const peer = await startPeer();
     let failures = 0;
@@ -336,7 +336,7 @@ test.each(["getMany", "withTimeline"] as const)(
   },
 );
 
-test("a message whose alert cannot be read when the service ends waits for the next start, and is no repeat then", async () => {
+test("a message whose alert cannot be read at shutdown waits for the next start, and does not count as repeated", async () => {
   const peer = await startPeer();
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const alerts = changed(store.alerts, {

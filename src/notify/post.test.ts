@@ -33,7 +33,7 @@ test.each([
   [500, "failed"],
   [503, "failed"],
   [204, "sent"],
-])("an answer with %i means %s", async (status, kind) => {
+])("a response with %i means %s", async (status, kind) => {
   const peer = await startPeer(() => ({ status, text: status === 204 ? "" : "no_service" }));
   const outcome = await send(peer.url);
   expect(outcome.kind).toBe(kind);
@@ -64,7 +64,7 @@ test("a refused connection and one closed without an answer are retried; only th
   const refused = await send(peer.url);
   expect(refused).toMatchObject({ kind: "failed", mayHaveArrived: false });
   const silent = await startPeer(() => {
-    // Ends the connection without a word.
+    // Closes the connection without a response.
     queueMicrotask(() => void silent.close());
     return undefined;
   });
@@ -78,7 +78,7 @@ test("a private address is refused without a connection, also behind a name", as
   const { port } = new URL(peer.url);
   expect(await send(peer.url, { privateAddresses: false })).toEqual({
     kind: "refused",
-    error: "127.0.0.1 is not an address of the internet; notifications.private_addresses allows private ones",
+    error: "127.0.0.1 is not a public address; notifications.private_addresses allows private ones",
   });
   // Rebinding: the name was harmless when it was configured.
   let asked = 0;
@@ -99,7 +99,7 @@ test("a private address is refused without a connection, also behind a name", as
 const SECRET_PATH = "/services/T0/B0/Xk29vQm7LpZ4?token=s3cr%2Ft%20value&x=1";
 const SECRETS = /Xk29|s3cr|T0.B0/i;
 
-/** Says back what it was asked for, as servers do. */
+/** Echoes the request URL, as servers do. */
 async function startEcho(status: number, say: (path: string) => string) {
   const server = createHttpServer((request, response) => {
     request.resume();
@@ -118,7 +118,7 @@ async function startEcho(status: number, say: (path: string) => string) {
 }
 
 const WAYS: [string, (path: string) => string][] = [
-  ["as it is", (path) => path],
+  ["unchanged", (path) => path],
   ["in capitals", (path) => path.toUpperCase()],
   ["decoded", (path) => decodeURIComponent(path)],
   ["encoded", (path) => encodeURIComponent(path)],
@@ -130,10 +130,10 @@ const WAYS: [string, (path: string) => string][] = [
   ["in JSON as PHP writes it", (path) => JSON.stringify({ path }).replaceAll("/", "\\/")],
   ["in JSON as Go writes it", (path) => JSON.stringify({ path }).replaceAll("&", "\\u0026")],
   ["without the query", (path) => path.split("?")[0]!],
-  ["where the text is cut to be shown", (path) => `${"word ".repeat(33)}${path}`],
-  ["where the answer is cut", (path) => `${" ".repeat(4060)}${path}${"x".repeat(5000)}`],
+  ["where the displayed text is truncated", (path) => `${"word ".repeat(33)}${path}`],
+  ["where the response is truncated", (path) => `${" ".repeat(4060)}${path}${"x".repeat(5000)}`],
 ];
-test.each(WAYS)("a peer that says back its address %s does not make it known", async (_, written) => {
+test.each(WAYS)("a peer that echoes its address %s does not reveal it", async (_, written) => {
   for (const status of [500, 404, 429, 302]) {
     const origin = await startEcho(status, (path) => `Cannot POST ${written(path)}`);
     const outcome = await send(origin + SECRET_PATH);

@@ -70,7 +70,7 @@ test("no minute exceeds its attempts, and everything queued is sent, in any orde
         } else if (decided.kind === "wait") {
           const until = decided.until ?? Infinity;
           expect(until).toBeGreaterThan(now);
-          // It is woken when something comes.
+          // A new notification wakes it.
           now = Math.min(until, times[next] ?? Infinity);
         }
       }

@@ -12,7 +12,7 @@ import { inputConditions, ruleCondition } from "../model/rule.ts";
 import { importText } from "./testing/imported.ts";
 import type { SigmaOutcome } from "./import.ts";
 
-// Correlations over correlations, and aliases, as they behave: in the engine, and played from stored values.
+// Correlations of correlations, and aliases, in the engine and in a simulation on stored values.
 
 const EVENTS = `
 title: Failed
@@ -31,7 +31,7 @@ logsource: { category: config }
 detection: { s: { what: rights }, condition: s }
 `;
 
-/** The last of these correlations, which are called a, b and so on. */
+/** The outcome of the last of these correlations, which are named a, b and so on. */
 function importLast(...correlations: string[]): SigmaOutcome {
   const documents = correlations.map(
     (correlation, i) => `title: ${"abcd"[i]}\nname: ${"abcd"[i]}\nlevel: high\ncorrelation: ${correlation}`,
@@ -70,7 +70,7 @@ function eventsOf(seen: readonly Seen[]): Event[] {
   });
 }
 
-/** Alerts of the engine with the numbers of their events, and how many a simulation makes. */
+/** Event counts of the engine's alerts, and the number of alerts of a simulation. */
 function run(outcome: SigmaOutcome, seen: readonly Seen[]): { live: number[]; simulated: number } {
   if (!outcome.rule) throw new Error(JSON.stringify(outcome.reasons));
   const rule = toSimulatedRule({ ...outcome.rule, dedup: { period: "1s" } }, START_MS);
@@ -102,21 +102,21 @@ describe("a chain", () => {
   const spray =
     "{ type: value_count, rules: [failed], group-by: [host], timespan: 1m, condition: { field: user, gte: 3 } }";
 
-  test("many failed logins followed by a success, each within a timespan of its own", () => {
+  test("many failed logins followed by a success, each with its own timespan", () => {
     const rule = importLast(many, "{ type: temporal_ordered, rules: [a, succeeded], group-by: [user], timespan: 1h }");
     const failures = times(5, () => "fail ann web");
     expect(run(rule, [...failures, [1800, "ok ann web"]])).toEqual({ live: [6], simulated: 1 });
     expect(run(rule, [...failures, [1800, "ok ben web"]])).toEqual({ live: [], simulated: 0 });
     expect(run(rule, [[0, "ok ann web"], ...times(5, () => "fail ann web", 10)])).toEqual({ live: [], simulated: 0 });
-    // Five failures, but not within the minute that they have.
+    // Five failures, but not within their minute.
     const slow = failures.map(([second, text]) => [second * 60, text] as const);
     expect(run(rule, [...slow, [1800, "ok ann web"]])).toEqual({ live: [], simulated: 0 });
-    // The failures go on for so long that only the last of them lie within an hour of the success.
+    // The failures go on for so long that only the last ones lie within an hour of the success.
     const long = Array.from({ length: 400 }, (_, n) => [n * 10, "fail ann web"] as const);
     expect(run(rule, [...long, [7400, "ok ann web"]]).live).toHaveLength(1);
   });
 
-  test("a temporal one over a value_count", () => {
+  test("a temporal correlation over a value_count", () => {
     const rule = importLast(spray, "{ type: temporal, rules: [a, changed], group-by: [host], timespan: 10m }");
     const sprayed = times(3, (n) => `fail user${n} web`);
     expect(run(rule, [...sprayed, [60, "rights eve web"]])).toEqual({ live: [4], simulated: 1 });
@@ -148,7 +148,7 @@ describe("a chain", () => {
     expect(run(anywhere, hosts)).toEqual({ live: [6], simulated: 1 });
   });
 
-  test("a value_count over a temporal one", () => {
+  test("a value_count over a temporal correlation", () => {
     const guessed = "{ type: temporal_ordered, rules: [failed, succeeded], group-by: [user, host], timespan: 1m }";
     const rule = importLast(
       guessed,
@@ -162,7 +162,7 @@ describe("a chain", () => {
     expect(run(rule, [...pair(0, "web"), ...pair(60, "web")])).toEqual({ live: [], simulated: 0 });
   });
 
-  test("three correlations one above the other, and events beside a correlation", () => {
+  test("three nested correlations, and events beside a correlation", () => {
     const rule = importLast(
       many,
       "{ type: temporal_ordered, rules: [a, succeeded], group-by: [user], timespan: 1h }",
@@ -177,7 +177,7 @@ describe("a chain", () => {
     expect(run(rule, [...both, [120, "rights eve web"]])).toEqual({ live: [13], simulated: 1 });
   });
 
-  test("an event_count without another correlation before it", () => {
+  test("an event_count that must not precede", () => {
     const rule = importLast(
       many,
       "{ type: temporal_ordered, rules: [a, succeeded], group-by: [user], timespan: 1h, condition: not a and succeeded }",
@@ -203,23 +203,23 @@ describe("a chain", () => {
       /the clock decides/,
     ],
     [
-      "a sum of something that occurrences do not have",
+      "a sum of a field that occurrences lack",
       [many, "{ type: value_sum, rules: [a], timespan: 1h, condition: { field: bytes, gte: 2 } }"],
       "correlation.condition.field",
       /bytes is not in the group-by of a/,
     ],
     [
-      "groups of something that occurrences do not have",
+      "a group that occurrences lack",
       [many, "{ type: event_count, rules: [a], group-by: [host], timespan: 1h, condition: { gte: 2 } }"],
       "correlation.group-by",
       /host is not in the group-by of a/,
     ],
-  ])("with %s is refused, and that is named", (_, correlations, place, message) => {
+  ])("with %s is refused with the reason", (_, correlations, place, message) => {
     expect(importLast(...correlations).reasons).toEqual([{ place, message: expect.stringMatching(message) }]);
   });
 });
 
-test("an alias is the field of the rule that an event matched", () => {
+test("an alias stands for a field of the rule that matched the event", () => {
   const aliases = "aliases: { who: { failed: user, changed: actor, succeeded: from } }";
   const rule = importLast(
     `{ type: event_count, rules: [failed, changed, succeeded], group-by: [who], timespan: 1m, condition: { gte: 3 }, ${aliases} }`,
@@ -234,7 +234,7 @@ test("an alias is the field of the rule that an event matched", () => {
   expect(run(rule, [...seen.slice(0, 2), [2, "ok ann web ben"]])).toEqual({ live: [], simulated: 0 });
 });
 
-test("an event that matches two rules with different fields counts in the group of each, and once where they are one", () => {
+test("an event of two rules with different fields counts in both groups, but once if the groups are equal", () => {
   const aliases = "aliases: { who: { failed: user, login: from } }";
   const rule = importLast(
     `{ type: event_count, rules: [failed, login], group-by: [who], timespan: 1m, condition: { gte: 2 }, ${aliases} }`,
@@ -245,7 +245,7 @@ test("an event that matches two rules with different fields counts in the group 
   expect(run(rule, [[0, "fail ann web ann"]])).toEqual({ live: [], simulated: 0 });
 });
 
-test("rules of different sources keep theirs in the parts that are about events", () => {
+test("rules of different sources keep their sources in the parts that count events", () => {
   const mapping = `
 logsources:
   - { category: login, source: platform_network, conditions: [{ field: type, equals: login }] }

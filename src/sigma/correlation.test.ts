@@ -231,7 +231,7 @@ logsources:
 
   test.each([
     ["an empty range", "{ type: event_count, rules: [failed], timespan: 5m, condition: { gte: 20, lt: 20 } }"],
-    ["a sum of nothing", "{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 20 } }"],
+    ["a sum without a field", "{ type: value_sum, rules: [failed], timespan: 5m, condition: { gte: 20 } }"],
     ["an expression", "{ type: temporal, rules: [failed, gone], timespan: 5m, condition: failed and not gone }"],
     ["a long timespan", "{ type: event_count, rules: [failed], timespan: 30d, condition: { gte: 20 } }"],
     ["no type", "{ rules: [failed], timespan: 5m, condition: { gte: 20 } }"],

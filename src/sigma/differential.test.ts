@@ -21,9 +21,9 @@ import {
   type Selection,
 } from "./specification.fixture.ts";
 
-// Random Sigma rules, and events made from them: some that fulfil every line, and the same with one line no longer
-// fulfilled. The engine, the plain evaluator and a plain reading of the Sigma specification must agree on each.
-// Where the import differs from Sigma on purpose and says so in a remark, nothing is generated.
+// Random Sigma rules, and events derived from them: some that satisfy every line, and the same with one line violated. The
+// engine, the reference evaluator and a plain implementation of the Sigma specification must agree on each. Rules that the
+// import deliberately treats differently, with a remark, are not generated.
 
 const field = fc.constantFrom("f1", "f2", "f3", "f4");
 const text = fc.string({
@@ -32,7 +32,7 @@ const text = fc.string({
   maxLength: 6,
 });
 
-/** A text that the pattern is like: its wildcards filled, its case turned round where that does not matter. */
+/** A text that the pattern matches: wildcards filled in, and case swapped where it does not matter. */
 function filled(pattern: string, isCased: boolean, fill: string): string {
   const made = tokensOf(pattern).map((token) => ("any" in token ? fill : "one" in token ? "x" : token.char));
   const whole = made.join("");
@@ -89,7 +89,7 @@ const plainLine = fc
     };
   });
 
-/** Patterns of PCRE, and the same for the engine of this language. */
+/** PCRE patterns with equivalent JavaScript expressions. */
 const PATTERNS: readonly (readonly [pattern: string, same: RegExp, good: string, bad: string])[] = [
   ["^a\\sb", /^a[\t\n\v\f\r ]b/, "a\vb", "a.b"],
   ["a[\\s.]+b", /a[\t\n\v\f\r .]+b/, "a .\v b", "a-b"],
@@ -138,7 +138,7 @@ const networkLine = fc
       bad: ["127.0.0.1", "223.255.255.255", "x", undefined, "5"],
     };
   })
-  // A network must not have bits behind its mask.
+  // A network must not have bits after its prefix.
   .map((line): Line => {
     const [address, bits] = String(line.values[0]).split("/") as [string, string];
     const size = 2 ** (32 - Number(bits));
@@ -169,7 +169,7 @@ const orderLine = fc
     bad: [bound, bound - 1, bound + 1, undefined, [], null],
   }));
 
-/** A few moments, and what a calendar says of them. */
+/** Some times, with the parts of their dates. */
 const MOMENTS = [
   ["2026-11-15T22:05:00Z", { minute: 5, hour: 22, day: 15, week: 46, month: 11, year: 2026 }],
   ["2025-12-29 01:59:59.5+02:00", { minute: 59, hour: 23, day: 28, week: 52, month: 12, year: 2025 }],
@@ -222,9 +222,9 @@ const referenceLine = fc
     holds: (found, raw) =>
       found.some((a) =>
         valuesAt(raw, other).some((b) => {
-          // Numbers and booleans equal themselves; only texts contain one another.
+          // Numbers and booleans equal themselves; only texts contain each other.
           if (typeof a !== "string" && a === b) return place.length === 0 && a !== null && typeof a !== "object";
-          // An empty text is in every other: where it is contained, it says nothing.
+          // Every text contains the empty text, which therefore proves nothing.
           if (typeof a !== "string" || typeof b !== "string" || (b === "" && place.length > 0)) return false;
           return textHolds(place, b.replaceAll(/[\\*?]/g, "\\$&"), a);
         }),
@@ -233,7 +233,7 @@ const referenceLine = fc
     bad: ["a", "", "x", undefined, ["x", "ABC"]],
   }));
 
-/** Tests of text are made for texts and comparisons for numbers: elsewhere the import differs, and says so. */
+/** Text tests are generated for texts and comparisons for numbers; for other types the import differs, with a remark. */
 const textLines = fc.oneof(textLine, patternLine, networkLine, timeLine, existsLine, referenceLine);
 const numberLines = fc.oneof(plainLine, orderLine, existsLine);
 const kinds = fc.constantFrom(textLines, numberLines);
@@ -261,7 +261,7 @@ const logicOf = (names: readonly string[]): fc.Arbitrary<Logic> =>
     ),
   })).logic;
 
-/** Where the rule looks, an event from there, and one from elsewhere. */
+/** A log source, an event of it, and an event of another. */
 const LOGSOURCES = [
   { logsource: { category: "c" }, here: { type: "c" }, elsewhere: { type: "d" } },
   {
@@ -320,7 +320,7 @@ function detectionOf({ selections, logic }: Case): JsonObject {
   return { ...Object.fromEntries(written), condition: write(logic) };
 }
 
-/** What every line of some selections wants; then the same with one field changed. */
+/** Fields that satisfy every line of some selections; then the same with one field changed. */
 function rawsOf({ selections }: Case, pick: (count: number) => number): JsonObject[] {
   const chosen = Object.values(selections).filter(() => pick(3) > 0);
   const lines = chosen.flatMap((selection) => ("lines" in selection ? selection.lines : []));
@@ -341,7 +341,7 @@ function rawsOf({ selections }: Case, pick: (count: number) => number): JsonObje
   return [raw, {}, ...changed];
 }
 
-/** A field that is null or an empty list exists in Sigma, and not in our conditions. */
+/** A field that is null or an empty list exists in Sigma, but not in our conditions. */
 function differsOnExistence({ selections }: Case, raw: JsonObject): boolean {
   return Object.values(selections).some(
     (selection) =>
@@ -364,14 +364,14 @@ function eventOf({ type, raw: there = {} }: { type: string; raw?: JsonObject }, 
     severity: "info",
     timestamp: formatTime(START_MS),
     raw: { ...raw, ...there },
-    // Nothing of this is what the source sent: no keyword may find it.
+    // Not sent by the source: no keyword may match it.
     enrichment: { geo: { country: "a" }, note: "aBc abc" },
   };
 }
 
 const sources = sourceNames("platform");
 
-test("the engine, the plain evaluator and the specification agree on rules and on events made from them", () => {
+test("engine, reference evaluator and specification agree on random rules and events", () => {
   const engine = new DetectionEngine({ now: () => START_MS });
   const seen = { matched: 0, passedOver: 0, refused: 0 };
   fc.assert(
@@ -415,7 +415,7 @@ test("the engine, the plain evaluator and the specification agree on rules and o
     }),
     { numRuns: 1000 },
   );
-  // The test says something only while both happen, and while nearly all rules are taken.
+  // Ensures that both outcomes occur often and that nearly all rules are accepted.
   expect(seen.matched).toBeGreaterThan(1000);
   expect(seen.passedOver).toBeGreaterThan(1000);
   expect(seen.refused).toBeLessThan(150);

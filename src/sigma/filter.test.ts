@@ -6,7 +6,7 @@ describe("a filter", () => {
   const filter = (rules: string, condition = "not s") =>
     `title: A filter\nlogsource: { category: process_creation, product: windows }\nfilter: { rules: ${rules}, s: { user: root }, condition: ${condition} }`;
 
-  test("adds a condition to the rules that it names, or to all of its log source", () => {
+  test("adds a condition to the rules that it names, or to all rules of its log source", () => {
     const [first, second, part] = importText(RULES + filter("[first]"));
     expect(part).toMatchObject({ kind: "part", rule: null, reasons: [], remarks: [{ message: expect.any(String) }] });
     expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, false]);
@@ -48,7 +48,7 @@ describe("a filter", () => {
   });
 
   test.each(["{ product: windows }", "{ category: process_creation }"])(
-    "of the wider log source %s is for the rules that it names",
+    "of the wider log source %s applies to the rules that it names",
     (logsource) => {
       const [first, second] = importText(RULES + of(logsource, "[first]"));
       expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([true, false]);
@@ -74,7 +74,7 @@ describe("a filter", () => {
     expect(told.at(-1)!.message).toBe("3 more filters name this rule and are not applied to it");
   });
 
-  test("without a not restricts the rules to events that it holds for, with a remark", () => {
+  test("without a not restricts the rules to events that satisfy it, with a remark", () => {
     const [first, , part] = importText(RULES + filter("[first]", "s"));
     expect([matches(first!, { a: 1 }), matches(first!, { a: 1, user: "root" })]).toEqual([false, true]);
     expect(part!.remarks).toContainEqual({ place: "filter.condition", message: expect.stringMatching(/has no not/) });

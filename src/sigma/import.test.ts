@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../model/event.ts";
 import { importOne, importText, matches, withDetection } from "./testing/imported.ts";
 
-/** What stands under `selection`, an event that it must find, one that it must not. */
+/** Lines of `selection`, an event that must match, and one that must not. */
 const LINES: readonly (readonly [selection: string, found: JsonObject, passedOver: JsonObject])[] = [
   ["Image: C:\\Tool.exe", { Image: "c:\\tool.EXE" }, { Image: "c:\\tool.exe.bak" }],
   ["Image|cased: Tool", { Image: "Tool" }, { Image: "tool" }],
@@ -164,12 +164,12 @@ describe("a condition", () => {
     expect(matches(outcome, rawOf(passedOver))).toBe(false);
   });
 
-  test("of several conditions, any must hold", () => {
+  test("any of several conditions must hold", () => {
     const outcome = importOne(withDetection(`${ABC}condition: [sel_a, sel_b and c]`));
     expect(["a", "b c", "b"].map((names) => matches(outcome, rawOf(names)))).toEqual([true, true, false]);
   });
 
-  test("a list of maps: any of them; a map: all of its lines", () => {
+  test("any map of a list must hold, and all lines of a map", () => {
     const outcome = importOne(withDetection("s:\n  - { a: 1, b: 1 }\n  - c: 1\ncondition: s"));
     expect(["a b", "c", "a"].map((names) => matches(outcome, rawOf(names)))).toEqual([true, true, false]);
   });
@@ -194,7 +194,7 @@ describe("a condition", () => {
     },
   );
 
-  test("a keyword beyond 2^53 is found exactly", () => {
+  test("a keyword beyond 2^53 matches exactly", () => {
     const outcome = importOne(withDetection("k: [9007199254740993]\ncondition: k"));
     expect(matches(outcome, { deep: [{ id: 9007199254740993n }] })).toBe(true);
     expect(matches(outcome, { deep: [{ id: 9007199254740992n }] })).toBe(false);
@@ -257,7 +257,7 @@ describe("an unsupported rule is refused with the path of the fault", () => {
   });
 
   test.each(["s and", "t", "1 of t*", "[]", "5", "[s, (]"])(
-    "where the condition is wrong (%s), what is wrong with the selections is told as well",
+    "a faulty condition (%s) does not hide faults of the selections",
     (condition) => {
       const outcome = importOne(
         withDetection(`s: { a|reverse: 1 }\nfilter: [{ b|cidr: 10.0.0.0/99 }]\ncondition: ${condition}`),
@@ -361,7 +361,7 @@ detection: { s: { a: 1 }, condition: s }`);
     expect(importOne(text).rule!.description).toContain("by Ann, Ben.");
   });
 
-  test("a document that others share (action: global), and one that changes the one before (action: repeat)", () => {
+  test("a document shared by the others (action: global), and one that modifies the previous one (action: repeat)", () => {
     const outcomes = importText(`
 action: global
 title: Shared
@@ -404,7 +404,7 @@ describe("a meaning that differs from Sigma's", () => {
 
 describe("a test of text on a field that holds numbers", () => {
   test.each(["EventID|startswith: 46", "EventID: '46*'", "winlog.event_id|re: '^46'", "DestinationPort|contains: 44"])(
-    "%s is taken, and what it does not find is said",
+    "%s is accepted with a remark about what it does not match",
     (selection) => {
       const { kind, remarks } = importOne(`${UNREMARKED}detection: { s: { ${selection} }, condition: s }`);
       expect(kind).toBe("taken");

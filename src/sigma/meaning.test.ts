@@ -5,7 +5,7 @@ import { sourceNames, type Event, type JsonObject } from "../model/event.ts";
 import { toConditions } from "../model/rule.ts";
 import { importSigma } from "./import.ts";
 
-// What Sigma means, said a second time in the plainest way, and held against what the import makes of it.
+// An independent, simple implementation of Sigma's semantics, compared with the import.
 
 const sources = sourceNames("platform");
 
@@ -27,11 +27,11 @@ const EVENT: Omit<Event, "raw"> = {
   enrichment: {},
 };
 
-/** Letters that say much about wildcards and escapes, and few of them, so that texts meet. */
+/** A small alphabet, rich in wildcards and escapes, so that random texts often match. */
 const text = fc.string({ unit: fc.constantFrom("a", "B", "*", "?", "\\", "."), maxLength: 6 });
 const subject = fc.string({ unit: fc.constantFrom("a", "b", "*", "?", "\\", "."), maxLength: 8 });
 
-/** The wildcards of Sigma as an expression, character by character. */
+/** Sigma's wildcards as a regular expression, character by character. */
 function expressionOf(pattern: string): string {
   let expression = "";
   for (let i = 0; i < pattern.length; i++) {
@@ -52,7 +52,7 @@ describe("a text with wildcards", () => {
     ["|endswith", "", "$"],
   ] as const;
 
-  test.each(places)("field%s means what its characters say", (modifier, start, end) => {
+  test.each(places)("field%s matches like its regular expression", (modifier, start, end) => {
     fc.assert(
       fc.property(text, subject, (pattern, value) => {
         const plain = new RegExp(`${start}${expressionOf(pattern)}${end}`, "i").test(value);
@@ -64,7 +64,7 @@ describe("a text with wildcards", () => {
   });
 });
 
-test("what is encoded is found inside of what is encoded, wherever it begins", () => {
+test("a base64offset value is found at any offset of an encoded text", () => {
   const letters = fc.string({ unit: fc.constantFrom("a", "Z", "0", " ", "/"), maxLength: 9 });
   const needle = fc.string({ unit: fc.constantFrom("x", "Y", "-", "é"), minLength: 3, maxLength: 9 });
   fc.assert(
@@ -104,7 +104,7 @@ function evaluate(node: Logic, truth: Record<string, boolean>): boolean {
     : node.parts.some((part) => evaluate(part, truth));
 }
 
-test("and, or and not mean what they say, however they are nested", () => {
+test("and, or and not combine correctly, however they are nested", () => {
   const truths = fc.record({ p: fc.boolean(), q: fc.boolean(), r: fc.boolean() });
   fc.assert(
     fc.property(logic, truths, (node, truth) => {
@@ -115,7 +115,7 @@ test("and, or and not mean what they say, however they are nested", () => {
   );
 });
 
-test("whatever is imported, every document has one outcome, and nothing throws", () => {
+test("every document has one outcome, and nothing throws, whatever is imported", () => {
   const key = fc.constantFrom(
     "title",
     "logsource",

@@ -4,7 +4,7 @@ import type { Event, JsonObject } from "../model/event.ts";
 import { toConditions } from "../model/rule.ts";
 import { importOne } from "./testing/imported.ts";
 
-// The log sources of the Sigma taxonomy, and of the rules that SigmaHQ publishes: a rule for each sees its events.
+// Log sources of the Sigma taxonomy and of SigmaHQ's published rules: a rule of each matches its events.
 
 function ruleFor(logsource: object, detection: object = { s: { a: 1 }, condition: "s" }) {
   const outcome = importOne(JSON.stringify({ title: "T", level: "low", logsource, detection }));
@@ -29,7 +29,7 @@ function event(type: string, raw: JsonObject): Event {
 const OPERATIONAL = "Microsoft-Windows-*/Operational";
 const operational = (...names: string[]) => names.map((name) => OPERATIONAL.replace("*", name));
 
-/** The services of Windows, each with its channels. */
+/** Windows services with their channels. */
 const CHANNELS: Readonly<Record<string, readonly string[]>> = {
   application: ["Application"],
   "application-experience": [
@@ -101,15 +101,15 @@ const CHANNELS: Readonly<Record<string, readonly string[]>> = {
   wmi: operational("WMI-Activity"),
 };
 
-/** Two names for one service. */
+/** Services with two names. */
 const SAME = new Map([
   ["ldap", "ldap_debug"],
   ["servicebus-client", "microsoft-servicebus-client"],
 ]);
 const isSame = (a: string, b: string) => a === b || SAME.get(a) === b || SAME.get(b) === a;
 
-describe("a service of Windows", () => {
-  test.each(Object.entries(CHANNELS))("%s has its channels, and no others", (service, channels) => {
+describe("a Windows service", () => {
+  test.each(Object.entries(CHANNELS))("%s matches its channels and no others", (service, channels) => {
     const { sees, remarks } = ruleFor({ product: "windows", service });
     expect(remarks).toEqual([]);
     expect(channels.filter((Channel) => !sees("anything", { Channel }))).toEqual([]);
@@ -119,7 +119,7 @@ describe("a service of Windows", () => {
     expect(sees(service)).toBe(false);
   });
 
-  test("that the taxonomy does not have is looked for in the channel, and a remark says so", () => {
+  test("that the taxonomy lacks is matched by the channel, with a remark", () => {
     const { sees, remarks } = ruleFor({ product: "windows", service: "odd-thing" });
     expect(sees("anything", { Channel: "Vendor-Odd-Thing/Operational" })).toBe(true);
     expect(remarks).toEqual([
@@ -141,7 +141,7 @@ describe("a category", () => {
     registry_event: ["registry_add", "registry_delete", "registry_set", "registry_rename"],
   };
 
-  test.each(CATEGORIES)("%s of Windows is its type and what the taxonomy has under it", (category) => {
+  test.each(CATEGORIES)("%s of Windows matches its own type and its subtypes in the taxonomy", (category) => {
     const { sees, remarks } = ruleFor({ product: "windows", category });
     expect(remarks).toEqual([]);
     expect(CATEGORIES.filter((type) => sees(type))).toEqual(
@@ -155,20 +155,23 @@ describe("a category", () => {
     ["linux", "process_creation"],
     ["macos", "file_event"],
     ["macos", "process_creation"],
-  ])("of %s: %s", (product, category) => {
+  ])("of %s: %s matches its type", (product, category) => {
     const { sees, remarks } = ruleFor({ product, category });
     expect([sees(category), remarks]).toEqual([true, []]);
   });
 
-  test.each(["antivirus", "database", "dns", "firewall", "proxy", "webserver", "network"])("%s", (category) => {
-    const { sees, remarks } = ruleFor({ category });
-    expect([sees(category), remarks]).toEqual([true, []]);
-  });
+  test.each(["antivirus", "database", "dns", "firewall", "proxy", "webserver", "network"])(
+    "%s matches its type",
+    (category) => {
+      const { sees, remarks } = ruleFor({ category });
+      expect([sees(category), remarks]).toEqual([true, []]);
+    },
+  );
 
   test.each([
     ["connection", ["connection", "network_connection"], ["dns", "dns_query"]],
     ["dns", ["dns", "dns_query"], ["connection"]],
-  ])("network with the service %s", (service, seen, unseen) => {
+  ])("network matches the types of the service %s", (service, seen, unseen) => {
     const { sees, remarks } = ruleFor({ category: "network", service });
     expect(remarks).toEqual([]);
     expect(seen.map((type) => sees(type))).toEqual(seen.map(() => true));
@@ -176,7 +179,7 @@ describe("a category", () => {
   });
 });
 
-describe("a service of Linux", () => {
+describe("a Linux service", () => {
   test.each([
     ["auditd", { program: "audispd" }],
     ["auth", { facility: 10 }],
@@ -187,7 +190,7 @@ describe("a service of Linux", () => {
     ["sudo", { program: "sudo" }],
     ["syslog", { facility: 3, program: "kernel" }],
     ["vsftpd", { program: "vsftpd" }],
-  ])("%s is told by the type, or by the syslog line", (service, line) => {
+  ])("%s is recognised by the type or by the syslog line", (service, line) => {
     const { sees, remarks } = ruleFor({ product: "linux", service });
     expect(remarks).toEqual([]);
     expect([sees(service), sees("log_line", line), sees("log_line", { program: "other" })]).toEqual([
@@ -202,7 +205,7 @@ describe("a service of Linux", () => {
   });
 });
 
-/** The others have one word for what they log, which is the type of their events. */
+/** Log sources whose service is the type of their events. */
 const OTHERS =
   "aws/cloudtrail azure/activitylogs azure/auditlogs azure/pim azure/riskdetection azure/signinlogs bitbucket/audit " +
   "cisco/aaa cisco/bgp cisco/duo cisco/ldp fortigate/event gcp/gcp.audit gcp/google_workspace.admin " +
@@ -212,7 +215,7 @@ const OTHERS =
 
 describe("another log source", () => {
   test.each("django jvm kubernetes nodejs opencanary python rpc_firewall ruby_on_rails spring sql velocity".split(" "))(
-    "the application %s: its product cannot be told, which is said",
+    "the application %s: a remark says that its product cannot be recognised",
     (product) => {
       const { sees, remarks } = ruleFor({ category: "application", product });
       expect([sees("application"), sees(product)]).toEqual([true, false]);
@@ -220,13 +223,13 @@ describe("another log source", () => {
     },
   );
 
-  test("the service endpointsecurity of macOS", () => {
+  test("the service endpointsecurity of macOS matches its type", () => {
     const { sees, remarks } = ruleFor({ product: "macos", service: "endpointsecurity" });
     expect([sees("endpointsecurity"), sees("endpointsecurity", { os: "linux" }), remarks]).toEqual([true, false, []]);
   });
 
   test.each(OTHERS.split(" ").map((name) => name.split("/") as [string, string]))(
-    "%s, %s: the type is the service; the product cannot be told, which is said",
+    "%s, %s: the service is the type; a remark says that the product cannot be recognised",
     (product, service) => {
       const { sees, remarks } = ruleFor({ product, service });
       expect([sees(service), sees("other")]).toEqual([true, false]);
@@ -234,18 +237,18 @@ describe("another log source", () => {
     },
   );
 
-  test.each(["apache", "nginx", "netflow"])("the service %s", (service) => {
+  test.each(["apache", "nginx", "netflow"])("the service %s matches its type", (service) => {
     const { sees, remarks } = ruleFor({ service });
     expect([sees(service), remarks]).toEqual([true, []]);
   });
 
-  test.each(["modsecurity", "qualys"])("the product %s", (product) => {
+  test.each(["modsecurity", "qualys"])("the product %s matches its type", (product) => {
     const { sees, remarks } = ruleFor({ product });
     expect([sees(product), remarks]).toEqual([true, []]);
   });
 });
 
-describe("the product", () => {
+describe("a product", () => {
   const OF: readonly (readonly [product: string, raw: JsonObject])[] = [
     ["windows", { Channel: "Security" }],
     ["windows", { winlog: { channel: "Security" } }],
@@ -260,14 +263,14 @@ describe("the product", () => {
   ];
   const PRODUCTS = ["windows", "linux", "macos"];
 
-  test.each(OF)("%s is what %j says it is, for every category", (product, raw) => {
+  test.each(OF)("%s is recognised by %j in every category", (product, raw) => {
     const seen = PRODUCTS.filter((name) =>
       ruleFor({ product: name, category: "process_creation" }).sees("process_creation", raw),
     );
     expect(seen).toEqual([product]);
   });
 
-  test.each(OF)("alone, %s is every event that says so: %j", (product, raw) => {
+  test.each(OF)("%s without a category or service matches every event with %j", (product, raw) => {
     const seen = PRODUCTS.filter((name) => {
       const { sees, remarks } = ruleFor({ product: name });
       expect(remarks).toEqual([]);
@@ -276,7 +279,7 @@ describe("the product", () => {
     expect(seen).toEqual([product]);
   });
 
-  test("an event that does not say its product may be of any", () => {
+  test("an event without a known product matches any product in a category, but none alone", () => {
     for (const product of PRODUCTS) {
       expect(ruleFor({ product, category: "process_creation" }).sees("process_creation", { os: "Plan 9" })).toBe(true);
       expect(ruleFor({ product }).sees("whatever")).toBe(false);
@@ -284,7 +287,7 @@ describe("the product", () => {
   });
 });
 
-describe("the log that was cleared and the log that says so", () => {
+describe("the channel of a cleared log", () => {
   const LOGSOURCE = { product: "windows", service: "system" };
   const CLEARED = { EventID: 104, Provider_Name: "Microsoft-Windows-Eventlog" };
   const IMPORTANT = ["Security", "System", "Microsoft-Windows-Sysmon/Operational"];
@@ -304,7 +307,7 @@ describe("the log that was cleared and the log that says so", () => {
     expect([any.sees("x", cleared(channel)), important.sees("x", cleared(channel))]).toEqual([isAny, isImportant]);
   });
 
-  test("the channel of the event itself is not taken for the one that was cleared", () => {
+  test("is not the channel of the event that reports it", () => {
     const raw = { Channel: "System", ...CLEARED };
     expect([any.sees("x", raw), important.sees("x", raw)]).toEqual([true, false]);
     expect([any.remarks, important.remarks]).toEqual([[], []]);
@@ -330,7 +333,7 @@ describe("a rule that can never match is imported with a remark", () => {
   });
 });
 
-describe("a field name that Sigma strips of its spaces", () => {
+describe("a field name whose spaces Sigma removes", () => {
   const defender = { product: "windows", service: "windefend" };
   const Channel = "Microsoft-Windows-Windows Defender/Operational";
 
@@ -340,7 +343,7 @@ describe("a field name that Sigma strips of its spaces", () => {
     expect(sees("x", { Channel, [name]: "other" })).toBe(false);
   });
 
-  test("is missing where it stands under neither name", () => {
+  test("is missing if it is present under neither name", () => {
     const { sees } = ruleFor(defender, { s: { NewValue: null }, condition: "s" });
     expect(sees("x", { Channel })).toBe(true);
     expect(sees("x", { Channel, NewValue: "a" })).toBe(false);
@@ -351,7 +354,7 @@ describe("a field name that Sigma strips of its spaces", () => {
 });
 
 describe("a keyword", () => {
-  test("is looked for in what the source sent, not in what the service says about it", () => {
+  test("is searched in fields from the source, not in those that the service adds", () => {
     const { sees } = ruleFor(
       { product: "cisco", service: "aaa" },
       { keywords: ["username", "aaa"], condition: "keywords" },

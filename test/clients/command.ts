@@ -5,18 +5,18 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-// Commands of other ecosystems, each with a limit of time, and what it means when one fails.
+// Commands of other ecosystems, each with a time limit. A missing toolchain or registry skips the step.
 
 const COMMAND_MS_MAX = 300_000;
 const OUTPUT_CHARACTERS_MAX = 4000;
 
-/** Something the machine does not have: a toolchain, or a way to its registry. */
+/** The machine lacks something: a toolchain, or access to its registry. */
 export class Skipped extends Error {}
 
 export interface Command {
   readonly command: string;
   readonly args: readonly string[];
-  /** What it fetches from a registry with: where that cannot be reached, it is skipped. */
+  /** The tool that fetches from a registry; the step is skipped if the registry cannot be reached. */
   readonly fetchesWith?: string;
   readonly onLine?: (line: string) => void;
 }
@@ -26,11 +26,11 @@ interface Surroundings {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-/** How npm, pip and Go say that they could not reach their registry. */
+/** Messages of npm, pip and Go when they cannot reach their registry. */
 const UNREACHABLE =
   /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ENOTCACHED|dial tcp|i\/o timeout|no such host|network is unreachable|proxyconnect|module lookup disabled|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|name resolution/i;
 
-/** Runs a command to its end and gives what it wrote. */
+/** Runs a command to its end and returns its output. */
 export async function runCommand({
   command,
   args,
@@ -75,7 +75,10 @@ export async function runCommand({
   throw new Error(`${[command, ...args].join(" ")} ${how}\n${output.slice(-OUTPUT_CHARACTERS_MAX)}`);
 }
 
-/** That of the person who runs it, without what npm adds for scripts; a home for caches where theirs cannot be written to. */
+/**
+ * The caller's environment without what npm adds for scripts, and with a temporary home for caches if theirs is not
+ * writable.
+ */
 function environment(cwd: string, variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(npm_(package|lifecycle)_|npm_config_(local_)?prefix$|TOCSIN_|NODE_COMPILE_CACHE$)/.test(name),
@@ -91,7 +94,8 @@ function homeIn(cwd: string): Record<string, string> {
   } catch {
     const home = join(cwd, "home");
     mkdirSync(home, { recursive: true });
-    // Go makes what it fetches read-only, which could not be removed then. npm tells its scripts where its own cache is.
+    // Go makes its module cache read-only, so that it could not be removed afterwards. npm passes its own cache path to
+    // scripts.
     const goFlags = `${process.env["GOFLAGS"] ?? ""} -modcacherw`.trim();
     return { HOME: home, GOFLAGS: goFlags, npm_config_cache: join(home, ".npm") };
   }

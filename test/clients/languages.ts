@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Skipped, type Command } from "./command.ts";
 
-// How the client of each language is made. The versions stand beside each program: package.json, requirements.txt, go.mod.
+// How the client of each language is generated. Versions are next to each program: package.json, requirements.txt, go.mod.
 
 const modules = fileURLToPath(new URL("../../node_modules/", import.meta.url));
 
@@ -12,10 +12,10 @@ interface Workplace {
   readonly run: (command: Command) => Promise<string>;
 }
 
-/** Each step gives the words that are told of it. */
+/** Each step returns a short text for the report. */
 export interface Language {
   readonly name: string;
-  /** Beside this file, and in the temporary folder. */
+  /** Next to this file, and in the temporary folder. */
   readonly folder: string;
   readonly files: readonly string[];
   install(workplace: Workplace): Promise<string>;
@@ -48,7 +48,7 @@ const typescript: Language = {
     return "openapi-typescript and openapi-fetch";
   },
   async generate({ run }) {
-    // As TypeScript and not as declarations, which would not be checked. What has a default may be left out of a request.
+    // As TypeScript, because declarations would not be checked. Properties with a default may be left out of a request.
     await run({
       command: "node_modules/.bin/openapi-typescript",
       args: ["openapi.json", "--default-non-nullable=false", "--output", "api.ts"],
@@ -88,14 +88,14 @@ const python: Language = {
     return `openapi-python-client, for Python 3.${version}`;
   },
   async generate({ folder, run }) {
-    // It would format what it makes, which takes a program on the path.
+    // Formatting the output would require another program on the path.
     await writeFile(join(folder, "config.yaml"), "post_hooks: []\n");
     const args = ["--path", "openapi.json", "--config", "config.yaml", "--meta", "none", "--output-path"];
     const output = await run({
       command: "venv/bin/openapi-python-client",
       args: ["generate", ...args, "tocsin_client"],
     });
-    // It leaves out what it does not understand and goes on.
+    // The generator skips schemas that it does not understand and goes on.
     const missing = output.split("\n").filter((line) => /will not be generated|Unable to process/.test(line));
     if (missing.length > 0) throw new Error(`left out:\n${missing.join("\n")}\n${output}`);
     const types = new Set([...output.matchAll(/Unsupported content type (\S+)/g)].map(([, type]) => type));

@@ -6,10 +6,10 @@ import { startTocsin } from "../tocsin.ts";
 import { runCommand, Skipped, type Command } from "./command.ts";
 import { LANGUAGES, type Language } from "./languages.ts";
 
-// `npm run test:clients`: the document of a running service becomes a client in each language, which is compiled and used.
-// Whatever is installed or generated goes into a temporary folder.
+// `npm run test:clients` generates a client in each language from the document of a running service, compiles and uses it.
+// Everything installed or generated goes into a temporary folder.
 
-/** What every client does, in the words in which its program reports it. */
+/** Steps of every client, as its program reports them. */
 const USES = [
   "create a rule",
   "list rules",

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { makeKey, startServer, type ServerOptions, type ServerProcess } from "../server-process.ts";
 import { makeSmallDisk } from "../small-disk.ts";
 
-// What people did with an alert when the ground gives way: what was answered is kept, what was refused never happened.
+// People's work on alerts after a kill or with a full disk: acknowledged changes are kept, refused ones leave no trace.
 
 const PATIENCE_MS = 100_000;
 
@@ -61,7 +61,7 @@ async function makeAlert(ask: Ask): Promise<string> {
 const commentsOf = async (ask: Ask, id: string): Promise<string[]> =>
   (await ask(`/v1/alerts/${id}`)).body.data.timeline.flatMap(({ comment }: any) => (comment ? [comment.id] : []));
 
-it("every answered comment outlives a killed process, however often it is killed", async () => {
+it("every acknowledged comment survives repeated kills", async () => {
   const dataDir = join(folder, "killed");
   const key = await makeKey(dataDir);
   let server = await serve({ dataDir });
@@ -87,7 +87,7 @@ it("every answered comment outlives a killed process, however often it is killed
   expect(answered.length).toBeGreaterThan(0);
 });
 
-it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
+it("answers 503 while the disk is full, loses nothing, and recovers once there is space", async ({ skip }) => {
   const disk = await makeSmallDisk(folder);
   if (!disk) return skip("this process may neither mount a small disk nor limit the size of files");
   const { dataDir, shellBefore } = disk;
@@ -108,7 +108,7 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
   while (refused.status === 201) refused = await comment();
   expect([refused.status, refused.body.error.code]).toEqual([503, "unavailable"]);
   expect(refused.retryAfter).toBeGreaterThan(0);
-  // Reading goes on, and shows nothing that was refused.
+  // Reads still work and show nothing that was refused.
   expect(await commentsOf(ask, id)).toEqual(answered);
 
   await disk.makeRoom(server);

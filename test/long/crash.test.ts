@@ -20,11 +20,11 @@ import { columnsFile, eventsFolder } from "../../src/store/files/layout.ts";
 import { makeKey, startServer, type ServerOptions, type ServerProcess } from "../server-process.ts";
 import { makeSmallDisk } from "../small-disk.ts";
 
-// What happens to the real server when the ground gives way: killed, files damaged, disk full.
+// The real server under failure: killed, files damaged, disk full.
 
 const BATCH_SIZE = 200;
 const READS_AT_ONCE = 16;
-/** Look-ups one by one are for a part of many events, of every commit some; the list is compared with all of them. */
+/** Single look-ups sample the ids evenly, so that every commit is covered; the list is compared in full. */
 const LOOKED_UP_MAX = 1000;
 const REBUILD_MS_MAX = 100_000;
 
@@ -40,7 +40,7 @@ async function freshDataDir(name: string): Promise<{ dataDir: string; key: strin
   return { dataDir, key: await makeKey(dataDir) };
 }
 
-/** A server that the end of the test ends too, whatever has become of it. */
+/** A server that is killed at the end of the test, whatever its state. */
 async function serve(options: ServerOptions): Promise<ServerProcess> {
   const server = await startServer(options);
   onTestFinished(async () => {
@@ -73,7 +73,7 @@ const client =
     return { status: response.status, retryAfter, body: (await response.json()) as Body };
   };
 
-/** Of today and the day before, so that one commit has to do with two files. */
+/** Events of today and yesterday, so that one commit writes two files. */
 const submission = (n: number) => ({
   type: n % 3 === 0 ? "login_failure" : "door_held",
   source: "custom",
@@ -87,7 +87,7 @@ const submission = (n: number) => ({
   },
 });
 
-/** Submits single events and batches on several connections until told to stop or nobody answers any more. */
+/** Submits single events and batches on several connections until stopped or the server is gone. */
 function startWriters(ask: Ask): { readonly acknowledged: string[]; stop(): Promise<void> } {
   const acknowledged: string[] = [];
   const stopping = new AbortController();
@@ -99,7 +99,7 @@ function startWriters(ask: Ask): { readonly acknowledged: string[]; stop(): Prom
         const reply = size === 1 ? await ask("/v1/events", events[0]) : await ask("/v1/events/batch", events);
         if (reply.status < 300) acknowledged.push(...(size === 1 ? [reply.body.data.id] : reply.body.data.ids));
       } catch (error) {
-        // fetch says TypeError when the connection is gone: that is what a killed server looks like from outside.
+        // fetch throws a TypeError when the connection is gone, as it is after a kill.
         if (error instanceof TypeError || error instanceof SyntaxError) return;
         throw error;
       }
@@ -115,7 +115,7 @@ function startWriters(ask: Ask): { readonly acknowledged: string[]; stop(): Prom
   };
 }
 
-/** Every event that the list gives, and the total that it claims. */
+/** Every event in the list, and the reported total. */
 async function walk(ask: Ask): Promise<{ ids: string[]; total: number }> {
   const ids: string[] = [];
   for (let after = ""; ;) {
@@ -127,7 +127,7 @@ async function walk(ask: Ask): Promise<{ ids: string[]; total: number }> {
   }
 }
 
-/** Of evenly many of the ids, those that a look-up one by one does not find. */
+/** The ids that a single look-up does not find, from an even sample. */
 async function missing(ask: Ask, ids: readonly string[]): Promise<string[]> {
   const lost: string[] = [];
   const step = Math.ceil(ids.length / LOOKED_UP_MAX);
@@ -142,7 +142,7 @@ async function missing(ask: Ask, ids: readonly string[]): Promise<string[]> {
   return lost;
 }
 
-/** Lists, totals and look-up agree with each other and have every event that was acknowledged. */
+/** Lists, totals and look-ups agree and contain every acknowledged event. */
 async function expectAll(ask: Ask, acknowledged: readonly string[]): Promise<void> {
   const { ids, total } = await walk(ask);
   const listed = new Set(ids);
@@ -154,14 +154,14 @@ async function expectAll(ask: Ask, acknowledged: readonly string[]): Promise<voi
   expect(await missing(ask, acknowledged)).toEqual([]);
 }
 
-it("loses nothing that it has acknowledged when it is killed under load, three times over, and uses no id twice", async () => {
+it("loses no acknowledged event over three kills under load, and never reuses an id", async () => {
   const { dataDir, key } = await freshDataDir("killed");
   const acknowledged: string[] = [];
   for (let round = 0; round < 3; round++) {
     const server = await serve({ dataDir });
     const writers = startWriters(client(server, key));
     await sleep(700 + 400 * round);
-    // On a crowded machine it takes longer until there is something to lose.
+    // A crowded machine needs longer to acknowledge anything.
     while (writers.acknowledged.length <= BATCH_SIZE) await sleep(20);
     await server.end("SIGKILL");
     await writers.stop();
@@ -195,7 +195,7 @@ function truncate(path: string, bytesOff: number): void {
   closeSync(file);
 }
 
-it("builds the columns anew from the journal when their file is damaged in any way", async () => {
+it("rebuilds the columns from the journal, however their file is damaged", async () => {
   const { dataDir, key } = await freshDataDir("columns");
   const columns = columnsFile(dataDir);
   const server = await serve({ dataDir });
@@ -222,7 +222,7 @@ it("builds the columns anew from the journal when their file is damaged in any w
     const search = client(again, key);
     const until = performance.now() + REBUILD_MS_MAX;
     let reply = await search("/v1/events/search", QUESTION);
-    // While the columns are being built the server may say so; it must never answer wrong.
+    // During the rebuild the server may answer 503, but never wrongly.
     while (reply.status === 503 && performance.now() < until) {
       await sleep(100);
       reply = await search("/v1/events/search", QUESTION);
@@ -234,7 +234,7 @@ it("builds the columns anew from the journal when their file is damaged in any w
   }
 });
 
-it("serves what is whole of a journal whose last bytes never reached the disk", async () => {
+it("serves the intact part of a journal whose last bytes never reached the disk", async () => {
   const { dataDir, key } = await freshDataDir("torn");
   const server = await serve({ dataDir });
   const writers = startWriters(client(server, key));
@@ -250,7 +250,7 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   const ask = client(again, key);
   const { ids, total } = await walk(ask);
   expect(total).toBe(ids.length);
-  // Only what lay in the bytes cut off may be gone: the last few groups.
+  // Only events in the truncated bytes may be missing: the last few groups.
   expect(ids.length).toBeGreaterThan(writers.acknowledged.length / 2);
   const counted = await ask("/v1/events/search", QUESTION);
   expect(counted.body.data.total).toBe(total);
@@ -261,7 +261,7 @@ it("serves what is whole of a journal whose last bytes never reached the disk", 
   await expectAll(ask, [...ids, later]);
 });
 
-/** Makes the page that holds this text unreadable, and none of those that a start looks at. */
+/** Makes the page with this text unreadable, but no page that a start reads. */
 function spoilPageOf(path: string, marker: string): void {
   const db = new DatabaseSync(path);
   const { page_size: pageSize } = db.prepare("PRAGMA page_size").get() as { page_size: number };
@@ -279,7 +279,7 @@ function spoilPageOf(path: string, marker: string): void {
   throw new Error("no page of events has it");
 }
 
-it("goes on beside a damaged page that its start did not meet: who asks for what lies there is answered 503", async () => {
+it("keeps running beside a damaged page that its start did not read, and answers 503 to reads of that page", async () => {
   const { dataDir, key } = await freshDataDir("page");
   const first = await serve({ dataDir, variables: { TOCSIN_ANALYSIS_AUTOMATIC_FROM: "off" } });
   const ask = client(first, key);
@@ -317,7 +317,7 @@ it("goes on beside a damaged page that its start did not meet: who asks for what
   expect(await again.end()).toBe(0);
 });
 
-/** Undefined where there is no such file. */
+/** Undefined if the file does not exist. */
 function tablesIn(path: string): number | undefined {
   if (!existsSync(path)) return undefined;
   const db = new DatabaseSync(path, { readOnly: true });
@@ -328,7 +328,7 @@ function tablesIn(path: string): number | undefined {
   }
 }
 
-it("answers 503 while the disk is full, loses nothing, and goes on once there is room", async ({ skip }) => {
+it("answers 503 while the disk is full, loses nothing, and recovers once there is space", async ({ skip }) => {
   const disk = await makeSmallDisk(folder);
   if (!disk) return skip("this process may neither mount a small disk nor limit the size of files");
   const { dataDir, shellBefore } = disk;
@@ -357,7 +357,7 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
     acknowledged.push(single.body.data.id);
   expect(single).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
   expect(await ask("/readyz")).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
-  // The file of a day that finds no room for its tables is not left behind half made.
+  // A new day's file without space for its tables is not left behind half created.
   for (let day = 10; day < 14; day++) {
     const timestamp = new Date(Date.now() - day * DAY_MS);
     const older = await ask("/v1/events", { ...submission(sent++), timestamp });
@@ -366,10 +366,10 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
     const name = `tocsin-events-${timestamp.toISOString().slice(0, 10).replaceAll("-", ".")}.db`;
     expect(tablesIn(join(eventsFolder(dataDir), name))).not.toBe(0);
   }
-  // Reading goes on all the while, also of what detection would have to write first.
+  // Reads still work, including those that would first flush detection's state.
   expect((await ask("/v1/events?per_page=5")).body.data).toHaveLength(5);
   expect((await ask("/v1/rules?per_page=5")).body.data).toHaveLength(5);
-  // Whatever else writes finds room for a little, or says that there is none.
+  // Other writes either fit into the remaining space or are refused.
   const rule = {
     name: "crash.rule",
     description: "A rule",
@@ -387,7 +387,7 @@ it("answers 503 while the disk is full, loses nothing, and goes on once there is
 
   await disk.makeRoom(server);
   const until = performance.now() + REBUILD_MS_MAX;
-  // Nobody writes: that there is room again is found out all the same.
+  // The server notices the free space without a write.
   while ((await ask("/readyz")).status !== 200 && performance.now() < until) await sleep(200);
   expect((await ask("/readyz")).status).toBe(200);
   while ((await submitBatch()).status !== 200 && performance.now() < until) await sleep(200);

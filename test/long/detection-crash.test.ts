@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { makeKey, startServer } from "../server-process.ts";
 
-// Detection when the process is killed at any moment: every stored event counts once, in one alert for each attack.
+// Detection when the process is killed at any moment: every stored event counts once, in one alert per incident.
 
 const USERS = 40;
 const ADDRESSES = 120;
@@ -79,7 +79,7 @@ const submission = () => {
 
 type Counts = Record<string, number>;
 
-it("misses no alert, doubles none and counts every event once, whenever it is killed", async () => {
+it("misses no alert, duplicates none and counts every event once, whenever it is killed", async () => {
   const dataDir = join(folder, "killed");
   const key = await makeKey(dataDir);
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
@@ -106,7 +106,7 @@ it("misses no alert, doubles none and counts every event once, whenever it is ki
         try {
           await ask("/v1/events/batch", Array.from({ length: size }, submission));
         } catch (error) {
-          // fetch says TypeError when the connection is gone: that is what a killed server looks like from outside.
+          // fetch throws a TypeError when the connection is gone, as it is after a kill.
           if (error instanceof TypeError || error instanceof SyntaxError) return;
           throw error;
         }
@@ -132,7 +132,7 @@ it("misses no alert, doubles none and counts every event once, whenever it is ki
       data.aggregations.by.buckets.map((b: { key: string; count: number }) => [b.key, b.count]),
     );
   };
-  /** The events of each alert by its group; two alerts of one group are a fault. */
+  /** The events of each alert by its group; two alerts of one group are a failure. */
   const alerts = async (name: string): Promise<{ total: number; events: number }> => {
     const found: { id: string; event_count: number }[] = [];
     for (let after = ""; ;) {

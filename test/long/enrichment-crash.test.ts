@@ -6,12 +6,12 @@ import { KEY, scoreOf, startAbusePeer } from "../abuse-ipdb.ts";
 import { makeKey, startServer, type ServerProcess } from "../server-process.ts";
 import { tocsin } from "../tocsin.ts";
 
-// What was added to events after they were stored, when the service is killed.
+// Enrichment that was added after events were stored, when the service is killed.
 
 const WAIT = { timeout: 100_000, interval: 50 };
 const ADDRESSES = Array.from({ length: 12 }, (_, i) => `8.8.${i}.8`);
 
-test("what was added to events outlives a kill, in every read, and a rebuild of the columns", async () => {
+test("enrichment added to stored events survives a kill and a rebuild of the columns, in every read", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tocsin-amended-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const peer = await startAbusePeer();
@@ -61,7 +61,7 @@ test("what was added to events outlives a kill, in every read, and a rebuild of 
   await server.end("SIGKILL");
   server = await serve();
   expect(await scores(server)).toEqual(expected);
-  // Known already: they come with it, and nobody is asked again.
+  // Cached reputations are added at once, without another lookup.
   await ask(server, "/v1/events", { type: "again", source: "custom", data: { src_ip: ADDRESSES[3] } });
   const after = await scores(server);
   expect([after.total, after.sum]).toEqual([expected.total + 1, expected.sum + scoreOf(ADDRESSES[3]!)]);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeKey, startServer, type ServerProcess } from "../server-process.ts";
 import { authorized } from "../tocsin.ts";
 
-// A file is followed while the service is killed again and again, and the file is renamed meanwhile: each line is stored once.
+// A followed file is renamed while the service is killed again and again: each line is stored once.
 
 const KILLS = 2;
 let folder: string;
@@ -42,7 +42,7 @@ async function ask<Answer>(question: string, body?: object): Promise<Answer> {
 
 const total = async () => (await ask<{ pagination: { total: number } }>("/v1/events?per_page=1")).pagination.total;
 
-/** Some lines have no time of their own, some are of another day, some lie ahead: all are known again. */
+/** Some lines have no timestamp, some belong to another day, some lie in the future: a replay must recognise all of them. */
 function lineOf(n: number): string {
   const now = Date.now();
   const time = [now, now - 86_400_000, now + 600_000][n % 3]!;
@@ -66,7 +66,7 @@ test("every line is stored once, however often the service is killed", async () 
     await start();
     const before = await total();
     write(4000);
-    // In the middle of it, and not before it has begun.
+    // In the middle of the work, not before it begins.
     await expect.poll(total, { interval: 5 }).toBeGreaterThan(before);
     await sleep(round * 40);
     await server.end("SIGKILL");

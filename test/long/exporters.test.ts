@@ -19,10 +19,10 @@ import { pcap, type CapturedFrame } from "../pcap.ts";
 import { makeKey, startServer, type ServerProcess } from "../server-process.ts";
 import { authorized } from "../tocsin.ts";
 
-// Exporters that others wrote send to the running service, and every datagram also to a collector that others wrote: both
-// must find the same. Where they are not installed this file says so; .ci/run installs them.
+// Third-party exporters send every datagram to the running service and to a third-party collector; both must count the same.
+// Without these programs the file says so; .ci/run installs them.
 
-/** A checksum that pmacctd adds to the length of every packet, as if it were a frame. */
+/** pmacctd adds the frame checksum to the length of every packet. */
 const CHECKSUM_BYTES = 4;
 const NEEDED = ["softflowd", "pmacctd", "sfacctd", "nfcapd", "nfdump"];
 const places = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/usr/bin", "/usr/local/sbin"];
@@ -75,7 +75,7 @@ let capture: string;
 let server: ServerProcess;
 let key: string;
 let ports: Record<string, number>;
-/** What the other collector found, by the address that we know its exporter by. */
+/** Totals of the reference collector, by the address under which the service knows the exporter. */
 const expected = new Map<string, Totals>();
 
 interface Collectors {
@@ -122,7 +122,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Passes each datagram on to both, under an address of its own that tells this export from the others. */
+/** Forwards each datagram to both, from an address that identifies this export. */
 async function tee(
   address: string,
   targets: readonly number[],
@@ -136,7 +136,7 @@ async function tee(
   return { port: socket.address().port, close: () => void socket.close(), sent: () => sent };
 }
 
-/** Whether someone listens there, by the kernel's own list. */
+/** True if the kernel lists a listener on the port. */
 async function listens(port: number): Promise<boolean> {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const lists = await Promise.all(
@@ -145,7 +145,7 @@ async function listens(port: number): Promise<boolean> {
   return new RegExp(`^ *\\d+: [0-9A-F]+:${hex} `, "m").test(lists.join("\n"));
 }
 
-/** Runs the other collector while the export goes through, and gives what it found. */
+/** Runs the reference collector during the export and records its totals. */
 async function withReference(
   port: number,
   command: readonly string[],
@@ -156,7 +156,7 @@ async function withReference(
   const ended = once(child, "exit");
   try {
     while (!(await listens(port))) await sleep(50);
-    // The templates of an export are lost on one that listens and is not yet ready.
+    // A collector that listens but is not yet ready loses the templates.
     await sleep(1000);
     await exporting();
     await sleep(1000);
@@ -206,13 +206,13 @@ async function sfacctdTotals(address: string, send: (port: number, at: string) =
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
   await withReference(port, ["sfacctd", "-f", config], "SIGINT", () => throughService(address, "sflow", port, send));
-  // What writes it is a process of its own, which ends when it likes.
+  // A separate process writes the file and may end later.
   let written = "";
   for (let before = ""; written === "" || written !== before; await sleep(500)) {
     before = written;
     written = existsSync(output) ? await readFile(output, "utf8") : "";
   }
-  // It has been seen to write all of it twice.
+  // The same rows may be written twice.
   const rows = new Map<string, readonly [number, number]>();
   for (const line of written.split("\n")) {
     const [from, to, protocol, packets, bytes] = line.split(",");
@@ -228,7 +228,7 @@ async function sfacctdTotals(address: string, send: (port: number, at: string) =
 async function pmacctd(lines: readonly string[]): Promise<void> {
   const config = join(folder, "pmacctd.conf");
   await writeFile(config, `${["daemonize: false", `pcap_savefile: ${capture}`, ...lines].join("\n")}\n`);
-  // Its parts end in no particular order, and it calls that a failure now and then.
+  // pmacctd's processes end in no particular order, which it sometimes reports as a failure.
   await run("pmacctd", ["-f", config], [0, 1]);
 }
 
@@ -243,7 +243,7 @@ async function storedTotals(exporter: string): Promise<Totals> {
   };
 }
 
-describe.skipIf(missing.length > 0)("exporters that others wrote, and collectors that others wrote", () => {
+describe.skipIf(missing.length > 0)("third-party exporters and collectors", () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tocsin-exporters-"));
     capture = join(folder, "traffic.pcap");
@@ -258,7 +258,7 @@ describe.skipIf(missing.length > 0)("exporters that others wrote, and collectors
     await rm(folder, { recursive: true, force: true });
   });
 
-  test.each([5, 9, 10])("softflowd sends version %i; nfcapd receives the same", async (version) => {
+  test.each([5, 9, 10])("softflowd sends version %i; nfcapd counts the same", async (version) => {
     const address = `127.0.1.${version}`;
     const found = await nfcapdTotals(address, (port, at) =>
       run("softflowd", ["-r", capture, "-n", `${at}:${port}`, "-v", String(version), "-a", "-d"]),
@@ -267,7 +267,7 @@ describe.skipIf(missing.length > 0)("exporters that others wrote, and collectors
     expected.set(address, found);
   });
 
-  test.each([5, 9, 10])("pmacctd sends version %i; nfcapd receives the same", async (version) => {
+  test.each([5, 9, 10])("pmacctd sends version %i; nfcapd counts the same", async (version) => {
     const address = `127.0.2.${version}`;
     const found = await nfcapdTotals(address, (port, at) =>
       pmacctd([
@@ -281,7 +281,7 @@ describe.skipIf(missing.length > 0)("exporters that others wrote, and collectors
     expected.set(address, found);
   });
 
-  test("pmacctd sends sFlow; sfacctd receives the same", async () => {
+  test("pmacctd sends sFlow; sfacctd counts the same", async () => {
     const address = "127.0.3.1";
     const found = await sfacctdTotals(address, (port, at) =>
       pmacctd([
@@ -292,11 +292,11 @@ describe.skipIf(missing.length > 0)("exporters that others wrote, and collectors
       ]),
     );
     expect(found.packets).toBeGreaterThan(100);
-    // sfacctd counts what it is told, the service IP packets, as it does for NetFlow.
+    // sfacctd counts frames as reported; the service counts IP packets, as for NetFlow.
     expected.set(address, { ...found, bytes: found.bytes - found.packets * CHECKSUM_BYTES });
   });
 
-  test("after a stop, which stores what is open, the service has what each of them had", async () => {
+  test("after a stop, which stores open windows, the service has the totals of each collector", async () => {
     expect((await collectors()).exporters.map(({ last_error }) => last_error)).toEqual([...expected].map(() => null));
     expect(await server.end()).toBe(0);
     await start();

@@ -18,12 +18,12 @@ import { makeKey, startServer, type ServerProcess } from "../server-process.ts";
 import { eventually } from "../detection.ts";
 import { authorized } from "../tocsin.ts";
 
-// The service is killed while a window is open, and again right after it has stored what it found.
+// The service is killed while a window is open, and again right after it has stored the window.
 
 const MINUTE = 60_000;
-/** What a row takes in the journal. */
+/** Bytes of a row in the journal. */
 const ROW_BYTES = 84;
-/** What its translation takes beside it. */
+/** Bytes of its translation, in addition. */
 const TRANSLATION_BYTES = 40;
 
 let folder: string;
@@ -65,13 +65,13 @@ const unstored = async () => {
   return names.filter((name) => name.endsWith(".window"));
 };
 
-/** Bytes of the windows that are not stored yet. */
+/** Size of the windows that are not yet stored. */
 const written = async () => {
   const sizes = (await unstored()).map(async (name) => (await stat(join(dataDir, "flow-windows", name))).size);
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 };
 
-test("what was received before the last writing of the journal is stored by the next start, once", async () => {
+test("the next start stores records from before the last journal write, once", async () => {
   const port = await start();
   const flows = Array.from({ length: 30 }, (_, index) => ({
     src: `10.0.0.${index}`,
@@ -82,7 +82,7 @@ test("what was received before the last writing of the journal is stored by the 
   const seconds = Math.floor(Date.now() / 1000);
   for (let times = 0; times < 3; times++) socket.send(v5(flows, { seconds, sequence: times * 30 }), port, "127.0.0.1");
   await expect.poll(written).toBeGreaterThan(30 * ROW_BYTES);
-  // The writing after the last record.
+  // Waits for the journal write after the last record.
   await sleep(2500);
   socket.close();
   await server.end("SIGKILL");
@@ -99,7 +99,7 @@ test("what was received before the last writing of the journal is stored by the 
   expect(await unstored()).toEqual([]);
 });
 
-test("translations and NAT events outlive a kill while their window is open, and no summary counts the events", async () => {
+test("translations and NAT events survive a kill while their window is open, and no summary counts the events", async () => {
   const port = await start();
   const fields: readonly FieldSpec[] = [
     [8, 4],
@@ -113,7 +113,7 @@ test("translations and NAT events outlive a kill while their window is open, and
     [2, 4],
     [1, 4],
   ];
-  // One host with more NAT sessions than make it busy: each would be a contact of its own, had it any traffic.
+  // One host with more NAT sessions than a busy host has: each would be a contact if it had traffic.
   const sessions = Array.from({ length: 200 }, (_, nth) => {
     const packets = nth === 0 ? 3 : 0;
     const ends = [ipv4("10.20.1.66"), ipv4(`198.51.100.${nth}`), 50_000, 443, 6];
@@ -137,7 +137,7 @@ test("translations and NAT events outlive a kill while their window is open, and
   expect((await ask<{ data: unknown[] }>("/v1/events?type=flow_summary")).data).toEqual([]);
 });
 
-test("a scan across two minutes is one alert, though the service is killed in between and after it", async () => {
+test("a scan across two minutes is one alert, although the service is killed in between and afterwards", async () => {
   const boundary = Math.floor(Date.now() / MINUTE - 5) * MINUTE;
   const flowOf = (port: number) => {
     const end = new Date(boundary - 7450 + port * 100).toISOString();

@@ -6,10 +6,10 @@ import { startHttpPeer } from "../../src/notify/peers.fixture.ts";
 import { makeKey, startServer, type ServerProcess } from "../server-process.ts";
 import { tocsin } from "../tocsin.ts";
 
-// Telling people when the process is killed in the middle of it: nobody is left out, and what is told twice says so.
+// Notifications when the process is killed while sending: none is lost, and repeated ones are marked.
 
 const PATIENCE = { timeout: 100_000, interval: 50 };
-/** Each costs a start of the server; what is tested is the same in all of them. */
+/** Each round costs a start of the server; the tested behaviour is the same in all of them. */
 const ROUNDS = 1;
 
 let folder: string;
@@ -27,10 +27,10 @@ const RULE = {
   actions: [{ alert: { channels: ["webhook"] } }],
 };
 
-it("killed in the middle of a message it loses no notification and repeats that message alone, marked", async () => {
+it("a kill during a message loses no notification and repeats only that message, marked as repeated", async () => {
   let hold: ((answer: { status: number }) => void) | undefined;
   const held: string[] = [];
-  // Every other message is never answered: the process is killed while it waits.
+  // Every other message gets no response: the process is killed while it waits.
   let isHolding = false;
   const peer = await startHttpPeer((_, { headers }) => {
     if (!isHolding) return { status: 200 };
@@ -64,7 +64,7 @@ it("killed in the middle of a message it loses no notification and repeats that 
     isHolding = true;
     await ask(server, "/v1/events", { type: "told", source: "custom", data: { n: sent++ } });
     await vi.waitFor(() => expect(held).toHaveLength(round + 1), PATIENCE);
-    // More that is only in line when the end comes.
+    // Further notifications that are only queued at the kill.
     await ask(server, "/v1/events", { type: "told", source: "custom", data: { n: sent++ } });
     await vi.waitFor(async () => {
       expect((await ask(server, "/v1/notifications?limit=1")).pagination.total).toBe(sent);
@@ -87,7 +87,7 @@ it("killed in the middle of a message it loses no notification and repeats that 
   }
   expect([...told.keys()].sort()).toEqual(alerts.toSorted());
   const times = [...told.values()].map((marks) => marks.join()).sort();
-  // Told once without a mark, or twice, the second time with one and under the same delivery id.
+  // Sent once without a mark, or twice, the second time marked and with the same delivery id.
   expect(times).toEqual([
     ...Array.from({ length: ROUNDS }, () => ""),
     ...Array.from({ length: ROUNDS }, () => ",true"),
@@ -98,7 +98,7 @@ it("killed in the middle of a message it loses no notification and repeats that 
   expect(await server.end()).toBe(0);
 });
 
-it("a channel can be tried from the command line, and the exit code says how it went", async () => {
+it("the command line can test a channel, with the result as exit code", async () => {
   let status = 200;
   const peer = await startHttpPeer(() => ({ status, text: "no_service" }));
   onTestFinished(() => peer.close());

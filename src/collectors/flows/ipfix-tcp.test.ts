@@ -80,7 +80,7 @@ test("with all 256 connections in use, one that never completed a message is clo
   await expect.poll(() => messagesFrom("127.0.0.4")).toHaveLength(2);
 });
 
-test("a message not completed within 30 s is passed on as it is and its connection closed, but not under back-pressure", async () => {
+test("an incomplete message is passed on after 30 s and its connection closed, but not under back-pressure", async () => {
   let nowMs = 1_000_000;
   let hasRoom = true;
   const taken: Buffer[] = [];

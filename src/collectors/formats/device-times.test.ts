@@ -42,7 +42,7 @@ describe("times of devices", () => {
     "Sun Foo 12 10:10:10",
     "Nov 15 2026 19:59:59 Foo",
     "Nov 15 2026 19:59:59 GMTX",
-  ])("%j is no time", (text) => expect(readAnyTime(text, context)).toBeNull());
+  ])("%j is not a time", (text) => expect(readAnyTime(text, context)).toBeNull());
 
   test.each([
     [1_763_364_467, "2025-11-17T07:27:47.000Z"],
@@ -55,8 +55,9 @@ describe("times of devices", () => {
     expect(iso(readAnyTime(value, context))).toBe(expected),
   );
 
-  test.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 1e30, true, null, undefined, {}])("%s is no time", (value) =>
-    expect(readAnyTime(value, context)).toBeNull(),
+  test.each([0, -5, Number.NaN, Number.POSITIVE_INFINITY, 1e30, true, null, undefined, {}])(
+    "%s is not a time",
+    (value) => expect(readAnyTime(value, context)).toBeNull(),
   );
 });
 

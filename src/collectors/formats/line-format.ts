@@ -8,7 +8,7 @@ export interface LineMessage {
   readonly message: string;
 }
 
-/** A refusal is no reading of a message: another format may understand it. */
+/** A refusal does not count as a reading: another format may understand the message. */
 export type MessageReading = Exclude<Reading, { kind: "refused" }>;
 
 /** A line format: one folder, and one entry in LINE_FORMATS (line-formats.ts). */
@@ -24,7 +24,9 @@ export interface LineFormat {
    * so that it is not mistaken for a host, a program or another field.
    */
   readonly ownHeader?: string;
-  /** Programs that write this format. Their names are also recognised after one or two words that are no syslog header. */
+  /**
+   * Programs that write this format. Their names are also recognised after one or two words that are not a syslog header.
+   */
   readonly programs?: readonly string[];
   /**
    * True if only this format reads lines of `programs`. These lines contain text that strangers typed, such as the user name

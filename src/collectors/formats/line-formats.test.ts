@@ -6,7 +6,7 @@ import type { LineFormat } from "./line-format.ts";
 import { LINE_FORMATS } from "./line-formats.ts";
 import { readLine } from "./read-line.ts";
 
-// The contract of every line format: an entry in the table gets these tests without a line of its own here.
+// The contract of every line format. A new entry in the table is tested without an edit here.
 
 const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
 const TIME = Date.parse("2026-11-15T10:00:00Z");
@@ -55,7 +55,7 @@ describe.each<LineFormat>(LINE_FORMATS)("$name", (format) => {
     }
   });
 
-  test.skipIf(ownHeader === undefined)("has an own header that is no part of the syslog header", () => {
+  test.skipIf(ownHeader === undefined)("has an own header that is not part of the syslog header", () => {
     expect(ownHeader).toMatch(/^\S+$/);
     expect(example).toMatch(new RegExp(`^${RegExp.escape(ownHeader!)}`));
     for (const header of SHORT_HEADERS) {

@@ -89,7 +89,7 @@ describe("JSON in syslog", () => {
   const read = (program: string, record: object) =>
     readLine(`<13>Nov 15 20:00:00 gw ${program}: ${JSON.stringify(record)}`, CONTEXT);
 
-  test("of another program with an event_type is kept, and is no threat", () => {
+  test("of another program with an event_type is kept and is not a threat", () => {
     for (const record of [
       { event_type: "stats", pages: 7 },
       { event_type: "stats", timestamp: "2026-11-15T20:00:00Z", stats: { pages: 7 } },

@@ -10,7 +10,9 @@ import { unwrapRelayed } from "./syslog/syslog-relay.ts";
 // Lines of text from devices. The syslog header is removed, then the first format that understands the message reads it.
 // The event always keeps the original line.
 
-/** A program name after one or two words that are no syslog header: the time is missing, or the host has a second name. */
+/**
+ * A program name after one or two words that are not a syslog header: the time is missing, or the host has a second name.
+ */
 const LATE_PROGRAM = new RegExp(
   `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${FORMAT_PROGRAMS.map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
 );

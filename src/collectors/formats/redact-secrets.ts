@@ -6,7 +6,7 @@ import type { JsonValue } from "../../model/event.ts";
 const ENDINGS =
   "token|pass-word|passwd|pass-code|pass-phrase|secret|credential|cookie|bearer|private-key|api-key|authorization";
 const SECRET_KEY = new RegExp(`(?:(?:${ENDINGS.replaceAll("-", "")})s?|^pins?|pincodes?)$`);
-/** Short endings that need a separator: `bypass` is no secret. */
+/** Short endings that need a separator: `bypass` is not a secret. */
 const SHORT_KEY = /(?:^|[_.-])(?:pass|pwd)$/i;
 const SHORT_CAMEL_KEY = /[a-z\d](?:Pass|Pwd)$/;
 // In a text it is safer to redact too much: the end of an object is not searched, and nothing after its start is shown.

@@ -297,7 +297,7 @@ describe("built-in rules match events of devices", () => {
     expect(titles(name, events())).toEqual(expected);
   });
 
-  test("a user name mistyped twice is no brute force", () => {
+  test("a user name mistyped twice is not a brute-force attack", () => {
     const attempts = [0, 1].flatMap((i) => [
       ...line(`<38>${clock(i * 10)} gw sshd[9]: Invalid user ana from 192.0.2.9 port 4000`),
       ...line(`<38>${clock(i * 10 + 1)} gw sshd[9]: Failed none for invalid user ana from 192.0.2.9 port 4000 ssh2`),

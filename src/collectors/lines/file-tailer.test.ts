@@ -128,7 +128,7 @@ test.each([
   ["random bytes", "\u0000\u0001\ufffdx"],
   ["unrelated JSON", "null"],
   [
-    "an offset that is no number",
+    "an offset that is not a number",
     '{"path":"p","file":"f","device":1,"inode":2,"head":{"bytes":1,"hash":"h"},"offset":"x"}',
   ],
 ])("a checkpoint with %s is reported by its path, and the file is read from its start", async (_, content) => {

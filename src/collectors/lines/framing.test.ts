@@ -56,7 +56,7 @@ describe("a stream is split into messages", () => {
 
   test.each([
     ["a line end before it", "12 monkeys\n7 dwarfs\n"],
-    ["a digit after it that is no length", "9 packets 3of them lost\n"],
+    ["a digit after it that is not a length", "9 packets 3of them lost\n"],
     ["a number after it that starts with zero", "9 packets, 07 of them lost\n"],
     ["a number after it that is too long for a length", "9 packets: 123456789 of them\n"],
     ["a word after it", "10 packets lost on eth0\n"],
@@ -64,7 +64,7 @@ describe("a stream is split into messages", () => {
     ["an earlier line", "up\n9 packets, 3 of them lost\n"],
     ["a NUL before it", "12 monkeys\0"],
     ["no line end", "12 monkeys"],
-  ])("a line that starts with a number is no length: %s", (_, text) => {
+  ])("a line that starts with a number does not state its length: %s", (_, text) => {
     const lines = text.split(/[\n\0]/).filter((line) => line !== "");
     expect(of(text)).toMatchObject({ messages: lines, refused: [] });
     expect(of(`${text}4 <1>a<2>b\n`).messages.slice(0, lines.length - 1)).toEqual(lines.slice(0, -1));

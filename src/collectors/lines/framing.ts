@@ -13,7 +13,7 @@ const HELD_BYTES_MIN = 1024;
 export interface FramingOptions {
   /** Longer messages are refused and skipped. */
   readonly bytesMax: number;
-  /** Whether a message may state its length. JSON lines do not. */
+  /** True if a message may state its length, which JSON lines do not. */
   readonly counted: boolean;
 }
 

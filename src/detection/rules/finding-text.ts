@@ -13,7 +13,7 @@ const DESCRIPTION_CHARACTERS_MAX = 10_000;
 
 export type FindingEvents = Pick<
   Finding,
-  "foldKey" | "foldMs" | "eventCount" | "firstEventMs" | "lastEventMs" | "events"
+  "dedupKey" | "dedupMs" | "eventCount" | "firstEventMs" | "lastEventMs" | "events"
 >;
 
 export function describeFinding(rule: Rule, event: Event, group: readonly Scalar[], events: FindingEvents): Finding {
@@ -31,7 +31,7 @@ export function describeFinding(rule: Rule, event: Event, group: readonly Scalar
 export function describeAbsence(
   rule: Rule,
   { group, seenAtMs, last }: Absence,
-  dedup: Pick<Finding, "foldKey" | "foldMs">,
+  dedup: Pick<Finding, "dedupKey" | "dedupMs">,
 ): Finding {
   const paths = groupPaths(rule);
   const valueOf: ReadField = (path) => {

@@ -52,7 +52,7 @@ describe("a rule file", () => {
     expect(documents).toHaveLength(1);
     expect(faults).toEqual([
       { file: "rules.yaml", line: 15, path: "severity", message: expect.stringMatching(/one of critical/) },
-      { file: "rules.yaml", line: 18, path: "conditions[0].eqals", message: "is not known here; did you mean equals?" },
+      { file: "rules.yaml", line: 18, path: "conditions[0].eqals", message: "is unknown; did you mean equals?" },
       { file: "rules.yaml", line: 18, path: "conditions[0]", message: expect.stringMatching(/needs an operator/) },
       { file: "rules.yaml", line: 24, path: "", message: "is not a rule" },
       { file: "rules.yaml", line: 27, path: "", message: expect.any(String) },

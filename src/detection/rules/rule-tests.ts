@@ -22,7 +22,7 @@ export function runRuleTests(documents: readonly RuleDocument[]): TestOutcome[] 
 
 interface TestAlert {
   readonly title: string;
-  readonly foldKey: string;
+  readonly dedupKey: string;
   eventCount: number;
   firstEventMs: number;
   lastEventMs: number;
@@ -47,12 +47,12 @@ function alertsOf(document: RuleDocument, test: RuleTest): TestAlert[] {
 
 function addFindings(alerts: TestAlert[], findings: readonly Finding[]): void {
   for (const finding of findings) {
-    const { title, foldKey, eventCount, firstEventMs, lastEventMs } = finding;
+    const { title, dedupKey, eventCount, firstEventMs, lastEventMs } = finding;
     const known = alerts.findLast(
-      (alert) => alert.foldKey === foldKey && isSameIncident(alert, finding, finding.foldMs),
+      (alert) => alert.dedupKey === dedupKey && isSameIncident(alert, finding, finding.dedupMs),
     );
     if (!known) {
-      alerts.push({ title, foldKey, eventCount, firstEventMs, lastEventMs });
+      alerts.push({ title, dedupKey, eventCount, firstEventMs, lastEventMs });
       continue;
     }
     known.eventCount += eventCount;

@@ -62,28 +62,28 @@ function detect(rule: Rule): { matches: number; alerts: number; counted: number 
   engine.setRule({ ...rule, activeAfter: `evt_${range.fromMs.toString(16).padStart(12, "0")}${"0".repeat(20)}` });
   const spans = new Map<string, { firstEventMs: number; lastEventMs: number }>();
   let [matches, alerts, counted] = [0, 0, 0];
-  const fold = (findings: readonly Finding[]) => {
-    for (const { foldKey, foldMs, firstEventMs, lastEventMs, eventCount } of findings) {
-      const known = spans.get(foldKey);
+  const deduplicate = (findings: readonly Finding[]) => {
+    for (const { dedupKey, dedupMs, firstEventMs, lastEventMs, eventCount } of findings) {
+      const known = spans.get(dedupKey);
       counted += eventCount;
-      if (known && isSameIncident(known, { firstEventMs, lastEventMs }, foldMs)) {
+      if (known && isSameIncident(known, { firstEventMs, lastEventMs }, dedupMs)) {
         known.firstEventMs = Math.min(known.firstEventMs, firstEventMs);
         known.lastEventMs = Math.max(known.lastEventMs, lastEventMs);
       } else {
         alerts++;
-        spans.set(foldKey, { firstEventMs, lastEventMs });
+        spans.set(dedupKey, { firstEventMs, lastEventMs });
       }
     }
   };
   for (const event of events) {
     now = Date.parse(event.timestamp);
     if (now < range.fromMs || now >= range.toMs) continue;
-    fold(engine.tick(now).findings);
+    deduplicate(engine.tick(now).findings);
     const outcome = engine.process([event]);
     matches += outcome.matches.reduce((sum, { timesMs }) => sum + timesMs.length, 0);
-    fold(outcome.findings);
+    deduplicate(outcome.findings);
   }
-  fold(engine.tick(range.toMs).findings);
+  deduplicate(engine.tick(range.toMs).findings);
   return { matches, alerts, counted };
 }
 

@@ -67,7 +67,7 @@ class PlainRule {
       (event) => (rule.activeAfter === null || event.id > rule.activeAfter) && holds(event),
     );
     return {
-      findings: fold(
+      findings: deduplicate(
         rule,
         matching.flatMap((event) => this.#fresh(this.#count(event))),
       ),
@@ -80,7 +80,7 @@ class PlainRule {
 
   tick(seenMs: number): Finding[] {
     const due = this.#stages.at(-1)!.tick(seenMs);
-    return fold(
+    return deduplicate(
       this.#rule,
       due.flatMap((counted) => this.#fresh([this.#whole(counted)])),
     );
@@ -140,12 +140,12 @@ class PlainRule {
   #fresh(firings: readonly StageFiring[]): RuleFiring[] {
     const found = new Map<string, RuleFiring>();
     for (const { event, group, marks } of firings) {
-      const foldKey = dedupKeyOf(this.#rule, group, (path) => bounded(scalarsOf(event, path)));
-      const fresh = marks.filter(({ id }) => !this.#counted.has(`${foldKey} ${id}`));
-      for (const { id } of fresh) this.#counted.add(`${foldKey} ${id}`);
-      const known = found.get(foldKey) ?? { event, group, foldKey, timesMs: [], marks: [] };
+      const dedupKey = dedupKeyOf(this.#rule, group, (path) => bounded(scalarsOf(event, path)));
+      const fresh = marks.filter(({ id }) => !this.#counted.has(`${dedupKey} ${id}`));
+      for (const { id } of fresh) this.#counted.add(`${dedupKey} ${id}`);
+      const known = found.get(dedupKey) ?? { event, group, dedupKey, timesMs: [], marks: [] };
       const timesMs = [...known.timesMs, ...marks.map(({ timestampMs }) => timestampMs)];
-      found.set(foldKey, { ...known, timesMs, marks: [...known.marks, ...fresh] });
+      found.set(dedupKey, { ...known, timesMs, marks: [...known.marks, ...fresh] });
     }
     return [...found.values()];
   }
@@ -160,27 +160,27 @@ function scalarsOf(event: Event, path: string): Scalar[] {
 }
 
 interface RuleFiring extends StageFiring {
-  readonly foldKey: string;
+  readonly dedupKey: string;
   /** Merged firings; the marks are the events that were not counted before. */
   readonly timesMs: readonly number[];
 }
 
-function fold(rule: Rule, fired: readonly RuleFiring[]): Finding[] {
-  const attacks: { first: RuleFiring; found: FindingEvents }[] = [];
+function deduplicate(rule: Rule, fired: readonly RuleFiring[]): Finding[] {
+  const incidents: { first: RuleFiring; found: FindingEvents }[] = [];
   for (const firing of fired) {
     const found: FindingEvents = {
-      foldKey: firing.foldKey,
-      foldMs: parseDuration(rule.dedup.period)!,
+      dedupKey: firing.dedupKey,
+      dedupMs: parseDuration(rule.dedup.period)!,
       eventCount: firing.marks.length,
       firstEventMs: Math.min(...firing.timesMs),
       lastEventMs: Math.max(...firing.timesMs),
       events: newestEvents(firing.marks, []),
     };
-    const same = attacks.filter((attack) => attack.found.foldKey === found.foldKey);
-    const newestMs = Math.max(...same.map((attack) => attack.found.lastEventMs));
-    const known = same.findLast((attack) => attack.found.lastEventMs === newestMs);
-    if (!known || !isSameIncident(known.found, found, found.foldMs)) {
-      attacks.push({ first: firing, found });
+    const same = incidents.filter((incident) => incident.found.dedupKey === found.dedupKey);
+    const newestMs = Math.max(...same.map((incident) => incident.found.lastEventMs));
+    const known = same.findLast((incident) => incident.found.lastEventMs === newestMs);
+    if (!known || !isSameIncident(known.found, found, found.dedupMs)) {
+      incidents.push({ first: firing, found });
       continue;
     }
     known.found = {
@@ -191,5 +191,5 @@ function fold(rule: Rule, fired: readonly RuleFiring[]): Finding[] {
       events: newestEvents(known.found.events, found.events),
     };
   }
-  return attacks.map(({ first, found }) => describeFinding(rule, first.event, first.group, found));
+  return incidents.map(({ first, found }) => describeFinding(rule, first.event, first.group, found));
 }

@@ -46,7 +46,7 @@ describe("an absence", () => {
       (stats) => expect(stats.matches_7d).toBe(count),
     );
 
-  test("continues over a restart, and its alert names the last event and its time", async () => {
+  test("continues across a restart, and its alert names the last event and its time", async () => {
     const type = uniqueType();
     const rule = await waitFor(type);
     const timestamp = new Date(Date.now() + shift - 600_000).toISOString();

@@ -106,8 +106,8 @@ const everySecond = (letters: string) => [...letters].map((type, i) => `${type}+
 test.each([
   ["the steps before it", `${"a".repeat(1000)}bc`, SILENT],
   ["the steps before it, and one after it", `${"a".repeat(1000)}bac`, fires(2)],
-  ["it and the steps before it in turns", `${"ab".repeat(500)}c`, SILENT],
-  ["it and the steps before it in turns, one of these last", `${"ab".repeat(500)}ac`, fires(2)],
+  ["it and the steps before it, alternating", `${"ab".repeat(500)}c`, SILENT],
+  ["it and the steps before it alternating, one of the others last", `${"ab".repeat(500)}ac`, fires(2)],
   ["it", `a${"b".repeat(1000)}c`, SILENT],
 ])("a flood of %s evicts nothing relevant", (_, letters, wanted) => {
   expect(faultsOf(BETWEEN, everySecond(letters), wanted, "1h")).toEqual([]);

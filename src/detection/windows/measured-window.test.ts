@@ -119,7 +119,7 @@ describe("over the real server", () => {
 
   const nextMinute = () => (shift += 60_000 - ((Date.now() + shift) % 60_000));
 
-  test("a sum continues over a restart", async () => {
+  test("a sum continues across a restart", async () => {
     const type = uniqueType();
     const rule = await make(type, { sum: "raw.bytes", gt: 1000 });
     await send(type, "gate", 600);

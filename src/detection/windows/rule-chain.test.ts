@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-test("an imported chain continues over a restart and raises one alert with all its events", async () => {
+test("an imported chain continues across a restart and raises one alert with all its events", async () => {
   const content = `
 title: Failed
 name: failed

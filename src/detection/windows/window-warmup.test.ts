@@ -12,9 +12,9 @@ test("events that arrive during warm-up wait, and the lag shows it", async () =>
     around: (store) => ({
       ...store,
       events: changed(store.events, {
-        async *scanLast(...question) {
+        async *scanLast(...parameters) {
           if (isShut) await gate.promise;
-          yield* store.events.scanLast(...question);
+          yield* store.events.scanLast(...parameters);
         },
       }),
     }),
@@ -52,7 +52,7 @@ test("events that arrive during warm-up wait, and the lag shows it", async () =>
 });
 
 describe("a store that fails during warm-up", () => {
-  const busy = () => new StoreUnavailable("queue_full", "too many questions are waiting");
+  const busy = () => new StoreUnavailable("queue_full", "too many queries are waiting");
   /** Number of refusals of each kind after the next start. */
   const refusals = { scanLast: 0, lastArrivalBefore: 0, arrivals: 0 };
   let refusal: () => Error;
@@ -66,9 +66,9 @@ describe("a store that fails during warm-up", () => {
       around: (store) => ({
         ...store,
         events: changed(store.events, {
-          async *scanLast(...question) {
-            const isMeant = JSON.stringify(question[0].condition).includes(refused);
-            yield* store.events.scanLast(...question);
+          async *scanLast(...parameters) {
+            const isMeant = JSON.stringify(parameters[0].condition).includes(refused);
+            yield* store.events.scanLast(...parameters);
             if (isMeant && refusals.scanLast-- > 0) throw refusal();
           },
           async lastArrivalBefore(ms) {
@@ -160,7 +160,7 @@ describe("a store that fails during warm-up", () => {
 
   test("leaves only the affected rule without its earlier matches if it never answers", async () => {
     for (const failure of [
-      () => new StoreUnavailable("failed", "the question could not be answered"),
+      () => new StoreUnavailable("failed", "the query failed"),
       () => new QueryRefused("query", "took longer than 30 s"),
     ]) {
       const [lost, kept] = [`lost_${uniqueType()}`, `kept_${uniqueType()}`];

@@ -182,6 +182,6 @@ describe("lists over the network", () => {
     const lists = await open(`feed=http://localhost:${port}/list`);
     await poll(lists);
     expect([asked, lists.status[0]!.addresses]).toEqual([0, 0]);
-    expect(lists.status[0]!.fault!.message).toContain("not an address of the internet");
+    expect(lists.status[0]!.fault!.message).toContain("not a public address");
   });
 });

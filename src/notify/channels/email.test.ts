@@ -43,13 +43,13 @@ const send = (
   overrides = { certificates: certificate },
 ) => openChannels(settings, overrides).get("email")!.send(message, new AbortController().signal);
 
-/** Quoted-printable soft breaks and codes undone. */
+/** Decodes quoted-printable text. */
 const readable = (text: string) =>
   text
     .replace(/=\r\n/g, "")
     .replace(/((?:=[0-9A-F]{2})+)/g, (codes) => Buffer.from(codes.replaceAll("=", ""), "hex").toString());
 
-/** A header's encoded words (RFC 2047) undone. */
+/** Decodes the encoded words (RFC 2047) of a header. */
 const decodedWords = (header: string) =>
   header
     .replace(/\?=\s+=\?/g, "?==?")
@@ -57,7 +57,7 @@ const decodedWords = (header: string) =>
       way.toLowerCase() === "b" ? Buffer.from(words, "base64").toString() : readable(words.replaceAll("_", " ")),
     );
 
-test("over STARTTLS, logged in: a mail in text and HTML to everybody", async () => {
+test("an authenticated STARTTLS session sends a mail in text and HTML to all recipients", async () => {
   const peer = await startPeer(STRICT);
   const alert = someAlert();
   expect(await send(settingsOf(peer), messageOf([alert]))).toEqual({ kind: "sent" });
@@ -116,7 +116,7 @@ test("text from an attacker is escaped everywhere in the HTML", async () => {
   for (const place of ["description", "comment", "action"]) expect(pages[0]).toContain(safe(place));
 });
 
-test("a title with line breaks in it makes one subject, and no header and no recipient of its own", async () => {
+test("a title with line breaks becomes one subject, and adds no header or recipient", async () => {
   const peer = await startPeer(STRICT);
   const title = "Failed\r\nBcc: eve@evil.example\nX-Evil: 1\u0007\r\n\r\n<b>A body</b>\u2028\tSubject: another";
   expect(await send(settingsOf(peer), messageOf([someAlert({ title })]))).toEqual({ kind: "sent" });
@@ -141,7 +141,7 @@ test("a title with line breaks in it makes one subject, and no header and no rec
   expect(peer.mails.map(({ to }) => to)).toEqual([settingsOf(peer).emailTo, settingsOf(peer).emailTo]);
 });
 
-test("over TLS from the start, and where nothing is asked for, in the clear", async () => {
+test("a session uses implicit TLS, or no encryption if so configured", async () => {
   const secure = await startPeer({ ...STRICT, secure: true });
   expect(await send(settingsOf(secure, { emailSecurity: "tls" }))).toEqual({ kind: "sent" });
   const open = await startPeer({ authOptional: true, disabledCommands: ["STARTTLS", "AUTH"] });
@@ -170,7 +170,7 @@ test("an untrusted certificate is refused", async () => {
   const { certificate: another } = makeCertificate();
   const outcome = await send(settingsOf(peer), messageOf([someAlert()]), { certificates: another });
   expect(outcome).toMatchObject({ kind: "failed", mayHaveArrived: false });
-  // The remedy is the one that docs/notifications.md has, and no other.
+  // The remedy of docs/notifications.md, and no other.
   expect(outcome).toMatchObject({ error: expect.stringContaining("NODE_EXTRA_CA_CERTS=") });
   expect(outcome).toMatchObject({ error: expect.not.stringContaining("--use-system-ca") });
   expect(peer.mails).toEqual([]);
@@ -183,7 +183,7 @@ test("a wrong password is a permanent failure and is not revealed", async () => 
   expect(JSON.stringify(outcome)).not.toContain("guessed-password");
 });
 
-test("a server that refuses for good ends it, one that is busy is asked again, one that takes some says so", async () => {
+test("a permanent refusal ends the attempts, a temporary one is retried, and a partial one is reported", async () => {
   const refusing = (code: number, only?: string) => ({
     ...STRICT,
     onRcptTo: ({ address }: { address: string }, _: unknown, done: (error?: Error) => void) =>
@@ -199,7 +199,7 @@ test("a server that refuses for good ends it, one that is busy is asked again, o
   expect(some.mails[0]!.to).toEqual(["anna@example.com"]);
 });
 
-test("a mail that is refused for now for some is tried again for them alone, and nobody gets it twice", async () => {
+test("a temporary refusal of some recipients is retried for them alone, and nobody gets the mail twice", async () => {
   const replies = new Map([
     ["ben@example.org", 450],
     ["cleo@example.org", 550],
@@ -233,7 +233,7 @@ test("a mail that is refused for now for some is tried again for them alone, and
   expect(peer.mails).toHaveLength(2);
 });
 
-test("text of events adds no header, no recipient and no markup", async () => {
+test("text from events adds no header, recipient or markup", async () => {
   const peer = await startPeer(STRICT);
   const title = "x\r\nBcc: evil@example.com\r\n\r\n<script>alert(1)</script>";
   const alert = someAlert({
@@ -252,7 +252,7 @@ test("text of events adds no header, no recipient and no markup", async () => {
   }
 });
 
-test("a mail that may have arrived before says so and has the same Message-ID", async () => {
+test("a mail that may have arrived before says so and keeps its Message-ID", async () => {
   const peer = await startPeer(STRICT);
   await send(settingsOf(peer), messageOf([someAlert()], { isRepeat: true }));
   const text = readable(peer.mails[0]!.text);
@@ -261,7 +261,7 @@ test("a mail that may have arrived before says so and has the same Message-ID", 
   expect(text).toContain("Message-ID: <dlv_1@site.example>");
 });
 
-test("many alerts are one mail with counts, links and how many more", async () => {
+test("many alerts become one mail with counts, links and the number of the rest", async () => {
   const peer = await startPeer(STRICT);
   await send(settingsOf(peer), messageOf(Array.from({ length: 60 }, () => someAlert())));
   const text = readable(peer.mails[0]!.text);
@@ -285,7 +285,7 @@ test("two notifications of one alert count as one alert in the subject and the c
   expect(text).toContain("1 x site.failed_logins");
 });
 
-test("a server that says back the password, as it is or as it was sent, does not make it known", async () => {
+test("a server that echoes the password, plain or encoded, does not reveal it", async () => {
   const sent = Buffer.from(`\0${LOGIN.user}\0${LOGIN.password}`).toString("base64");
   const peer = await startPeer({
     ...STRICT,

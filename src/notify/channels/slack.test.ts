@@ -6,7 +6,7 @@ import { openChannels } from "../open-channels.ts";
 
 let peer: HttpPeer;
 beforeAll(async () => {
-  // What Slack says of a message that breaks its published limits.
+  // Slack's errors for a message beyond its published limits.
   peer = await startHttpPeer((_, { body }) => {
     const wrong = faultOf(body);
     return wrong ? { status: 400, text: `invalid_blocks: ${wrong}` } : { status: 200 };
@@ -29,7 +29,7 @@ function faultOf({ text, blocks }: { text: string; blocks: any[] }): string | un
     for (const [each, max] of texts) {
       if (each.text.length < 1 || each.text.length > max) return `${each.text.length} characters in a ${block.type}`;
       if (block.type === "header" ? each.type !== "plain_text" : each.type !== "mrkdwn") return each.type;
-      // Nothing but our own links may stand in angle brackets.
+      // Only our own links may be in angle brackets.
       const rest =
         each.type === "mrkdwn" ? each.text.replace(/<https:\/\/tocsin\.example\/[^<>|]*\|[^<>|]*>/g, "") : "";
       if (/[<>]/.test(rest)) return `markup: ${rest}`;
@@ -86,7 +86,7 @@ test("two notifications of one alert count as one alert, and both are listed", a
   expect(two.text).toBe("2 alerts: 1 high, 1 low");
 });
 
-test("a hundred alerts are one message with counts, rules, the worst of them and how many more", async () => {
+test("a hundred alerts become one message with counts, rules, the most severe alerts and the number of the rest", async () => {
   const alerts = Array.from({ length: 100 }, (_, i) =>
     someAlert({
       title: `Alert ${i}`,
@@ -133,7 +133,7 @@ test("text from an attacker is escaped everywhere in the message", async () => {
   expect(sections(digest).join("\n")).toContain(`Resolved (false positive, by ${safe}): ${safe}\n`);
 });
 
-test("text of events makes neither links nor mentions, and stays within the limits, whatever it is", async () => {
+test("text from events creates no links or mentions and stays within the limits, whatever it contains", async () => {
   const nasty = fc.oneof(
     fc.string({ unit: "binary", maxLength: 200 }),
     fc.constantFrom(

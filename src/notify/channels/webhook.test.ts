@@ -54,13 +54,13 @@ test("a resolved alert is posted with its resolution, author and comment", async
   });
 });
 
-test("totals are of notifications, of which one alert may have several", async () => {
+test("totals count notifications, of which one alert may have several", async () => {
   const alert = someAlert();
   const { body } = await send(messageOf([alert, alert]));
   expect(body).toMatchObject({ total: 2, omitted: 0, by_severity: { high: 2 } });
 });
 
-test("each post is signed over time and body; one that is sent again has the same delivery id and says so", async () => {
+test("each post is signed over time and body; a repeated post keeps its delivery id and says so", async () => {
   const message = messageOf([someAlert()]);
   const first = await send(message);
   const again = await send({ ...message, isRepeat: true, at: message.at + 60_000 });
@@ -76,7 +76,7 @@ test("each post is signed over time and body; one that is sent again has the sam
   expect(again.headers["x-tocsin-timestamp"]).toBe("1700000122");
 });
 
-test("many alerts are one post: the worst hundred of them within a megabyte, the others counted", async () => {
+test("many alerts become one post: the most severe hundred within a megabyte, the others counted", async () => {
   const large = someAlert({ description: "x".repeat(60_000), severity: "critical" });
   const few = await send(messageOf(Array.from({ length: 30 }, () => large)));
   expect(few.text.length).toBeLessThan(1024 * 1024 + 1000);
@@ -86,7 +86,7 @@ test("many alerts are one post: the worst hundred of them within a megabyte, the
   expect([many.body.notifications.length, many.body.omitted, many.body.total]).toEqual([100, 150, 250]);
 });
 
-test("the example in the docs accepts what is right and refuses what is wrong, old or seen before", async () => {
+test("the documented example accepts valid posts and refuses invalid, old and replayed ones", async () => {
   const page = readFileSync(new URL("../../../docs/notifications.md", import.meta.url), "utf8");
   const code = /```js\n([\s\S]*?)```/.exec(page)![1]!;
   const url = `data:text/javascript,${encodeURIComponent(code)}`;

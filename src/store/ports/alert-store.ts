@@ -66,7 +66,7 @@ export interface AlertTotals {
 /** Alerts of a rule with this key whose last event came after the one time and whose first came before the other. */
 export interface UnresolvedQuery {
   readonly ruleId: string;
-  readonly foldKey: string;
+  readonly dedupKey: string;
   readonly endsAfterMs: number;
   readonly beginsBeforeMs: number;
 }

@@ -151,8 +151,8 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         newAlert({ rule, foldKey: "k", firstEventAt: lastEventAt - 5, lastEventAt }),
       );
       await commit(...made, newAlert({ rule, foldKey: "other", firstEventAt: 0, lastEventAt: 90 }));
-      const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, foldKey = "k") =>
-        (await store().alerts.unresolved([{ ruleId, foldKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
+      const find = async (endsAfterMs: number, beginsBeforeMs: number, ruleId = rule.id, dedupKey = "k") =>
+        (await store().alerts.unresolved([{ ruleId, dedupKey, endsAfterMs, beginsBeforeMs }]))[0]?.id;
       expect(await find(0, 100)).toBe(made[1]!.id);
       expect(await find(0, 25)).toBe(made[2]!.id);
       expect(await find(0, 15)).toBe(made[0]!.id);

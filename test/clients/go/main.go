@@ -1,5 +1,5 @@
-// What a program does with the client that oapi-codegen makes of the document. Each line on standard output is a step that
-// went well; the first that does not ends the program.
+// A program that uses the client that oapi-codegen generates from the document. Each line on standard output is a step that
+// succeeded; the first failure ends the program.
 package main
 
 import (

@@ -1,5 +1,5 @@
-"""What a program does with the client that openapi-python-client makes of the document. Each line on standard output is a
-step that went well; the first that does not ends the program."""
+"""A program that uses the client that openapi-python-client generates from the document. Each line on standard output is
+a step that succeeded; the first failure ends the program."""
 
 import datetime
 import json
@@ -50,7 +50,7 @@ def report(step, detail):
 
 
 def must(answer):
-    """The answer's body, or the error that the document describes."""
+    """The body of the response; raises the error that the document describes."""
     if isinstance(answer, ErrorResponse):
         raise RuntimeError(f"{answer.error.code}: {answer.error.message}")
     assert answer is not None, "an answer that the document does not have"

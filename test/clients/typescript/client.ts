@@ -1,8 +1,8 @@
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.ts";
 
-// What a program does with the client that openapi-typescript and openapi-fetch make of the document. Each line on standard
-// output is a step that went well; the first that does not ends the program.
+// A program that uses the client that openapi-typescript and openapi-fetch generate from the document. Each line on standard
+// output is a step that succeeded; the first failure ends the program.
 
 const DEADLINE_MS_MAX = 60_000;
 const LANGUAGE = "typescript";
@@ -16,14 +16,14 @@ function report(step: string, detail: string): void {
   process.stdout.write(`${step}: ${detail}\n`);
 }
 
-/** The answer's body, or the error that the document describes. */
+/** The body of the response; throws the error that the document describes. */
 function must<Body>(answer: { data?: Body; error?: components["schemas"]["ErrorResponse"] }): NonNullable<Body> {
   if (answer.error) throw new Error(`${answer.error.error.code}: ${answer.error.error.message}`);
   if (answer.data === undefined || answer.data === null) throw new Error("an answer without a body");
   return answer.data;
 }
 
-/** The data of the first message about an alert. Generators leave the reading of server-sent events to the program. */
+/** The data of the first alert message. Generators leave reading server-sent events to the program. */
 async function firstAlert(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<components["schemas"]["Alert"]> {
   let rest = "";
   for await (const text of stream.pipeThrough(new TextDecoderStream())) {
@@ -67,7 +67,7 @@ const stream = must(
     parseAs: "stream",
   }),
 );
-// Read from the start: Node cancels a body that nobody reads once its response is garbage.
+// Read from the start: Node cancels an unread body once its response is garbage-collected.
 const firstTold = firstAlert(stream);
 
 const refused = await client.POST("/v1/events", { body: { type: "", source: "custom", data: {} } });

@@ -95,12 +95,12 @@ describe("CEF", () => {
     });
   });
 
-  test("full storage is no camera", () => {
+  test("full storage is not a camera event", () => {
     const { raw } = read("CEF:0|M|UniFi Protect|1|1|Storage Almost Full|4|msg=Storage is almost full.");
     expect(raw).not.toHaveProperty("camera");
   });
 
-  test("an access point is no door", () => {
+  test("an access point is not a door", () => {
     expect(read("CEF:0|M|UniFi Network|1|1|Access Point Restarted|4|a=1").class).toBe("network");
   });
 
@@ -143,7 +143,7 @@ describe("CEF", () => {
     ["the same twice", `${header}spt=1 spt=2 a=1 a=2`, { src_port: 1, a: "1" }],
     ["a protocol by its number", `${header}proto=6`, { protocol: "tcp" }],
     ["another", `${header}proto=047`, { protocol: "gre" }],
-    ["a protocol that is none", `${header}proto=256`, { protocol: "256" }],
+    ["an invalid protocol", `${header}proto=256`, { protocol: "256" }],
     [
       "numbers of some country",
       `${header}dpt=32,400 UNIFItotalBytes=1.234.567 spt=٤٤٣`,
@@ -159,7 +159,7 @@ describe("CEF", () => {
       `${header}dvc=2001:DB8:0::1 UNIFIdeviceIp=nowhere`,
       { device_ip: "2001:db8::1", UNIFIdeviceIp: "nowhere" },
     ],
-    ["a port that is none", `${header}dpt=70000 spt=http`, { dpt: "70000", spt: "http" }],
+    ["an invalid port", `${header}dpt=70000 spt=http`, { dpt: "70000", spt: "http" }],
     [
       "our own names",
       `${header}src_ip=2001:DB8:0::1 camera=Yard known=no score=high`,
@@ -274,7 +274,7 @@ describe("CEF", () => {
     expect(raw).not.toHaveProperty("k256");
   });
 
-  test.each(["constructor", "toString", "__proto__", "odd"])("%s is no severity, like any other word", (word) =>
+  test.each(["constructor", "toString", "__proto__", "odd"])("%s is not a severity, like any other word", (word) =>
     expect(read(`CEF:0|M|UniFi Network|1|1|Anything|${word}|a=1`).severity).toBe("info"),
   );
 

@@ -44,7 +44,7 @@ describe("the syslog header", () => {
     ["an empty priority", "<>1 2026-11-15T19:00:00Z gw app - - - hello", { device: "gw", program: "app" }],
     ["angle brackets that are no priority", "<b>hello", { message: "<b>hello" }],
     ["RFC 5424 without a priority", "1 2026-11-15T19:00:00Z gw app - - - hello", { device: "gw", message: "hello" }],
-    ["a 1 that is no version", "1 hello", { message: "1 hello" }],
+    ["a 1 that is not a version", "1 hello", { message: "1 hello" }],
     ["the same before a dash", "1 - hello you there", { message: "1 - hello you there" }],
     ["a year and a colon after the time", "<13>Nov 15 19:00:00 2026: gw app: hello", { device: "gw" }],
     [

@@ -143,7 +143,7 @@ describe("UniFi Access", () => {
     expect(event("access", body).raw).toMatchObject(body);
   });
 
-  test("a keep-alive is no event", () => {
+  test("a keep-alive is not an event", () => {
     expect(read("access", notify("access.base.info", { top_log_count: 4 }))).toEqual({ kind: "nothing" });
   });
 
@@ -196,7 +196,7 @@ describe("UniFi Access", () => {
     expect(read("access", { code: "SUCCESS", data: { hits: [] } })).toEqual({ kind: "nothing" });
   });
 
-  test("strangers are not one person named Unknown, and a plate is no badge", () => {
+  test("strangers are not one person named Unknown, and a plate is not a badge", () => {
     const stranger = log("BLOCKED", {
       actor: { id: "", display_name: "Unknown" },
       authentication: { credential_provider: "LICENSEPLATE", issuer: "XX1" },

@@ -55,5 +55,5 @@ export function alarmOf(product: string, name: string, body: JsonObject, context
 /** Keys of other bodies that name their application. */
 const OTHER_BODY_KEYS = ["triggers", "alarm", "event", "item"];
 
-/** Keys of an alarm that are no parameters. */
+/** Keys of an alarm that are not parameters. */
 const HEADER_KEYS = new Set(["name", "message", "severity", "version", "app", "deviceEventClassId"]);

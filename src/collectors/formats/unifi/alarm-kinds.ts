@@ -52,7 +52,7 @@ const ENDED =
 /** The detection was set up or turned off. */
 const CONFIGURED = /\b(created|enabled|disabled|muted|snoozed|settings?|(turned|switched) (on|off))\b/;
 const OCCURRED = /\b(detected|triggered|blocked|prevented|touched)\b/;
-/** Row for a condition whose end has its own type. Released doors are no end: an emergency releases them. */
+/** Row for a condition whose end has its own type. Released doors do not end it: an emergency releases them. */
 const ended = (what: string, name: string): AlarmRow => [
   new RegExp(
     `\\b${what}\\b.*\\b(end(s|ed|ing)?|clear(s|ed)?|off|deactivat(ed|ion)|disabled|lift(s|ed)?|cancel(s|l?ed|lation)?|over|(?<!(door|lock|exit|gate)s? )released|stopped|resolved)\\b` +
@@ -179,7 +179,7 @@ const KINDS: Readonly<Record<Exclude<SourceKind, "custom">, readonly AlarmRow[]>
     ],
   ],
   protect: [
-    // Before the detections: a change of the motion settings is no motion.
+    // Before the detections: a change of the motion settings is not motion.
     CHANGED,
     ADMIN_ACCESS,
     [/\btamper/, occurrence("tamper", "high")],

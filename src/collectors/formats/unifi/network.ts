@@ -127,7 +127,7 @@ function readEvent(key: string, object: JsonObject, context: ReadContext): Parse
   const client = macOf(object["user"]) ?? macOf(object["guest"]) ?? macOf(object["client"]);
   if (client !== undefined) {
     raw["src_mac"] = client;
-    // The controller calls a client a user and identifies it by hardware address, which is no user name.
+    // The controller calls a client a user and identifies it by hardware address, which is not a user name.
     if (macOf(object["user"]) !== undefined) delete raw["user"];
   }
   put(raw, "host", textOf(object["hostname"]));

@@ -134,8 +134,8 @@ export class AlertTables {
       `SELECT seq FROM alerts WHERE rule_id = ? AND fold_key = ? AND status <> 'resolved'
        AND last_event_at > ? AND first_event_at < ? ORDER BY last_event_at DESC, seq DESC LIMIT 1`,
     );
-    const texts = queries.map(({ ruleId, foldKey, endsAfterMs, beginsBeforeMs }) => {
-      const row = select.get(ruleId, foldKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
+    const texts = queries.map(({ ruleId, dedupKey, endsAfterMs, beginsBeforeMs }) => {
+      const row = select.get(ruleId, dedupKey, endsAfterMs, beginsBeforeMs) as { seq: number } | undefined;
       return row ? this.#wholeOf(row.seq - 1) : "null";
     });
     return new JsonText(listText(texts));
