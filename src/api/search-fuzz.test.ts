@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
+import { AGGREGATION_KINDS, AGGREGATIONS } from "../model/aggregation.ts";
 import {
   ANY_FIELD_OPERATORS,
   OPERATOR_NAMES,
@@ -9,6 +10,8 @@ import {
   type ValueKind,
 } from "../model/condition.ts";
 import { KIND_SAMPLES } from "../store/testing/arbitrary-events.ts";
+import { sampleAggregations } from "../store/testing/reference-queries.ts";
+import { aggregationRequest } from "./aggregation-request.fixture.ts";
 
 // Searches that pass the checks of the HTTP layer reach the store, which must answer them all.
 
@@ -102,19 +105,21 @@ const goodFilter = fc.letrec<{ filter: unknown; bool: unknown }>((tie) => ({
     { requiredKeys: [] },
   ),
 }));
-const numberField = fc.constantFrom("raw.n", "raw.none", "raw.tags", "raw.dst_port", "raw.deep.er.x", "raw.'--");
-const goodLeaf = fc.oneof(
-  fc.record({ terms: fc.record({ field: goodField, size: fc.integer({ min: 1, max: 1000 }) }) }),
-  fc.record({ stats: fc.record({ field: numberField }) }),
-  fc.record({ cardinality: fc.record({ field: goodField }) }),
-  fc.record({ count: fc.record({ field: goodField }, { requiredKeys: [] }) }),
-  fc.record({ histogram: fc.record({ field: numberField, interval: fc.constantFrom(1, 0.5, 10, 1e9) }) }),
-  fc.record({ histogram: fc.record({ field: fc.constant("timestamp"), interval: fc.constantFrom("1m", "1h", "7d") }) }),
-);
+const goodLeaf = fc
+  .tuple(sampleAggregations, fc.option(goodField, { nil: undefined }))
+  .map(([aggregation, field]) =>
+    aggregationRequest(
+      field === undefined || !("field" in aggregation) || aggregation.field === "timestamp"
+        ? aggregation
+        : { ...aggregation, field },
+    ),
+  );
 const goodName = goodText.filter((text) => text.length <= 64 && text !== "__proto__");
 const goodAggregation = fc
   .tuple(goodLeaf, fc.dictionary(goodName, goodLeaf, { maxKeys: 2 }))
-  .map(([leaf, aggs]) => ("terms" in leaf || "histogram" in leaf ? Object.assign(leaf, { aggs }) : leaf));
+  .map(([leaf, aggs]) =>
+    AGGREGATION_KINDS.some((kind) => kind in leaf && AGGREGATIONS[kind].hasBuckets) ? { ...leaf, aggs } : leaf,
+  );
 const goodSearch = fc.record(
   {
     query: fc.record({ bool: goodFilter.bool }),
