@@ -44,6 +44,21 @@ interface EndpointCall<Query, Params, Body> {
   readonly faults: readonly Fault[];
 }
 
+/** The groups of calls in the OpenAPI document. */
+export const TAGS = {
+  Events: "submit, list and search events",
+  Exports: "events as files",
+  Alerts: "list alerts and handle them",
+  Notifications: "messages about alerts, and their delivery",
+  Rules: "detection rules",
+  Stream: "live events and alerts",
+  Flows: "network traffic, aggregated by minute",
+  Collectors: "webhooks and the status of the collectors",
+  Keys: "API keys",
+  Service: "health, readiness and metrics",
+} as const;
+type Tag = keyof typeof TAGS;
+
 type ObjectSchema = z.ZodType<object>;
 type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 
@@ -61,7 +76,7 @@ export interface Endpoint<
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: `/${string}`;
   readonly operationId: string;
-  readonly tag: string;
+  readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
   readonly scopes: readonly Scope[];

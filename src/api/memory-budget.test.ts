@@ -29,7 +29,7 @@ beforeEach(async () => {
   const bodies = new RequestBodies({ bytesMax: 1000, registry: new Registry() });
   const options = { bodyBytesMax: 1000, bodies, responseMemory: new MemoryBudget(1.5 * MANY), now: Date.now };
   const add = (path: `/${string}`, scope: "events:read" | "events:write", length: number, until?: Promise<void>) => {
-    const about = { operationId: path, tag: "x", summary: "x", responses: {} };
+    const about = { operationId: path, tag: "Service", summary: "x", responses: {} } as const;
     const handle = async () => {
       await until;
       return dataText(`"${"x".repeat(length)}"`);

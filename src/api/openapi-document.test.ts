@@ -1,7 +1,11 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
+import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTestServer, type Answer, type TestServer } from "../../test/api-server.ts";
+import { AGGREGATION_KINDS } from "../model/aggregation.ts";
+import { sampleAggregations } from "../store/testing/reference-queries.ts";
+import { aggregationRequest } from "./aggregation-request.fixture.ts";
 
 let server: TestServer;
 let document: any;
@@ -123,8 +127,13 @@ describe("the OpenAPI document", () => {
       users: { cardinality: { field: "raw.user" } },
       none: { stats: { field: "raw.none" } },
     };
+    const samples = fc.sample(sampleAggregations, { numRuns: 100, seed: 5 });
+    const ofEveryKind = AGGREGATION_KINDS.map(
+      (kind) => [kind, samples.find((sample) => sample.kind === kind)!] as const,
+    );
     const aggs = {
       ...leaves,
+      ...Object.fromEntries(ofEveryKind.map(([kind, sample]) => [`sample_${kind}`, aggregationRequest(sample)])),
       by_size: { histogram: { field: "raw.size", interval: 2 }, aggs: leaves },
       by_type: { terms: { field: "type" }, aggs: { ...leaves, by_user: { terms: { field: "raw.user" } } } },
     };

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { readVersion } from "../lib/version.ts";
 import { completeDocument, type OpenapiDocument } from "./openapi-document.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { TAGS, type Endpoint } from "./endpoint.ts";
 import { RESPONSE_HEADERS } from "./response-headers.ts";
 
 // The OpenAPI document, generated from the schemas that validate requests, and a documentation page that loads nothing from
@@ -37,17 +37,7 @@ export async function collectOpenapi(app: FastifyInstance, endpoints: readonly E
         license: { name: "Apache 2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/", description: "this server" }],
-      tags: [
-        { name: "Events", description: "submit, list and search events" },
-        { name: "Exports", description: "events as files" },
-        { name: "Alerts", description: "list alerts and handle them" },
-        { name: "Rules", description: "detection rules" },
-        { name: "Stream", description: "live events and alerts" },
-        { name: "Flows", description: "network traffic, aggregated by minute" },
-        { name: "Collectors", description: "webhooks and the status of the collectors" },
-        { name: "Keys", description: "API keys" },
-        { name: "Service", description: "health, readiness and metrics" },
-      ],
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: { key: { type: "http", scheme: "bearer", description: "an API key: tsn_…" } },
         headers: RESPONSE_HEADERS,

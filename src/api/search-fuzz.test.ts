@@ -1,7 +1,17 @@
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
-import { OPERATOR_NAMES, type OperatorName } from "../model/condition.ts";
+import { AGGREGATION_KINDS, AGGREGATIONS } from "../model/aggregation.ts";
+import {
+  ANY_FIELD_OPERATORS,
+  OPERATOR_NAMES,
+  OPERATORS,
+  type OperatorName,
+  type ValueKind,
+} from "../model/condition.ts";
+import { KIND_SAMPLES } from "../store/testing/arbitrary-events.ts";
+import { sampleAggregations } from "../store/testing/reference-queries.ts";
+import { aggregationRequest } from "./aggregation-request.fixture.ts";
 
 // Searches that pass the checks of the HTTP layer reach the store, which must answer them all.
 
@@ -42,17 +52,13 @@ const scalar = fc.oneof(goodText, fc.integer(), fc.double({ noNaN: true, noDefau
 function oneOrSeveral<T>(item: fc.Arbitrary<T>): fc.Arbitrary<T | T[]> {
   return fc.oneof(item, fc.array(item, { minLength: 1, maxLength: 3 }));
 }
-const goodValues: Record<OperatorName, fc.Arbitrary<unknown>> = {
-  equals: scalar,
-  not_equals: scalar,
-  in: fc.array(scalar, { minLength: 1, maxLength: 4 }),
-  not_in: fc.array(scalar, { minLength: 1, maxLength: 4 }),
-  contains: oneOrSeveral(goodText),
-  starts_with: oneOrSeveral(goodText),
-  prefix: oneOrSeveral(goodText),
-  ends_with: oneOrSeveral(goodText),
-  glob: oneOrSeveral(fc.oneof(goodText, fc.constantFrom("*", "a*e", "?l*", "\\*", "*.0.*", "(*", "[a*]"))),
-  regex: fc.constantFrom(
+/** Values as wild as a kind allows; of the other kinds, those that the store is tried with. */
+const wildValues: { readonly [Kind in ValueKind]?: fc.Arbitrary<unknown> } = {
+  scalar,
+  scalars: fc.array(scalar, { minLength: 1, maxLength: 4 }),
+  texts: oneOrSeveral(goodText),
+  globs: oneOrSeveral(fc.oneof(goodText, fc.constantFrom("*", "a*e", "?l*", "\\*", "*.0.*", "(*", "[a*]"))),
+  patterns: fc.constantFrom(
     "a",
     "^a.*e$",
     "(?i)ALICE",
@@ -65,29 +71,28 @@ const goodValues: Record<OperatorName, fc.Arbitrary<unknown>> = {
     "(?s).",
     "'",
   ),
-  cidr: oneOrSeveral(fc.constantFrom("192.0.2.0/24", "::/0", "2001:db8::1", "0.0.0.0/0", "10.0.0.1/32")),
-  gt: fc.double({ noNaN: true, noDefaultInfinity: true }),
-  gte: fc.integer(),
-  lt: fc.double({ noNaN: true, noDefaultInfinity: true }),
-  lte: fc.integer(),
-  during: fc.constantFrom("22:00-06:00", "sat-sun", "mon-fri 08:00-18:00 Europe/Berlin"),
-  time_part: oneOrSeveral(fc.constantFrom("hour 22-5", "minute 0", "week 53", "year 2025-", "day -15")),
-  equals_field: goodField,
-  contains_field: goodField,
-  starts_with_field: goodField,
-  ends_with_field: goodField,
-  exists: fc.boolean(),
+  bound: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.integer()),
+  otherField: goodField,
 };
-const ANY_FIELD_OPERATORS = ["equals", "in", "contains", "starts_with", "ends_with", "glob", "regex", "cidr"] as const;
+function goodValues(name: OperatorName): fc.Arbitrary<unknown> {
+  const kind = OPERATORS[name].value;
+  return wildValues[kind] ?? KIND_SAMPLES[kind].values;
+}
 const goodTest = fc.oneof(
-  { weight: 4, arbitrary: fc.tuple(goodField, fc.constantFrom(...OPERATOR_NAMES.filter((name) => name !== "during"))) },
+  {
+    weight: 4,
+    arbitrary: fc.tuple(
+      goodField,
+      fc.constantFrom(...OPERATOR_NAMES.filter((name) => OPERATORS[name].value !== "hours")),
+    ),
+  },
   { weight: 1, arbitrary: fc.tuple(fc.constant("*"), fc.constantFrom(...ANY_FIELD_OPERATORS)) },
   { weight: 1, arbitrary: fc.constant(["timestamp", "during"] as [string, OperatorName]) },
 );
 const goodFilter = fc.letrec<{ filter: unknown; bool: unknown }>((tie) => ({
   filter: fc.oneof(
     { depthSize: "small" },
-    goodTest.chain(([field, operator]) => goodValues[operator].map((value) => ({ field, [operator]: value }))),
+    goodTest.chain(([field, operator]) => goodValues(operator).map((value) => ({ field, [operator]: value }))),
     fc.record({ keyword: oneOrSeveral(goodText) }),
     fc.record({ bool: tie("bool") }),
   ),
@@ -100,19 +105,21 @@ const goodFilter = fc.letrec<{ filter: unknown; bool: unknown }>((tie) => ({
     { requiredKeys: [] },
   ),
 }));
-const numberField = fc.constantFrom("raw.n", "raw.none", "raw.tags", "raw.dst_port", "raw.deep.er.x", "raw.'--");
-const goodLeaf = fc.oneof(
-  fc.record({ terms: fc.record({ field: goodField, size: fc.integer({ min: 1, max: 1000 }) }) }),
-  fc.record({ stats: fc.record({ field: numberField }) }),
-  fc.record({ cardinality: fc.record({ field: goodField }) }),
-  fc.record({ count: fc.record({ field: goodField }, { requiredKeys: [] }) }),
-  fc.record({ histogram: fc.record({ field: numberField, interval: fc.constantFrom(1, 0.5, 10, 1e9) }) }),
-  fc.record({ histogram: fc.record({ field: fc.constant("timestamp"), interval: fc.constantFrom("1m", "1h", "7d") }) }),
-);
+const goodLeaf = fc
+  .tuple(sampleAggregations, fc.option(goodField, { nil: undefined }))
+  .map(([aggregation, field]) =>
+    aggregationRequest(
+      field === undefined || !("field" in aggregation) || aggregation.field === "timestamp"
+        ? aggregation
+        : { ...aggregation, field },
+    ),
+  );
 const goodName = goodText.filter((text) => text.length <= 64 && text !== "__proto__");
 const goodAggregation = fc
   .tuple(goodLeaf, fc.dictionary(goodName, goodLeaf, { maxKeys: 2 }))
-  .map(([leaf, aggs]) => ("terms" in leaf || "histogram" in leaf ? Object.assign(leaf, { aggs }) : leaf));
+  .map(([leaf, aggs]) =>
+    AGGREGATION_KINDS.some((kind) => kind in leaf && AGGREGATIONS[kind].hasBuckets) ? { ...leaf, aggs } : leaf,
+  );
 const goodSearch = fc.record(
   {
     query: fc.record({ bool: goodFilter.bool }),

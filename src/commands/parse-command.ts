@@ -9,6 +9,7 @@ import type { ParsedEvent, Reading } from "../collectors/formats/reading.ts";
 import { OpenEvents } from "../collectors/formats/unifi/open-events.ts";
 import { withoutByteOrderMark } from "../lib/json.ts";
 import { formatTime } from "../lib/time.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { AHEAD_MS_MAX, clockBounds } from "../model/clock.ts";
 import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";
@@ -171,6 +172,8 @@ function rowsOf(reading: Reading, site: ParseSite): string[][] {
       return [["-", "(nothing)", "-", "-", "nothing new is reported"]];
     case "refused":
       return [["-", "(refused)", "-", "-", `${reading.reason}: ${plain(reading.message)}`]];
+    default:
+      return unreachable(reading);
   }
 }
 

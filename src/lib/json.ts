@@ -274,6 +274,9 @@ export function piecesOf(whole: Buffer, max: number): Buffer[] | { readonly mess
         if (depth > 1) break;
         pieces.push(trimmed(bytes.subarray(start, at)));
         start = at + 1;
+        break;
+      default:
+        break;
     }
   }
   return pieces.length > max ? pieces : { message: "the array does not end" };

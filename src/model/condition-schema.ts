@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BESIDE_OTHERS, formatPath, passIssues } from "../lib/fault.ts";
 import { withSizeGuard } from "../lib/size-guard.ts";
 import {
+  ANY_FIELD_OPERATORS,
   OPERATOR_NAMES,
   OPERATORS,
   type FieldTestInput,
@@ -118,18 +119,6 @@ export function patternsFault(input: unknown): string | undefined {
   if (patternsWeight(input) <= PATTERNS_WEIGHT_MAX) return undefined;
   return `patterns are too large together: their length with repetitions expanded must not exceed ${PATTERNS_WEIGHT_MAX}`;
 }
-
-/** Operators that need not know which field a value belongs to. */
-const ANY_FIELD_OPERATORS: readonly OperatorName[] = [
-  "equals",
-  "in",
-  "contains",
-  "starts_with",
-  "ends_with",
-  "glob",
-  "regex",
-  "cidr",
-];
 
 /** Operators on whole ids: a store looks events up by id instead of scanning. */
 const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];

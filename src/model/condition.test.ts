@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { faultsOf } from "../lib/fault.ts";
-import { compileCondition, toFieldTest, toKeywordTest } from "./condition.ts";
+import { compileCondition, OPERATOR_NAMES, toFieldTest, toKeywordTest } from "./condition.ts";
 import { fieldTestSchema, keywordSchema } from "./condition-schema.ts";
 import type { Event, JsonObject } from "./event.ts";
 
@@ -68,6 +68,7 @@ const TABLE: readonly [operator: string, rows: readonly [test: object, raw: Json
       [{ starts_with: "ab" }, { x: "abc" }, true],
       [{ prefix: ["x", "ab"] }, { x: "abc" }, true],
       [{ starts_with: "bc" }, { x: "abc" }, false],
+      [{ prefix: "bc" }, { x: "abc" }, false],
       [{ ends_with: ["x", "bc"] }, { x: "abc" }, true],
       [{ ends_with: "BC", ignore_case: true }, { x: "abc" }, true],
       [{ ends_with: "ab" }, { x: "abc" }, false],
@@ -178,6 +179,7 @@ const TABLE: readonly [operator: string, rows: readonly [test: object, raw: Json
       [{ starts_with_field: "raw.y" }, { x: "abc", y: ["z", "ab"] }, true],
       [{ starts_with_field: "raw.y" }, { x: "abc", y: "bc" }, false],
       [{ ends_with_field: "raw.y", ignore_case: true }, { x: "abc", y: "BC" }, true],
+      [{ ends_with_field: "raw.y" }, { x: "abc", y: "BC" }, false],
     ],
   ],
   [
@@ -216,6 +218,16 @@ describe.each(TABLE)("%s", (_, rows) => {
   test.each(rows)("%j on %j: %s", (condition, raw, wanted) => {
     expect(holds(condition, raw)).toBe(wanted);
   });
+});
+
+test("every operator has rows in the table, of events that match and of events that do not", () => {
+  const rows = TABLE.flatMap(([, each]) => each);
+  const missing = OPERATOR_NAMES.flatMap((name) =>
+    [true, false]
+      .filter((wanted) => !rows.some(([condition, , matches]) => name in condition && matches === wanted))
+      .map((wanted) => `${name}: no row that is ${wanted}`),
+  );
+  expect(missing, "add rows to TABLE").toEqual([]);
 });
 
 test("a keyword matches in any field, ignoring case unless told otherwise", () => {

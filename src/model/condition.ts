@@ -3,6 +3,7 @@ import { includesText } from "../lib/find-text.ts";
 import { isInRanges, parseCidr } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
@@ -57,10 +58,19 @@ interface TestOptions {
 /** Compares a value of one field with a value of another. */
 type Relation = (value: FieldValue, other: FieldValue, fold: (text: string) => string) => boolean;
 
+/**
+ * Where a value of the operator occurs in every text that passes, with which engines skip events: it is the whole text, its
+ * start, its end or inside it; or the value is a glob or a pattern with literal parts. `none`: a text without it may pass.
+ */
+export type LiteralPlace = "whole" | "start" | "end" | "inside" | "glob" | "pattern" | "none";
+
 export interface Operator<Kind extends ValueKind = ValueKind> {
   /** The kind of value that the operator takes; condition-schema.ts has its schema. */
   readonly value: Kind;
   readonly about: string;
+  readonly literal: LiteralPlace;
+  /** Applies to any field at once, with the paths `*` and `raw.*`. */
+  readonly takesAnyField?: true;
   /** The fault of a value of the right type, or of one item of a list. */
   fault?(value: Scalar, field: string, ignoreCase: boolean): string | undefined;
   /** Tests one value of the field; the condition holds when any value passes. */
@@ -87,7 +97,7 @@ const onText = (wanted: string | readonly string[], fold: (text: string) => stri
 };
 
 const relates = (about: string, relation: Relation) => ({
-  ...operator({ value: "otherField", about, ignoresCase: true, test: () => () => false }),
+  ...operator({ value: "otherField", about, literal: "none", ignoresCase: true, test: () => () => false }),
   relation,
 });
 
@@ -112,6 +122,7 @@ const compares = (
   operator({
     value: "bound",
     about,
+    literal: "none",
     fault: (value, field) => {
       if (field === "timestamp") return timeBound(name, value) === undefined ? TIME_WORDS : undefined;
       return typeof value === "string" ? "must be a number; only timestamp takes a time" : undefined;
@@ -136,6 +147,7 @@ export function timeBound(comparison: Comparison, value: Scalar): number | undef
 const startsWith = operator({
   value: "texts",
   about: "the value starts with this text, or with one of these",
+  literal: "start",
   ignoresCase: true,
   test: (value, { fold }) => onText(value, fold, (a, b) => a.startsWith(b)),
 });
@@ -145,6 +157,8 @@ const VALUE_OPERATORS = {
   equals: operator({
     value: "scalar",
     about: "the value equals this one; a number never equals a string",
+    literal: "whole",
+    takesAnyField: true,
     ignoresCase: true,
     fault: topFieldFault,
     test: (value, { fold }) => isAnyOf([value], fold),
@@ -152,6 +166,8 @@ const VALUE_OPERATORS = {
   in: operator({
     value: "scalars",
     about: "the value equals one of these",
+    literal: "whole",
+    takesAnyField: true,
     ignoresCase: true,
     fault: topFieldFault,
     test: (value, { fold }) => isAnyOf(value, fold),
@@ -159,14 +175,18 @@ const VALUE_OPERATORS = {
   contains: operator({
     value: "texts",
     about: "the value contains this text, or one of these",
+    literal: "inside",
+    takesAnyField: true,
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, includesText),
   }),
-  starts_with: startsWith,
+  starts_with: { ...startsWith, takesAnyField: true },
   prefix: { ...startsWith, about: "alias of starts_with" },
   ends_with: operator({
     value: "texts",
     about: "the value ends with this text, or with one of these",
+    literal: "end",
+    takesAnyField: true,
     ignoresCase: true,
     test: (value, { fold }) => onText(value, fold, (a, b) => a.endsWith(b)),
   }),
@@ -174,6 +194,8 @@ const VALUE_OPERATORS = {
     value: "globs",
     about:
       "the whole value matches this pattern, or one of these: * is any text, ? is any one character, \\ escapes either",
+    literal: "glob",
+    takesAnyField: true,
     ignoresCase: true,
     test: (value, { fold }) => {
       const globs = listed(value).map((glob) => compileGlob(fold(glob)));
@@ -187,6 +209,8 @@ const VALUE_OPERATORS = {
   regex: operator({
     value: "patterns",
     about: `this RE2 pattern, or one of these, is found in the value; RE2 has no look-around and no back-references; of a value longer than ${PATTERN_TEXT_CHARACTERS_MAX} characters only the first and last ${PATTERN_TEXT_CHARACTERS_MAX / 2} are searched, joined`,
+    literal: "pattern",
+    takesAnyField: true,
     ignoresCase: true,
     fault: (pattern) => patternFault(String(pattern)),
     test: (value, { ignoreCase }) => {
@@ -198,6 +222,8 @@ const VALUE_OPERATORS = {
     value: "networks",
     about:
       "the value is an IP address in this network, or in one of these; an IPv6 network such as ::/0 contains no IPv4 address",
+    literal: "none",
+    takesAnyField: true,
     fault: (network) =>
       parseCidr(String(network))
         ? undefined
@@ -214,6 +240,7 @@ const VALUE_OPERATORS = {
   during: operator({
     value: "hours",
     about: "the timestamp is within these hours: 22:00-06:00, sat-sun, mon-fri 08:00-18:00 Europe/Berlin (default UTC)",
+    literal: "none",
     fault: (value, field) => {
       if (field !== "timestamp") return "only works on timestamp";
       const hours = parseHours(String(value));
@@ -229,6 +256,7 @@ const VALUE_OPERATORS = {
     value: "timeParts",
     about:
       "the value is a date-time and this part of it, in UTC, is in range, or one of these is: hour 3, hour 22-5, month 1-3, week 52, year 2025-; also minute and day",
+    literal: "none",
     fault: (value) => {
       const part = parseTimePart(String(value));
       return "fault" in part ? part.fault : undefined;
@@ -251,7 +279,7 @@ const NEGATIONS = {
 } as const;
 
 function negation<Name extends keyof typeof VALUE_OPERATORS>(negationOf: Name, about: string) {
-  return { ...VALUE_OPERATORS[negationOf], about, negationOf };
+  return { ...VALUE_OPERATORS[negationOf], about, literal: "none" as const, negationOf };
 }
 
 /** Operators that compare the values of two fields. */
@@ -274,6 +302,7 @@ export const OPERATORS = {
   exists: operator({
     value: "flag",
     about: "true: the field has a value other than null; false: it has none",
+    literal: "none",
     test: () => () => true,
   }),
 } as const;
@@ -291,6 +320,11 @@ export function isNegation(name: OperatorName): name is NegationOperator {
 export function isRelation(name: OperatorName): name is RelationOperator {
   return Object.hasOwn(RELATIONS, name);
 }
+
+/** Operators that need not know which field a value belongs to; a negation does. */
+export const ANY_FIELD_OPERATORS: readonly OperatorName[] = OPERATOR_NAMES.filter(
+  (name) => (OPERATORS[name] as Operator).takesAnyField === true && !isNegation(name),
+);
 
 /** The operator that this one negates, or else the operator itself. */
 export function positiveOperator(name: OperatorName): Exclude<OperatorName, NegationOperator> {
@@ -357,6 +391,8 @@ export function compileCondition(condition: Condition): (event: Event) => boolea
     }
     case "test":
       return compileFieldTest(condition);
+    default:
+      return unreachable(condition);
   }
 }
 

@@ -1,5 +1,6 @@
 import { parseDuration } from "../lib/duration.ts";
 import { foldCase } from "../lib/text.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import { isAnyField } from "../model/field.ts";
 import { WINDOW_MS_MAX, type ConditionInput } from "../model/rule.ts";
 import type { Aggregate, AggregateInput, AggregateStep, AggregateThreshold } from "./aggregate-fields.ts";
@@ -47,7 +48,7 @@ const TYPES = [
   "value_median",
   "temporal",
   "temporal_ordered",
-];
+] as const;
 
 export function readCorrelation(
   correlation: Correlation,
@@ -60,7 +61,8 @@ export function readCorrelation(
     const fault = inner && partFault(inner);
     if (fault !== undefined) return notes.refuse(`correlation.rules[${i}]`, `${reference} ${fault}`);
   }
-  switch (correlation.type) {
+  const type = TYPES.find((known) => known === correlation.type);
+  switch (type) {
     case "event_count":
     case "value_count":
     case "value_sum":
@@ -71,8 +73,10 @@ export function readCorrelation(
     case "temporal":
     case "temporal_ordered":
       return readTemporal(correlation, rules, window, notes);
-    default:
+    case undefined:
       return notes.refuse("correlation.type", `${correlation.type} is unknown; known types are ${TYPES.join(", ")}`);
+    default:
+      return unreachable(type);
   }
 }
 

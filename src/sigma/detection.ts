@@ -1,3 +1,4 @@
+import { unreachable } from "../lib/unreachable.ts";
 import type { ConditionInput } from "../model/rule.ts";
 import { allOf, anyOf, notOf } from "./combine.ts";
 import { namesLike, parseCondition, type Expression } from "./expression.ts";
@@ -84,6 +85,8 @@ function evaluate(
       const parts = names.map((name) => readSelection(name, selections, around));
       return combine(parts, expression.quantity === "all" ? allOf : anyOf);
     }
+    default:
+      return unreachable(expression);
   }
 }
 

@@ -1,5 +1,6 @@
 import { canonicalNumber } from "../lib/exact-json.ts";
 import { faultsOf } from "../lib/fault.ts";
+import { unreachable } from "../lib/unreachable.ts";
 import type { OperatorName, Scalar } from "../model/condition.ts";
 import { fieldTestSchema } from "../model/condition-schema.ts";
 import { ANY_RAW_FIELD } from "../model/field.ts";
@@ -174,8 +175,10 @@ function rangeOf(order: Order | undefined, number: number): [least: number, most
       return [Math.floor(number) + 1, Infinity];
     case "gte":
       return [Math.ceil(number), Infinity];
-    default:
+    case undefined:
       return [Math.ceil(number), Math.floor(number)];
+    default:
+      return unreachable(order);
   }
 }
 

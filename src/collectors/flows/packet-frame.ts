@@ -158,6 +158,8 @@ function readTransport(
       // Type and code go into the destination port, as in NetFlow.
       if (end - at >= 2) batch.ports[row] = view.getUint16(at);
       break;
+    default:
+      break;
   }
 }
 

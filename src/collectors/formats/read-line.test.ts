@@ -119,7 +119,7 @@ describe("text that a stranger typed never passes for a device's report", () => 
     "x rogue dhcp server",
     '{"event_type":"alert","alert":{"severity":1}}',
     "a kernel: IN=eth0 OUT= SRC=1.1.1.1",
-    "0|a|UniFi Network|1|1|Threat DetectionProgress|10|src=1.1.1.1",
+    "0|a|UniFi Network|1|1|Threat Detected|10|src=1.1.1.1",
     ...LINE_FORMATS.map(({ example }) => example),
   ];
 

@@ -57,7 +57,7 @@ describe("built-in rules match events of devices", () => {
       "network.ids_critical",
       () =>
         line(
-          "CEF:0|M|UniFi Network|1|201|Threat DetectionProgress and Blocked|9|src=192.0.2.1 dst=10.9.3.20 UNIFIipsSignatureId=1",
+          "CEF:0|M|UniFi Network|1|201|Threat Detected and Blocked|9|src=192.0.2.1 dst=10.9.3.20 UNIFIipsSignatureId=1",
         ),
     ],
     ["network.ids_critical", () => eve(EVE_RECORDS.alert)],
@@ -197,7 +197,7 @@ describe("built-in rules match events of devices", () => {
     ],
     [
       "protect.camera_tampered",
-      () => line("CEF:0|M|UniFi Protect|7|1|Camera Tampering DetectionProgress|8|UNIFIdeviceName=Yard"),
+      () => line("CEF:0|M|UniFi Protect|7|1|Camera Tampering Detected|8|UNIFIdeviceName=Yard"),
     ],
     ["access.repeated_denied", () => times(3, (i) => denied("u1", `AB1${i}`)).flat()],
     ["access.unnamed_badge_denied", () => times(3, () => denied("", "AB10")).flat()],
@@ -242,12 +242,12 @@ describe("built-in rules match events of devices", () => {
       () =>
         [0, 1].flatMap((i) =>
           line(
-            `CEF:0|M|UniFi Network|1|201|Threat DetectionProgress and Blocked|9|UNIFIsrcClientMac=02:00:00:00:00:0${i} UNIFIsrcClientHostname=lab-${i} UNIFIdstClientMac=02:00:00:00:00:0f UNIFIdeviceName=gw`,
+            `CEF:0|M|UniFi Network|1|201|Threat Detected and Blocked|9|UNIFIsrcClientMac=02:00:00:00:00:0${i} UNIFIsrcClientHostname=lab-${i} UNIFIdstClientMac=02:00:00:00:00:0f UNIFIdeviceName=gw`,
           ),
         ),
       [
-        "Intrusion: Threat DetectionProgress and Blocked (lab-0 to 02:00:00:00:00:0f)",
-        "Intrusion: Threat DetectionProgress and Blocked (lab-1 to 02:00:00:00:00:0f)",
+        "Intrusion: Threat Detected and Blocked (lab-0 to 02:00:00:00:00:0f)",
+        "Intrusion: Threat Detected and Blocked (lab-1 to 02:00:00:00:00:0f)",
       ],
     ],
     [

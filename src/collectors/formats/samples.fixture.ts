@@ -2,7 +2,7 @@
 
 /** A threat with every field that a console reports. */
 export const CEF_THREAT =
-  "<134>Nov 15 19:58:12 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|201|Threat DetectionProgress and Blocked|7|" +
+  "<134>Nov 15 19:58:12 North-Gateway CEF:0|Ubiquiti|UniFi Network|10.6.101|201|Threat Detected and Blocked|7|" +
   "UNIFIcategory=Security UNIFIsubCategory=Intrusion Prevention UNIFIhost=North Gateway proto=TCP spt=51200 dpt=8443 act=blocked " +
   "app=Other UNIFIrisk=medium UNIFIpolicyName=Known Scanners UNIFIpolicyType=IDS/IPS UNIFIdirection=incoming " +
   "deviceInboundInterface=Internet 1 UNIFIdeviceMac=02:00:00:11:22:33 UNIFIdeviceName=North Gateway UNIFIdeviceModel=UDM-Pro " +
@@ -63,7 +63,7 @@ const ALERT = {
     signature_id: 2_900_002,
     rev: 3,
     signature: "ET MALWARE Made-up Beacon CnC",
-    category: "Malware Command and Control Activity DetectionProgress",
+    category: "Malware Command and Control Activity Detected",
     severity: 1,
     metadata: { created_at: ["2026_01_02"], deployment: ["Perimeter"], updated_at: ["2026_03_04"] },
   },

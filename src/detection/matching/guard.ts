@@ -1,5 +1,12 @@
 import { unreachable } from "../../lib/unreachable.ts";
-import { isNegation, isRelation, type Condition, type FieldTest, type Scalar } from "../../model/condition.ts";
+import {
+  isNegation,
+  isRelation,
+  OPERATORS,
+  type Condition,
+  type FieldTest,
+  type Scalar,
+} from "../../model/condition.ts";
 import { isTopField, type FieldValue } from "../../model/field.ts";
 import { globPieces } from "../../model/glob.ts";
 import { guardText } from "./guard-text.ts";
@@ -76,41 +83,33 @@ function guardsOfTest(test: FieldTest): readonly Guard[] | undefined {
   };
   // These need a value, if only to see that it is a different one.
   if (isNegation(operator) || isRelation(operator)) return present;
-  switch (operator) {
-    case "equals":
-    case "in":
+  if (operator === "exists") return test.value === true ? present : undefined;
+  const { literal } = OPERATORS[operator];
+  switch (literal) {
+    case "whole":
       return values.map((value) => ({
         kind: "equals",
         field,
         value: typeof value === "string" ? guardText(value) : value,
       }));
-    case "contains":
+    case "inside":
       return texts("contains");
-    case "starts_with":
-    case "prefix":
+    case "start":
       return texts("prefix");
-    case "ends_with":
+    case "end":
       return texts("suffix");
     case "glob":
       return every(values as readonly string[], (glob) => globGuard(field, glob)) ?? present;
-    case "regex":
+    case "pattern":
       return (
         every(values as readonly string[], (pattern) =>
           requiredLiterals(pattern, test.ignoreCase)[0]?.map((text): Guard => ({ kind: "contains", field, text })),
         )?.flat() ?? present
       );
-    case "exists":
-      return test.value === true ? present : undefined;
-    case "cidr":
-    case "gt":
-    case "gte":
-    case "lt":
-    case "lte":
-    case "during":
-    case "time_part":
+    case "none":
       return present;
     default:
-      return unreachable(operator);
+      return unreachable(literal);
   }
 }
 

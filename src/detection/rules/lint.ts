@@ -1,7 +1,14 @@
 import { parseDuration } from "../../lib/duration.ts";
 import { nearestName } from "../../lib/nearest.ts";
 import { unreachable } from "../../lib/unreachable.ts";
-import { isRelation, positiveOperator, type Condition, type FieldTest } from "../../model/condition.ts";
+import {
+  isRelation,
+  OPERATORS,
+  positiveOperator,
+  type Condition,
+  type FieldTest,
+  type OperatorName,
+} from "../../model/condition.ts";
 import { WELL_KNOWN_FIELDS } from "../../model/event.ts";
 import { isAnyField, pathFault } from "../../model/field.ts";
 import { FIELD_NAMES } from "../../model/field-names.ts";
@@ -168,14 +175,6 @@ function literalOf(pattern: string): number {
   return Math.max(0, ...runs);
 }
 
-const LITERAL_OPERATORS: ReadonlySet<string> = new Set([
-  "equals",
-  "in",
-  "contains",
-  "starts_with",
-  "prefix",
-  "ends_with",
-]);
 /** Fields with too few values to be selective. */
 const COARSE_FIELDS: ReadonlySet<string> = new Set(["source", "severity", "class"]);
 
@@ -191,15 +190,29 @@ function hasGuard(condition: Condition): boolean {
     case "test": {
       const { field, operator, value } = condition;
       if (COARSE_FIELDS.has(field) || isAnyField(field)) return false;
-      if (LITERAL_OPERATORS.has(operator)) return true;
-      const texts = [value].flat().map(String);
-      if (operator === "glob") {
-        return texts.every((glob) => globPieces(glob).some((piece) => piece.length >= LITERAL_CHARACTERS_MIN));
-      }
-      return operator === "regex" && texts.every((pattern) => literalOf(pattern) >= LITERAL_CHARACTERS_MIN);
+      return hasLiteral(operator, [value].flat().map(String));
     }
     default:
       return unreachable(condition);
+  }
+}
+
+function hasLiteral(operator: OperatorName, values: readonly string[]): boolean {
+  const { literal } = OPERATORS[operator];
+  switch (literal) {
+    case "whole":
+    case "start":
+    case "end":
+    case "inside":
+      return true;
+    case "glob":
+      return values.every((glob) => globPieces(glob).some((piece) => piece.length >= LITERAL_CHARACTERS_MIN));
+    case "pattern":
+      return values.every((pattern) => literalOf(pattern) >= LITERAL_CHARACTERS_MIN);
+    case "none":
+      return false;
+    default:
+      return unreachable(literal);
   }
 }
 

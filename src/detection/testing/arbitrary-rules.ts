@@ -5,6 +5,7 @@ import type { ConditionInput, Rule } from "../../model/rule.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import { idMaker } from "../../lib/id.ts";
 import { formatTime } from "../../lib/time.ts";
+import { unreachable } from "../../lib/unreachable.ts";
 import { chainsOver, inputsOver, type ChainMakers } from "./arbitrary-chains.ts";
 
 // Random rules that fire often enough, and events in order of arrival with timestamps in any order.
@@ -24,6 +25,8 @@ function toInput(condition: Condition): ConditionInput {
       const { field, operator, value, ignoreCase } = condition;
       return { field, [operator]: value, ignore_case: ignoreCase } as ConditionInput;
     }
+    default:
+      return unreachable(condition);
   }
 }
 

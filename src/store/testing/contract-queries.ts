@@ -3,16 +3,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { DAY_MS } from "../../lib/time.ts";
 import { compileCondition, type Condition } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
-import {
-  AGGREGATIONS,
-  type Aggregation,
-  type AggregationKind,
-  type AggregationOf,
-  type PerAggregation,
-} from "../../model/aggregation.ts";
+import { AGGREGATIONS, type Aggregation } from "../../model/aggregation.ts";
 import type { SearchQuery } from "../../model/query.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
-import { aggregatePlainly, sortPlainly } from "./reference-queries.ts";
+import { aggregatePlainly, SAMPLE_FIELDS, sampleAggregations, sortPlainly } from "./reference-queries.ts";
 import type { ContractContext } from "./contract.ts";
 
 // The part of the contract about queries: a store finds, counts and returns the same as plain evaluation.
@@ -61,52 +55,6 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       PROPERTY_MS_MAX,
     );
 
-    const fields = [
-      "type",
-      "source",
-      "severity",
-      "class",
-      "raw.src_ip",
-      "raw.dst_port",
-      "raw.user",
-      "raw.mixed",
-      "raw.list",
-      "raw.a.b",
-      "raw.flag",
-      "enrichment.geo.country",
-    ];
-    const numeric = ["raw.dst_port", "raw.mixed", "raw.list", "raw.a.b"];
-    const bounded = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
-    const inner = fc.constant([]);
-    const byKind: PerAggregation<{ [Kind in AggregationKind]: fc.Arbitrary<AggregationOf<Kind>> }> = {
-      terms: fc.record({
-        kind: fc.constant("terms"),
-        field: fc.constantFrom(...fields),
-        size: fc.constantFrom(1, 3, 1000),
-        aggs: inner,
-      }),
-      count: fc.record({
-        kind: fc.constant("count"),
-        field: fc.option(fc.constantFrom(...fields, "raw.a", "raw.nothing"), { nil: undefined }),
-      }),
-      cardinality: fc.record({ kind: fc.constant("cardinality"), field: fc.constantFrom(...fields) }),
-      stats: fc.record({ kind: fc.constant("stats"), field: fc.constantFrom("timestamp", ...numeric) }),
-      histogram: fc.oneof(
-        fc.record({
-          kind: fc.constant("histogram" as const),
-          field: fc.constantFrom(...bounded),
-          interval: fc.constantFrom(1, 7, 100, 0.5),
-          aggs: inner,
-        }),
-        fc.record({
-          kind: fc.constant("histogram" as const),
-          field: fc.constant("timestamp"),
-          interval: fc.constantFrom(3_600_000, 900_000),
-          aggs: inner,
-        }),
-      ),
-    };
-    const leaf: fc.Arbitrary<Aggregation> = fc.oneof(...Object.values(byKind));
     /** Rounds sums of doubles, whose last digits depend on the order of addition. */
     const rounded = (result: unknown): unknown => {
       if (Array.isArray(result)) return result.map(rounded);
@@ -120,10 +68,12 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       });
       return Object.fromEntries(entries);
     };
-    const nested = fc.tuple(leaf, fc.array(leaf, { maxLength: 2 })).map(([agg, leaves]): Aggregation => {
-      const aggs = leaves.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
-      return AGGREGATIONS[agg.kind].hasBuckets ? ({ ...agg, aggs } as Aggregation) : agg;
-    });
+    const nested = fc
+      .tuple(sampleAggregations, fc.array(sampleAggregations, { maxLength: 2 }))
+      .map(([agg, leaves]): Aggregation => {
+        const aggs = leaves.map((aggregation, i) => ({ name: `inner${i}`, aggregation }));
+        return AGGREGATIONS[agg.kind].hasBuckets ? ({ ...agg, aggs } as Aggregation) : agg;
+      });
 
     test(
       "every random aggregation returns the same figures",
@@ -177,7 +127,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
     });
 
     test("every field sorts, and a limit returns the first", async () => {
-      for (const field of ["timestamp", "id", ...fields]) {
+      for (const field of ["timestamp", "id", ...SAMPLE_FIELDS]) {
         for (const descending of [false, true]) {
           const wanted = sortPlainly(events, [{ field, descending }]).map(({ id }) => id);
           const name = `${field} ${descending ? "desc" : "asc"}`;

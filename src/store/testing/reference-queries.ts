@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { CLASSES, SEVERITIES, sourceNames, type Event } from "../../model/event.ts";
 import { fieldReader, OBJECT, type FieldValue } from "../../model/field.ts";
 import type {
@@ -47,51 +48,118 @@ function timeStats(all: readonly number[]): AggregationResult {
   return { min: iso(Math.min(...all)), max: iso(Math.max(...all)), avg, sum: null };
 }
 
-const REFERENCE: PerAggregation<{
-  [Kind in AggregationKind]: (agg: AggregationOf<Kind>, events: readonly Event[]) => AggregationResult;
-}> = {
-  count: ({ field }, events) => ({
-    value: field === undefined ? events.length : events.filter((event) => fieldReader(field)(event).length > 0).length,
-  }),
-  cardinality: ({ field }, events) => ({ value: new Set(events.flatMap((event) => values(event, field))).size }),
-  stats: ({ field }, events) => {
-    const all = events.flatMap((event) => numbers(event, field));
-    if (field === "timestamp") return timeStats(all.map(Number));
-    const sum = all.reduce<number>((total, value) => total + Number(value), 0);
-    if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
-    const min = all.reduce((least, value) => (value < least ? value : least));
-    const max = all.reduce((most, value) => (value > most ? value : most));
-    return { min, max, avg: sum / all.length, sum };
+/** Fields of arbitrary-events.ts. */
+export const SAMPLE_FIELDS = [
+  "type",
+  "source",
+  "severity",
+  "class",
+  "raw.src_ip",
+  "raw.dst_port",
+  "raw.user",
+  "raw.mixed",
+  "raw.list",
+  "raw.a.b",
+  "raw.flag",
+  "enrichment.geo.country",
+];
+const NUMERIC_FIELDS = ["raw.dst_port", "raw.mixed", "raw.list", "raw.a.b"];
+/** Numeric fields with a small range, which fits into the buckets of a histogram. */
+const BOUNDED_FIELDS = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
+
+interface Reference<Kind extends AggregationKind> {
+  /** Random aggregations of this kind, without inner ones. */
+  readonly samples: fc.Arbitrary<AggregationOf<Kind>>;
+  compute(aggregation: AggregationOf<Kind>, events: readonly Event[]): AggregationResult;
+}
+
+const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> = {
+  count: {
+    samples: fc.record({
+      kind: fc.constant("count"),
+      field: fc.option(fc.constantFrom(...SAMPLE_FIELDS, "raw.a", "raw.nothing"), { nil: undefined }),
+    }),
+    compute: ({ field }, events) => ({
+      value:
+        field === undefined ? events.length : events.filter((event) => fieldReader(field)(event).length > 0).length,
+    }),
   },
-  terms: (agg, events) => {
-    const groups = groupBy(events, (event) => values(event, agg.field));
-    const sorted = [...groups].sort(([a, x], [b, y]) => y.length - x.length || compareKeys(agg.field, a, b));
-    const buckets = sorted.slice(0, agg.size).map(([key, part]) => ({ key, count: part.length, ...inner(agg, part) }));
-    const total = sorted.reduce((sum, [, part]) => sum + part.length, 0);
-    return { buckets, other_count: total - buckets.reduce((sum, { count }) => sum + count, 0) };
+  cardinality: {
+    samples: fc.record({ kind: fc.constant("cardinality"), field: fc.constantFrom(...SAMPLE_FIELDS) }),
+    compute: ({ field }, events) => ({ value: new Set(events.flatMap((event) => values(event, field))).size }),
   },
-  histogram: (agg, events) => {
-    const isTime = agg.field === "timestamp";
-    const groups = groupBy(events, (event) => [
-      ...new Set(numbers(event, agg.field).map((value) => stepOf(Number(value), agg.interval))),
-    ]);
-    const steps = [...groups.keys()].sort((a, b) => a - b);
-    const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
-    const buckets = Array.from({ length: width }, (_, i) => {
-      const step = steps[0]! + i;
-      const part = groups.get(step) ?? [];
-      return {
-        key: isTime ? new Date(step * agg.interval).toISOString() : keyOf(step, agg.interval),
-        count: part.length,
-        ...inner(agg, part),
-      };
-    });
-    return { buckets };
+  stats: {
+    samples: fc.record({ kind: fc.constant("stats"), field: fc.constantFrom("timestamp", ...NUMERIC_FIELDS) }),
+    compute: ({ field }, events) => {
+      const all = events.flatMap((event) => numbers(event, field));
+      if (field === "timestamp") return timeStats(all.map(Number));
+      const sum = all.reduce<number>((total, value) => total + Number(value), 0);
+      if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
+      const min = all.reduce((least, value) => (value < least ? value : least));
+      const max = all.reduce((most, value) => (value > most ? value : most));
+      return { min, max, avg: sum / all.length, sum };
+    },
+  },
+  terms: {
+    samples: fc.record({
+      kind: fc.constant("terms"),
+      field: fc.constantFrom(...SAMPLE_FIELDS),
+      size: fc.constantFrom(1, 3, 1000),
+      aggs: fc.constant([]),
+    }),
+    compute: (agg, events) => {
+      const groups = groupBy(events, (event) => values(event, agg.field));
+      const sorted = [...groups].sort(([a, x], [b, y]) => y.length - x.length || compareKeys(agg.field, a, b));
+      const buckets = sorted
+        .slice(0, agg.size)
+        .map(([key, part]) => ({ key, count: part.length, ...inner(agg, part) }));
+      const total = sorted.reduce((sum, [, part]) => sum + part.length, 0);
+      return { buckets, other_count: total - buckets.reduce((sum, { count }) => sum + count, 0) };
+    },
+  },
+  histogram: {
+    samples: fc.oneof(
+      fc.record({
+        kind: fc.constant("histogram" as const),
+        field: fc.constantFrom(...BOUNDED_FIELDS),
+        interval: fc.constantFrom(1, 7, 100, 0.5),
+        aggs: fc.constant([]),
+      }),
+      fc.record({
+        kind: fc.constant("histogram" as const),
+        field: fc.constant("timestamp"),
+        interval: fc.constantFrom(3_600_000, 900_000),
+        aggs: fc.constant([]),
+      }),
+    ),
+    compute: (agg, events) => {
+      const isTime = agg.field === "timestamp";
+      const groups = groupBy(events, (event) => [
+        ...new Set(numbers(event, agg.field).map((value) => stepOf(Number(value), agg.interval))),
+      ]);
+      const steps = [...groups.keys()].sort((a, b) => a - b);
+      const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
+      const buckets = Array.from({ length: width }, (_, i) => {
+        const step = steps[0]! + i;
+        const part = groups.get(step) ?? [];
+        return {
+          key: isTime ? new Date(step * agg.interval).toISOString() : keyOf(step, agg.interval),
+          count: part.length,
+          ...inner(agg, part),
+        };
+      });
+      return { buckets };
+    },
   },
 };
 
+/** Random aggregations of every kind, without inner ones. */
+export const sampleAggregations: fc.Arbitrary<Aggregation> = fc.oneof(
+  ...Object.values(REFERENCE).map(({ samples }): fc.Arbitrary<Aggregation> => samples),
+);
+
 export function aggregatePlainly(agg: Aggregation, events: readonly Event[]): AggregationResult {
-  return (REFERENCE[agg.kind] as (agg: Aggregation, events: readonly Event[]) => AggregationResult)(agg, events);
+  return (REFERENCE[agg.kind] as Reference<AggregationKind>).compute(agg, events);
 }
 
 /** The decimal form of a number: an integer, and the number of its decimal places. */

@@ -28,7 +28,7 @@ describe("CEF", () => {
       in_interface: "Internet 1",
       rule: "Known Scanners",
       bytes: 1460,
-      event_name: "Threat DetectionProgress and Blocked",
+      event_name: "Threat Detected and Blocked",
       event_code: "201",
       line: CEF_THREAT,
     });
@@ -180,7 +180,7 @@ describe("CEF", () => {
 
   test("a threat with hardware addresses only", () => {
     const line =
-      "CEF:0|M|UniFi Network|1|201|Threat DetectionProgress|9|UNIFIsrcClientMac=02:00:00:00:00:0A UNIFIsrcClientHostname=lab";
+      "CEF:0|M|UniFi Network|1|201|Threat Detected|9|UNIFIsrcClientMac=02:00:00:00:00:0A UNIFIsrcClientHostname=lab";
     expect(read(line)).toMatchObject({
       type: "ids_alert",
       severity: "critical",
@@ -301,13 +301,13 @@ describe("CEF", () => {
     ["UniFi Network", "Device Offline", "device_offline"],
     ["UniFi Network", "Wired Client Disconnected", "client_disconnected"],
     ["UniFi Network", "VPN Client Connected", "vpn_connected"],
-    ["UniFi Network", "Rogue AP DetectionProgress", "rogue_access_point"],
-    ["UniFi Network", "Rogue DHCP Server DetectionProgress", "rogue_dhcp"],
+    ["UniFi Network", "Rogue AP Detected", "rogue_access_point"],
+    ["UniFi Network", "Rogue DHCP Server Detected", "rogue_dhcp"],
     ["UniFi Network", "Device Firmware Updated", "firmware_updated"],
     ["UniFi Protect", "motion", "motion"],
     ["UniFi Protect", "smartDetectPerson", "person"],
     ["UniFi Protect", "Camera Disconnected", "camera_offline"],
-    ["UniFi Protect", "Camera Tampering DetectionProgress", "tamper"],
+    ["UniFi Protect", "Camera Tampering Detected", "tamper"],
     ["UniFi Access", "Access Granted", "access_granted"],
     ["UniFi Access", "Door Forced Open", "door_forced"],
     ["UniFi Access", "Door Held Open", "door_held"],

@@ -140,7 +140,7 @@ describe("fields", () => {
 
   test.each([
     ["Potential Corporate Privacy Violation", "medium"],
-    ["Inappropriate Content was DetectionProgress", "medium"],
+    ["Inappropriate Content was Detected", "medium"],
     ["Not Suspicious Traffic", "low"],
     ["Attempted Information Leak", "high"],
     ["Attempted Administrator Privilege Gain", "critical"],

@@ -136,6 +136,8 @@ function readPair(word: string, raw: JsonObject, flags: string[]): void {
       return putFirst(raw, "icmp_code", integerOf(value));
     case "MARK":
       return putFirst(raw, "mark", value);
+    default:
+      return;
   }
 }
 

@@ -103,12 +103,10 @@ describe("the syslog header", () => {
     "<134>Nov 15 10:00:00\tgw5\t",
   ])("CEF after %j", (before) => {
     for (const beginning of ["CEF:0|", "CEF: 0|", "0|"]) {
-      expect(timeOf(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat DetectionProgress|7|src=1.2.3.4`)).toBe(
+      expect(timeOf(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat Detected|7|src=1.2.3.4`)).toBe(
         "2026-11-15T10:00:00.000Z",
       );
-      expect(
-        read(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat DetectionProgress|7|src=1.2.3.4`),
-      ).toMatchObject({
+      expect(read(`${before}${beginning}Ubiquiti|UniFi Network|7|1|Threat Detected|7|src=1.2.3.4`)).toMatchObject({
         type: "ids_alert",
         severity: "high",
         raw: { device: "gw5", src_ip: "1.2.3.4" },

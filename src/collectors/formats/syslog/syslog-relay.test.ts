@@ -6,7 +6,7 @@ const read = (line: string) => onlyEvent(readLine(line, CONTEXT));
 const timeOf = (line: string) => new Date(read(line).timestampMs!).toISOString();
 
 const CEF =
-  "CEF:0|Ubiquiti|UniFi Network|10.6|201|Threat DetectionProgress and Blocked|9|src=192.0.2.1 dst=10.9.3.20 act=blocked";
+  "CEF:0|Ubiquiti|UniFi Network|10.6|201|Threat Detected and Blocked|9|src=192.0.2.1 dst=10.9.3.20 act=blocked";
 const LOGIN = "Failed password for root from 192.0.2.9 port 4711 ssh2";
 
 describe("a relayed line is read like the original, with both host names", () => {

@@ -131,7 +131,7 @@ describe("UniFi Network", () => {
       host: "gw",
       inner_alert_signature: "ET MALWARE x",
       inner_alert_signature_id: 9,
-      inner_alert_category: "A Network Trojan was DetectionProgress",
+      inner_alert_category: "A Network Trojan was Detected",
       inner_alert_severity: 1,
       inner_alert_action: "allowed",
       time: 1_795_000_000_000,
@@ -160,7 +160,7 @@ describe("UniFi Network", () => {
     expect(
       event("network", {
         app: "network",
-        name: "Threat DetectionProgress and Blocked",
+        name: "Threat Detected and Blocked",
         message: "m",
         severity: 7,
         ...more,
@@ -169,11 +169,11 @@ describe("UniFi Network", () => {
   );
 
   test("an alarm in the older form has the type of its name or trigger", () => {
-    expect(event("network", { alarm: { name: "Threat DetectionProgress and Blocked" } })).toMatchObject({
+    expect(event("network", { alarm: { name: "Threat Detected and Blocked" } })).toMatchObject({
       type: "ids_alert",
       severity: "high",
       class: "security",
-      raw: { event_name: "Threat DetectionProgress and Blocked", action: "block" },
+      raw: { event_name: "Threat Detected and Blocked", action: "block" },
     });
     const alarm = { name: "Call me", triggers: [{ key: "honeypot_triggered" }], severity: 9 };
     expect(event("network", { alarm })).toMatchObject({

@@ -6,7 +6,7 @@ import { VECTOR_ROWS } from "../vectors/vector-layout.ts";
 import { isTerse } from "./sql-size.ts";
 import type { SqlContext } from "./sql.ts";
 import { ENUM_COLUMNS, HOT_FIELDS, hotField, OVERSIZED } from "./column-table.ts";
-import { usesScalarFunction, globNeedsPattern, listOf } from "./value-tests.ts";
+import { costClassOf, usesScalarFunction, globNeedsPattern, listOf } from "./value-tests.ts";
 
 // Estimates the worst-case cost of a condition. DuckDB evaluates a filter one vector at a time and checks its interrupt flag
 // only between vectors, so a query can be stopped as fast as its most expensive vector completes. The rates are measured
@@ -174,11 +174,15 @@ function costOfValue(test: FieldTest, context: SqlContext): Pick<Cost, "nsPerByt
   const native = (nsPerByte: number) => ({ nsPerByte, isScripted: false });
   const scripted = (nsPerByte: number) => ({ nsPerByte: SCRIPT_NS + nsPerByte, isScripted: true });
   const operator = positiveOperator(test.operator);
-  switch (operator) {
-    case "contains":
-    case "starts_with":
-    case "prefix":
-    case "ends_with":
+  const searched = values.length * SCAN_NS;
+  if (isRelation(operator)) return scripted(SCRIPT_NS);
+  if (operator === "time_part" && test.field === "timestamp") return native(searched);
+  const costClass = operator === "exists" ? "lookup" : costClassOf(operator);
+  switch (costClass) {
+    case "lookup":
+      if (context.isTerse && values.length > 1) return scripted(SCAN_NS);
+      return native(SCAN_NS + fold + Math.ceil(values.length / VALUES_LOOKED_UP));
+    case "search":
       return usesFunction
         ? scripted(Math.ceil(values.length / VALUES_LOOKED_UP))
         : native(values.length * (SCAN_NS + fold));
@@ -186,34 +190,17 @@ function costOfValue(test: FieldTest, context: SqlContext): Pick<Cost, "nsPerByt
       if (usesFunction) return scripted(values.length * GLOB_NS);
       return native(values.reduce<number>((ns, glob) => ns + fold + globNs(String(glob)), 0));
     }
-    case "regex": {
+    case "pattern": {
       const weight = values.reduce<number>((all, pattern) => all + patternWeight(String(pattern)), 0);
       const isForeign = values.some((pattern) => context.unsupportedPatterns.has(String(pattern)));
       return isForeign || usesFunction
         ? scripted(weight * SCRIPTED_PATTERN_NS)
         : native(Math.max(1, weight) * PATTERN_NS);
     }
-    case "cidr":
-      return scripted(values.length * SCAN_NS);
-    case "time_part":
-      return test.field === "timestamp" ? native(values.length * SCAN_NS) : scripted(values.length * SCAN_NS);
-    case "contains_field":
-    case "starts_with_field":
-    case "ends_with_field":
-    case "equals_field":
-      return scripted(SCRIPT_NS);
-    case "equals":
-    case "in":
-    case "exists":
-    case "gt":
-    case "gte":
-    case "lt":
-    case "lte":
-    case "during":
-      if (context.isTerse && values.length > 1) return scripted(SCAN_NS);
-      return native(SCAN_NS + fold + Math.ceil(values.length / VALUES_LOOKED_UP));
+    case "function":
+      return scripted(searched);
     default:
-      return unreachable(operator);
+      return unreachable(costClass);
   }
 }
 

@@ -4,7 +4,7 @@ import { PATTERN_TEXT_CHARACTERS_MAX } from "../../../model/condition.ts";
 import { globPieces } from "../../../model/glob.ts";
 import { parseCidr } from "../../../lib/ip.ts";
 import { FINAL_SIGMA, foldCase, SIGMA } from "../../../lib/text.ts";
-import { unreachable } from "../../../lib/unreachable.ts";
+import { NEGATIVE, POSITIVE, sortableText } from "./large-integer.ts";
 import { and, FALSE, literal, not, onlyThen, or, Parameters, type SqlContext } from "./sql.ts";
 
 // SQL for a test on one value; null if the value is null.
@@ -44,51 +44,151 @@ export function foldedSql(text: string, values: readonly Scalar[]): string {
   return hasSigma ? `replace(lower(${text}), '${FINAL_SIGMA}', '${SIGMA}')` : `lower(${text})`;
 }
 
+/** How the cost of a test on text grows; condition-cost.ts has the rates. */
+export type CostClass =
+  /** A comparison, or a lookup in a set. */
+  | "lookup"
+  /** A search of the text for each value. */
+  | "search"
+  | "glob"
+  | "pattern"
+  /** A scalar function, which runs outside DuckDB. */
+  | "function";
+
+/** A text in SQL, and the same text folded if the test ignores case. */
+interface TextSubject {
+  readonly text: string;
+  readonly subject: string;
+  readonly parameters: Parameters;
+  /** A value of the test, folded like the subject. */
+  folded(value: Scalar): string;
+}
+
+/** The SQL of an operator on one value of each type; FALSE if no value of the type can pass. */
+interface ValueSql {
+  readonly cost: CostClass;
+  text(test: ValueTest, subject: TextSubject): string;
+  number(test: ValueTest, number: string): string;
+  /** An integer beyond 2^53, in the encoding of large-integer.ts. */
+  largeInteger(test: ValueTest, text: string): string;
+  boolean(test: ValueTest, truth: string): string;
+}
+
+const never = (): string => FALSE;
+
+const onTextsOnly = (cost: CostClass, text: ValueSql["text"]): ValueSql => ({
+  cost,
+  text,
+  number: never,
+  largeInteger: never,
+  boolean: never,
+});
+
+/** An operator that DuckDB has as a function of the text and one value. */
+const byFunction = (name: string): ValueSql =>
+  onTextsOnly("search", (test, { text, subject, parameters, folded }) =>
+    alternatives(test, text, parameters, (value) => `${name}(${subject}, ${parameters.bind(folded(value))})`),
+  );
+
+const equality: ValueSql = {
+  cost: "lookup",
+  text: (test, { text, subject, parameters, folded }) => {
+    const texts = listOf(test).filter((value) => typeof value === "string");
+    if (texts.length === 0) return FALSE;
+    if (texts.length > 1 && parameters.context.isTerse)
+      return textMatchesSql({ ...test, value: texts }, text, parameters);
+    return texts.length === 1
+      ? `${subject} = ${parameters.bind(folded(texts[0]!))}`
+      : `${subject} IN (${texts.map((value) => parameters.bind(folded(value))).join(", ")})`;
+  },
+  number: (test, number) => {
+    const numbers = listOf(test).filter((item) => typeof item === "number");
+    return numbers.length === 0 ? FALSE : `${number} IN (${numbers.map(literal).join(", ")})`;
+  },
+  largeInteger: (test, text) => {
+    const integers = listOf(test).filter((item) => typeof item === "bigint");
+    if (integers.length === 0) return FALSE;
+    return `${text} IN (${integers.map((item) => `'${sortableText(item)}'`).join(", ")})`;
+  },
+  boolean: (test, truth) => {
+    const booleans = listOf(test).filter((item) => typeof item === "boolean");
+    return or(booleans.map((item) => (item ? truth : not(truth))));
+  },
+};
+
+/** A large integer lies beyond every double on its side of zero, so that its sign decides a comparison with a double. */
+const comparison = (name: keyof typeof COMPARISONS): ValueSql => ({
+  cost: "lookup",
+  text: never,
+  number: ({ value }, number) => {
+    if (typeof value === "number") return `${number} ${COMPARISONS[name]} ${literal(value)}`;
+    const isBelow = typeof value === "bigint" && value > 0n === (name === "lt" || name === "lte");
+    return isBelow ? `${number} IS NOT NULL` : FALSE;
+  },
+  largeInteger: ({ value }, text) => {
+    if (typeof value === "bigint") return `${text} ${COMPARISONS[name]} '${sortableText(value)}'`;
+    if (typeof value !== "number") return FALSE;
+    return `starts_with(${text}, '${name === "gt" || name === "gte" ? POSITIVE : NEGATIVE}')`;
+  },
+  boolean: never,
+});
+
+const VALUE_SQL: Readonly<Record<ValueOperator, ValueSql>> = {
+  equals: equality,
+  in: equality,
+  contains: byFunction("contains"),
+  starts_with: byFunction("starts_with"),
+  prefix: byFunction("starts_with"),
+  ends_with: byFunction("ends_with"),
+  glob: onTextsOnly("glob", (test, { text, subject, parameters, folded }) =>
+    alternatives(test, text, parameters, (glob) => globSql(folded(glob), subject, parameters)),
+  ),
+  regex: onTextsOnly("pattern", (test, { text, parameters }) =>
+    alternatives(test, text, parameters, (pattern) => patternSql(pattern as string, test.ignoreCase, text, parameters)),
+  ),
+  cidr: onTextsOnly("function", (test, { text, parameters }) =>
+    alternatives(test, text, parameters, (network) => networkSql(network as string, text, parameters)),
+  ),
+  gt: comparison("gt"),
+  gte: comparison("gte"),
+  lt: comparison("lt"),
+  lte: comparison("lte"),
+  // Only the timestamp is compared with hours.
+  during: onTextsOnly("lookup", never),
+  time_part: onTextsOnly("function", (test, { text, parameters }) =>
+    // Most texts show by their beginning that they are no date-time.
+    onlyThen(`regexp_matches(${text}, '^[0-9]{4}')`, textMatchesSql(test, text, parameters)),
+  ),
+};
+
+export function costClassOf(operator: ValueOperator): CostClass {
+  return VALUE_SQL[operator].cost;
+}
+
 /** The test on one text. */
 export function textSql(test: ValueTest, text: string, parameters: Parameters): string {
-  const { operator, ignoreCase } = test;
-  const subject = ignoreCase ? foldedSql(text, listOf(test)) : text;
-  const folded = (value: Scalar) => (ignoreCase ? foldCase(value as string) : (value as string));
-  const anyOf = (name: string) =>
-    alternatives(test, text, parameters, (value) => `${name}(${subject}, ${parameters.bind(folded(value))})`);
-  switch (operator) {
-    case "equals":
-    case "in": {
-      const texts = listOf(test).filter((value) => typeof value === "string");
-      if (texts.length === 0) return FALSE;
-      if (texts.length > 1 && parameters.context.isTerse)
-        return textMatchesSql({ ...test, value: texts }, text, parameters);
-      return texts.length === 1
-        ? `${subject} = ${parameters.bind(folded(texts[0]!))}`
-        : `${subject} IN (${texts.map((value) => parameters.bind(folded(value))).join(", ")})`;
-    }
-    case "contains":
-      return anyOf("contains");
-    case "starts_with":
-    case "prefix":
-      return anyOf("starts_with");
-    case "ends_with":
-      return anyOf("ends_with");
-    case "glob":
-      return alternatives(test, text, parameters, (glob) => globSql(folded(glob), subject, parameters));
-    case "regex":
-      return alternatives(test, text, parameters, (pattern) =>
-        patternSql(pattern as string, ignoreCase, text, parameters),
-      );
-    case "cidr":
-      return alternatives(test, text, parameters, (network) => networkSql(network as string, text, parameters));
-    case "time_part":
-      // The first characters of most texts show that they are not a date-time.
-      return onlyThen(`regexp_matches(${text}, '^[0-9]{4}')`, textMatchesSql(test, text, parameters));
-    case "gt":
-    case "gte":
-    case "lt":
-    case "lte":
-    case "during":
-      return FALSE;
-    default:
-      return unreachable(operator);
-  }
+  const { ignoreCase } = test;
+  return VALUE_SQL[test.operator].text(test, {
+    text,
+    subject: ignoreCase ? foldedSql(text, listOf(test)) : text,
+    parameters,
+    folded: (value) => (ignoreCase ? foldCase(value as string) : (value as string)),
+  });
+}
+
+/** The test on one number. */
+export function numberSql(test: ValueTest, number: string): string {
+  return VALUE_SQL[test.operator].number(test, number);
+}
+
+/** The test on one large integer; `text` is SQL for its encoding. */
+export function largeIntegerSql(test: ValueTest, text: string): string {
+  return VALUE_SQL[test.operator].largeInteger(test, text);
+}
+
+/** The test on one boolean. */
+export function booleanSql(test: ValueTest, truth: string): string {
+  return VALUE_SQL[test.operator].boolean(test, truth);
 }
 
 function alternatives(test: ValueTest, text: string, parameters: Parameters, sqlOf: (value: Scalar) => string): string {
@@ -168,25 +268,4 @@ function networkSql(network: string, text: string, parameters: Parameters): stri
     and([starts, octets.length === 4 ? `strlen(${text}) = ${start.length}` : isAddress]),
     onlyThen(hasColon, viaFunction),
   ]);
-}
-
-/** The test on one number. */
-export function numberSql(test: ValueTest, number: string): string {
-  const { operator, value } = test;
-  if (isComparison(operator)) {
-    if (typeof value === "number") return `${number} ${COMPARISONS[operator]} ${literal(value)}`;
-    // A bigint lies beyond every double on its side of zero.
-    const isBelow = typeof value === "bigint" && value > 0n === (operator === "lt" || operator === "lte");
-    return isBelow ? `${number} IS NOT NULL` : FALSE;
-  }
-  if (operator !== "equals" && operator !== "in") return FALSE;
-  const numbers = listOf(test).filter((item) => typeof item === "number");
-  return numbers.length === 0 ? FALSE : `${number} IN (${numbers.map(literal).join(", ")})`;
-}
-
-/** The test on one boolean. */
-export function booleanSql(test: ValueTest, truth: string): string {
-  if (test.operator !== "equals" && test.operator !== "in") return FALSE;
-  const booleans = listOf(test).filter((item) => typeof item === "boolean");
-  return or(booleans.map((item) => (item ? truth : not(truth))));
 }

@@ -13,7 +13,7 @@ import { QueryRefused } from "../../ports/store-errors.ts";
 import { readEventId } from "../../files/event-id.ts";
 import { and, FALSE, not, notNull, onlyThen, or, Parameters, TRUE, type SqlContext } from "./sql.ts";
 import { sortableText } from "./large-integer.ts";
-import { hasLargeIntegers, largeIntegerSql } from "./large-integer-sql.ts";
+import { hasLargeIntegers } from "./large-integer-sql.ts";
 import {
   ENUM_COLUMNS,
   HOT_FIELDS,
@@ -31,6 +31,7 @@ import {
   COMPARISONS,
   foldedSql,
   isComparison,
+  largeIntegerSql,
   listOf,
   numberSql,
   encodeTest,
@@ -339,13 +340,12 @@ function jsonHasSql(test: ValueTest, parameters: Parameters): string {
 function requiredText({ operator }: ValueTest, value: unknown): string {
   if (typeof value === "bigint") return sortableText(value);
   if (typeof value !== "string") return String(value);
-  switch (operator) {
-    case "equals":
-    case "in":
-    case "contains":
-    case "starts_with":
-    case "prefix":
-    case "ends_with":
+  const { literal } = OPERATORS[operator];
+  switch (literal) {
+    case "whole":
+    case "start":
+    case "end":
+    case "inside":
       return value;
     case "glob":
       return globPieces(value)
@@ -356,17 +356,11 @@ function requiredText({ operator }: ValueTest, value: unknown): string {
             .split("\0"),
         )
         .reduce((longest, part) => (part.length > longest.length ? part : longest), "");
-    case "regex":
-    case "cidr":
-    case "gt":
-    case "gte":
-    case "lt":
-    case "lte":
-    case "during":
-    case "time_part":
+    case "pattern":
+    case "none":
       return "";
     default:
-      return unreachable(operator);
+      return unreachable(literal);
   }
 }
 
