@@ -53,7 +53,14 @@ function dashed(text: string, at = 0): string[] {
 /** Compares an untyped value of a rule with a value of an event. */
 function valueHolds(modifiers: readonly string[], wanted: Scalar, found: JsonValue): boolean {
   const patterns = modifiers.includes("windash") ? dashed(String(wanted)) : [String(wanted)];
-  return patterns.some((pattern) => textHolds(modifiers, pattern, String(found)));
+  const isPart = ["contains", "startswith", "endswith"].some((place) => modifiers.includes(place));
+  return patterns.some((pattern) => {
+    const tokens = tokensOf(pattern);
+    // A documented difference from Sigma: only `*` alone matches numbers and booleans, other wildcards and parts of a text do not.
+    const fitsAnyType =
+      tokens.every((token) => "any" in token) || (!isPart && tokens.every((token) => "char" in token));
+    return (typeof found === "string" || fitsAnyType) && textHolds(modifiers, pattern, String(found));
+  });
 }
 
 /** The values of a field: none if it is missing or null, every element of a list. */
