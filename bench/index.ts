@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
+import { alertColumns } from "./alert-columns.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Question } from "./bench.ts";
@@ -60,6 +61,7 @@ const OWN_QUESTIONS: Record<string, () => Promise<readonly Answer[]>> = {
   notify,
   geo,
   parse,
+  "alert-columns": alertColumns,
 };
 
 const NAMES = [...Object.keys(EVENT_QUESTIONS), ...Object.keys(OWN_QUESTIONS)];
