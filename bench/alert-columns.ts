@@ -13,13 +13,13 @@ import type { AlertFilter, AlertSort } from "../src/store/ports/alert-store.ts";
 import { AlertColumns, type AlertCells, type Selection } from "../src/store/sqlite/cases/alert-columns.ts";
 import { ALERT_SCHEMA, AlertTables } from "../src/store/sqlite/cases/alert-tables.ts";
 import { Statements } from "../src/store/sqlite/cases/prepared-statements.ts";
-import { openSmall } from "../src/store/sqlite/sqlite.ts";
+import { openShared } from "../src/store/sqlite/sqlite.ts";
 import { benchAlerts, DAYS, PEOPLE, RULES, SOURCES } from "./alert-rows.ts";
 import { SqlAlerts } from "./alert-sql.ts";
-import { cpuMs, DATA_FOLDER, megabytes, median, ms, type Answer } from "./figures.ts";
+import { cpuMs, DATA_FOLDER, megabytes, median, ms, type Measurement } from "./figures.ts";
 
-// Alert columns in memory against SQL over covering indexes: the same questions to both, in turns, and the answers must be
-// equal. A question counts with its best round, in CPU time of the thread; the worst is the slowest question, not the
+// Alert columns in memory against SQL over covering indexes: the same queries to both, in turns, and the answers must be
+// equal. A query counts with its best round, in CPU time of the thread; the worst is the slowest query, not the
 // busiest moment of the machine. Reading the documents of a page is the same for both and left out.
 
 const SIZES = [100_000, 300_000];
@@ -42,21 +42,21 @@ interface Query {
   ask(engine: Engine): unknown;
 }
 
-export async function alertColumns(): Promise<readonly Answer[]> {
-  const answers: Answer[] = [];
+export async function alertColumns(): Promise<readonly Measurement[]> {
+  const measurements: Measurement[] = [];
   await mkdir(DATA_FOLDER, { recursive: true });
   for (const size of SIZES) {
     const folder = await mkdtemp(join(DATA_FOLDER, "alert-columns-"));
     try {
-      answers.push(...measure(folder, size));
+      measurements.push(...measure(folder, size));
     } finally {
       await rm(folder, { recursive: true });
     }
   }
-  return answers;
+  return measurements;
 }
 
-function measure(folder: string, size: number): Answer[] {
+function measure(folder: string, size: number): Measurement[] {
   const endMs = Date.now();
   const alerts = benchAlerts(size, endMs);
   const ids = idsOf(alerts);
@@ -70,29 +70,31 @@ function measure(folder: string, size: number): Answer[] {
   const columns = new AlertColumns();
   columns.load(size, alerts);
   const columnBytes = memory() - before;
-  const named = (question: string) => `${size.toLocaleString("en")} alerts: ${question}`;
+  const named = (name: string) => `${size.toLocaleString("en")} alerts: ${name}`;
   const answers = Object.entries(groups(columns, alerts, endMs)).map(([name, queries]) =>
     compare(named(name), queries, { columns, sql, unaided }),
   );
-  answers.push(commits(named(`commit of ${CHANGED} changed alerts`), { today, columns }, { indexed, sql }, alerts));
-  answers.push(opening(named("opening"), folder));
+  measurements.push(
+    commits(named(`commit of ${CHANGED} changed alerts`), { today, columns }, { indexed, sql }, alerts),
+  );
+  measurements.push(opening(named("opening"), folder));
   const indexBytes = sql.indexBytes();
-  answers.push({
-    question: named("memory"),
-    figure: megabytes(columnBytes),
+  measurements.push({
+    name: named("memory"),
+    result: megabytes(columnBytes),
     baseline: `${megabytes(indexBytes)} of indexes on disk`,
     ratio: columnBytes / indexBytes,
-    reach: "",
+    target: "",
     met: true,
     values: { columnBytes, indexBytes },
   });
   today.close();
   indexed.close();
-  return answers;
+  return measurements;
 }
 
-const openToday = (folder: string) => openSmall(join(folder, "today.db"), [ALERT_SCHEMA], CACHE);
-const openIndexed = (folder: string) => openSmall(join(folder, "indexed.db"), [], CACHE);
+const openToday = (folder: string) => openShared(join(folder, "today.db"), [ALERT_SCHEMA], CACHE);
+const openIndexed = (folder: string) => openShared(join(folder, "indexed.db"), [], CACHE);
 
 function memory(): number {
   setFlagsFromString("--expose-gc");
@@ -140,7 +142,7 @@ function fillToday(db: DatabaseSync, alerts: readonly AlertCells[], ids: readonl
   db.exec("COMMIT");
 }
 
-/** The questions by kind. A filter of two or three fields has a value of each that many alerts have: the worst for an index. */
+/** The queries by kind. A filter of two or three fields has a value of each that many alerts have: the worst for an index. */
 function groups(columns: AlertColumns, alerts: readonly AlertCells[], endMs: number): Record<string, Query[]> {
   const daysAgo = (days: number) => endMs - days * DAY_MS;
   const common: Record<string, AlertFilter> = {
@@ -251,13 +253,13 @@ interface Engines {
   readonly unaided: Engine;
 }
 
-function compare(question: string, queries: readonly Query[], { columns, sql, unaided }: Engines): Answer {
+function compare(name: string, queries: readonly Query[], { columns, sql, unaided }: Engines): Measurement {
   const figures = queries.map((query) => {
     const best = { name: query.name, columns: Infinity, sql: Infinity, unaided: spent(() => query.ask(unaided)).ms };
     for (let round = 0; round < ROUNDS; round++) {
       const ours = spent(() => query.ask(columns));
       const theirs = spent(() => query.ask(sql));
-      if (!isDeepStrictEqual(ours.value, theirs.value)) throw new Error(`${question}, ${query.name}: answers differ`);
+      if (!isDeepStrictEqual(ours.value, theirs.value)) throw new Error(`${name}, ${query.name}: answers differ`);
       best.columns = Math.min(best.columns, ours.ms);
       best.sql = Math.min(best.sql, theirs.ms);
     }
@@ -271,11 +273,11 @@ function compare(question: string, queries: readonly Query[], { columns, sql, un
   const slowest = figures.find((figure) => figure.sql === theirs.worst)!.name;
   const missed = `of ${queries.length} over ${ANSWER_MS_MAX} ms`;
   return {
-    question,
-    figure: `worst ${ms(ours.worst)}; p50 ${ms(ours.p50)}; ${ours.missed} ${missed}`,
+    name,
+    result: `worst ${ms(ours.worst)}; p50 ${ms(ours.p50)}; ${ours.missed} ${missed}`,
     baseline: `SQL worst ${ms(theirs.worst)} (${slowest}); p50 ${ms(theirs.p50)}; ${theirs.missed} ${missed}; SQLite's plans worst ${ms(alone.worst)}; p50 ${ms(alone.p50)}; ${alone.missed} over`,
     ratio: ours.worst / theirs.worst,
-    reach: `at most ${ANSWER_MS_MAX} ms`,
+    target: `at most ${ANSWER_MS_MAX} ms`,
     met: ours.missed === 0,
     values: {
       ...ours,
@@ -318,11 +320,11 @@ interface Indexed {
 
 /** Alerts of any age, as a bulk transition takes them. */
 function commits(
-  question: string,
+  name: string,
   { today, columns }: Today,
   { indexed, sql }: Indexed,
   alerts: readonly AlertCells[],
-): Answer {
+): Measurement {
   const random = randomFrom(2);
   const statements = new Statements(today);
   const took: Record<"ours" | "theirs", Commit[]> = { ours: [], theirs: [] };
@@ -343,11 +345,11 @@ function commits(
   const [ours, theirs] = [middle(took.ours), middle(took.theirs)];
   const shown = (figure: Commit) => `p50 ${ms(figure.spentMs)}, ${Math.round(figure.bytes / 1000)} kB logged`;
   return {
-    question,
-    figure: shown(ours),
+    name,
+    result: shown(ours),
     baseline: `SQL ${shown(theirs)}`,
     ratio: ours.spentMs / theirs.spentMs,
-    reach: "",
+    target: "",
     met: true,
     values: { ms: ours.spentMs, bytes: ours.bytes, sqlMs: theirs.spentMs, sqlBytes: theirs.bytes },
   };
@@ -401,7 +403,7 @@ function changeToday(statements: Statements, alerts: readonly AlertCells[], chan
   }
 }
 
-function opening(question: string, folder: string): Answer {
+function opening(name: string, folder: string): Measurement {
   const best = { ours: Infinity, theirs: Infinity };
   for (let round = 0; round < OPENINGS; round++) {
     const today = spent(() => {
@@ -415,11 +417,11 @@ function opening(question: string, folder: string): Answer {
     indexed.value.close();
   }
   return {
-    question,
-    figure: ms(best.ours),
+    name,
+    result: ms(best.ours),
     baseline: `SQL ${ms(best.theirs)}`,
     ratio: best.ours / best.theirs,
-    reach: "",
+    target: "",
     met: true,
     values: best,
   };

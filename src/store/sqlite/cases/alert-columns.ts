@@ -5,7 +5,7 @@ import type { AlertFilter, AlertSort, AlertTotals } from "../../ports/alert-stor
 import { sliceInOrder } from "./slice-in-order.ts";
 
 // The alert fields that lists, totals and statistics use, in memory, about 70 bytes per alert. Any combination of filters
-// with an exact total is one pass over plain numbers: a millisecond for a hundred thousand alerts. The file has the same
+// with an exact total is one pass over plain numbers: at most ten milliseconds for a hundred thousand alerts. The file has the same
 // data.
 
 /** The fields of an alert that lists use. `slot` is its number in the file, from 0; slots of removed alerts are reused. */
