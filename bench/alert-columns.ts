@@ -71,7 +71,7 @@ function measure(folder: string, size: number): Measurement[] {
   columns.load(size, alerts);
   const columnBytes = memory() - before;
   const named = (name: string) => `${size.toLocaleString("en")} alerts: ${name}`;
-  const answers = Object.entries(groups(columns, alerts, endMs)).map(([name, queries]) =>
+  const measurements = Object.entries(groups(columns, alerts, endMs)).map(([name, queries]) =>
     compare(named(name), queries, { columns, sql, unaided }),
   );
   measurements.push(
