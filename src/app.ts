@@ -172,7 +172,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
         registry,
         log,
         collect: (...drafts) => intake.collect(...drafts),
-        addFlows: (...told) => flows.add(...told),
+        addFlows: (...records) => flows.add(...records),
       }),
     );
     const posts = new PostCollector({
@@ -185,7 +185,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       flowsLateMs: settings.flows.lateSeconds * 1000,
       registry,
       collect: (...drafts) => intake.collect(...drafts),
-      addFlows: (...told) => flows.add(...told),
+      addFlows: (...records) => flows.add(...records),
       now,
     });
     const collectorStatus = async () => ({
@@ -208,8 +208,17 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       retention: retaining,
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
-    const told = { channels: notificationPolicy.channels, analyse };
-    const server = await openServer({ settings, ...parts, ...told, registry, log, now, connections });
+    const { channels: channelNames } = notificationPolicy;
+    const server = await openServer({
+      settings,
+      ...parts,
+      channels: channelNames,
+      analyse,
+      registry,
+      log,
+      now,
+      connections,
+    });
     opens("server", { close: () => drain(server) });
 
     await server.listen({ host: settings.host, port: settings.port });

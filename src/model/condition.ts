@@ -469,10 +469,10 @@ function patternFault(pattern: string): string | undefined {
     RE2JS.compile(pattern);
     return undefined;
   } catch (error) {
-    const told = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Error ? error.message : String(error);
     const missing = NOT_IN_RE2.find(([sign]) => sign.test(told))?.[1];
-    if (missing === undefined) return `not a valid RE2 pattern: ${told}`;
-    return `RE2 has no ${missing}: ${told.slice(told.indexOf("`"))}`;
+    if (missing === undefined) return `not a valid RE2 pattern: ${reason}`;
+    return `RE2 has no ${missing}: ${reason.slice(reason.indexOf("`"))}`;
   }
 }
 

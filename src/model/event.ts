@@ -115,9 +115,9 @@ const CLASS_WORDS: readonly (readonly [EventClass, readonly string[]])[] = [
   ["network", ["flow", "dns", "link", "dhcp", "client", "device", "wan", "vpn", "http", "tls", "call", "network"]],
 ];
 
-/** The class of events of this type. `told`: the class that the device states for a type of its own. */
-export function classOfType(type: string, told?: EventClass): EventClass {
-  return CLASS_OF_TYPE.get(type) ?? told ?? classOfWords(type);
+/** The class of events of this type. `stated`: the class that the device states for a type of its own. */
+export function classOfType(type: string, stated?: EventClass): EventClass {
+  return CLASS_OF_TYPE.get(type) ?? stated ?? classOfWords(type);
 }
 
 function classOfWords(type: string): EventClass {

@@ -1,6 +1,6 @@
 import type { ExportJob } from "../../model/export.ts";
 
-/** The queue of exports. Their files are the business of whoever runs them. */
+/** The queue of exports. The export runner keeps their files. */
 export interface ExportStore {
   list(): Promise<ExportJob[]>;
   get(id: string): Promise<ExportJob | undefined>;

@@ -1,6 +1,6 @@
 export type RetentionKind = "events" | "flows" | "alerts";
 
-/** What retention must remember between runs and restarts. */
+/** State of retention between runs and restarts. */
 export interface RetentionNotes {
   /** The clock at the last run that trusted it. */
   readonly ranAt: number | null;

@@ -13,7 +13,7 @@ import type { RuleStore } from "./rule-store.ts";
 
 // The store's interface to the rest of the service. store/testing/contract.ts states the same as tests.
 
-/** What a transactional database provides. */
+/** Provided by a transactional database. */
 export interface CaseDatabase {
   readonly alerts: AlertStore;
   readonly rules: RuleStore;
