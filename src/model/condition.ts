@@ -470,7 +470,7 @@ function patternFault(pattern: string): string | undefined {
     return undefined;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const missing = NOT_IN_RE2.find(([sign]) => sign.test(told))?.[1];
+    const missing = NOT_IN_RE2.find(([sign]) => sign.test(reason))?.[1];
     if (missing === undefined) return `not a valid RE2 pattern: ${reason}`;
     return `RE2 has no ${missing}: ${reason.slice(reason.indexOf("`"))}`;
   }
