@@ -284,6 +284,7 @@ describe("a reputation", () => {
     expect(peer.asked.slice(before)).toEqual(["2a00:1450:4001:80b::200e"]);
   });
 
+  let failures = 0;
   test.each<[string, Answering, RegExp]>([
     ["429 with a retry time", (to) => to.writeHead(429, { "Retry-After": "1" }).end("{}"), /rate limit reached/],
     ["500", (to) => to.writeHead(500).end("sorry"), /status 500/],
@@ -295,8 +296,8 @@ describe("a reputation", () => {
       /status 302/,
     ],
     ["nothing", (to) => to.destroy(), /hang up/],
-  ])("is looked up again later after %s", async (name, answering, fault) => {
-    const address = `5.6.7.${name.length}`;
+  ])("is looked up again later after %s", async (_, answering, fault) => {
+    const address = `5.6.7.${++failures}`;
     const before = peer.asked.length;
     peer.next.push(answering);
     const event = await submit(server, { src_ip: address });
