@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import type { ParsedFlow } from "../collectors/formats/reading.ts";
 import { openFlowReceiver, type FlowReceiver, type FlowReceiverSettings } from "../collectors/flows/flow-receiver.ts";
 import { createRing } from "../collectors/flows/packet-ring.ts";
@@ -18,6 +18,7 @@ import type {
   FlowThreadStatus,
   WindowPart,
 } from "./flow-pipeline-thread.ts";
+import { statusMetrics } from "../lib/status-metrics.ts";
 
 // The flow pipeline, from packets to rows of closed windows. Sockets are read here; a separate thread decodes and aggregates. It
 // starts with the first packet, so that it takes no memory at a site without exporters.
@@ -232,37 +233,8 @@ class ThreadedFlowPipeline implements FlowPipeline {
   }
 
   #registerMetrics(registry: Registry): void {
-    // Metrics collected at the same time share one status call.
-    let reading: Promise<CollectorsStatus> | undefined;
-    const read = () => {
-      if (!this.#receiver || this.#stopping) return undefined;
-      return (reading ??= this.status().finally(() => (reading = undefined)));
-    };
-    const total = (name: string, help: string, value: (status: CollectorsStatus) => number) =>
-      registry.registerMetric(
-        new Counter({
-          name,
-          help,
-          registers: [],
-          async collect() {
-            const status = await read();
-            this.reset();
-            if (status) this.inc(value(status));
-          },
-        }),
-      );
-    const level = (name: string, help: string, value: (status: CollectorsStatus) => number) =>
-      registry.registerMetric(
-        new Gauge({
-          name,
-          help,
-          registers: [],
-          async collect() {
-            const status = await read();
-            if (status) this.set(value(status));
-          },
-        }),
-      );
+    const isRunning = () => this.#receiver !== undefined && !this.#stopping;
+    const { read, total, level } = statusMetrics(registry, () => (isRunning() ? this.status() : undefined));
     const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
     total("tocsin_flows_packets_total", "packets received from flow exporters", ({ listeners }) =>
       sum(listeners.map(({ packets }) => packets)),

@@ -1,15 +1,16 @@
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import { endingProcess, Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { fromColumns, type DraftColumns } from "../formats/event-draft.ts";
 import { REFUSAL_REASONS, type ParsedFlow } from "../formats/reading.ts";
-import { CollectTally, type CollectCounts, type LineReceiverStatus } from "./line-status.ts";
+import { CollectTally, type LineReceiverStatus } from "./line-status.ts";
 import { readTlsFiles, type TlsSettings } from "./tls-files.ts";
 import type { PackedBatch, LineReceiverThreadApi, LineReceiverThreadData } from "./line-receiver-thread.ts";
+import { statusMetrics } from "../../lib/status-metrics.ts";
 
 // Receives lines from devices. A separate thread reads them; this side pulls its batches and stores a few at a time. While
 // the store accepts none, the thread stops reading streams and files, and datagrams are dropped and counted.
@@ -202,42 +203,19 @@ function closedLineReceiver(registry: Registry): LineReceiver {
 }
 
 function registerMetrics(registry: Registry, getStatus: () => Promise<LineReceiverStatus> | undefined): void {
-  // All metrics of one scrape share a status call.
-  let pending: Promise<LineReceiverStatus> | undefined;
-  const read = () => (pending ??= getStatus()?.finally(() => (pending = undefined)));
-  const total = (name: string, help: string, value: (counts: CollectCounts, status: LineReceiverStatus) => number) =>
-    registry.registerMetric(
-      new Counter({
-        name,
-        help,
-        registers: [],
-        async collect() {
-          const status = await read();
-          this.reset();
-          if (status) this.inc(value(status.total, status));
-        },
-      }),
-    );
-  const level = (name: string, help: string, value: (status: LineReceiverStatus) => number) =>
-    registry.registerMetric(
-      new Gauge({
-        name,
-        help,
-        registers: [],
-        async collect() {
-          const status = await read();
-          if (status) this.set(value(status));
-        },
-      }),
-    );
-  total("tocsin_collect_lines_total", "lines received by syslog and EVE", ({ lines }) => lines);
-  total("tocsin_collect_events_total", "events read from received lines", ({ events }) => events);
-  total("tocsin_collect_flows_total", "flow records read from received lines", ({ flows }) => flows);
-  total("tocsin_collect_nothing_total", "lines that were understood but contain nothing new", ({ nothing }) => nothing);
+  const { read, total, level } = statusMetrics(registry, getStatus);
+  total("tocsin_collect_lines_total", "lines received by syslog and EVE", (status) => status.total.lines);
+  total("tocsin_collect_events_total", "events read from received lines", (status) => status.total.events);
+  total("tocsin_collect_flows_total", "flow records read from received lines", (status) => status.total.flows);
+  total(
+    "tocsin_collect_nothing_total",
+    "lines that were understood but contain nothing new",
+    (status) => status.total.nothing,
+  );
   total(
     "tocsin_collect_system_drops_total",
     "datagrams that the kernel dropped before they could be read",
-    (_, status) => status.listeners.reduce((sum, { systemDrops }) => sum + (systemDrops ?? 0), 0),
+    ({ listeners }) => listeners.reduce((sum, { systemDrops }) => sum + (systemDrops ?? 0), 0),
   );
   level("tocsin_collect_waiting_lines", "received lines that are queued", ({ queued }) => queued);
   level("tocsin_collect_connections", "open connections of senders", ({ senders }) =>
