@@ -256,6 +256,8 @@ export class StreamConnection {
     try {
       while (this.#outgoing !== "" && !this.#stop.signal.aborted) {
         if (!(await this.#mayRead())) return this.end("key");
+        // The stream may have ended meanwhile, and nothing may follow its end.
+        if (this.#stop.signal.aborted) return;
         const text = this.#outgoing;
         this.#outgoing = "";
         this.#quietTicks = 0;
