@@ -126,7 +126,7 @@ describe("the list of events", () => {
   });
 
   test("whose response would be too large names the parameter that sets the size", async () => {
-    const refuse = () => Promise.reject(new QueryRefused("limit", "the answer would be too large: ask for fewer"));
+    const refuse = () => Promise.reject(new QueryRefused("limit", "the answer would be too large: request fewer"));
     const full = await openTestServer({
       around: (store) => Object.create(store, { events: { value: changed(store.events, { list: refuse }) } }) as Store,
     });

@@ -54,7 +54,7 @@ test.each([[{}], [{ type: "large" }]])("a page of large events has all of them i
 test.each([[{}], [{ type: "large" }]])("an answer over the size limit is refused with a reason: %j", async (filter) => {
   const refused = list(filter, 1, EVENTS);
   await expect(refused).rejects.toThrow(QueryRefused);
-  await expect(refused).rejects.toThrow(/the answer would be larger than \d+ characters: ask for fewer/);
+  await expect(refused).rejects.toThrow(/the answer would be larger than \d+ characters: request fewer/);
 });
 
 test("concurrent large answers over the memory limit are refused for now, and the next query is answered", async () => {

@@ -30,7 +30,7 @@ const CHUNK_CHARACTERS_MAX = 1024 * 1024;
 const NEVER = new AbortController().signal;
 
 /** Throws if the search was cancelled or has taken too long. */
-type GoOn = () => void;
+type StopCheck = () => void;
 
 interface QuestionsOptions {
   readonly layout: Layout;
@@ -69,7 +69,7 @@ export class JournalQueries {
   async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
     const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
     const parts = await Promise.all(
-      days.map((day) => this.#ask(this.#reader, "arrivals", day, after, upTo, eventsMax, charactersMax)),
+      days.map((day) => this.#call(this.#reader, "arrivals", day, after, upTo, eventsMax, charactersMax)),
     );
     const whole = Math.min(...parts.map(({ rows, isAll }) => (isAll ? upTo : rows.at(-1)!.seq)));
     return parts
@@ -85,14 +85,14 @@ export class JournalQueries {
     const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
     for (const day of ends) {
       if (last && last.seq > this.#days.lastSeqOf(day)) break;
-      const found = await this.#ask(this.#reader, "lastArrivalBefore", day, ms);
+      const found = await this.#call(this.#reader, "lastArrivalBefore", day, ms);
       if (found && (!last || found.seq > last.seq)) last = found;
     }
     return last?.id ?? null;
   }
 
   get(day: number, seq: number): Promise<FoundRow | undefined> {
-    return this.#ask(this.#reader, "find", day, seq);
+    return this.#call(this.#reader, "find", day, seq);
   }
 
   /** The stored event with this token, if it arrived within the last day. */
@@ -100,7 +100,7 @@ export class JournalQueries {
     const since = this.#now() - TOKEN_LIFE_MS;
     for (const day of this.#days.list()) {
       if (this.#days.writtenAt(day) < since) continue;
-      const text = await this.#ask(this.#reader, "findToken", day, token);
+      const text = await this.#call(this.#reader, "findToken", day, token);
       if (text === undefined) continue;
       const { id } = JSON.parse(text) as { id: string };
       if (readEventId(id)!.arrivedMs > since) return { id, text };
@@ -114,7 +114,7 @@ export class JournalQueries {
     const found = new Map<number, string>();
     for (const day of this.#days.list()) {
       if (this.#days.writtenAt(day) < since) continue;
-      for (const { number, id } of await this.#ask(this.#reader, "findTokens", day, `${token} `)) {
+      for (const { number, id } of await this.#call(this.#reader, "findTokens", day, `${token} `)) {
         if (readEventId(id)!.arrivedMs > since) found.set(number, id);
       }
     }
@@ -145,7 +145,7 @@ export class JournalQueries {
       }
       for (let isAll = false; !isAll && left > 0;) {
         const wanted = { offset: skip, limit: left, charactersMax: CHUNK_CHARACTERS_MAX };
-        const part = await this.#ask(this.#reader, "page", day, clip(span, day), below, wanted);
+        const part = await this.#call(this.#reader, "page", day, clip(span, day), below, wanted);
         ({ isAll } = part);
         // A day partly within the range returned no rows: count how many of them the offset skips.
         if (part.rows.length > 0) skip = 0;
@@ -159,7 +159,7 @@ export class JournalQueries {
   }
 
   async #countWithin(day: number, span: DaySpan, after: ListPlace | undefined): Promise<number> {
-    return this.#ask(this.#reader, "countSpan", day, span, after);
+    return this.#call(this.#reader, "countSpan", day, span, after);
   }
 
   /** The texts of these events, in this order. An answer over the size limit is refused. */
@@ -175,7 +175,7 @@ export class JournalQueries {
       for (let i = at; i < places.length && seqs.length < CHUNK_EVENTS_MAX && startOfDay(places[i]!.ts) === day; i++) {
         seqs.push(places[i]!.seq);
       }
-      const found = await this.#ask(this.#reader, "bodies", day, seqs, CHUNK_CHARACTERS_MAX);
+      const found = await this.#call(this.#reader, "bodies", day, seqs, CHUNK_CHARACTERS_MAX);
       at += found.length;
       // A day that retention has just removed leaves gaps.
       yield found.filter((text) => text !== undefined);
@@ -183,7 +183,7 @@ export class JournalQueries {
   }
 
   /** Days are counted side by side, one for each thread, so that a search that is cancelled leaves none in line. */
-  async textCount(throwIfStopped: GoOn, search: TextSearch, span: DaySpan): Promise<number> {
+  async textCount(throwIfStopped: StopCheck, search: TextSearch, span: DaySpan): Promise<number> {
     const days = this.#daysOf(span);
     let sum = 0;
     const countFrom = async (searcher: number) => {
@@ -192,7 +192,7 @@ export class JournalQueries {
         const day = days[i]!;
         const clipped = clip(span, day);
         const { count } = await inParts(throwIfStopped, (soFar: CountPart | undefined) =>
-          this.#ask(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
+          this.#call(this.#searcher(searcher), "textCount", day, search, clipped, soFar),
         );
         sum += count;
       }
@@ -202,7 +202,7 @@ export class JournalQueries {
   }
 
   async textPage(
-    throwIfStopped: GoOn,
+    throwIfStopped: StopCheck,
     search: TextSearch,
     span: DaySpan,
     after: ListPlace | undefined,
@@ -216,7 +216,7 @@ export class JournalQueries {
       const range = { span: clip(span, day), after };
       const wanted = limit - places.length;
       const found = await inParts(throwIfStopped, (soFar: PagePart | undefined) =>
-        this.#ask(searcher, "textPage", day, search, range, wanted, soFar),
+        this.#call(searcher, "textPage", day, search, range, wanted, soFar),
       );
       places.push(...found.places);
       if (places.length >= limit) break;
@@ -224,13 +224,13 @@ export class JournalQueries {
     return places;
   }
 
-  async textHas(throwIfStopped: GoOn, terms: readonly Term[], day: number, seq: number): Promise<boolean> {
+  async textHas(throwIfStopped: StopCheck, terms: readonly Term[], day: number, seq: number): Promise<boolean> {
     throwIfStopped();
-    return this.#ask(this.#searcher(seq), "textHas", day, terms, seq);
+    return this.#call(this.#searcher(seq), "textHas", day, terms, seq);
   }
 
   /** Runs a full-text search, which may be several calls, once its client has a slot. */
-  search<T>({ client, signal = NEVER }: QueryContext, run: (throwIfStopped: GoOn) => Promise<T>): Promise<T> {
+  search<T>({ client, signal = NEVER }: QueryContext, run: (throwIfStopped: StopCheck) => Promise<T>): Promise<T> {
     return this.#lanes.take({ name: client, lane: "text" }, signal, async () => {
       const until = performance.now() + SEARCH_MS_MAX;
       return run(() => {
@@ -251,7 +251,7 @@ export class JournalQueries {
   }
 
   /** Calls a reader, and converts its errors to those that the store's callers know. */
-  async #ask<M extends keyof ReaderApi>(
+  async #call<M extends keyof ReaderApi>(
     reader: Thread<ReaderApi>,
     method: M,
     ...args: Parameters<ReaderApi[M]>
@@ -310,7 +310,7 @@ class ResponseBudget {
         characters += more;
         this.#characters += more;
         if (characters > this.#answerMax) {
-          const message = `the answer would be larger than ${this.#answerMax} characters: ask for fewer`;
+          const message = `the answer would be larger than ${this.#answerMax} characters: request fewer`;
           throw new QueryRefused("limit", message);
         }
         if (this.#characters > this.#allMax) {
@@ -327,7 +327,7 @@ class ResponseBudget {
 
 /** Runs one part after the other until there is no next one. */
 async function inParts<Part extends { readonly next: number | undefined }>(
-  throwIfStopped: GoOn,
+  throwIfStopped: StopCheck,
   ask: (soFar: Part | undefined) => Promise<Part>,
 ): Promise<Part> {
   for (let soFar: Part | undefined; ;) {
