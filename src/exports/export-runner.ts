@@ -346,8 +346,8 @@ class QueuedExportRunner implements ExportRunner {
       });
       this.#unsaved.delete(job.id);
     } catch (error) {
-      // The export itself succeeded. The sweep saves its state as soon as the store accepts writes again.
-      this.#unsaved.add(job.id);
+      // The export itself succeeded. The sweep saves its state as soon as the store accepts writes again, unless it was removed.
+      if (this.#jobs.has(job.id)) this.#unsaved.add(job.id);
       this.#log.warn({ export: job.id, err: error }, "export state not saved; the next sweep tries again");
     }
     return job;
