@@ -1,0 +1,46 @@
+import type { FieldNameKey } from "./field-names.ts";
+import type { JsonObject } from "./event.ts";
+
+// Entities are the things that events are about: an address, a person, a door. The fields of `raw` that name them mean the same
+// for every device, so the same entity is found in the events of all sources.
+
+export const ENTITY_KINDS = ["address", "user", "door", "camera", "device", "phone"] as const;
+export type EntityKind = (typeof ENTITY_KINDS)[number];
+
+export interface Entity {
+  readonly kind: EntityKind;
+  readonly value: string;
+}
+
+/** Longer values name nothing that a person could look up. */
+export const ENTITY_CHARACTERS_MAX = 256;
+
+export const ENTITY_FIELDS = {
+  address: ["src_ip", "dst_ip", "local_ip", "device_ip"],
+  user: ["user"],
+  door: ["door"],
+  camera: ["camera"],
+  device: ["src_mac", "dst_mac", "host", "src_host", "dst_host", "device", "device_mac"],
+  phone: ["from", "to"],
+} as const satisfies Record<EntityKind, readonly FieldNameKey[]>;
+
+/** What devices write where they have no name. */
+const NAMELESS = new Set(["", "unknown", "-", "n/a", "none", "null"]);
+
+/** The entities that an event names, each once, in the order of `ENTITY_KINDS`. */
+export function entitiesOf(raw: JsonObject): Entity[] {
+  const entities: Entity[] = [];
+  for (const kind of ENTITY_KINDS) {
+    const values = new Set<string>();
+    for (const field of ENTITY_FIELDS[kind]) {
+      const value = raw[field];
+      if (typeof value === "string" && isName(value)) values.add(value);
+    }
+    for (const value of values) entities.push({ kind, value });
+  }
+  return entities;
+}
+
+function isName(value: string): boolean {
+  return value.length <= ENTITY_CHARACTERS_MAX && !NAMELESS.has(value.trim().toLowerCase());
+}
