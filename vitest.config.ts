@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "test/**/*.test.ts", "console/**/*.test.ts"],
     // Minutes of crashes and of other people's exporters: npm run test:long.
     exclude: ["test/long/**"],
     // Real servers, real stores, real crashes: slow machines get time, and nothing asserts on it.

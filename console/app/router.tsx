@@ -1,0 +1,152 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Link,
+  redirect,
+  type ErrorComponentProps,
+} from "@tanstack/react-router";
+import { Empty, Failure } from "../components/ui/states.tsx";
+import { screenSearch } from "./search-schema.ts";
+import { parseSearch, stringifySearch } from "./search-string.ts";
+import { SessionGate } from "./session/gate.tsx";
+import { Shell } from "./shell/shell.tsx";
+
+// Every screen is a file of its own, loaded when it is first opened.
+
+const root = createRootRoute({
+  component: () => (
+    <SessionGate>
+      <Shell />
+    </SessionGate>
+  ),
+  notFoundComponent: () => (
+    <Empty title="There is no such page">
+      <Link to="/alerts" className="text-accent underline">
+        Go to the alerts
+      </Link>
+    </Empty>
+  ),
+  errorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
+});
+
+const index = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect({ to: "/home" });
+  },
+});
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/home",
+  validateSearch: screenSearch([]),
+  component: lazyRouteComponent(() => import("../screens/home/home-screen.tsx"), "HomeScreen"),
+});
+const alerts = createRoute({
+  getParentRoute: () => root,
+  path: "/alerts",
+  validateSearch: screenSearch([
+    "view",
+    "status",
+    "severity",
+    "rule_name",
+    "source",
+    "assignee",
+    "entity",
+    "event_id",
+    "tag",
+    "search",
+    "time",
+    "group",
+    "sort",
+    "alert",
+  ]),
+  component: lazyRouteComponent(() => import("../screens/alerts/alerts-screen.tsx"), "AlertsScreen"),
+});
+const axis = createRoute({
+  getParentRoute: () => root,
+  path: "/axis",
+  validateSearch: screenSearch(["alert", "entity", "show"]),
+  component: lazyRouteComponent(() => import("../screens/axis/axis-screen.tsx"), "AxisScreen"),
+});
+const events = createRoute({
+  getParentRoute: () => root,
+  path: "/events",
+  validateSearch: screenSearch([
+    "view",
+    "search",
+    "source",
+    "type",
+    "severity",
+    "filter",
+    "columns",
+    "sort",
+    "event",
+    "live",
+  ]),
+  component: lazyRouteComponent(() => import("../screens/events/events-screen.tsx"), "EventsScreen"),
+});
+const flows = createRoute({
+  getParentRoute: () => root,
+  path: "/flows",
+  validateSearch: screenSearch([
+    "view",
+    "host",
+    "src",
+    "dst",
+    "port",
+    "protocol",
+    "exporter",
+    "split",
+    "dim",
+    "metric",
+  ]),
+  component: lazyRouteComponent(() => import("../screens/flows/flows-screen.tsx"), "FlowsScreen"),
+});
+const rules = createRoute({
+  getParentRoute: () => root,
+  path: "/rules",
+  validateSearch: screenSearch(["search", "source", "severity", "enabled", "sort", "rule", "edit", "alert"]),
+  component: lazyRouteComponent(() => import("../screens/rules/rules-screen.tsx"), "RulesScreen"),
+});
+const sources = createRoute({
+  getParentRoute: () => root,
+  path: "/sources",
+  validateSearch: screenSearch(["connect", "source"]),
+  component: lazyRouteComponent(() => import("../screens/sources/sources-screen.tsx"), "SourcesScreen"),
+});
+const settings = createRoute({
+  getParentRoute: () => root,
+  path: "/settings",
+  validateSearch: screenSearch(["section"]),
+  component: lazyRouteComponent(() => import("../screens/settings/settings-screen.tsx"), "SettingsScreen"),
+});
+const entity = createRoute({
+  getParentRoute: () => root,
+  path: "/entity/$kind/$value",
+  validateSearch: screenSearch([]),
+  component: lazyRouteComponent(() => import("../screens/entity/entity-screen.tsx"), "EntityScreen"),
+});
+const report = createRoute({
+  getParentRoute: () => root,
+  path: "/report",
+  validateSearch: screenSearch([]),
+  component: lazyRouteComponent(() => import("../screens/report/report-screen.tsx"), "ReportScreen"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity, report]),
+  parseSearch,
+  stringifySearch,
+  defaultPreload: false,
+  scrollRestoration: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,144 @@
+import { useState } from "react";
+import { SEVERITIES, type Severity } from "../../data/client.ts";
+import { count } from "../../text/numbers.ts";
+import { clock, day, timeTicks } from "../time/format.ts";
+import { severityColor } from "../ui/severity.tsx";
+import { useWidth } from "./use-width.ts";
+
+export interface SeverityBucket {
+  readonly atMs: number;
+  readonly counts: Readonly<Partial<Record<Severity, number>>>;
+}
+
+interface SeverityHistogramProps {
+  /** What is counted, for the text beside the picture: `alert`, `event`. */
+  readonly of: string;
+  readonly buckets: readonly SeverityBucket[];
+  readonly stepMs: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly height?: number;
+  readonly onZoom?: (fromMs: number, toMs: number) => void;
+  readonly onUnzoom?: () => void;
+}
+
+const AXIS_HEIGHT = 16;
+const DRAG_PIXELS_MIN = 4;
+
+const sum = ({ counts }: SeverityBucket) => SEVERITIES.reduce((total, severity) => total + (counts[severity] ?? 0), 0);
+
+/** Counts over time, stacked by severity with the worst on top. Drag to zoom, double click to undo. */
+export function SeverityHistogram(props: SeverityHistogramProps) {
+  const { of, buckets, stepMs, fromMs, toMs, height = 60, onZoom, onUnzoom } = props;
+  const [box, width] = useWidth<HTMLDivElement>();
+  const [drag, setDrag] = useState<{ start: number; end: number }>();
+  const plot = height - AXIS_HEIGHT;
+  const x = (atMs: number) => ((atMs - fromMs) / (toMs - fromMs)) * width;
+  const timeAt = (pixels: number) =>
+    fromMs + (Math.min(Math.max(pixels, 0), width) / Math.max(1, width)) * (toMs - fromMs);
+  const most = Math.max(1, ...buckets.map(sum));
+  const total = buckets.reduce((all, bucket) => all + sum(bucket), 0);
+  const finish = () => {
+    if (drag !== undefined && Math.abs(drag.end - drag.start) >= DRAG_PIXELS_MIN) {
+      onZoom?.(timeAt(Math.min(drag.start, drag.end)), timeAt(Math.max(drag.start, drag.end)));
+    }
+    setDrag(undefined);
+  };
+  return (
+    <div ref={box} className="select-none" style={{ height }}>
+      {width > 0 && (
+        <svg
+          width={width}
+          height={height}
+          role="img"
+          aria-label={`${count(total, of)} over time; the most at once: ${most}`}
+          className={`block ${onZoom === undefined ? "" : "cursor-crosshair"}`}
+          onPointerDown={({ nativeEvent, currentTarget, pointerId }) => {
+            if (onZoom === undefined) return;
+            currentTarget.setPointerCapture(pointerId);
+            setDrag({ start: nativeEvent.offsetX, end: nativeEvent.offsetX });
+          }}
+          onPointerMove={({ nativeEvent }) => drag && setDrag({ ...drag, end: nativeEvent.offsetX })}
+          onPointerUp={finish}
+          onPointerCancel={() => setDrag(undefined)}
+          onDoubleClick={onUnzoom}
+        >
+          {timeTicks(fromMs, toMs, Math.max(2, width / 95)).map((tick) => (
+            <g key={tick.atMs}>
+              <line x1={x(tick.atMs)} x2={x(tick.atMs)} y1={0} y2={plot} stroke="var(--line)" />
+              {x(tick.atMs) < width - 40 && (
+                <text
+                  x={x(tick.atMs) + 4}
+                  y={height - 4}
+                  fontSize={10.5}
+                  fontWeight={tick.isMidnight ? 550 : 400}
+                  fill="var(--ink3)"
+                >
+                  {tick.label}
+                </text>
+              )}
+            </g>
+          ))}
+          {buckets.map((bucket) => (
+            <Bar
+              key={bucket.atMs}
+              bucket={bucket}
+              of={of}
+              x={x(bucket.atMs)}
+              width={Math.max(1, x(bucket.atMs + stepMs) - x(bucket.atMs) - 1)}
+              bottom={plot}
+              scale={(plot - 4) / most}
+            />
+          ))}
+          <line x1={0} x2={width} y1={plot} y2={plot} stroke="var(--line2)" />
+          {drag !== undefined && (
+            <rect
+              x={Math.min(drag.start, drag.end)}
+              width={Math.abs(drag.end - drag.start)}
+              y={0}
+              height={plot}
+              fill="var(--accent)"
+              opacity={0.25}
+            />
+          )}
+        </svg>
+      )}
+    </div>
+  );
+}
+
+interface BarProps {
+  readonly bucket: SeverityBucket;
+  readonly of: string;
+  readonly x: number;
+  readonly width: number;
+  readonly bottom: number;
+  readonly scale: number;
+}
+
+function Bar({ bucket, of, x, width, bottom, scale }: BarProps) {
+  const parts = SEVERITIES.toReversed().filter((severity) => (bucket.counts[severity] ?? 0) > 0);
+  if (parts.length === 0) return null;
+  const heights = parts.map((severity) => Math.max(2, bucket.counts[severity]! * scale));
+  const rows = parts.map((severity, index) => {
+    const below = heights.slice(0, index + 1).reduce((total, height) => total + height, 0);
+    return (
+      <rect
+        key={severity}
+        x={x}
+        y={bottom - below}
+        width={width}
+        height={heights[index]}
+        rx={1}
+        fill={severityColor(severity)}
+      />
+    );
+  });
+  const words = parts.toReversed().map((severity) => `${bucket.counts[severity]!} ${severity}`);
+  return (
+    <g>
+      <title>{`${day(bucket.atMs)} ${clock(bucket.atMs)}: ${count(sum(bucket), of)} (${words.join(", ")})`}</title>
+      {rows}
+    </g>
+  );
+}

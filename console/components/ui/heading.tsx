@@ -1,0 +1,16 @@
+import type { ReactNode } from "react";
+
+/** The heading of a part of a screen, with what belongs to it on the right. */
+export function SectionHeading({ children, right }: { children: ReactNode; right?: ReactNode }) {
+  return (
+    <div className="mb-2 flex items-center gap-2">
+      <h2 className="text-xs font-semibold text-ink">{children}</h2>
+      <div className="ml-auto">{right}</div>
+    </div>
+  );
+}
+
+/** A part of a screen on a sheet of its own. */
+export function Panel({ children, className = "" }: { children: ReactNode; className?: string }) {
+  return <section className={`rounded-xl border border-line bg-panel p-4 ${className}`}>{children}</section>;
+}

@@ -1,0 +1,105 @@
+import { useEffect, useSyncExternalStore } from "react";
+import type { Alert } from "./client.ts";
+
+// One stream of alerts for all tabs of the browser: the tab that holds a lock reads it and passes on what comes. Locks and channels
+// need a secure context; on plain HTTP under another name than localhost each tab has its own.
+
+export type LiveState = "connecting" | "live" | "offline";
+type AlertListener = (alert: Alert) => void;
+/** Alerts may have been missed: what is shown has to be asked for again. */
+type GapListener = () => void;
+
+type Message = { kind: "alert"; alert: Alert } | { kind: "state"; state: LiveState } | { kind: "gap" };
+
+const RETRY_MS = 3000;
+
+const alertListeners = new Set<AlertListener>();
+const gapListeners = new Set<GapListener>();
+const stateListeners = new Set<() => void>();
+let state: LiveState = "connecting";
+let isStarted = false;
+
+function receive(message: Message): void {
+  switch (message.kind) {
+    case "alert":
+      for (const listener of alertListeners) listener(message.alert);
+      return;
+    case "gap":
+      for (const listener of gapListeners) listener();
+      return;
+    case "state":
+      if (message.state === state) return;
+      state = message.state;
+      for (const listener of stateListeners) listener();
+      return;
+    default:
+      message satisfies never;
+  }
+}
+
+function read(send: (message: Message) => void): void {
+  const source = new EventSource("/v1/stream?kinds=alerts");
+  let wasOpen = false;
+  source.addEventListener("open", () => {
+    // The browser resumes by the last id, so nothing is missed on a short break.
+    send({ kind: "state", state: "live" });
+    wasOpen = true;
+  });
+  source.addEventListener("alert", (event) =>
+    send({ kind: "alert", alert: JSON.parse(event.data as string) as Alert }),
+  );
+  source.addEventListener("error", () => {
+    send({ kind: "state", state: wasOpen ? "offline" : "connecting" });
+    // The browser gives up for good after a refusal, for example while the service restarts.
+    if (source.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => {
+      read(send);
+      send({ kind: "gap" });
+    }, RETRY_MS);
+  });
+}
+
+/** Called once, after signing in. */
+export function startStream(): void {
+  if (isStarted) return;
+  isStarted = true;
+  if (!("locks" in navigator) || !("BroadcastChannel" in window)) {
+    read(receive);
+    return;
+  }
+  const channel = new BroadcastChannel("tocsin-alerts");
+  channel.addEventListener("message", ({ data }) => {
+    if (data === "state?") channel.postMessage({ kind: "state", state } satisfies Message);
+    else receive(data as Message);
+  });
+  channel.postMessage("state?");
+  void navigator.locks.request("tocsin-alerts", () => {
+    read((message) => {
+      receive(message);
+      channel.postMessage(message);
+    });
+    // Held until the tab closes; then another tab takes over.
+    return new Promise<never>(() => {});
+  });
+}
+
+export function useLiveState(): LiveState {
+  return useSyncExternalStore(
+    (listener) => {
+      stateListeners.add(listener);
+      return () => stateListeners.delete(listener);
+    },
+    () => state,
+  );
+}
+
+export function useAlertStream(onAlert: AlertListener, onGap: GapListener): void {
+  useEffect(() => {
+    alertListeners.add(onAlert);
+    gapListeners.add(onGap);
+    return () => {
+      alertListeners.delete(onAlert);
+      gapListeners.delete(onGap);
+    };
+  }, [onAlert, onGap]);
+}

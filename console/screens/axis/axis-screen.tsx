@@ -1,0 +1,3 @@
+export function AxisScreen() {
+  return <h1 className="p-4 text-lg font-semibold">Axis</h1>;
+}

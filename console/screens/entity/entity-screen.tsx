@@ -1,0 +1,3 @@
+export function EntityScreen() {
+  return <h1 className="p-4 text-lg font-semibold">Entity</h1>;
+}
