@@ -66,17 +66,24 @@ export const KEYS = {
 export type KeyScope = keyof typeof KEYS;
 export type KeyHandlers<Scope extends KeyScope> = Partial<Record<keyof (typeof KEYS)[Scope], () => void>>;
 
-/** How a key is written in a hint. */
+const KEY_NAMES: Readonly<Record<string, string>> = {
+  ArrowDown: "↓",
+  ArrowUp: "↑",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+  Escape: "Esc",
+  " ": "Space",
+};
+
+/** How a key is written in a hint: letters as on the keyboard, so a capital needs Shift. */
 export function keyLabel(keys: string): string {
+  if (keys in KEY_NAMES) return KEY_NAMES[keys]!;
   return keys
     .replace("Control+", "Ctrl ")
-    .replace("ArrowDown", "↓")
-    .replace("ArrowUp", "↑")
-    .replace("ArrowLeft", "←")
-    .replace("ArrowRight", "→")
-    .replace("Escape", "Esc")
-    .replace(/^ $/, "Space")
-    .replace(/(^|\s)([a-z])$/, (_, before: string, letter: string) => before + letter.toUpperCase());
+    .replace(/Shift\+(\w+)/, (_, key: string) => `⇧ ${KEY_NAMES[key] ?? key}`)
+    .split(" ")
+    .map((key) => (/^[A-Z]$/.test(key) ? `⇧ ${key}` : key.length === 1 ? key.toUpperCase() : key))
+    .join(" ");
 }
 
 const SECOND_KEY_MS = 1200;

@@ -7,7 +7,7 @@ import { TextField } from "../../components/ui/fields.tsx";
 import { ApiError } from "../../data/client.ts";
 import { signIn } from "../../data/session.ts";
 
-const COMMAND = "npx tocsin keys create --name me --plan enterprise";
+const COMMAND = "npx tocsin keys create --name me --scopes all --plan enterprise";
 
 export function SignIn({ hasEnded = false }: { hasEnded?: boolean }) {
   const client = useQueryClient();
