@@ -26,31 +26,24 @@ function read<Name extends keyof Preferences>(name: Name): Preferences[Name] {
   return allowed[0] as Preferences[Name];
 }
 
-let current: Preferences = {
-  theme: read("theme"),
-  zone: read("zone"),
-  density: read("density"),
-  shortcuts: read("shortcuts"),
-};
+let current: Preferences | undefined;
 const listeners = new Set<() => void>();
 
 export function getPreferences(): Preferences {
+  current ??= { theme: read("theme"), zone: read("zone"), density: read("density"), shortcuts: read("shortcuts") };
   return current;
 }
 
 export function setPreference<Name extends keyof Preferences>(name: Name, value: Preferences[Name]): void {
   localStorage.setItem(name, value);
-  current = { ...current, [name]: value };
+  current = { ...getPreferences(), [name]: value };
   if (name === "theme") document.documentElement.dataset["theme"] = value;
   for (const listener of listeners) listener();
 }
 
 export function usePreferences(): Preferences {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => current,
-  );
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, getPreferences);
 }
