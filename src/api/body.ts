@@ -141,7 +141,7 @@ export function readJson(bytes: Buffer, options: JsonOptions): { value: unknown;
   return { value: result.value, faults: result.kind === "faults" ? result.faults : [] };
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+export function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
 }
 
@@ -150,15 +150,25 @@ function mediaType({ headers }: IncomingMessage, { types, defaultType }: BodyRul
   const given = headers["content-type"] ?? defaultType;
   if (given === undefined)
     throw new Problem("unsupported_media_type", `the request has no content type; send ${accepted}`);
-  const [type = "", ...parameters] = given.toLowerCase().split(";");
-  if (!types.includes(type.trim())) {
-    throw new Problem("unsupported_media_type", `${type.trim()} is not supported here; send ${accepted}`);
+  const [type, ...parameters] = splitType(given);
+  if (!types.includes(type)) {
+    throw new Problem("unsupported_media_type", `${type} is not supported here; send ${accepted}`);
   }
   const charset = parameters.find((parameter) => parameter.trim().startsWith("charset="));
   if (charset && !/^charset="?utf-?8"?$/.test(charset.trim())) {
     throw new Problem("unsupported_media_type", "the charset is not supported; send utf-8");
   }
-  return type.trim();
+  return type;
+}
+
+/** The media type without parameters; empty if there is none. */
+export function mediaTypeOf({ headers }: IncomingMessage): string {
+  return splitType(headers["content-type"] ?? "")[0];
+}
+
+function splitType(contentType: string): [type: string, ...parameters: string[]] {
+  const [type = "", ...parameters] = contentType.toLowerCase().split(";");
+  return [type.trim(), ...parameters];
 }
 
 function isGzip({ headers }: IncomingMessage): boolean {

@@ -73,6 +73,7 @@ export function collectEndpoints({ posts, bodyBytesMax }: CollectEndpointOptions
     method: "POST",
     tag: "Collectors",
     scopes: [],
+    acceptsSession: false,
     body: bodySchema,
     bodyTypes: BODY_TYPES,
     example: CALL_EXAMPLE,

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { FAULTS_MAX, faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } from "../lib/fault.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
+import type { Session } from "../model/session.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import type { RequestBodies, Body as RequestBody, BodyRules } from "./body.ts";
 import type { HeaderName } from "./response-headers.ts";
@@ -23,12 +24,16 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The valid key of the request. */
     apiKey: ApiKey | null;
+    /** The valid session of the request; null if it has a key of its own. */
+    session: Session | null;
   }
   interface FastifyContextConfig {
     /** Scopes that the route requires. A route without this setting is public and not rate limited. */
     scopes?: readonly Scope[];
     /** The key is the path parameter `token`. */
     keyInPath?: boolean;
+    authentication?: Endpoint["authentication"];
+    acceptsSession?: boolean;
   }
 }
 
@@ -55,6 +60,7 @@ export const TAGS = {
   Flows: "network traffic, aggregated by minute",
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
+  Session: "sign in to the console and out of it",
   Service: "health, readiness and metrics",
 } as const;
 type Tag = keyof typeof TAGS;
@@ -82,6 +88,13 @@ export interface Endpoint<
   readonly scopes: readonly Scope[];
   /** The key is the path parameter `token`, for senders that cannot set a header. */
   readonly keyInPath?: true;
+  /**
+   * `optional`: the call also works without a valid key. `none`: credentials are not read, and the call counts against the
+   * limit of the client address. Default: a valid key is required. In both cases `key` may be null.
+   */
+  readonly authentication?: "optional" | "none";
+  /** False: only a key counts, never the cookie of a session. */
+  readonly acceptsSession?: false;
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
@@ -139,7 +152,12 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
   app.route({
     method: spec.method,
     url: spec.path,
-    config: { scopes: spec.scopes, keyInPath: spec.keyInPath === true },
+    config: {
+      scopes: spec.scopes,
+      keyInPath: spec.keyInPath === true,
+      authentication: spec.authentication,
+      acceptsSession: spec.acceptsSession !== false,
+    },
     schema: openapiSchema(spec),
     handler: async (request, reply) => {
       const owners = ownersOf(request);
@@ -276,7 +294,7 @@ function openapiSchema(spec: Endpoint): object {
     tags: [spec.tag],
     summary: spec.summary,
     description: [spec.description, scopesText(spec.scopes)].filter((part) => part !== undefined).join("\n\n"),
-    security: spec.keyInPath ? [] : [{ key: [...spec.scopes] }],
+    security: spec.keyInPath || spec.authentication ? [] : [{ key: [...spec.scopes] }],
     ...(spec.query && { querystring: spec.query }),
     ...(spec.params && { params: spec.params }),
     ...(spec.requestHeaders && { headers: spec.requestHeaders }),

@@ -16,7 +16,7 @@ export const DOCS_PATH = "/docs";
 const DESCRIPTION = `Submit, search and export security events of one site; manage detection rules; handle the alerts they create; query
 network flows.
 
-Every call under \`/v1\` and \`/api/v1\` requires \`Authorization: Bearer <key>\`. Responses are \`{ data, meta }\`; lists add \`pagination\`.
+Every call under \`/v1\` and \`/api/v1\` requires \`Authorization: Bearer <key>\` or, in a browser, the cookie of \`POST /v1/session\`. Responses are \`{ data, meta }\`; lists add \`pagination\`.
 Errors are \`{ error: { code, message, details }, meta }\` and report every fault of the request at once. Times are ISO 8601;
 \`from\` is inclusive and \`to\` exclusive. Unknown parameters and body fields are refused. Bodies may be compressed with gzip.
 

@@ -12,8 +12,15 @@ export const PROBLEMS = {
     meaning: "the request is not valid; `details` lists each fault, up to 100",
   },
   malformed_json: { status: 400, meaning: "the body is not JSON" },
-  unauthorized: { status: 401, meaning: "the API key is missing, invalid, expired or revoked" },
-  forbidden: { status: 403, meaning: "the key lacks a scope or another permission; the message names it" },
+  unauthorized: {
+    status: 401,
+    meaning: "the API key is missing, invalid, expired or revoked, or the session has ended",
+  },
+  forbidden: {
+    status: 403,
+    meaning:
+      "the key lacks a scope or another permission, or a change with a session's cookie does not come from a page of this service; the message names it",
+  },
   builtin_rule: { status: 403, meaning: "a built-in rule can only be enabled, disabled and given exceptions" },
   not_found: { status: 404, meaning: "the path or the id does not exist" },
   method_not_allowed: {

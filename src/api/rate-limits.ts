@@ -32,6 +32,13 @@ export interface RateLimitResult {
   readonly resetAt: number;
 }
 
+/** The use of one window of a key. */
+export interface WindowUsage {
+  readonly limit: number;
+  readonly used: number;
+  readonly resetAt: number;
+}
+
 interface RateWindow {
   readonly span: RateLimitResult["window"];
   endsAt: number;
@@ -126,6 +133,20 @@ export class RateLimits {
     const result = this.#check([window]);
     if (result.allowed && this.#settings.rateLimits) window.count++;
     return result;
+  }
+
+  get areEnforced(): boolean {
+    return this.#settings.rateLimits;
+  }
+
+  /** The current windows of a key; counts nothing. */
+  windowsOf({ id, plan }: ApiKey): { minute: WindowUsage; day: WindowUsage | null } {
+    const { perMinute, perDay } = this.#settings.plans[plan];
+    const { minuteEndsAt, minuteCount, day, dayCount } = this.#countersOf(id, this.#now());
+    return {
+      minute: { limit: perMinute, used: minuteCount, resetAt: minuteEndsAt },
+      day: perDay === null ? null : { limit: perDay, used: dayCount, resetAt: day + DAY_MS },
+    };
   }
 
   usageOf(keyId: string): { lastUsedAt: number } | undefined {

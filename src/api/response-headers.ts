@@ -31,6 +31,7 @@ export const RESPONSE_HEADERS = {
     description: "`true`: nothing was stored; this is the first response again",
     schema: { type: "string" },
   },
+  "Set-Cookie": { description: "the cookie of the session", schema: { type: "string" } },
   "Content-Disposition": { description: "name of the file", schema: { type: "string" } },
   "WWW-Authenticate": { description: "the authentication scheme", schema: { type: "string" } },
   "X-Tocsin-Incomplete": {

@@ -381,8 +381,8 @@ describe("operations", () => {
         );
         expect(operation.responses["429"].content["application/json"].schema.$ref).toMatch(/Error/);
         expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
-        // The stream depends on the scopes of the key; a collector accepts one of two scopes.
-        const isOpen = path === "/v1/stream" || path.startsWith("/v1/collect/");
+        // The stream depends on the scopes of the key; a collector accepts one of two scopes; a session needs none.
+        const isOpen = ["/v1/stream", "/v1/session"].includes(path) || path.startsWith("/v1/collect/");
         expect((operation.security[0]?.key.length ?? 0) > 0, path).toBe(!isOpen);
       }
     }
@@ -441,7 +441,11 @@ describe("operations", () => {
     for (const { method, path, body } of rest) {
       expect(body, path).toBeDefined();
       const id = path.startsWith("/v1/rules") ? rule.id : path.startsWith("/v1/alerts") ? alert : key.id;
-      const sent = path === "/v1/alerts/bulk" ? { ...body, alert_ids: [alert] } : body;
+      const real: Record<string, object> = {
+        "/v1/alerts/bulk": { alert_ids: [alert] },
+        "/v1/session": { key: server.key.secret },
+      };
+      const sent = path in real ? { ...body, ...real[path] } : body;
       const target = path.replace("{id}", id).replace("{name}", "talk").replace("{token}", token);
       const answer = await server.call(method.toUpperCase(), target, { body: sent });
       expect([200, 201], `${path} ${answer.text}`).toContain(answer.status);

@@ -18,7 +18,7 @@ import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
-import { createAuthenticate, requireScopes } from "./auth.ts";
+import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
 import { collectEndpoints } from "./collect-endpoints.ts";
@@ -41,6 +41,9 @@ import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { importEndpoints } from "./rule-import-endpoint.ts";
 import { ruleEndpoints } from "./rule-endpoints.ts";
+import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
+import { sessionEndpoints } from "./session-endpoints.ts";
+import { Sessions } from "./sessions.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
 import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
@@ -105,12 +108,15 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   const max = fileDescriptors.connectionsMax(settings.connections.max);
   const { perAddressMax } = settings.connections;
   limitConnections(app, { ...times, max, perAddressMax, trustedProxies: settings.trustedProxies, registry, log });
+  const sessions = new Sessions({ store: store.sessions, log, now });
+  const authenticate = createAuthenticate(store);
   app.addHook("onClose", async () => {
+    sessions.close();
     await limits.close();
     fileDescriptors.close();
   });
   addRequestMetrics(app, registry);
-  addAdmission(app, { store, limits, now });
+  addAdmission(app, { authenticate, sessions, limits, now });
   const sources = sourceNames(settings.platform);
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
@@ -129,6 +135,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
+    ...sessionEndpoints({ sessions, authenticate, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
   // Before the routes: a route keeps the handlers that exist when it is added.
@@ -243,15 +250,16 @@ function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
 const PATH_NOT_FOUND = "this path does not exist";
 
 interface Admission {
-  readonly store: Store;
+  readonly authenticate: Authenticate;
+  readonly sessions: Sessions;
   readonly limits: RateLimits;
   readonly now: () => number;
 }
 
 /** Authentication, rate limit and scopes, checked before the rest of the request. */
-function addAdmission(app: FastifyInstance, { store, limits, now }: Admission): void {
-  const authenticate = createAuthenticate(store.keys);
+function addAdmission(app: FastifyInstance, { authenticate, sessions, limits, now }: Admission): void {
   app.decorateRequest("apiKey", null);
+  app.decorateRequest("session", null);
   app.addHook("onRequest", async (request, reply) => {
     reply.headers(SECURITY_HEADERS);
     reply.header("X-Request-Id", request.id);
@@ -260,21 +268,28 @@ function addAdmission(app: FastifyInstance, { store, limits, now }: Admission): 
     if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
     if (isPublic(request)) return;
     const repeated = repeatedHeaders(request);
-    const authorization = authorizationOf(request);
+    const { scopes, keyInPath, authentication } = request.routeOptions.config;
+    const credentials = credentialsOf(request);
     // With two headers, a proxy may have checked the other one.
-    const authenticated = repeated.includes("Authorization") ? undefined : await authenticate(authorization, now());
+    const isIgnored = authentication === "none" || repeated.includes("Authorization");
+    const caller = isIgnored ? undefined : await authenticate(credentials, now());
     const isInPath = tokenOf(request) !== undefined;
-    const isTooStrong = authenticated !== undefined && isInPath && !mayStandInPath(authenticated);
-    const key = isTooStrong ? undefined : authenticated;
+    const isTooStrong = caller !== undefined && isInPath && !mayStandInPath(caller.key);
+    const key = isTooStrong ? undefined : caller?.key;
+    const session = caller?.session ?? null;
     request.apiKey = key ?? null;
+    request.session = session;
     const result = key ? await limits.countForKey(key) : limits.countForAddress(request.ip);
     reply.headers(limitHeaders(result));
     if (!result.allowed) throw rateLimited(result, now());
-    const { scopes } = request.routeOptions.config;
     refuseHeaders(request, repeated);
-    if (!isInPath && request.routeOptions.config.keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
+    if (!isInPath && keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
     if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have only collect: scopes");
-    if (scopes) requireScopes(key, scopes, authorization);
+    if (session) {
+      refuseForgery(request);
+      await sessions.noteUse(session);
+    }
+    if (scopes && !authentication) requireScopes(key, scopes, credentials);
   });
 }
 
@@ -300,10 +315,12 @@ function refuseHeaders({ raw }: FastifyRequest, repeated: readonly string[]): vo
   if (isHostMissing) throw invalid([{ field: "Host", message: "is required" }]);
 }
 
-/** The credentials: the header or, for senders that cannot set one, the path. */
-function authorizationOf(request: FastifyRequest): string | undefined {
+/** The header or, for senders that cannot set one, the path; for browsers the cookie of a session. */
+function credentialsOf(request: FastifyRequest): Credentials {
   const token = tokenOf(request);
-  return token === undefined ? request.headers.authorization : `Bearer ${token}`;
+  const authorization = token === undefined ? request.headers.authorization : `Bearer ${token}`;
+  const mayHaveSession = authorization === undefined && request.routeOptions.config.acceptsSession === true;
+  return { authorization, sessionId: mayHaveSession ? readSessionCookie(request) : undefined };
 }
 
 /** The key in the path; undefined if there is none. */

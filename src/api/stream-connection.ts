@@ -1,4 +1,5 @@
 import type { ApiKey, Scope } from "../model/key.ts";
+import type { Credentials } from "./auth.ts";
 import { textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import {
   AlertFeedItem,
@@ -46,7 +47,7 @@ export interface StreamTimes {
 
 export interface StreamRequest {
   readonly key: ApiKey;
-  readonly authorization: string | undefined;
+  readonly credentials: Credentials;
   readonly kinds: readonly StreamKind[];
   readonly filters: StreamFilters;
   /** The range of `timestamp` for events and of `created_at` for alerts. */

@@ -366,7 +366,7 @@ describe("limits", () => {
     new StreamHub({ store: server.store, registry: register, log: pino({ level: "silent" }), now: Date.now, times });
   const opening = (made = server.key) => ({
     key: made.key,
-    authorization: `Bearer ${made.secret}`,
+    credentials: { authorization: `Bearer ${made.secret}`, sessionId: undefined },
     kinds: ["events" as const],
     filters: {},
     resumeFrom: undefined,

@@ -27,6 +27,7 @@ import {
 } from "./stream-connection.ts";
 import { refuseReversedRange, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
+import { readSessionCookie } from "./session-cookie.ts";
 import type { StreamOutput } from "./stream-output.ts";
 
 // Server-sent events of new events and changed alerts. A stream forwards the change feed. After a reconnection, or when its
@@ -39,7 +40,7 @@ const FULL_RETRY_SECONDS = 10;
 const TIMES: StreamTimes = { tickMs: 1000, heartbeatTicks: 15, stalledTicksMax: 30 };
 
 export interface StreamHubOptions {
-  readonly store: Pick<Store, "alerts" | "events" | "keys">;
+  readonly store: Pick<Store, "alerts" | "events" | "keys" | "sessions">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now: () => number;
@@ -66,7 +67,7 @@ export class StreamHub {
     this.#log = log;
     this.#share = share;
     this.#feed = new ChangeFeed(store, share);
-    this.#authenticate = createAuthenticate(store.keys);
+    this.#authenticate = createAuthenticate(store);
     this.#now = now;
     this.#times = times;
     const streams = this.#streams;
@@ -142,9 +143,9 @@ export class StreamHub {
     }
   }
 
-  async #mayRead({ authorization, kinds }: StreamRequest): Promise<boolean> {
-    const key = await this.#authenticate(authorization, this.#now());
-    return key !== undefined && kinds.every((kind) => key.scopes.includes(SCOPE_OF[kind]));
+  async #mayRead({ credentials, kinds }: StreamRequest): Promise<boolean> {
+    const caller = await this.#authenticate(credentials, this.#now());
+    return caller !== undefined && kinds.every((kind) => caller.key.scopes.includes(SCOPE_OF[kind]));
   }
 
   /** Also ends idle streams whose key is no longer valid. */
@@ -192,13 +193,13 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
     tag: "Stream",
     summary: "Stream new events and new or changed alerts",
     description:
-      "Server-sent events, for `curl -N` or `fetch`; a browser's `EventSource` cannot send a key. `event: alert` is an alert as in the " +
+      "Server-sent events, for `curl -N`, `fetch` or, with a session, a browser's `EventSource`. `event: alert` is an alert as in the " +
       "list, with its `change` number. It is sent when the alert is created and whenever it changes; several changes in quick succession " +
       "may be sent as one. `event: event` is an event. The filters are those of the lists: `status`, `rule_name` and `assignee` apply to " +
       "alerts, `type` and `class` to events, all others to both. The `id` of each message is a resume position: send the last one as the " +
       "header `Last-Event-ID` or as `last_event_id` to continue without a gap. A client that reads too slowly is disconnected and can resume. " +
       `A key may have ${STREAMS_PER_KEY_MAX} open streams (429 past that), all keys together ${STREAMS_MAX} (503 past that).\n\n` +
-      `${CURL_EXAMPLE}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key is no longer valid.`,
+      `${CURL_EXAMPLE}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key or the session is no longer valid.`,
     scopes: [],
     requestHeaders: z.object({
       "Last-Event-ID": z.string().optional().describe("same as `last_event_id`, over which it takes precedence"),
@@ -227,7 +228,8 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
       refuseUnusedFilters(kinds, filters);
       const resumeFrom = readResumePosition(request, last);
       const { authorization } = request.headers;
-      const stream = await streams.open({ key, authorization, kinds, filters, fromMs, toMs, search, resumeFrom });
+      const credentials = { authorization, sessionId: request.session ? readSessionCookie(request) : undefined };
+      const stream = await streams.open({ key, credentials, kinds, filters, fromMs, toMs, search, resumeFrom });
       // A HEAD request would leave a stream that nobody reads.
       if (request.method === "HEAD") stream.end();
       const headers = { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" };

@@ -135,7 +135,7 @@ export const settingsSchema = z.strictObject({
     ),
   }),
   trustedProxies: list((item) => PROXY_WORDS.includes(item) || parseCidr(item) !== undefined, {
-    about: "proxies whose X-Forwarded-For is trusted",
+    about: "proxies whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are trusted",
     items: `addresses, networks, ${PROXY_WORDS.join(", ")}`,
     fallback: [],
     max: PROXIES_MAX,

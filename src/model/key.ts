@@ -188,7 +188,11 @@ export function isUsable(key: ApiKey, now: number): boolean {
  * expires with the grace period, so that keys created with it cannot outlast it.
  */
 export function openKey(key: ApiKey, secret: string, now: number): ApiKey | undefined {
-  const hash = hashSecret(secret);
+  return openKeyByHash(key, hashSecret(secret), now);
+}
+
+/** The same for the SHA-256 of a secret. */
+export function openKeyByHash(key: ApiKey, hash: Uint8Array, now: number): ApiKey | undefined {
   const isCurrent = hashesEqual(hash, key.secretHash);
   const previous = livePrevious(key, now).filter((secret) => hashesEqual(hash, secret.hash));
   if (!isUsable(key, now)) return undefined;

@@ -151,6 +151,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       analysis: cases.analysis,
       flows,
       keys,
+      sessions: keys.sessions,
       exports: state.exports,
       reputations: state.reputations,
       retention: {

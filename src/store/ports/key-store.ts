@@ -23,7 +23,7 @@ export interface KeyStore {
    * `alter` throws, the key stays as it is.
    */
   change(id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey | undefined>;
-  /** Removes keys with their usage. Returns the given ids. */
+  /** Removes keys with their usage and sessions. Returns the given ids. */
   remove(ids: readonly string[]): Promise<readonly string[]>;
   usage(): Promise<KeyUsage[]>;
   saveUsage(usage: readonly KeyUsage[]): Promise<void>;

@@ -10,6 +10,7 @@ import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
 import type { RetentionStore } from "./retention-store.ts";
 import type { RuleStore } from "./rule-store.ts";
+import type { SessionStore } from "./session-store.ts";
 
 // The store's interface to the rest of the service. store/testing/contract.ts states the same as tests.
 
@@ -21,6 +22,7 @@ export interface CaseDatabase {
   readonly notifications: NotificationStore;
   readonly analysis: AnalysisStore;
   readonly keys: KeyStore;
+  readonly sessions: SessionStore;
   readonly exports: ExportStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;

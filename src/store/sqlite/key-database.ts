@@ -5,6 +5,7 @@ import { writing } from "../files/store-failure.ts";
 import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
 import { keysFile } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
+import { SESSIONS_SCHEMA, SessionTable } from "./session-table.ts";
 import { openChecked } from "./sqlite.ts";
 
 export const KEYS_MIGRATIONS: Migrations = [
@@ -17,6 +18,7 @@ CREATE TABLE IF NOT EXISTS usage(key_id TEXT PRIMARY KEY, last_used_at INTEGER N
   `ALTER TABLE usage ADD COLUMN minute_ends_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE usage ADD COLUMN minute_count INTEGER NOT NULL DEFAULT 0;
 `,
+  SESSIONS_SCHEMA,
 ];
 
 interface KeyRow {
@@ -43,11 +45,12 @@ export async function openKeyDatabase(dataDir: string, options?: KeyDatabaseOpti
 }
 
 /**
- * Keys in a file of their own, so that the command line can change them while the server runs. A look-up reads the file's
+ * Keys and sessions in a file of their own, so that the command line can change them while the server runs. A look-up reads the file's
  * data version, which shows whether another process has written; only then is the cache dropped.
  */
 export class KeyDatabase implements KeyStore {
   readonly wereLost: boolean;
+  readonly sessions: SessionTable;
   readonly #db: DatabaseSync;
   readonly #identity: SqliteIdentity;
   readonly #version: StatementSync;
@@ -66,6 +69,11 @@ export class KeyDatabase implements KeyStore {
     this.#selectPrevious = this.#db.prepare(
       "SELECT hash, until FROM previous_secrets WHERE key_id = ? ORDER BY until, hash",
     );
+    this.sessions = new SessionTable({
+      db: this.#db,
+      inTransaction: (work) => this.#inTransaction(work),
+      dropStaleCache: () => this.#dropStaleCache(),
+    });
   }
 
   async find(id: string): Promise<ApiKey | undefined> {
@@ -89,6 +97,7 @@ export class KeyDatabase implements KeyStore {
     const version = (this.#version.get() as { data_version: number }).data_version;
     if (version === this.#seenVersion) return;
     this.#cache.clear();
+    this.sessions.forget();
     this.#seenVersion = version;
   }
 
@@ -119,13 +128,19 @@ export class KeyDatabase implements KeyStore {
     if (ids.length === 0) return ids;
     writing(() =>
       this.#inTransaction(() => {
-        for (const table of ["previous_secrets WHERE key_id", "usage WHERE key_id", "keys WHERE id"]) {
+        for (const table of [
+          "previous_secrets WHERE key_id",
+          "usage WHERE key_id",
+          "sessions WHERE key_id",
+          "keys WHERE id",
+        ]) {
           const remove = this.#db.prepare(`DELETE FROM ${table} = ?`);
           for (const id of ids) remove.run(id);
         }
       }),
     );
     for (const id of ids) this.#cache.delete(id);
+    this.sessions.forget();
     return ids;
   }
 
