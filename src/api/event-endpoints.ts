@@ -118,7 +118,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       tag: "Events",
       summary: "Search and aggregate events",
       description:
-        "`query` selects the events. `limit: 0` returns only `total` and the aggregations. The `interval` of a histogram is a duration for " +
+        "`query` selects the events. `limit: 0` returns only `total` and the aggregations. For the next page, send the same search with " +
+        "`next_cursor` as `after`: in any sort, new events neither repeat nor hide rows, and each page costs the same. The `interval` of a histogram is a duration for " +
         `\`timestamp\` and a number for any other field; a histogram has at most ${HISTOGRAM_BUCKETS_MAX.toLocaleString("en")} buckets. ` +
         "Nested `aggs` of `terms` or `histogram` are computed per bucket. A search that takes longer than 30 s is refused with 400 on `query`. " +
         "Expensive searches (patterns, keywords, fields without a column, aggregations, sorting) are limited to two running per key " +
@@ -142,18 +143,18 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         200: {
           description: "the matching events and the aggregations",
           data: searchResponseSchema,
-          example: { results: [EVENT_EXAMPLE], total: 1, aggregations: AGGREGATIONS_RESULT_EXAMPLE },
+          example: { results: [EVENT_EXAMPLE], total: 1, next_cursor: null, aggregations: AGGREGATIONS_RESULT_EXAMPLE },
         },
       },
       headers: { 200: ["X-Tocsin-Incomplete"] },
       handle: async ({ body, key, request }) => {
         const query = toSearchQuery(body);
-        const { items, total, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
+        const { items, total, nextCursor, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
           store.events.search(query, { client: key.id, signal }),
         );
         const aggregationsText = JSON.stringify(aggregations);
         const response = dataText(
-          `{"results":[${items.join(",")}],"total":${total},"aggregations":${aggregationsText}}`,
+          `{"results":[${items.join(",")}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)},"aggregations":${aggregationsText}}`,
         );
         return markIncomplete(response, store, "events", query);
       },

@@ -13,6 +13,7 @@ import {
   type FieldTestInput,
   type KeywordInput,
 } from "./condition.ts";
+import { CURSOR_CHARACTERS_MAX } from "./page.ts";
 import type { Aggregations } from "./aggregation.ts";
 import { aggregationsSchema, toAggregations, withKeyLimit } from "./aggregation-schema.ts";
 import { fieldTestSchema, keywordSchema, patternsFault } from "./condition-schema.ts";
@@ -159,6 +160,14 @@ export const searchSchema = z
         "sorts by each field in turn: numbers, then text, then false, then true; events without the field come last in either direction; default: timestamp, newest first",
       ),
     limit: z.int().min(0).max(SEARCH_LIMIT_MAX).default(50),
+    after: z
+      .string()
+      .min(1)
+      .max(CURSOR_CHARACTERS_MAX)
+      .optional()
+      .describe(
+        "the `next_cursor` of the previous page: continues after that event; `query` and `sort` stay the same, `aggs` are best left out",
+      ),
   })
   .meta({ id: "Search" });
 
@@ -166,6 +175,8 @@ export interface SearchQuery extends TimeRange {
   readonly condition: Condition;
   readonly sort: readonly SortKey[];
   readonly limit: number;
+  /** The id of the event after which the results begin. */
+  readonly after?: string | undefined;
   readonly aggs: Aggregations;
 }
 
@@ -176,6 +187,7 @@ export function toSearchQuery(input: z.infer<typeof searchSchema>): SearchQuery 
     toMs: input.query.time_range?.to,
     sort: Object.entries(input.sort ?? {}).map(([field, order]) => ({ field, descending: order === "desc" })),
     limit: input.limit,
+    after: input.after,
     aggs: toAggregations(input.aggs),
   };
 }
