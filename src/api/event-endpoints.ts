@@ -2,13 +2,16 @@ import { z } from "zod";
 import { BATCH_ITEMS_MAX, type Intake, type SubmissionItem } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
+import { CLASSES, SEVERITIES } from "../model/event.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
-import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
+import { searchSchema, toSearchQuery } from "../model/query.ts";
+import { boundParameter } from "../model/time-bound.ts";
 import { HISTOGRAM_BUCKETS_MAX } from "../model/aggregation.ts";
 import type { Store } from "../store/ports/store.ts";
 import { batchItems, LEVELS_AROUND_DATA, verbatimSubmission } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
+import { commaListParameter } from "./comma-list.ts";
 import { endpoint } from "./endpoint.ts";
 import { data, dataText } from "./response.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -240,12 +243,12 @@ function listQuery(sources: readonly string[]) {
   return refuseMixedPaging(
     z.strictObject({
       ...pagingParameters("event"),
-      source: sourceSchema(sources).optional(),
-      severity: severitySchema.optional(),
-      type: typeSchema.optional(),
-      class: classSchema.optional(),
-      from: boundParameter.optional().describe("inclusive"),
-      to: boundParameter.optional().describe("exclusive"),
+      source: commaListParameter(sourceSchema(sources), sources.join(", ")),
+      severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
+      type: commaListParameter(typeSchema, "type of the event"),
+      class: commaListParameter(classSchema, CLASSES.join(", ")),
+      from: boundParameter.optional().describe("inclusive; also relative, such as `now-24h`"),
+      to: boundParameter.optional().describe("exclusive; also relative, such as `now`"),
       search: searchParameter(
         'words that must all occur in any field; each matches as a prefix, an address or a "phrase" as a whole; an id finds ' +
           "its event and events that mention it; `2026-11-15` or `2026-11-15T08:30` finds the events of that time (UTC)",

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { BESIDE_OTHERS, passIssues, WITH_NAMES } from "../lib/fault.ts";
-import { parseTime, parseTimeUp } from "../lib/time.ts";
 import { withSizeGuard } from "../lib/size-guard.ts";
 import {
   ALWAYS,
@@ -14,6 +13,7 @@ import {
   type KeywordInput,
 } from "./condition.ts";
 import { CURSOR_CHARACTERS_MAX } from "./page.ts";
+import { boundSchema, refuseBackwards } from "./time-bound.ts";
 import type { Aggregations } from "./aggregation.ts";
 import { aggregationsSchema, toAggregations, withKeyLimit } from "./aggregation-schema.ts";
 import { fieldTestSchema, keywordSchema, patternsFault } from "./condition-schema.ts";
@@ -24,44 +24,10 @@ import { fieldSchema } from "./field-schema.ts";
 const SEARCH_LIMIT_MAX = 1000;
 const SORT_FIELDS_MAX = 5;
 
-function timeBy(read: (text: string) => number | undefined) {
-  return (
-    z
-      .string()
-      .transform((text, context) => {
-        const ms = read(text);
-        if (ms !== undefined) return ms;
-        context.addIssue({
-          code: "custom",
-          message: "must be an ISO 8601 time with an offset or Z, or a date: 2026-11-15T08:30:00Z",
-        });
-        return z.NEVER;
-      })
-      // A date without a time is accepted too. The format stays date-time, so that generated clients have one type.
-      .meta({ type: "string", format: "date-time" })
-  );
-}
-
-/** A time in a request, converted to milliseconds. */
-export const timeSchema = timeBy(parseTime);
-/** A bound of a time range. */
-export const boundSchema = timeBy(parseTimeUp);
-/** A bound in a query string, where an unencoded plus arrives as a space. */
-export const boundParameter = timeBy((text) => parseTimeUp(text.replace(/ (?=\d\d(?::?\d\d)?$)/, "+")));
-
 const timeRangeSchema = z
   .strictObject({ from: boundSchema.optional(), to: boundSchema.optional() })
   .superRefine(refuseBackwards, BESIDE_OTHERS)
-  .describe("from inclusive, to exclusive");
-
-export function refuseBackwards(
-  range: { from?: number | undefined; to?: number | undefined },
-  context: z.RefinementCtx,
-): void {
-  if (typeof range.from === "number" && typeof range.to === "number" && range.from > range.to) {
-    context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
-  }
-}
+  .describe("`from` inclusive, `to` exclusive; also relative, such as `now-24h`");
 
 type FilterInput = FieldTestInput | KeywordInput | { bool: BoolInput };
 interface BoolInput {

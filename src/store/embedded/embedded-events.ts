@@ -364,10 +364,13 @@ function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }>
   const fields = ["source", "severity", "class", "type"] as const;
   return {
     kind: "all",
-    of: fields.flatMap((field) =>
-      filter[field] === undefined
-        ? []
-        : [{ kind: "test", field, operator: "equals", value: filter[field], ignoreCase: false } as const],
-    ),
+    of: fields.flatMap((field): Condition[] => {
+      const values = [filter[field] ?? []].flat();
+      if (values.length === 0) return [];
+      const test = { kind: "test", field, ignoreCase: false } as const;
+      return values.length === 1
+        ? [{ ...test, operator: "equals", value: values[0]! }]
+        : [{ ...test, operator: "in", value: values }];
+    }),
   };
 }

@@ -25,11 +25,14 @@ export interface Amendment {
   readonly enrichment: JsonObject;
 }
 
+/** One value, or any of several. */
+export type OneOf<Value> = Value | readonly Value[];
+
 export interface EventFilter extends TimeRange {
-  readonly source?: string | undefined;
-  readonly severity?: Severity | undefined;
-  readonly class?: EventClass | undefined;
-  readonly type?: string | undefined;
+  readonly source?: OneOf<string> | undefined;
+  readonly severity?: OneOf<Severity> | undefined;
+  readonly class?: OneOf<EventClass> | undefined;
+  readonly type?: OneOf<string> | undefined;
   /**
    * Words, prefixes and phrases that must all occur, as a person typed them. The list has exactly the events that
    * `textMatcher` in store/search accepts: that function defines what a word is, in every script.

@@ -3,7 +3,7 @@ import type { Condition } from "../../../model/condition.ts";
 import type { SearchQuery, TimeRange } from "../../../model/query.ts";
 import type { ListPlace } from "../../sqlite/journal/list-position.ts";
 import { aggregate, totalOf, type SqlValue } from "./aggregate.ts";
-import { afterSql, orderBySql, orderOf, type Order } from "./order-by.ts";
+import { afterSql, orderBySql, orderOf, type RowOrder } from "./order-by.ts";
 import type { ColumnQuery, WhereClause } from "./query-runner.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { and, TRUE, type Parameters } from "./sql.ts";
@@ -93,7 +93,7 @@ export async function searchMatches(
 
 /** The values of an order's keys in the row of a cursor. */
 async function keysOf(
-  order: Order,
+  order: RowOrder,
   { ts, seq }: ListPlace,
   { run, snapshot }: ColumnQuery,
   parameters: Parameters,

@@ -15,14 +15,14 @@ interface OrderKey {
   readonly isNullable: boolean;
 }
 
-export interface Order {
+export interface RowOrder {
   /** The SQL of the rows with the named columns that the keys refer to. */
   readonly rows: (from: string) => string;
   readonly keys: readonly OrderKey[];
 }
 
 /** The order of a search. Its last keys are unique, so that any row is a position in it. */
-export function orderOf(sort: readonly SortKey[], platform: string, parameters: Parameters): Order {
+export function orderOf(sort: readonly SortKey[], platform: string, parameters: Parameters): RowOrder {
   // Values of oversized events are read once, as a named column.
   const large: string[] = [];
   const name = (values: string) => `large${large.push(`${values} AS large${large.length}`) - 1}`;
@@ -40,12 +40,12 @@ function isRowKey(sql: string): boolean {
   return (ROW_KEYS as readonly string[]).includes(sql);
 }
 
-export function orderBySql({ keys }: Order): string {
+export function orderBySql({ keys }: RowOrder): string {
   return keys.map(({ sql, descending }) => `${sql} ${descending ? "DESC" : "ASC"} NULLS LAST`).join(", ");
 }
 
 /** The test for rows that come after a row with these values of the keys. */
-export function afterSql({ keys }: Order, values: readonly SqlValue[], parameters: Parameters): string {
+export function afterSql({ keys }: RowOrder, values: readonly SqlValue[], parameters: Parameters): string {
   const last = keys.findIndex(({ sql }) => sql === "seq");
   let after = FALSE;
   for (const [i, { sql, descending, isNullable }] of [...keys.slice(0, last + 1).entries()].reverse()) {
